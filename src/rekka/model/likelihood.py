@@ -155,9 +155,13 @@ class Rows:
     n_states: int
 
     @property
-    def order(self) -> NDArray[np.intp]:
-        """Rows grouped by start and end, so that rows of one kind follow each other in the kernel."""
+    def grouping(self) -> NDArray[np.intp]:
+        """An order of the rows in which those of one start and end, one kernel chunk, follow each other."""
         return np.lexsort((self.end, self.start))
+
+    def take(self, index: NDArray[np.intp]) -> Rows:
+        """The same rows in another order."""
+        return Rows(self.start[index], self.end[index], self.dt[index], self.weight[index], self.n_states)
 
 
 @dataclass(frozen=True)
@@ -224,3 +228,12 @@ class Likelihood:
         if self.threads == 1 or n_blocks == 1:
             return [block(b) for b in range(n_blocks)]
         return list(_pool(self.threads).map(block, range(n_blocks)))
+
+
+@lru_cache(maxsize=1)
+def compile_kernels() -> None:
+    """Compile, or load from the disk cache, before any clock runs."""
+    rows = Rows(np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1), np.ones(1), 2)
+    likelihood = Likelihood.build(rows, np.ones((1, 1)), threads=1)
+    likelihood.evaluate(np.zeros((1, 1)))
+    likelihood.by_row(np.zeros((1, 1)))

@@ -1,0 +1,114 @@
+"""What can be wrong with an input, in words a person can act on.
+
+RekkaError
+└── InputError                 also a ValueError
+    ├── MissingColumns         a named column is not in the table
+    ├── BadValues              text, missing, infinite or impossible values, with row numbers
+    ├── BadStates              a state below 1, not whole, above K, or an end below its start
+    ├── BadCovariates          constant, duplicated or collinear covariates
+    ├── BadWeights             negative, missing or all-zero weights
+    ├── BadOption              an option with a value it does not have
+    ├── ScalingError           an operator that cannot be fitted to a column
+    │   └── OutsideTrainingRange   a value that a fitted operator cannot take
+    └── ModelFileError         a model file that is damaged, foreign or of another version
+
+A message says what was found, where, what was needed and what to do, in that order. The values it names
+are attributes of the exception too. A fit that does not reach a maximum is not an error: it is a value
+with a certificate that says so.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+
+class RekkaError(Exception):
+    """Anything that rekka refuses; ``values`` holds what the message names."""
+
+    def __init__(self, message: str, **values: Any) -> None:
+        super().__init__(message)
+        self.values = values
+
+    def __getattr__(self, name: str) -> Any:
+        values = self.__dict__.get("values", {})
+        if name in values:
+            return values[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+
+class InputError(RekkaError, ValueError):
+    """The input is wrong; nothing was computed from it."""
+
+
+class MissingColumns(InputError):
+    """A named column is not in the table."""
+
+
+class BadValues(InputError):
+    """Values that cannot be used, with their rows."""
+
+
+class BadStates(InputError):
+    """States outside the scale, or an end state better than its start."""
+
+
+class BadCovariates(InputError):
+    """Covariates whose effects cannot be told apart."""
+
+
+class BadWeights(InputError):
+    """Weights that are not weights."""
+
+
+class BadOption(InputError):
+    """An option with a value it does not have."""
+
+
+class ScalingError(InputError):
+    """A scaling operator that cannot be fitted to a column."""
+
+
+class OutsideTrainingRange(ScalingError):
+    """A value that a fitted scaling operator cannot transform."""
+
+
+class ModelFileError(InputError):
+    """A model file that cannot be read back."""
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """' Did you mean traffic_avg?' where something close exists, otherwise nothing."""
+    close = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def name_rows(rows: Sequence[int], most: int = 5) -> str:
+    """'row 3' or 'rows 3, 8, 12, ...'; rows are counted from 0."""
+    shown = ", ".join(str(int(row)) for row in rows[:most])
+    more = ", ..." if len(rows) > most else ""
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
+
+
+def missing_columns(missing: Sequence[str], present: Collection[str]) -> MissingColumns:
+    """The error for columns that are not there, with what is and what may have been meant."""
+    names = ", ".join(missing)
+    verb = "is" if len(missing) == 1 else "are"
+    hint = "".join(dict.fromkeys(did_you_mean(name, present) for name in missing))
+    return MissingColumns(
+        f"{names} {verb} not in the table. Columns there: {', '.join(present) or 'none'}.{hint}",
+        missing=list(missing),
+        present=list(present),
+    )
+
+
+def bad_option(option: str, value: object, choices: Sequence[str]) -> BadOption:
+    """The error for an unknown option value, with the choices."""
+    hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+    return BadOption(
+        f"{option} is {value!r}; it can be {', '.join(choices)}.{hint}",
+        option=option,
+        value=value,
+        choices=list(choices),
+    )

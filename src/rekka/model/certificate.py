@@ -1,0 +1,202 @@
+"""Is this fit the maximum of the likelihood? A verdict with reasons, for every fit.
+
+1. Does a finite maximum exist?   separation, by linear programs
+2. Is this point it?              Newton decrement 1/2 g' H^-1 g, in log-likelihood units, H positive definite
+3. Is it well determined?         condition number of H scaled to unit diagonal, and the weakest direction
+4. Was it on a plateau?           share of rows at or under the 1e-12 probability level
+5. Do equals agree?               max, min-max and z-score are one model; ``affine_agreement`` compares fits
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rekka.model.coordinates import Coordinates
+from rekka.model.layout import Layout
+from rekka.model.likelihood import Evaluation
+from rekka.model.separation import Separation, find_separations
+from rekka.model.solvers import newton_step
+
+Array = NDArray[np.float64]
+
+DECREMENT_LIMIT = 1e-6  # log-likelihood units
+PLATEAU = np.log(1e-12)  # the paper's probability floor, here only counted
+WEAK_CONDITION = 1e4
+SINGULAR_CONDITION = 1e12
+RAY_STEPS = 2.0 ** np.arange(0, 11)  # standard deviations of the log hazard
+AGREEMENT = 1e-6  # log-likelihood units
+
+
+class Verdict(enum.StrEnum):
+    """What the certificate says, in one line."""
+
+    CERTIFIED = "certified: a maximum of the likelihood"
+    NO_FINITE_MAXIMUM = "not certified: the likelihood has no finite maximum"
+    NOT_IDENTIFIED = "not certified: the rows do not determine all coefficients"
+    NOT_A_MAXIMUM = "not certified: this point is not a maximum"
+    SHORT_OF_MAXIMUM = "not certified: the solver stopped short of the maximum"
+    NONFINITE = "not certified: a coefficient or the likelihood is infinite or undefined"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Verdict, reasons in words, and the figures behind them.
+
+    ``decrement`` is the estimated distance to the maximum in log-likelihood units. ``plateau_golden`` is
+    filled by ``with_golden``. Every figure is the same under max, min-max and z-score scaling.
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    remarks: tuple[str, ...]
+    maximum_exists: bool | None
+    decrement: float
+    positive_definite: bool
+    condition_number: float
+    weakest_direction: str
+    plateau_train: float
+    plateau_golden: float | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the fit is a certified maximum."""
+        return self.verdict is Verdict.CERTIFIED
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The numbers alone."""
+        names = ("maximum_exists", "decrement", "positive_definite", "condition_number", "weakest_direction")
+        return {n: getattr(self, n) for n in (*names, "plateau_train", "plateau_golden")}
+
+    def with_golden(self, log_probability: Array) -> Certificate:
+        """The same with the share of held-out rows on the plateau."""
+        return replace(self, plateau_golden=_plateau(log_probability))
+
+    def __str__(self) -> str:
+        exists = {True: "yes", False: "no", None: "not decided"}[self.maximum_exists]
+        golden = "" if self.plateau_golden is None else f", {self.plateau_golden:.2%} of golden rows"
+        lines = [
+            str(self.verdict),
+            f"  finite maximum exists    {exists}",
+            f"  distance to the maximum  {self.decrement:.2g} log-likelihood units (limit {DECREMENT_LIMIT:g})",
+            f"  curvature                {'positive definite' if self.positive_definite else 'not definite'}",
+            f"  conditioning             {self.condition_number:.3g}; weakest: {self.weakest_direction}",
+            f"  at probability 1e-12     {self.plateau_train:.2%} of training rows{golden}",
+        ]
+        lines += [f"  because: {reason}" for reason in self.reasons]
+        lines += [f"  note: {remark}" for remark in self.remarks]
+        return "\n".join(lines)
+
+
+def certify(
+    coordinates: Coordinates, layout: Layout, psi: Array, here: Evaluation, log_probability: Array, ridge: float
+) -> Certificate:
+    """Judge the point psi, with the objective's derivatives there and each row's log-probability."""
+    finite = bool(np.isfinite(psi).all() and np.isfinite(here.value) and np.isfinite(here.hessian).all())
+    if not finite:
+        reason = "a coefficient or the log-likelihood is infinite or undefined; start again or scale differently"
+        return Certificate(
+            Verdict.NONFINITE, (reason,), (), None, np.inf, False, np.inf, "undefined", _plateau(log_probability)
+        )
+    _, decrement = newton_step(here)
+    definite = bool(np.isfinite(decrement))
+    condition, weakest = _conditioning(coordinates, layout, here)
+    separations = find_separations(coordinates, layout, ridge)
+    gone = [s.certain or _escapes(coordinates, psi, here, s) for s in separations]
+    escapes = [s for s, escaped in zip(separations, gone, strict=True) if escaped]
+    held = [s for s, escaped in zip(separations, gone, strict=True) if not escaped]
+    flat = condition > SINGULAR_CONDITION
+
+    reasons: list[str] = []
+    verdict = Verdict.CERTIFIED
+    if escapes:
+        verdict = Verdict.NO_FINITE_MAXIMUM
+        reasons += [f"{s.sentence()}, and the likelihood with it" for s in escapes]
+        reasons.append("remedies: a ridge penalty, fewer covariates, or merged states")
+    elif flat:
+        verdict = Verdict.NOT_IDENTIFIED
+        reasons.append(f"the likelihood does not change along {weakest}; leave a term out or merge states")
+    elif not definite:
+        verdict = Verdict.NOT_A_MAXIMUM
+        reasons.append(f"the curvature is not that of a maximum along {weakest}; fit with solver='newton'")
+    elif decrement > DECREMENT_LIMIT:
+        verdict = Verdict.SHORT_OF_MAXIMUM
+        reasons.append(
+            f"about {decrement:.2g} log-likelihood units remain (limit {DECREMENT_LIMIT:g}); "
+            "raise max_iter or fit with solver='newton'"
+        )
+    remarks = [f"{s.sentence()}; but the likelihood falls that way, so this maximum stands" for s in held]
+    if verdict is Verdict.CERTIFIED and condition > WEAK_CONDITION:
+        remarks.append(f"weakly determined along {weakest}: expect wide intervals there")
+    plateau = _plateau(log_probability)
+    if plateau > 0:
+        remarks.append(f"{plateau:.2%} of the training rows are at or under probability 1e-12")
+    return Certificate(
+        verdict,
+        tuple(reasons),
+        tuple(remarks),
+        not escapes,
+        decrement,
+        definite,
+        condition,
+        weakest,
+        plateau,
+    )
+
+
+def _escapes(coordinates: Coordinates, psi: Array, here: Evaluation, separation: Separation) -> bool:
+    """Whether, far along a separating direction, the likelihood is at least what it is here."""
+    direction = separation.direction / np.linalg.norm(separation.direction)
+    values = [coordinates.objective(psi + t * direction, 0).value for t in RAY_STEPS]
+    return bool(np.nanmin(values) <= here.value + DECREMENT_LIMIT)
+
+
+def _conditioning(coordinates: Coordinates, layout: Layout, here: Evaluation) -> tuple[float, str]:
+    """Condition number of H for standardised covariates, scaled to unit diagonal; weakest direction."""
+    hessian = coordinates.standard.T @ here.hessian @ coordinates.standard
+    diagonal = np.diag(hessian)
+    largest = float(np.max(diagonal, initial=0.0))
+    if largest <= 0:
+        return np.inf, layout.name(0)
+    dead = diagonal <= largest / SINGULAR_CONDITION
+    if dead.any():
+        return np.inf, ", ".join(layout.name(q) for q in np.flatnonzero(dead)[:3])
+    scale = 1.0 / np.sqrt(diagonal)
+    values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
+    weights = vectors[:, 0]
+    main = [q for q in np.argsort(-np.abs(weights)) if abs(weights[q]) > 0.3][:3]
+    words = layout.name(main[0])
+    for q in main[1:]:
+        joined = "with" if weights[q] * weights[main[0]] > 0 else "against"
+        words += f" {joined} {layout.name(q)}"
+    return float(values[-1] / values[0]) if values[0] > 0 else np.inf, words
+
+
+def _plateau(log_probability: Array) -> float:
+    return float(np.mean(~(log_probability > PLATEAU)))
+
+
+class Agreement(NamedTuple):
+    """Whether fits that are one model agree; ``short`` names those below the best, with the gap."""
+
+    agree: bool
+    best: float
+    short: dict[str, float]
+
+
+def affine_agreement(log_likelihoods: Mapping[str, float] | Sequence[tuple[str, float]]) -> Agreement:
+    """Compare the log-likelihoods of max, min-max and z-score fits to the same rows: they are one model.
+
+    Every state has an intercept, so an affine change of a covariate changes no prediction: at the maximum
+    the three coincide, and a lower one stopped short.
+    """
+    table = dict(log_likelihoods)
+    best = max(table.values())
+    short = {name: best - value for name, value in table.items() if not best - value <= AGREEMENT}
+    return Agreement(not short, best, short)

@@ -1,0 +1,99 @@
+"""The coordinates a solver works in, and the way back to coefficients.
+
+    eta = W gamma_k,   gamma, flattened state by state, = basis @ psi,   beta of the scaled covariates = back @ psi
+
+Newton and the certificate work in orthonormal coordinates: W has orthonormal columns (times sqrt n) and basis
+has orthonormal columns, so that transformed covariates of size 1e8 or two nearly equal covariates do no harm.
+L-BFGS-B works in the coordinates the scaling gives it, because that is what the study is about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from rekka.model.layout import Layout
+from rekka.model.likelihood import Evaluation, Likelihood, Rows
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A likelihood seen as a function of P free coordinates psi, with a quadratic penalty psi' S psi / 2."""
+
+    likelihood: Likelihood
+    basis: Array  # (F, P)
+    back: Array  # (F, P)
+    forward: Array  # (P, F), psi of allowed coefficients of the scaled covariates
+    standard: Array  # (P, P), psi = standard @ free parameters of the standardised covariates
+    penalty: Array  # (P, P)
+
+    def gamma(self, psi: Array) -> Array:
+        """Coefficients of W, (K-1, p+1)."""
+        return (self.basis @ psi).reshape(self.likelihood.rows.n_states - 1, -1)
+
+    def beta(self, psi: Array) -> Array:
+        """Coefficients of the scaled covariates, (K-1, p+1)."""
+        return (self.back @ psi).reshape(self.likelihood.rows.n_states - 1, -1)
+
+    def evaluate(self, psi: Array, order: int = 2) -> Evaluation:
+        """Log-likelihood without the penalty, with gradient and Hessian in psi."""
+        value, gradient, hessian = self.likelihood.evaluate(self.gamma(psi), order)
+        return Evaluation(value, self.basis.T @ gradient, self.basis.T @ hessian @ self.basis)
+
+    def objective(self, psi: Array, order: int = 2) -> Evaluation:
+        """What a solver minimizes: minus the log-likelihood plus the penalty."""
+        value, gradient, hessian = self.evaluate(psi, order)
+        pull = self.penalty @ psi
+        return Evaluation(0.5 * float(psi @ pull) - value, pull - gradient, self.penalty - hessian)
+
+
+def scaled_coordinates(rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None) -> Coordinates:
+    """The scaled covariates as they are: psi are the free coefficients themselves."""
+    select = layout.select
+    sd = z.std(axis=0)
+    return Coordinates(
+        Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads),
+        basis=select,
+        back=select,
+        forward=np.linalg.pinv(select),
+        standard=np.diag(1.0 / np.concatenate([[1.0], sd])[layout.term_of]),
+        penalty=_ridge(layout, ridge * np.concatenate([[0.0], sd]) ** 2),
+    )
+
+
+def orthonormal_coordinates(
+    rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None
+) -> Coordinates:
+    """Orthonormal columns, and an orthonormal basis of the coefficients that the layout allows."""
+    n, p = z.shape
+    mean, sd = z.mean(axis=0), z.std(axis=0)
+    W = np.ones((n, p + 1))
+    W[:, 1:] = (z - mean) / sd
+    r = np.linalg.qr(W[:, 1:] / np.sqrt(n), mode="r") if p else np.zeros((0, 0))
+    W[:, 1:] = linalg.solve_triangular(r, W[:, 1:].T, trans="T").T if p else 0.0
+
+    identity = np.eye(rows.n_states - 1)
+    to_standard = linalg.block_diag(1.0, r)  # gamma_k from coefficients of the standardised covariates
+    from_scaled = np.block([[np.ones((1, 1)), mean[None, :]], [np.zeros((p, 1)), np.diag(sd)]])
+    to_gamma = to_standard @ from_scaled
+    basis, upper = np.linalg.qr(np.kron(identity, to_standard) @ layout.select)
+    to_scaled = linalg.solve_triangular(to_gamma, np.eye(p + 1))
+    inverse = linalg.solve_triangular(upper, np.eye(layout.n_parameters))
+    return Coordinates(
+        Likelihood.build(rows, W, threads),
+        basis=basis,
+        back=np.kron(identity, to_scaled) @ basis,
+        forward=basis.T @ np.kron(identity, to_gamma),
+        standard=upper,
+        penalty=inverse.T @ _ridge(layout, np.full(p + 1, ridge) * (np.arange(p + 1) > 0)) @ inverse,
+    )
+
+
+def _ridge(layout: Layout, weight_of_term: Array) -> Array:
+    """Ridge on each free slope, in standardised units; never on an intercept."""
+    return np.diag(weight_of_term[layout.term_of])

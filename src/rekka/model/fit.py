@@ -1,0 +1,182 @@
+"""Checked rows and options in, one frozen Fit out: scale, choose coordinates, solve, certify, infer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rekka.errors import BadOption, bad_option
+from rekka.model import kernel, paper
+from rekka.model.certificate import Certificate, certify
+from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
+from rekka.model.inference import Inference, infer
+from rekka.model.layout import Effects, Layout, Shared, build_layout
+from rekka.model.likelihood import Likelihood, Rows, compile_kernels
+from rekka.model.solvers import Outcome, crude_log_rates, lbfgs, newton, random_start
+from rekka.scaling import FittedScaling, check_method, fit_scaling
+
+Array = NDArray[np.float64]
+
+SOLVERS = ("newton", "lbfgs")
+GRADIENTS = ("exact", "numeric")
+LIKELIHOODS = ("exact", "paper")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to fit; the estimator's constructor documents each."""
+
+    scaling: Any = "zscore"
+    solver: str = "newton"
+    gradient: str = "exact"
+    likelihood: str = "exact"
+    max_iter: int = 500
+    seed: int = 0
+    ridge: float = 0.0
+    effects: Effects | None = None
+    shared: Shared | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model. ``beta`` (K-1, p+1) belongs to the scaled covariates, ``inference`` to native units."""
+
+    n_states: int
+    covariates: tuple[str, ...]
+    layout: Layout
+    scaling: FittedScaling
+    beta: Array
+    inference: Inference
+    outcome: Outcome
+    certificate: Certificate
+    n_rows: int
+
+    @property
+    def native(self) -> bool:
+        """Whether ``inference`` is in the covariates' own units: wherever the scaling is affine."""
+        return not self.covariates or self.scaling.affine() is not None
+
+    @property
+    def converged(self) -> bool:
+        """The paper's definition: success, finite parameters, finite log-likelihood."""
+        finite = np.isfinite(self.beta).all() and np.isfinite(self.outcome.objective)
+        return bool(self.outcome.success and finite)
+
+    def log_hazards(self, x: Array) -> Array:
+        """eta (n, K-1) for raw covariates x (n, p)."""
+        return np.asarray(self.beta[:, 0] + self.scaling.transform(x) @ self.beta[:, 1:].T)
+
+    def probabilities(self, start: NDArray[np.int64], dt: Array, x: Array) -> Array:
+        """pi (n, K) of each row's end state."""
+        order = np.argsort(start, kind="stable")
+        p = np.empty((start.size, self.n_states))
+        sorted_p = np.empty_like(p)
+        kernel.probability_rows(np.exp(self.log_hazards(x[order])) * dt[order, None], start[order], sorted_p)
+        p[order] = sorted_p
+        return p
+
+    def log_probabilities(self, rows: Rows, x: Array) -> Array:
+        """log pi (n,) of each row's own end state, exact however small pi is."""
+        X = np.column_stack([np.ones(len(x)), self.scaling.transform(x)])
+        return Likelihood.build(rows, X).by_row(self.beta)[0]
+
+
+def check_options(options: Options) -> None:
+    """Refuse unknown values and combinations that do not make sense."""
+    check_method(options.scaling)
+    for option, choices in (("solver", SOLVERS), ("gradient", GRADIENTS), ("likelihood", LIKELIHOODS)):
+        if getattr(options, option) not in choices:
+            raise bad_option(option, getattr(options, option), choices)
+    if options.solver == "newton" and (options.gradient != "exact" or options.likelihood != "exact"):
+        raise BadOption(
+            "solver='newton' uses the exact likelihood with its exact gradient and Hessian. "
+            "Use solver='lbfgs' with gradient='numeric' or likelihood='paper'."
+        )
+    if options.likelihood == "paper" and options.gradient != "numeric":
+        raise BadOption(
+            "likelihood='paper' is floored and has no exact gradient; use gradient='numeric', as the paper does."
+        )
+    if not isinstance(options.max_iter, int | np.integer) or options.max_iter < 1:
+        raise BadOption(f"max_iter is {options.max_iter!r}; a whole number of at least 1 is needed.")
+    if not (np.isreal(options.ridge) and 0 <= options.ridge < np.inf):
+        raise BadOption(f"ridge is {options.ridge!r}; a finite number of at least 0 is needed.")
+    threads = options.threads
+    if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
+        raise BadOption(f"threads is {threads!r}; a whole number of at least 1 is needed, or None for all cores.")
+    for option in ("effects", "shared"):
+        if not isinstance(getattr(options, option), Mapping | None):
+            raise BadOption(f"{option} is {getattr(options, option)!r}; a dict by covariate name is needed.")
+
+
+def fit_rows(
+    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, groups: NDArray[Any] | None = None
+) -> Fit:
+    """Fit checked rows; ``groups`` (n,) asks for standard errors clustered by it."""
+    check_options(options)
+    layout = build_layout(covariates, rows.n_states, options.effects, options.shared)
+    scaling = fit_scaling(options.scaling, x, covariates)
+    order = rows.grouping
+    rows, z = rows.take(order), scaling.transform(x[order])
+    best = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads)
+    compile_kernels()
+    if options.solver == "newton":
+        psi, outcome = newton(best.objective, _crude_start(best), options.max_iter)
+    else:
+        beta, outcome = _fit_lbfgs(rows, z, layout, options)
+        psi = best.forward @ beta.ravel()
+    here = best.objective(psi)
+    log_probability, slope = best.likelihood.by_row(best.gamma(psi))
+    log_likelihood = best.evaluate(psi, 0).value
+    return Fit(
+        n_states=rows.n_states,
+        covariates=covariates,
+        layout=layout,
+        scaling=scaling,
+        beta=best.beta(psi) if options.solver == "newton" else beta,
+        inference=infer(
+            best, psi, here, log_likelihood, scaling, slope, None if groups is None else groups[order]
+        ),
+        outcome=outcome,
+        certificate=certify(best, layout, psi, here, log_probability, options.ridge),
+        n_rows=rows.dt.size,
+    )
+
+
+def _crude_start(coordinates: Coordinates) -> Array:
+    """Occurrence/exposure rates and zero slopes."""
+    rates = crude_log_rates(coordinates.likelihood.rows)
+    gamma = np.zeros((rates.size, len(coordinates.likelihood.X)))
+    gamma[:, 0] = rates
+    return np.asarray(coordinates.basis.T @ gamma.ravel())
+
+
+def _fit_lbfgs(rows: Rows, z: Array, layout: Layout, options: Options) -> tuple[Array, Outcome]:
+    """The paper's solver in the coordinates of the scaling."""
+    scaled = scaled_coordinates(rows, z, layout, options.ridge, options.threads)
+    start = random_start(layout.n_parameters, options.seed)
+
+    def exact(psi: Array) -> tuple[float, Array]:
+        value, gradient, _ = scaled.objective(psi)
+        return value, gradient
+
+    def value(psi: Array) -> float:
+        return scaled.objective(psi, 0).value
+
+    X = np.ascontiguousarray(scaled.likelihood.X.T)
+
+    def floored(psi: Array) -> float:
+        penalty = 0.5 * float(psi @ scaled.penalty @ psi)
+        return penalty - paper.floored_log_likelihood(rows, X, scaled.beta(psi))
+
+    if options.likelihood == "paper":
+        psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False)
+    elif options.gradient == "numeric":
+        psi, outcome = lbfgs(value, start, options.max_iter, with_gradient=False)
+    else:
+        psi, outcome = lbfgs(exact, start, options.max_iter, with_gradient=True)
+    return scaled.beta(psi), outcome

@@ -1,0 +1,268 @@
+"""Frames in, checked arrays out. After this room there are no column names, no missing values, no doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from rekka.errors import (
+    BadCovariates,
+    BadOption,
+    BadStates,
+    BadValues,
+    BadWeights,
+    InputError,
+    bad_option,
+    missing_columns,
+    name_rows,
+)
+
+Array = NDArray[np.float64]
+States = NDArray[np.int64]
+
+# Columns whose standardised QR has a diagonal below this are linear combinations of the others.
+COLLINEAR = 1e-10
+CLASS_WEIGHTS = ("inverse_frequency",)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the rows' parts stand in a frame."""
+
+    start: str
+    dt: str
+    covariates: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Predictors:
+    """Checked rows without their end: states 0-based, years, raw covariates x (n, p)."""
+
+    start: States
+    dt: Array
+    x: Array
+
+
+def as_frame(X: Any) -> nw.DataFrame[Any]:
+    """Any eager dataframe: pandas, polars, pyarrow and what else narwhals knows."""
+    try:
+        return nw.from_native(X, eager_only=True)
+    except TypeError:
+        kind = type(X).__name__
+        raise InputError(
+            f"X is a {kind}; a dataframe with named columns is needed (pandas, polars or pyarrow), because the "
+            "model has to know which column is the start state, the interval and each covariate."
+            + (" Call .collect() first." if kind == "LazyFrame" else "")
+        ) from None
+
+
+def find_columns(frame: nw.DataFrame[Any], start: str, dt: str, covariates: Sequence[str] | None) -> Columns:
+    """Resolve the column options against a frame; ``covariates`` None means all the others."""
+    if isinstance(covariates, str):
+        raise BadOption(f"covariates is the text {covariates!r}; a list of column names is needed.")
+    names = frame.columns
+    chosen = tuple(n for n in names if n not in (start, dt)) if covariates is None else tuple(covariates)
+    missing = [name for name in (start, dt, *chosen) if name not in names]
+    if missing:
+        raise missing_columns(missing, names)
+    for name in chosen:
+        if chosen.count(name) > 1 or name in (start, dt):
+            raise BadOption(f"covariates names {name} twice or as a covariate and a role at once.")
+    return Columns(start, dt, chosen)
+
+
+def read_predictors(frame: nw.DataFrame[Any], columns: Columns) -> Predictors:
+    """Start states, years and covariates, each value checked."""
+    missing = [n for n in (columns.start, columns.dt, *columns.covariates) if n not in frame.columns]
+    if missing:
+        raise missing_columns(missing, frame.columns)
+    if len(frame) == 0:
+        raise InputError("The table has no rows. At least one is needed.")
+    start = _states(_numbers(frame[columns.start], columns.start), columns.start)
+    dt = _numbers(frame[columns.dt], columns.dt)
+    bad = np.flatnonzero(dt <= 0)
+    if bad.size:
+        raise BadValues(
+            f"{columns.dt} is {dt[bad[0]]:g} in {name_rows(bad)} ({bad.size} of {dt.size} not above 0). "
+            "Years between the two inspections must be above 0; set such rows aside.",
+            column=columns.dt,
+            rows=bad.tolist(),
+        )
+    x = np.empty((len(frame), len(columns.covariates)))
+    for c, name in enumerate(columns.covariates):
+        x[:, c] = _numbers(frame[name], name)
+    return Predictors(start, dt, x)
+
+
+def read_ends(y: Any, start: States) -> States:
+    """End states, 0-based, none better than its start."""
+    if y is None:
+        raise InputError("y is missing: the end states (state_2) are needed to fit.")
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    name = getattr(series, "name", None) or "y"
+    if not isinstance(series, nw.Series):
+        array = np.asarray(y)
+        if array.ndim != 1:
+            raise InputError(f"y has shape {array.shape}; one end state per row is needed.")
+        end = _states(_finite(array, name), name)
+    else:
+        end = _states(_numbers(series, name), name)
+    if end.size != start.size:
+        raise InputError(f"X has {start.size} rows and y has {end.size}; one end state per row is needed.")
+    bad = np.flatnonzero(end < start)
+    if bad.size:
+        row = bad[0]
+        raise BadStates(
+            f"{name_rows(bad)} ({bad.size} of {end.size}): end state {end[row] + 1} is below start state "
+            f"{start[row] + 1}. Condition may only worsen in this model. Set repairs aside, or split the "
+            "history at the repair.",
+            rows=bad.tolist(),
+        )
+    return end
+
+
+def count_states(end: States, n_states: int | None) -> int:
+    """K: the worst rank seen, or the given number if no row is beyond it."""
+    worst = int(end.max()) + 1
+    if n_states is None:
+        if worst < 2:
+            raise BadStates(
+                "Every row stays in state 1, so there is only one state and nothing to model. "
+                "Give n_states if worse states exist but were not reached."
+            )
+        return worst
+    if not isinstance(n_states, int | np.integer) or n_states < 2:
+        raise BadOption(f"n_states is {n_states!r}; a whole number of at least 2 is needed, or None to infer it.")
+    if worst > n_states:
+        bad = np.flatnonzero(end >= n_states)
+        raise BadStates(
+            f"{name_rows(bad)}: state {worst} is above n_states = {n_states}. Raise n_states, or merge states.",
+            rows=bad.tolist(),
+        )
+    return int(n_states)
+
+
+def check_supported(states: States, n_states: int, what: str) -> None:
+    """Refuse states beyond the fitted K."""
+    bad = np.flatnonzero(states >= n_states)
+    if bad.size:
+        raise BadStates(
+            f"{name_rows(bad)} ({bad.size} of {states.size}): {what} state {int(states[bad[0]]) + 1} is above "
+            f"K = {n_states}, the worst state of the training rows. Leave such rows out, or fit with more states.",
+            rows=bad.tolist(),
+        )
+
+
+def check_covariates(x: Array, names: Sequence[str]) -> None:
+    """Refuse covariates that no data could tell apart: constant, duplicated, collinear."""
+    if not names:
+        return
+    for name, column in zip(names, x.T, strict=True):
+        if column.min() == column.max():
+            raise BadCovariates(
+                f"{name} is {column[0]:g} in all {len(column)} training rows: its effect cannot be told from "
+                "the intercept. Leave it out of covariates.",
+                covariates=[name],
+            )
+    z = (x - x.mean(axis=0)) / x.std(axis=0)
+    r = np.linalg.qr(z / np.sqrt(len(z)), mode="r")
+    for c in range(len(names)):
+        if c >= len(r) or abs(r[c, c]) < COLLINEAR:
+            weights = np.linalg.lstsq(z[:, :c], z[:, c], rcond=None)[0]
+            others = [names[i] for i in np.flatnonzero(np.abs(weights) > 1e-6)]
+            how = "duplicates" if len(others) == 1 else "is a linear combination of"
+            raise BadCovariates(
+                f"{names[c]} {how} {', '.join(others)} in the {len(x)} training rows: their effects cannot be "
+                "told apart. Leave one of them out of covariates.",
+                covariates=[names[c], *others],
+            )
+
+
+def read_weights(
+    sample_weight: Any, class_weight: str | None, start: States, end: States
+) -> tuple[Array, bool]:
+    """Row weights times class weights, and whether any were asked for."""
+    weight = np.ones(start.size)
+    if sample_weight is not None:
+        weight = np.array(sample_weight, dtype=np.float64).ravel()
+        bad = np.flatnonzero(~(weight >= 0) | np.isinf(weight))
+        if weight.size != start.size:
+            raise BadWeights(f"sample_weight has {weight.size} values for {start.size} rows.")
+        if bad.size:
+            raise BadWeights(
+                f"sample_weight is {weight[bad[0]]:g} in {name_rows(bad)}; weights are finite and not negative.",
+                rows=bad.tolist(),
+            )
+        if not weight.any():
+            raise BadWeights("sample_weight is 0 in every row: nothing is left to fit.")
+    if class_weight is not None:
+        if class_weight not in CLASS_WEIGHTS:
+            raise bad_option("class_weight", class_weight, ["None", *CLASS_WEIGHTS])
+        _, kind, counts = np.unique(np.stack([start, end]), axis=1, return_inverse=True, return_counts=True)
+        weight = weight * (start.size / (counts.size * counts))[kind.ravel()]
+    return weight, sample_weight is not None or class_weight is not None
+
+
+def _numbers(series: nw.Series[Any], name: str) -> Array:
+    """A column as finite float64; text is refused with its first row."""
+    if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+        return _finite(np.asarray(series.to_numpy()), name)
+    return _finite(series.cast(nw.Float64).to_numpy(), name)
+
+
+def _finite(values: NDArray[Any], name: str) -> Array:
+    try:
+        numbers = np.asarray(values, dtype=np.float64) if values.dtype.kind in "biuf" else _parse(values)
+    except (TypeError, ValueError):
+        row = next(r for r, v in enumerate(values) if not _is_number(v))
+        raise BadValues(
+            f"{name} holds {values[row]!r} in row {row}; a number is needed. Convert the column, or name the "
+            "covariates to use if this is not one of them.",
+            column=name,
+            rows=[row],
+        ) from None
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if bad.size:
+        what = "missing" if np.isnan(numbers[bad]).all() else "missing or infinite"
+        raise BadValues(
+            f"{name} is {what} in {bad.size} of {numbers.size} rows ({name_rows(bad)}). Set such rows aside or "
+            "fill them in; rekka does neither silently.",
+            column=name,
+            rows=bad.tolist(),
+        )
+    return numbers
+
+
+def _parse(values: NDArray[Any]) -> Array:
+    """An object column: numbers and None pass, text does not, even if it looks like a number."""
+    if not all(_is_number(v) for v in values):
+        raise ValueError
+    return np.array([np.nan if v is None else float(v) for v in values])
+
+
+def _is_number(value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _states(values: Array, name: str) -> States:
+    bad = np.flatnonzero((values < 1) | (values != np.floor(values)))
+    if bad.size:
+        raise BadStates(
+            f"{name} is {values[bad[0]]:g} in {name_rows(bad)} ({bad.size} of {values.size}); states are whole "
+            "numbers from 1, the best, upwards.",
+            rows=bad.tolist(),
+        )
+    return values.astype(np.int64) - 1

@@ -1,0 +1,135 @@
+"""Does the likelihood have a finite maximum? One small linear program for each state.
+
+For state k let A be the rows that ended in k and B the rows that left it. Moving the coefficients of k along d
+sends the likelihood to zero unless x.d <= 0 on A and x.d >= 0 on B. So if no direction d does that, other than
+those with x.d = 0 on all of them, a finite maximum exists.
+
+If one does, the likelihood may rise along it for ever, but need not: a hazard that grows without bound also
+hurries the rows of B through k into states they may leave before they are seen. It rises for ever for certain
+where x.d > 0 only on rows that ended in the absorbing state. Both questions are linear programs. What they
+leave open, the certificate decides by following d.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+
+from rekka.model.coordinates import Coordinates
+from rekka.model.layout import Layout
+
+Array = NDArray[np.float64]
+
+ROWS_AT_FIRST = 500  # constraints are added where they are violated, so that a million rows stay cheap
+ROWS_AT_A_TIME = 250
+FEASIBILITY = 1e-9  # rows are scaled to length 1 and |d| <= 1
+MARGIN = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """A direction d in psi along which no row's probability goes to zero."""
+
+    states: tuple[int, ...]  # 1-based
+    terms: tuple[str, ...]
+    direction: Array
+    certain: bool  # the likelihood rises along it for ever, whatever the coefficients
+    nobody_left: bool
+    nobody_stayed: bool
+
+    def sentence(self) -> str:
+        """Which state, which covariates."""
+        name = f"state{'s' if len(self.states) > 1 else ''} {', '.join(map(str, self.states))}"
+        if self.nobody_left:
+            return f"{name}: no row leaves it, so its hazard can fall for ever"
+        if self.nobody_stayed:
+            return f"{name}: every row that reached it left it, so its hazard can rise for ever"
+        return f"{name}: {', '.join(self.terms)} separate the rows that stayed from the rows that left"
+
+
+def find_separations(coordinates: Coordinates, layout: Layout, ridge: float) -> list[Separation]:
+    """All states, or groups of states with shared coefficients, that have a separating direction."""
+    found = []
+    for states in _connected(layout):
+        one = _separate(coordinates, layout, states, ridge)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _connected(layout: Layout) -> list[list[int]]:
+    """States, 0-based, grouped by the parameters they share."""
+    by_state = layout.parameter.reshape(layout.n_states - 1, -1)
+    groups: list[list[int]] = []
+    for k, mine in enumerate(by_state):
+        touching = [g for g in groups if np.isin(mine[mine >= 0], by_state[g]).any()]
+        groups = [g for g in groups if g not in touching] + [sorted([k, *sum(touching, [])])]
+    return sorted(groups)
+
+
+def _separate(
+    coordinates: Coordinates, layout: Layout, states: list[int], ridge: float
+) -> Separation | None:
+    rows, W = coordinates.likelihood.rows, coordinates.likelihood.X
+    p1 = len(layout.terms)
+    numbers = np.unique(layout.parameter.reshape(-1, p1)[states])
+    numbers = numbers[numbers >= 0]
+    if ridge > 0:  # a penalised slope cannot run away, whatever the likelihood does
+        numbers = numbers[layout.term_of[numbers] == 0]
+    # directions in standardised free parameters: bounded, readable, and the same under every affine scaling
+    to_gamma = (coordinates.basis @ coordinates.standard[:, numbers]).reshape(layout.n_states - 1, p1, -1)
+    constraints, must_be_zero, left, stayed = [], [], 0, 0
+    for k in states:
+        ended = (rows.end == k) & (rows.weight > 0)
+        passed = (rows.start <= k) & (rows.end > k) & (rows.weight > 0)
+        constraints += [-W[:, ended].T @ to_gamma[k], W[:, passed].T @ to_gamma[k]]
+        must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < rows.n_states - 1]
+        left, stayed = left + int(passed.sum()), stayed + int(ended.sum())
+    C = np.concatenate(constraints)
+    C = C / np.maximum(np.linalg.norm(C, axis=1, keepdims=True), 1e-300)
+    d = _direction(C, np.zeros(len(C), bool))
+    if d is None:
+        return None
+    sure = _direction(C, np.concatenate(must_be_zero))
+    d = d if sure is None else sure
+    terms = dict.fromkeys(layout.terms[layout.term_of[numbers[q]]] for q in np.flatnonzero(np.abs(d) > 1e-7))
+    return Separation(
+        states=tuple(k + 1 for k in states),
+        terms=tuple(terms),
+        direction=coordinates.standard[:, numbers] @ d,
+        certain=sure is not None,
+        nobody_left=left == 0,
+        nobody_stayed=stayed == 0,
+    )
+
+
+def _direction(C: Array, zero: NDArray[np.bool_]) -> Array | None:
+    """Maximize sum C d subject to C d >= 0, C d = 0 where ``zero``, |d| <= 1; None if only C d = 0 is left."""
+    if not len(C):
+        return None
+    goal = -C.sum(axis=0)
+    active = np.unique(np.linspace(0, len(C) - 1, min(len(C), ROWS_AT_FIRST)).astype(np.int64))
+    while True:
+        equal, above = active[zero[active]], active[~zero[active]]
+        result = optimize.linprog(
+            goal,
+            A_ub=-C[above] if above.size else None,
+            b_ub=np.zeros(above.size) if above.size else None,
+            A_eq=C[equal] if equal.size else None,
+            b_eq=np.zeros(equal.size) if equal.size else None,
+            bounds=(-1, 1),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        side = C @ result.x
+        if side.max() <= MARGIN:
+            return None
+        violation = np.where(zero, np.abs(side), -side)
+        violation[active] = 0.0
+        if violation.max() <= FEASIBILITY:
+            return np.asarray(result.x)
+        worst = np.argsort(violation)[-ROWS_AT_A_TIME:]
+        active = np.union1d(active, worst[violation[worst] > FEASIBILITY])

@@ -1,0 +1,186 @@
+"""Newton and L-BFGS-B, and the only clock: seconds are the solver call alone.
+
+A solver takes an objective to minimize and a start, and returns where it stopped with an Outcome. It never
+raises for an unlucky problem: why it stopped is a value that a person can read.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, optimize
+
+from rekka.model.likelihood import Evaluation, Rows
+
+Array = NDArray[np.float64]
+
+# Half the squared Newton decrement, in log-likelihood units, below which one last step is taken. That step
+# squares the distance, so the point returned is exact to rounding.
+DECREMENT_TOLERANCE = 1e-10
+ACCEPT_RATIO = 1e-4
+SMALLEST_RADIUS = 1e-10
+START_SPREAD = 0.1  # paper, Definition 3: beta(0) ~ N(0, 0.1^2 I)
+
+
+class Stop(enum.StrEnum):
+    """Why Newton ended. The value is what a person reads."""
+
+    CONVERGED = "converged: the Newton decrement is below its tolerance"
+    ITERATION_LIMIT = "stopped at the iteration limit before the Newton decrement was small"
+    STALLED = "stopped: no step, however short, improves the likelihood"
+    NONFINITE = "the likelihood at the start is infinite or undefined"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the solver says of its own run. ``seconds`` is wall-clock time around the one solver call."""
+
+    success: bool
+    message: str
+    iterations: int
+    evaluations: int
+    seconds: float
+    objective: float
+
+
+class Objective(Protocol):
+    """A function to minimize: value, gradient and Hessian (order 2) or value alone (order 0)."""
+
+    def __call__(self, psi: Array, order: int = 2) -> Evaluation:
+        """Evaluate at psi."""
+
+
+def crude_log_rates(rows: Rows) -> Array:
+    """Occurrence/exposure log rates of each state (K-1,): where Newton starts.
+
+    A row's years are shared out equally among the states it was seen to pass through. Half an event is
+    added, so that a state nobody left, or nobody was in, has a rate too.
+    """
+    free = rows.n_states - 1
+    share = rows.weight * rows.dt / (np.minimum(rows.end, free - 1) - rows.start + 1)
+    rates = np.empty(free)
+    typical = float(rows.weight @ rows.dt) / float(rows.weight.sum())
+    for k in range(free):
+        left = rows.weight[(rows.start <= k) & (rows.end > k)].sum()
+        exposure = share[(rows.start <= k) & (rows.end >= k)].sum()
+        rates[k] = (left + 0.5) / (exposure + typical)
+    return np.log(rates)
+
+
+def random_start(size: int, seed: int) -> Array:
+    """The paper's start, from a generator made anew for every fit."""
+    return np.random.default_rng(seed).normal(0.0, START_SPREAD, size)
+
+
+def newton(objective: Objective, start: Array, max_iter: int) -> tuple[Array, Outcome]:
+    """Trust-region Newton on the exact Hessian.
+
+    1. Evaluate value, gradient g and Hessian H.
+    2. Newton step p = -H^-1 g; half its decrement, -g'p / 2, estimates how far the value is from its minimum.
+    3. If that is below DECREMENT_TOLERANCE, take the step and stop.
+    4. If H is not positive definite or p is longer than the radius, minimize the quadratic model within it.
+    5. Take the step if the value falls as the model says; adapt the radius. Back to 2.
+
+    The radius is in standard deviations of the log hazards, because the coordinates are orthonormal.
+    """
+    clock = perf_counter()
+    psi, stop, iterations, evaluations, value = _newton(objective, start, max_iter)
+    seconds = perf_counter() - clock
+    return psi, Outcome(stop is Stop.CONVERGED, stop.value, iterations, evaluations, seconds, value)
+
+
+def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Stop, int, int, float]:
+    here = objective(psi)  # 1
+    evaluations = 1
+    if not np.isfinite(here.value):
+        return psi, Stop.NONFINITE, 0, evaluations, here.value
+    radius = 2.0 * np.sqrt(psi.size)
+    for iteration in range(1, max_iter + 1):
+        step, decrement = newton_step(here)  # 2
+        if decrement <= DECREMENT_TOLERANCE:  # 3
+            last = objective(psi + step)
+            if last.value <= here.value + _noise(here):
+                psi, here = psi + step, last
+            return psi, Stop.CONVERGED, iteration, evaluations + 1, here.value
+        while True:
+            if not np.isfinite(decrement) or np.linalg.norm(step) > radius:  # 4
+                step = _step_within(here, radius)
+            there = objective(psi + step)
+            evaluations += 1
+            noise = _noise(here)
+            promised = -float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
+            ratio = (here.value - there.value + noise) / (promised + noise)
+            if np.isfinite(there.value) and ratio > ACCEPT_RATIO:  # 5
+                break
+            radius = 0.25 * min(radius, float(np.linalg.norm(step)))
+            if radius < SMALLEST_RADIUS:
+                return psi, Stop.STALLED, iteration, evaluations, here.value
+        if ratio < 0.25:
+            radius = 0.5 * float(np.linalg.norm(step))
+        elif ratio > 0.75:
+            radius = max(radius, 2.0 * float(np.linalg.norm(step)))
+        psi, here = psi + step, there
+    return psi, Stop.ITERATION_LIMIT, max_iter, evaluations, here.value
+
+
+def _noise(here: Evaluation) -> float:
+    """How far rounding alone can move the value."""
+    return 10.0 * float(np.finfo(float).eps) * max(1.0, abs(here.value))
+
+
+def newton_step(here: Evaluation) -> tuple[Array, float]:
+    """-H^-1 g and half the squared Newton decrement, 1/2 g' H^-1 g; infinite unless H is positive definite."""
+    try:
+        factor = linalg.cho_factor(here.hessian, check_finite=False)
+    except linalg.LinAlgError:
+        return np.zeros_like(here.gradient), np.inf
+    step: Array = -linalg.cho_solve(factor, here.gradient, check_finite=False)
+    return step, -0.5 * float(here.gradient @ step)
+
+
+def _step_within(here: Evaluation, radius: float) -> Array:
+    """The minimum of the quadratic model in a ball, from the eigenvalues of H (More and Sorensen 1983)."""
+    values, vectors = np.linalg.eigh(here.hessian)
+    pull = vectors.T @ here.gradient
+    least = max(0.0, -values[0])
+    floor = least + 1e-12 * max(1.0, abs(values[-1]))
+
+    def length(shift: float) -> float:
+        return float(np.linalg.norm(pull / (values + shift)))
+
+    if length(floor) > radius:
+        high = floor + float(np.linalg.norm(pull)) / radius + 1.0
+        shift = optimize.brentq(lambda s: length(s) - radius, floor, high, rtol=1e-6)
+        return np.asarray(-vectors @ (pull / (values + shift)))
+    step = -vectors @ (pull / (values + floor))
+    if values[0] < 0.0:  # along the direction of negative curvature, to the edge of the ball
+        step = step + vectors[:, 0] * np.sqrt(max(0.0, radius**2 - float(step @ step)))
+    return np.asarray(step)
+
+
+def lbfgs(
+    function: Callable[[Array], float] | Callable[[Array], tuple[float, Array]],
+    start: Array,
+    max_iter: int,
+    *,
+    with_gradient: bool,
+) -> tuple[Array, Outcome]:
+    """SciPy's L-BFGS-B as the paper runs it; a function without a gradient gets two-point differences."""
+    options = {"maxiter": max_iter, "maxfun": max(15000, 100 * max_iter * (start.size + 1))}
+    with np.errstate(all="ignore"):  # the paper's closed form overflows on its way; its result is judged after
+        clock = perf_counter()
+        result = optimize.minimize(
+            function, start, jac=True if with_gradient else "2-point", method="L-BFGS-B", options=options
+        )
+        seconds = perf_counter() - clock
+    message = result.message if isinstance(result.message, str) else result.message.decode()
+    outcome = Outcome(
+        bool(result.success), message, int(result.nit), int(result.nfev), seconds, float(result.fun)
+    )
+    return np.asarray(result.x), outcome
