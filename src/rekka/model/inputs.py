@@ -93,10 +93,18 @@ def read_predictors(frame: nw.DataFrame[Any], columns: Columns) -> Predictors:
             column=columns.dt,
             rows=bad.tolist(),
         )
-    x = np.empty((len(frame), len(columns.covariates)))
-    for c, name in enumerate(columns.covariates):
+    return Predictors(start, dt, read_covariates(frame, columns.covariates))
+
+
+def read_covariates(frame: nw.DataFrame[Any], covariates: Sequence[str]) -> Array:
+    """Raw covariates x (n, p)."""
+    missing = [name for name in covariates if name not in frame.columns]
+    if missing:
+        raise missing_columns(missing, frame.columns)
+    x = np.empty((len(frame), len(covariates)))
+    for c, name in enumerate(covariates):
         x[:, c] = _numbers(frame[name], name)
-    return Predictors(start, dt, x)
+    return x
 
 
 def read_ends(y: Any, start: States) -> States:
@@ -183,16 +191,25 @@ def check_covariates(x: Array, names: Sequence[str]) -> None:
             )
 
 
-def read_weights(
-    sample_weight: Any, class_weight: str | None, start: States, end: States
-) -> tuple[Array, bool]:
-    """Row weights times class weights, and whether any were asked for."""
-    weight = np.ones(start.size)
+def class_weights(class_weight: str | None, start: States, end: States) -> Array:
+    """1, or the inverse frequency of each row's (start, end) pair, averaging 1."""
+    if class_weight is None:
+        return np.ones(start.size)
+    if class_weight not in CLASS_WEIGHTS:
+        raise bad_option("class_weight", class_weight, ["None", *CLASS_WEIGHTS])
+    pairs = np.stack([start, end])
+    _, kind, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    return np.asarray((start.size / (counts.size * counts))[kind.ravel()])
+
+
+def read_weights(sample_weight: Any, n_rows: int) -> Array:
+    """Row weights, 1 where none are given."""
+    weight = np.ones(n_rows)
     if sample_weight is not None:
         weight = np.array(sample_weight, dtype=np.float64).ravel()
         bad = np.flatnonzero(~(weight >= 0) | np.isinf(weight))
-        if weight.size != start.size:
-            raise BadWeights(f"sample_weight has {weight.size} values for {start.size} rows.")
+        if weight.size != n_rows:
+            raise BadWeights(f"sample_weight has {weight.size} values for {n_rows} rows.")
         if bad.size:
             raise BadWeights(
                 f"sample_weight is {weight[bad[0]]:g} in {name_rows(bad)}; weights are finite and not negative.",
@@ -200,12 +217,7 @@ def read_weights(
             )
         if not weight.any():
             raise BadWeights("sample_weight is 0 in every row: nothing is left to fit.")
-    if class_weight is not None:
-        if class_weight not in CLASS_WEIGHTS:
-            raise bad_option("class_weight", class_weight, ["None", *CLASS_WEIGHTS])
-        _, kind, counts = np.unique(np.stack([start, end]), axis=1, return_inverse=True, return_counts=True)
-        weight = weight * (start.size / (counts.size * counts))[kind.ravel()]
-    return weight, sample_weight is not None or class_weight is not None
+    return weight
 
 
 def _numbers(series: nw.Series[Any], name: str) -> Array:

@@ -1,0 +1,244 @@
+"""ExponentialHazardMarkovModel: scikit-learn's face over checked inputs, one Fit, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from rekka.errors import InputError
+from rekka.model import inputs
+from rekka.model.certificate import Certificate
+from rekka.model.fit import Fit, Options, check_options, fit_rows
+from rekka.model.layout import Effects, Shared
+from rekka.model.likelihood import Rows
+from rekka.model.serial import dump_model, load_model
+from rekka.model.tables import Table, check_units, coefficient_table, hazard_table
+
+Array = NDArray[np.float64]
+
+
+class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Exponential Hazard Markov model: condition worsens state by state, hazards log-linear in covariates.
+
+    theta_k(x) = exp(b_k0 + x . b_k), k = 1..K-1, state K absorbing; a row seen in state ``start`` and ``dt``
+    years later in state ``end`` contributes log expm(Q dt)[start, end].
+
+    Parameters
+    ----------
+    scaling : "max", "minmax", "zscore", "boxcox", None, or an object with fit and transform
+        Operator fitted on the training covariates. Reported coefficients are in native units whatever the
+        scaling, wherever it is affine.
+    solver : "newton" or "lbfgs"
+        Newton on the exact Hessian, or SciPy's L-BFGS-B in the coordinates of the scaling, as in the paper.
+    gradient : "exact" or "numeric"
+        For lbfgs; numeric takes two-point differences.
+    likelihood : "exact" or "paper"
+        For lbfgs; the paper's is the floored closed form, for reproduction only.
+    max_iter : int
+        At most so many iterations of the solver.
+    seed : int
+        Of the start of lbfgs, N(0, 0.1^2), drawn anew in every fit. Newton draws nothing.
+    ridge : float
+        Penalty ridge/2 times the sum of squared slopes in z-scored units; intercepts are never penalised.
+    class_weight : None or "inverse_frequency"
+        Weight each row by the inverse frequency of its (start, end) pair.
+    effects : dict, covariate -> states
+        States a covariate acts on, e.g. ``{"traffic_mean": [2, 3]}``; covariates not named act on all.
+    shared : dict, covariate -> groups of states
+        States that share one coefficient, e.g. ``{"bridge_length": [[1, 2, 3]]}``.
+    units : dict, covariate -> number
+        Unit of its hazard ratio, e.g. ``{"age": 10, "traffic_mean": 1000}``; 1 where none is given.
+    start, dt : str
+        Columns of the start state and of the years between the two inspections.
+    covariates : list of str or None
+        Columns to use; None means all but ``start`` and ``dt``.
+    n_states : int or None
+        K; None takes the worst end state of the training rows.
+    threads : int or None
+        Threads over rows; None takes all cores. The result has the same bits for any number.
+
+    Attributes
+    ----------
+    coef_ (K-1, p), intercept_ (K-1,), covariance_ ((K-1)(p+1), the same)
+        In native units where the scaling is affine, else in scaled units; ``coefficient_scale_`` says which.
+        The covariance goes state by state, intercept first.
+    scaled_coef_ (K-1, p), scaled_intercept_ (K-1,)
+        What multiplies the scaled covariates.
+    log_likelihood_, aic_, bic_, n_states_, classes_, covariates_
+        The usual; the log-likelihood is the exact one, without the penalty.
+    outcome_
+        What the solver says: success, message, iterations, evaluations, seconds around its one call.
+    converged_
+        The paper's definition: success and everything finite. Read ``certificate_`` for the truth.
+    certificate_
+        Verdict, reasons and figures.
+
+    """
+
+    def __init__(
+        self,
+        scaling: Any = "zscore",
+        *,
+        solver: str = "newton",
+        gradient: str = "exact",
+        likelihood: str = "exact",
+        max_iter: int = 500,
+        seed: int = 0,
+        ridge: float = 0.0,
+        class_weight: str | None = None,
+        effects: Effects | None = None,
+        shared: Shared | None = None,
+        units: Mapping[str, float] | None = None,
+        start: str = "state_1",
+        dt: str = "interval_years",
+        covariates: Sequence[str] | None = None,
+        n_states: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.scaling = scaling
+        self.solver = solver
+        self.gradient = gradient
+        self.likelihood = likelihood
+        self.max_iter = max_iter
+        self.seed = seed
+        self.ridge = ridge
+        self.class_weight = class_weight
+        self.effects = effects
+        self.shared = shared
+        self.units = units
+        self.start = start
+        self.dt = dt
+        self.covariates = covariates
+        self.n_states = n_states
+        self.threads = threads
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit by maximum likelihood.
+
+        Parameters
+        ----------
+        X : dataframe (pandas, polars, pyarrow)
+            Start states 1..K, years above 0, covariates.
+        y : series or array
+            End states, none better than its start.
+        sample_weight : array, optional
+            Multiplies each row's log-likelihood.
+        groups : array, optional
+            Bridge of each row; standard errors are then clustered by it.
+
+        """
+        options = self._options()
+        check_options(options)
+        frame = inputs.as_frame(X)
+        columns = inputs.find_columns(frame, self.start, self.dt, self.covariates)
+        check_units(self.units, columns.covariates)
+        rows = inputs.read_predictors(frame, columns)
+        end = inputs.read_ends(y, rows.start)
+        n_states = inputs.count_states(end, self.n_states)
+        inputs.check_covariates(rows.x, columns.covariates)
+        weight = inputs.read_weights(sample_weight, end.size)
+        weight = weight * inputs.class_weights(self.class_weight, rows.start, end)
+        if groups is not None:
+            groups = np.asarray(groups)
+            if groups.shape != (end.size,):
+                raise InputError(f"groups has shape {groups.shape}; one group per row is needed ({end.size}).")
+        self._adopt(
+            fit_rows(
+                Rows(rows.start, end, rows.dt, weight, n_states), rows.x, columns.covariates, options, groups
+            ),
+            frame.columns,
+        )
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each end state (n, K) after the row's own interval."""
+        rows = self._read(X)
+        return self._fit.probabilities(rows.start, rows.dt, rows.x)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The most probable end state; ties go to the better state."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+
+    def log_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean of -log p of the observed end states, exact: no floor."""
+        value = self._log_probabilities(X, y)
+        return -float(np.average(value, weights=inputs.read_weights(sample_weight, value.size)))
+
+    def summary(self, level: float = 0.95) -> Table:
+        """Coefficients: state, term, estimate, se, z, p, interval, hazard ratio per unit; a polars frame."""
+        check_is_fitted(self)
+        return coefficient_table(self._fit, self.units, level)
+
+    def hazards(self, X: Any, level: float = 0.95) -> Table:
+        """Hazard per year and mean years in each state for each row's covariates, with intervals."""
+        check_is_fitted(self)
+        frame = inputs.as_frame(X)
+        return hazard_table(self._fit, inputs.read_covariates(frame, self.covariates_), level)
+
+    def certify(self, X: Any, y: Any) -> Certificate:
+        """The certificate with the share of these held-out rows at or under probability 1e-12."""
+        return self._fit_certificate().with_golden(self._log_probabilities(X, y))
+
+    def to_json(self) -> str:
+        """The fitted model as text, complete and exact; read it with ``from_json``."""
+        check_is_fitted(self)
+        parameters = {
+            name: list(value) if name == "covariates" and value is not None else value
+            for name, value in self.get_params(deep=False).items()
+        }
+        return dump_model(self._fit, parameters, list(self.feature_names_in_))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """A fitted model from ``to_json``: the same predictions, tables and certificate, bit for bit."""
+        fit, parameters, features = load_model(text)
+        model = cls(**parameters)
+        model._adopt(fit, features)
+        return model
+
+    def _options(self) -> Options:
+        names = Options.__dataclass_fields__
+        return Options(**{name: getattr(self, name) for name in names})
+
+    def _adopt(self, fit: Fit, features: Sequence[str]) -> None:
+        """Set the fitted attributes."""
+        by_state = fit.inference.coefficients.reshape(fit.n_states - 1, -1)
+        self._fit = fit
+        self.feature_names_in_ = np.asarray(features, dtype=object)
+        self.n_features_in_ = len(features)
+        self.covariates_ = fit.covariates
+        self.n_states_ = fit.n_states
+        self.classes_ = np.arange(1, fit.n_states + 1)
+        self.scaling_ = fit.scaling
+        self.coef_, self.intercept_ = by_state[:, 1:], by_state[:, 0]
+        self.coefficient_scale_ = "native" if fit.native else fit.scaling.method
+        self.scaled_coef_, self.scaled_intercept_ = fit.beta[:, 1:], fit.beta[:, 0]
+        self.covariance_ = fit.inference.covariance
+        self.log_likelihood_ = fit.inference.log_likelihood
+        self.aic_, self.bic_ = fit.inference.aic, fit.inference.bic
+        self.outcome_, self.converged_ = fit.outcome, fit.converged
+        self.certificate_ = fit.certificate
+
+    def _fit_certificate(self) -> Certificate:
+        check_is_fitted(self)
+        return self._fit.certificate
+
+    def _read(self, X: Any) -> inputs.Predictors:
+        check_is_fitted(self)
+        columns = inputs.Columns(self.start, self.dt, self.covariates_)
+        rows = inputs.read_predictors(inputs.as_frame(X), columns)
+        inputs.check_supported(rows.start, self.n_states_, "start")
+        return rows
+
+    def _log_probabilities(self, X: Any, y: Any) -> Array:
+        rows = self._read(X)
+        end = inputs.read_ends(y, rows.start)
+        inputs.check_supported(end, self.n_states_, "end")
+        return self._fit.log_probabilities(
+            Rows(rows.start, end, rows.dt, np.ones(end.size), self.n_states_), rows.x
+        )
