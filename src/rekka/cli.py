@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 import typer
 
 import rekka
@@ -55,9 +56,10 @@ def demo(
         f"solver: {outcome.message}; {outcome.iterations} iterations, {outcome.evaluations} evaluations, "
         f"{outcome.seconds:.4f} s"
     )
+    unchanged = np.mean(data["state_1"].to_numpy() == data["state_2"].to_numpy())
     typer.echo(
-        f"accuracy on these rows {model.score(X, y):.4f} (nothing changes: "
-        f"{float((data['state_1'] == data['state_2']).mean()):.4f}), log loss {model.log_loss(X, y):.4f}"
+        f"accuracy on these rows {model.score(X, y):.4f} (nothing changes: {unchanged:.4f}), "
+        f"log loss {model.log_loss(X, y):.4f}"
     )
 
 

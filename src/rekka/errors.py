@@ -23,6 +23,9 @@ import difflib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class RekkaError(Exception):
     """Anything that rekka refuses; ``values`` holds what the message names."""
@@ -84,7 +87,7 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f" Did you mean {close[0]}?" if close else ""
 
 
-def name_rows(rows: Sequence[int], most: int = 5) -> str:
+def name_rows(rows: Sequence[int] | NDArray[np.intp], most: int = 5) -> str:
     """'row 3' or 'rows 3, 8, 12, ...'; rows are counted from 0."""
     shown = ", ".join(str(int(row)) for row in rows[:most])
     more = ", ..." if len(rows) > most else ""

@@ -201,7 +201,7 @@ def _fit_max(high: Array, constant: NDArray[np.bool_], names: Sequence[str]) -> 
 def _fit_boxcox(x: Array, low: Array, constant: NDArray[np.bool_], names: Sequence[str]) -> BoxCoxScaling:
     shift = np.maximum(0.0, 1.0 - low)
     exponent = np.ones(x.shape[1])
-    for column in np.flatnonzero(~constant):
+    for column in map(int, np.flatnonzero(~constant)):
         shifted = x[:, column] + shift[column]
         z, exponent[column] = stats.boxcox(shifted)
         if not np.isfinite(z).all() or np.ptp(z) == 0.0:

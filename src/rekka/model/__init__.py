@@ -1,0 +1,1 @@
+"""The Exponential Hazard Markov model: kernel, likelihood, solvers, certificate, inference, estimator."""

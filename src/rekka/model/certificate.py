@@ -95,14 +95,27 @@ class Certificate:
 
 
 def certify(
-    coordinates: Coordinates, layout: Layout, psi: Array, here: Evaluation, log_probability: Array, ridge: float
+    coordinates: Coordinates,
+    layout: Layout,
+    psi: Array,
+    here: Evaluation,
+    log_probability: Array,
+    ridge: float,
 ) -> Certificate:
     """Judge the point psi, with the objective's derivatives there and each row's log-probability."""
     finite = bool(np.isfinite(psi).all() and np.isfinite(here.value) and np.isfinite(here.hessian).all())
     if not finite:
         reason = "a coefficient or the log-likelihood is infinite or undefined; start again or scale differently"
         return Certificate(
-            Verdict.NONFINITE, (reason,), (), None, np.inf, False, np.inf, "undefined", _plateau(log_probability)
+            Verdict.NONFINITE,
+            (reason,),
+            (),
+            None,
+            np.inf,
+            False,
+            np.inf,
+            "undefined",
+            _plateau(log_probability),
         )
     _, decrement = newton_step(here)
     definite = bool(np.isfinite(decrement))
@@ -117,7 +130,7 @@ def certify(
     verdict = Verdict.CERTIFIED
     if escapes:
         verdict = Verdict.NO_FINITE_MAXIMUM
-        reasons += [f"{s.sentence()}, and the likelihood with it" for s in escapes]
+        reasons += [f"{s.sentence()}, so the likelihood rises for ever" for s in escapes]
         reasons.append("remedies: a ridge penalty, fewer covariates, or merged states")
     elif flat:
         verdict = Verdict.NOT_IDENTIFIED
@@ -131,7 +144,7 @@ def certify(
             f"about {decrement:.2g} log-likelihood units remain (limit {DECREMENT_LIMIT:g}); "
             "raise max_iter or fit with solver='newton'"
         )
-    remarks = [f"{s.sentence()}; but the likelihood falls that way, so this maximum stands" for s in held]
+    remarks = [f"{s.sentence()}, but the likelihood falls that way: this maximum stands" for s in held]
     if verdict is Verdict.CERTIFIED and condition > WEAK_CONDITION:
         remarks.append(f"weakly determined along {weakest}: expect wide intervals there")
     plateau = _plateau(log_probability)
@@ -151,10 +164,19 @@ def certify(
 
 
 def _escapes(coordinates: Coordinates, psi: Array, here: Evaluation, separation: Separation) -> bool:
-    """Whether, far along a separating direction, the likelihood is at least what it is here."""
-    direction = separation.direction / np.linalg.norm(separation.direction)
-    values = [coordinates.objective(psi + t * direction, 0).value for t in RAY_STEPS]
-    return bool(np.nanmin(values) <= here.value + DECREMENT_LIMIT)
+    """Whether, far along a separating direction, the likelihood is at least what it is here.
+
+    Followed are the direction found and the one in which these states' coefficients already point: a
+    solver that ran away has gone along the latter, and finds the likelihood level there.
+    """
+    standard = coordinates.standard[:, separation.parameters]
+    own = standard @ np.linalg.solve(coordinates.standard, psi)[separation.parameters]
+    for direction in (separation.direction, own):
+        unit = direction / np.linalg.norm(direction)
+        values = [coordinates.objective(psi + t * unit, 0).value for t in RAY_STEPS]
+        if np.nanmin(values) <= here.value + DECREMENT_LIMIT:
+            return True
+    return False
 
 
 def _conditioning(coordinates: Coordinates, layout: Layout, here: Evaluation) -> tuple[float, str]:

@@ -60,7 +60,7 @@ def scaled_coordinates(rows: Rows, z: Array, layout: Layout, ridge: float, threa
         Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads),
         basis=select,
         back=select,
-        forward=np.linalg.pinv(select),
+        forward=np.asarray(np.linalg.pinv(select), dtype=np.float64),
         standard=np.diag(1.0 / np.concatenate([[1.0], sd])[layout.term_of]),
         penalty=_ridge(layout, ridge * np.concatenate([[0.0], sd]) ** 2),
     )

@@ -1,7 +1,7 @@
 """Standard errors, intervals, information criteria, native units: after the clock has stopped.
 
-    covariance of psi   H^-1, or H^-1 (sum_g s_g s_g' G / (G-1)) H^-1 clustered by group
-    native coefficients J psi, J = (native units per scaled) back;   their covariance J cov J'
+covariance of psi   H^-1, or H^-1 (sum_g s_g s_g' G / (G-1)) H^-1 clustered by group
+native coefficients J psi, J = (native units per scaled) back;   their covariance J cov J'
 """
 
 from __future__ import annotations
@@ -83,9 +83,7 @@ def _inverse(hessian: Array) -> Array:
         return np.full_like(hessian, np.nan)
 
 
-def _sandwich(
-    coordinates: Coordinates, bread: Array, slope: Array, groups: NDArray[Any]
-) -> tuple[Array, int]:
+def _sandwich(coordinates: Coordinates, bread: Array, slope: Array, groups: NDArray[Any]) -> tuple[Array, int]:
     """Covariance that allows rows of one group to depend on each other, with the factor G / (G - 1)."""
     W, weight = coordinates.likelihood.X, coordinates.likelihood.rows.weight
     _, member = np.unique(groups, return_inverse=True)

@@ -178,11 +178,11 @@ def check_covariates(x: Array, names: Sequence[str]) -> None:
                 covariates=[name],
             )
     z = (x - x.mean(axis=0)) / x.std(axis=0)
-    r = np.linalg.qr(z / np.sqrt(len(z)), mode="r")
+    r: Array = np.asarray(np.linalg.qr(z / np.sqrt(len(z)), mode="r"))
     for c in range(len(names)):
         if c >= len(r) or abs(r[c, c]) < COLLINEAR:
             weights = np.linalg.lstsq(z[:, :c], z[:, c], rcond=None)[0]
-            others = [names[i] for i in np.flatnonzero(np.abs(weights) > 1e-6)]
+            others = [names[int(i)] for i in np.flatnonzero(np.abs(weights) > 1e-6)]
             how = "duplicates" if len(others) == 1 else "is a linear combination of"
             raise BadCovariates(
                 f"{names[c]} {how} {', '.join(others)} in the {len(x)} training rows: their effects cannot be "

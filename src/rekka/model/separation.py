@@ -12,6 +12,7 @@ leave open, the certificate decides by following d.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from rekka.model.coordinates import Coordinates
-from rekka.model.layout import Layout
+from rekka.model.layout import INTERCEPT, Layout
 
 Array = NDArray[np.float64]
 
@@ -27,6 +28,7 @@ ROWS_AT_FIRST = 500  # constraints are added where they are violated, so that a 
 ROWS_AT_A_TIME = 250
 FEASIBILITY = 1e-9  # rows are scaled to length 1 and |d| <= 1
 MARGIN = 1e-6
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class Separation:
 
     states: tuple[int, ...]  # 1-based
     terms: tuple[str, ...]
+    parameters: NDArray[np.int64]  # free parameters of these states
     direction: Array
     certain: bool  # the likelihood rises along it for ever, whatever the coefficients
     nobody_left: bool
@@ -44,10 +47,11 @@ class Separation:
         """Which state, which covariates."""
         name = f"state{'s' if len(self.states) > 1 else ''} {', '.join(map(str, self.states))}"
         if self.nobody_left:
-            return f"{name}: no row leaves it, so its hazard can fall for ever"
+            return f"{name}: no row leaves it"
         if self.nobody_stayed:
-            return f"{name}: every row that reached it left it, so its hazard can rise for ever"
-        return f"{name}: {', '.join(self.terms)} separate the rows that stayed from the rows that left"
+            return f"{name}: no row ends in it"
+        covariates = ", ".join(term for term in self.terms if term != INTERCEPT)
+        return f"{name}: the rows that left it are told apart from those that ended in it by {covariates}"
 
 
 def find_separations(coordinates: Coordinates, layout: Layout, ridge: float) -> list[Separation]:
@@ -66,13 +70,12 @@ def _connected(layout: Layout) -> list[list[int]]:
     groups: list[list[int]] = []
     for k, mine in enumerate(by_state):
         touching = [g for g in groups if np.isin(mine[mine >= 0], by_state[g]).any()]
-        groups = [g for g in groups if g not in touching] + [sorted([k, *sum(touching, [])])]
+        merged = sorted([k, *(j for g in touching for j in g)])
+        groups = [g for g in groups if g not in touching] + [merged]
     return sorted(groups)
 
 
-def _separate(
-    coordinates: Coordinates, layout: Layout, states: list[int], ridge: float
-) -> Separation | None:
+def _separate(coordinates: Coordinates, layout: Layout, states: list[int], ridge: float) -> Separation | None:
     rows, W = coordinates.likelihood.rows, coordinates.likelihood.X
     p1 = len(layout.terms)
     numbers = np.unique(layout.parameter.reshape(-1, p1)[states])
@@ -89,27 +92,42 @@ def _separate(
         must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < rows.n_states - 1]
         left, stayed = left + int(passed.sum()), stayed + int(ended.sum())
     C = np.concatenate(constraints)
-    C = C / np.maximum(np.linalg.norm(C, axis=1, keepdims=True), 1e-300)
-    d = _direction(C, np.zeros(len(C), bool))
-    if d is None:
+    if not len(C) or _direction(C, np.zeros(len(C), bool)) is None:
         return None
-    sure = _direction(C, np.concatenate(must_be_zero))
-    d = d if sure is None else sure
-    terms = dict.fromkeys(layout.terms[layout.term_of[numbers[q]]] for q in np.flatnonzero(np.abs(d) > 1e-7))
-    return Separation(
-        states=tuple(k + 1 for k in states),
-        terms=tuple(terms),
-        direction=coordinates.standard[:, numbers] @ d,
-        certain=sure is not None,
-        nobody_left=left == 0,
-        nobody_stayed=stayed == 0,
-    )
+    term = layout.term_of[numbers]
+    for certain, zero in ((True, np.concatenate(must_be_zero)), (False, np.zeros(len(C), bool))):
+        for d in _simplest_first(C, zero, term):
+            if d is not None:
+                used = dict.fromkeys(layout.terms[t] for t in term[np.abs(d) > 1e-7])
+                return Separation(
+                    states=tuple(k + 1 for k in states),
+                    terms=tuple(used),
+                    parameters=numbers,
+                    direction=coordinates.standard[:, numbers] @ d,
+                    certain=certain,
+                    nobody_left=left == 0,
+                    nobody_stayed=stayed == 0,
+                )
+    return None
+
+
+def _simplest_first(C: Array, zero: NDArray[np.bool_], term: NDArray[np.int64]) -> Iterator[Array | None]:
+    """Directions in the intercepts alone, then with one covariate, then with all."""
+    terms = [int(t) for t in np.unique(term)]
+    for wanted in ([0], *([0, t] for t in terms if t), terms):
+        columns = np.flatnonzero(np.isin(term, wanted))
+        d = _direction(C[:, columns], zero)
+        if d is None:
+            yield None
+            continue
+        full = np.zeros(term.size)
+        full[columns] = d
+        yield full
 
 
 def _direction(C: Array, zero: NDArray[np.bool_]) -> Array | None:
     """Maximize sum C d subject to C d >= 0, C d = 0 where ``zero``, |d| <= 1; None if only C d = 0 is left."""
-    if not len(C):
-        return None
+    C = C / np.maximum(np.linalg.norm(C, axis=1, keepdims=True), TINY)
     goal = -C.sum(axis=0)
     active = np.unique(np.linspace(0, len(C) - 1, min(len(C), ROWS_AT_FIRST)).astype(np.int64))
     while True:

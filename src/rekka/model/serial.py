@@ -16,7 +16,6 @@ from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
 from rekka.scaling import scaling_from_dict
 
-FORMAT = "rekka-model"
 VERSION = 1
 
 
@@ -78,8 +77,8 @@ def dump_model(fit: Fit, parameters: dict[str, Any], features: list[str]) -> str
     """Write a fit and its estimator's parameters as JSON."""
     inference = dataclasses.asdict(fit.inference)
     return ModelFile(
-        format=FORMAT,
-        version=VERSION,
+        format="rekka-model",
+        version=1,
         parameters=parameters,
         features=features,
         n_states=fit.n_states,

@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 # squares the distance, so the point returned is exact to rounding.
 DECREMENT_TOLERANCE = 1e-10
 ACCEPT_RATIO = 1e-4
+FIRST_RADIUS = 2.0
 SMALLEST_RADIUS = 1e-10
 START_SPREAD = 0.1  # paper, Definition 3: beta(0) ~ N(0, 0.1^2 I)
 
@@ -100,7 +101,7 @@ def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Sto
     evaluations = 1
     if not np.isfinite(here.value):
         return psi, Stop.NONFINITE, 0, evaluations, here.value
-    radius = 2.0 * np.sqrt(psi.size)
+    radius = FIRST_RADIUS
     for iteration in range(1, max_iter + 1):
         step, decrement = newton_step(here)  # 2
         if decrement <= DECREMENT_TOLERANCE:  # 3
@@ -180,7 +181,5 @@ def lbfgs(
         )
         seconds = perf_counter() - clock
     message = result.message if isinstance(result.message, str) else result.message.decode()
-    outcome = Outcome(
-        bool(result.success), message, int(result.nit), int(result.nfev), seconds, float(result.fun)
-    )
+    outcome = Outcome(bool(result.success), message, int(result.nit), int(result.nfev), seconds, float(result.fun))
     return np.asarray(result.x), outcome

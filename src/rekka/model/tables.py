@@ -148,4 +148,3 @@ def hazard_table(fit: Fit, x: Array, level: float) -> Table:
             "years_high": 1.0 / low,
         },
     )
-
