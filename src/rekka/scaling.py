@@ -134,21 +134,19 @@ class ForeignScaling:
 
     def affine(self) -> tuple[Array, Array] | None:
         """Known for scikit-learn's own affine scalers, from their fitted attributes."""
-        fitted = vars(self.transformer)
-        p = self.transformer.n_features_in_ if "n_features_in_" in fitted else 0
+        t = self.transformer
+        zero = np.zeros(getattr(t, "n_features_in_", 0))
         match self.method:
-            case "StandardScaler" | "RobustScaler":
-                center = fitted.get("mean_") if self.method == "StandardScaler" else fitted.get("center_")
-                scale = fitted.get("scale_")
-                return (
-                    np.zeros(p) if center is None else np.asarray(center, float),
-                    np.ones(p) if scale is None else 1.0 / np.asarray(scale, float),
+            case "StandardScaler":
+                return (t.mean_ if t.with_mean else zero), 1.0 / (t.scale_ if t.with_std else zero + 1.0)
+            case "RobustScaler":
+                return (t.center_ if t.with_centering else zero), 1.0 / (
+                    t.scale_ if t.with_scaling else zero + 1.0
                 )
             case "MaxAbsScaler":
-                return np.zeros(p), 1.0 / np.asarray(fitted["scale_"], float)
-            case "MinMaxScaler" if not self.transformer.clip:
-                factor = np.asarray(fitted["scale_"], float)
-                return -np.asarray(fitted["min_"], float) / factor, factor
+                return zero, 1.0 / t.scale_
+            case "MinMaxScaler" if not t.clip:
+                return -t.min_ / t.scale_, t.scale_
         return None
 
     def to_dict(self) -> dict[str, Any]:

@@ -95,72 +95,63 @@ class Certificate:
 
 
 def certify(
-    coordinates: Coordinates,
-    layout: Layout,
-    psi: Array,
-    here: Evaluation,
-    log_probability: Array,
-    ridge: float,
+    coordinates: Coordinates, layout: Layout, psi: Array, here: Evaluation, log_probability: Array, ridge: float
 ) -> Certificate:
     """Judge the point psi, with the objective's derivatives there and each row's log-probability."""
-    finite = bool(np.isfinite(psi).all() and np.isfinite(here.value) and np.isfinite(here.hessian).all())
-    if not finite:
-        reason = "a coefficient or the log-likelihood is infinite or undefined; start again or scale differently"
+    plateau = _plateau(log_probability)
+    level_rows = [f"{plateau:.2%} of the training rows are at or under probability 1e-12"] if plateau > 0 else []
+    if not (np.isfinite(psi).all() and np.isfinite(here.value) and np.isfinite(here.hessian).all()):
         return Certificate(
-            Verdict.NONFINITE,
-            (reason,),
-            (),
-            None,
-            np.inf,
-            False,
-            np.inf,
-            "undefined",
-            _plateau(log_probability),
+            verdict=Verdict.NONFINITE,
+            reasons=("no standard error or prediction can be trusted here; fit with solver='newton'",),
+            remarks=tuple(level_rows),
+            maximum_exists=None,
+            decrement=np.inf,
+            positive_definite=False,
+            condition_number=np.inf,
+            weakest_direction="undefined",
+            plateau_train=plateau,
         )
     _, decrement = newton_step(here)
-    definite = bool(np.isfinite(decrement))
     condition, weakest = _conditioning(coordinates, layout, here)
     separations = find_separations(coordinates, layout, ridge)
-    gone = [s.certain or _escapes(coordinates, psi, here, s) for s in separations]
-    escapes = [s for s, escaped in zip(separations, gone, strict=True) if escaped]
-    held = [s for s, escaped in zip(separations, gone, strict=True) if not escaped]
-    flat = condition > SINGULAR_CONDITION
-
-    reasons: list[str] = []
-    verdict = Verdict.CERTIFIED
-    if escapes:
-        verdict = Verdict.NO_FINITE_MAXIMUM
-        reasons += [f"{s.sentence()}, so the likelihood rises for ever" for s in escapes]
-        reasons.append("remedies: a ridge penalty, fewer covariates, or merged states")
-    elif flat:
-        verdict = Verdict.NOT_IDENTIFIED
-        reasons.append(f"the likelihood does not change along {weakest}; leave a term out or merge states")
-    elif not definite:
-        verdict = Verdict.NOT_A_MAXIMUM
-        reasons.append(f"the curvature is not that of a maximum along {weakest}; fit with solver='newton'")
-    elif decrement > DECREMENT_LIMIT:
-        verdict = Verdict.SHORT_OF_MAXIMUM
-        reasons.append(
-            f"about {decrement:.2g} log-likelihood units remain (limit {DECREMENT_LIMIT:g}); "
-            "raise max_iter or fit with solver='newton'"
-        )
-    remarks = [f"{s.sentence()}, but the likelihood falls that way: this maximum stands" for s in held]
-    if verdict is Verdict.CERTIFIED and condition > WEAK_CONDITION:
-        remarks.append(f"weakly determined along {weakest}: expect wide intervals there")
-    plateau = _plateau(log_probability)
-    if plateau > 0:
-        remarks.append(f"{plateau:.2%} of the training rows are at or under probability 1e-12")
+    rising = [s.certain or _escapes(coordinates, psi, here, s) for s in separations]
+    escapes = [s.sentence() for s, rises in zip(separations, rising, strict=True) if rises]
+    held = [s.sentence() for s, rises in zip(separations, rising, strict=True) if not rises]
+    verdict, reasons = _judge(escapes, condition, decrement, weakest)
+    remarks = []
+    if verdict is Verdict.CERTIFIED:
+        remarks += [f"{fact}, but the likelihood falls that way: this maximum stands" for fact in held]
+        if condition > WEAK_CONDITION:
+            remarks.append(f"weakly determined along {weakest}: expect wide intervals there")
     return Certificate(
-        verdict,
-        tuple(reasons),
-        tuple(remarks),
-        not escapes,
-        decrement,
-        definite,
-        condition,
-        weakest,
-        plateau,
+        verdict=verdict,
+        reasons=tuple(reasons),
+        remarks=tuple(remarks + level_rows),
+        maximum_exists=not escapes,
+        decrement=decrement,
+        positive_definite=bool(np.isfinite(decrement)),
+        condition_number=condition,
+        weakest_direction=weakest,
+        plateau_train=plateau,
     )
+
+
+def _judge(escapes: Sequence[str], condition: float, decrement: float, weakest: str) -> tuple[Verdict, list[str]]:
+    """The gravest finding and what to do about it."""
+    if escapes:
+        facts = [f"{fact}, so the likelihood rises for ever" for fact in escapes]
+        return Verdict.NO_FINITE_MAXIMUM, [*facts, "remedies: a ridge penalty, fewer covariates, or merged states"]
+    if condition > SINGULAR_CONDITION:
+        reason = f"the likelihood does not change along {weakest}; leave a term out or merge states"
+        return Verdict.NOT_IDENTIFIED, [reason]
+    if not np.isfinite(decrement):
+        reason = f"the curvature is not that of a maximum along {weakest}; fit with solver='newton'"
+        return Verdict.NOT_A_MAXIMUM, [reason]
+    if decrement > DECREMENT_LIMIT:
+        left = f"about {decrement:.2g} log-likelihood units remain (limit {DECREMENT_LIMIT:g})"
+        return Verdict.SHORT_OF_MAXIMUM, [f"{left}; raise max_iter or fit with solver='newton'"]
+    return Verdict.CERTIFIED, []
 
 
 def _escapes(coordinates: Coordinates, psi: Array, here: Evaluation, separation: Separation) -> bool:

@@ -2,7 +2,7 @@
 
     eta = W gamma_k,   gamma, flattened state by state, = basis @ psi,   beta of the scaled covariates = back @ psi
 
-Newton and the certificate work in orthonormal coordinates: W has orthonormal columns (times sqrt n) and basis
+Newton and the certificate work in orthonormal coordinates: W has orthonormal columns and basis
 has orthonormal columns, so that transformed covariates of size 1e8 or two nearly equal covariates do no harm.
 L-BFGS-B works in the coordinates the scaling gives it, because that is what the study is about.
 """
@@ -55,7 +55,7 @@ class Coordinates:
 def scaled_coordinates(rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None) -> Coordinates:
     """The scaled covariates as they are: psi are the free coefficients themselves."""
     select = layout.select
-    sd = z.std(axis=0)
+    _, sd = _moments(z, rows.weight)
     return Coordinates(
         Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads),
         basis=select,
@@ -71,10 +71,11 @@ def orthonormal_coordinates(
 ) -> Coordinates:
     """Orthonormal columns, and an orthonormal basis of the coefficients that the layout allows."""
     n, p = z.shape
-    mean, sd = z.mean(axis=0), z.std(axis=0)
+    mean, sd = _moments(z, rows.weight)
     W = np.ones((n, p + 1))
     W[:, 1:] = (z - mean) / sd
-    r = np.linalg.qr(W[:, 1:] / np.sqrt(n), mode="r") if p else np.zeros((0, 0))
+    share = np.sqrt(rows.weight / rows.weight.sum())[:, None]
+    r = np.linalg.qr(W[:, 1:] * share, mode="r") if p else np.zeros((0, 0))
     W[:, 1:] = linalg.solve_triangular(r, W[:, 1:].T, trans="T").T if p else 0.0
 
     identity = np.eye(rows.n_states - 1)
@@ -84,14 +85,22 @@ def orthonormal_coordinates(
     basis, upper = np.linalg.qr(np.kron(identity, to_standard) @ layout.select)
     to_scaled = linalg.solve_triangular(to_gamma, np.eye(p + 1))
     inverse = linalg.solve_triangular(upper, np.eye(layout.n_parameters))
+    back = np.kron(identity, to_scaled) @ basis
+    back[layout.parameter < 0] = 0.0  # absent coefficients are zero, not nearly zero
     return Coordinates(
         Likelihood.build(rows, W, threads),
         basis=basis,
-        back=np.kron(identity, to_scaled) @ basis,
+        back=back,
         forward=basis.T @ np.kron(identity, to_gamma),
         standard=upper,
         penalty=inverse.T @ _ridge(layout, np.full(p + 1, ridge) * (np.arange(p + 1) > 0)) @ inverse,
     )
+
+
+def _moments(z: Array, weight: Array) -> tuple[Array, Array]:
+    """Weighted mean and standard deviation of each column, so that a row of weight 2 is two rows."""
+    mean = np.average(z, axis=0, weights=weight)
+    return mean, np.sqrt(np.average((z - mean) ** 2, axis=0, weights=weight))
 
 
 def _ridge(layout: Layout, weight_of_term: Array) -> Array:

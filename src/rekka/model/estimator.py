@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rekka.errors import InputError
 from rekka.model import inputs
 from rekka.model.certificate import Certificate
 from rekka.model.fit import Fit, Options, check_options, fit_rows
@@ -127,7 +126,7 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         y : series or array
             End states, none better than its start.
         sample_weight : array, optional
-            Multiplies each row's log-likelihood.
+            Multiplies each row's log-likelihood; weight 2 is the row twice, weight 0 the row left out.
         groups : array, optional
             Bridge of each row; standard errors are then clustered by it.
 
@@ -139,20 +138,18 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         check_units(self.units, columns.covariates)
         rows = inputs.read_predictors(frame, columns)
         end = inputs.read_ends(y, rows.start)
+        weight = inputs.read_weights(sample_weight, end.size)
+        members = None if groups is None else inputs.read_groups(groups, end.size)
+        if not weight.all():  # weight 0 is absence, in every respect
+            here = weight > 0
+            rows, end, weight = rows.take(here), end[here], weight[here]
+            members = None if members is None else inputs.read_groups(members[here], end.size)
         n_states = inputs.count_states(end, self.n_states)
         inputs.check_covariates(rows.x, columns.covariates)
-        weight = inputs.read_weights(sample_weight, end.size)
         weight = weight * inputs.class_weights(self.class_weight, rows.start, end)
-        if groups is not None:
-            groups = np.asarray(groups)
-            if groups.shape != (end.size,):
-                raise InputError(f"groups has shape {groups.shape}; one group per row is needed ({end.size}).")
-        self._adopt(
-            fit_rows(
-                Rows(rows.start, end, rows.dt, weight, n_states), rows.x, columns.covariates, options, groups
-            ),
-            frame.columns,
-        )
+        transitions = Rows(rows.start, end, rows.dt, weight, n_states)
+        fit = fit_rows(transitions, rows.x, columns.covariates, options, members)
+        self._adopt(fit, frame.columns)
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -162,7 +159,8 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The most probable end state; ties go to the better state."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        p = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(p, axis=1)])
 
     def log_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean of -log p of the observed end states, exact: no floor."""

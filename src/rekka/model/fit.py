@@ -103,7 +103,9 @@ def check_options(options: Options) -> None:
         )
     if not isinstance(options.max_iter, int | np.integer) or options.max_iter < 1:
         raise BadOption(f"max_iter is {options.max_iter!r}; a whole number of at least 1 is needed.")
-    if not (np.isreal(options.ridge) and 0 <= options.ridge < np.inf):
+    if not (isinstance(options.seed, int | np.integer) and options.seed >= 0):
+        raise BadOption(f"seed is {options.seed!r}; a whole number of at least 0 is needed.")
+    if not (isinstance(options.ridge, int | float | np.number) and 0 <= options.ridge < np.inf):
         raise BadOption(f"ridge is {options.ridge!r}; a finite number of at least 0 is needed.")
     threads = options.threads
     if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
@@ -114,7 +116,7 @@ def check_options(options: Options) -> None:
 
 
 def fit_rows(
-    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, groups: NDArray[Any] | None = None
+    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, groups: NDArray[np.int64] | None = None
 ) -> Fit:
     """Fit checked rows; ``groups`` (n,) asks for standard errors clustered by it."""
     check_options(options)

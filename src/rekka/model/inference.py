@@ -7,7 +7,6 @@ native coefficients J psi, J = (native units per scaled) back;   their covarianc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +39,7 @@ def infer(
     log_likelihood: float,
     scaling: FittedScaling,
     slope: Array,
-    groups: NDArray[Any] | None,
+    groups: NDArray[np.int64] | None,
 ) -> Inference:
     """All of it at psi; ``here`` has the derivatives of the penalised objective, ``slope`` is (n, K-1)."""
     states = coordinates.likelihood.rows.n_states - 1
@@ -83,15 +82,16 @@ def _inverse(hessian: Array) -> Array:
         return np.full_like(hessian, np.nan)
 
 
-def _sandwich(coordinates: Coordinates, bread: Array, slope: Array, groups: NDArray[Any]) -> tuple[Array, int]:
+def _sandwich(
+    coordinates: Coordinates, bread: Array, slope: Array, groups: NDArray[np.int64]
+) -> tuple[Array, int]:
     """Covariance that allows rows of one group to depend on each other, with the factor G / (G - 1)."""
     W, weight = coordinates.likelihood.X, coordinates.likelihood.rows.weight
-    _, member = np.unique(groups, return_inverse=True)
-    n_groups = int(member.max()) + 1
+    n_groups = int(groups.max()) + 1
     score = np.empty((n_groups, slope.shape[1], len(W)))
     for k in range(slope.shape[1]):
         for u in range(len(W)):
-            score[:, k, u] = np.bincount(member, weight * slope[:, k] * W[u], n_groups)
+            score[:, k, u] = np.bincount(groups, weight * slope[:, k] * W[u], n_groups)
     by_group = score.reshape(n_groups, -1) @ coordinates.basis
     meat = by_group.T @ by_group * (n_groups / (n_groups - 1)) if n_groups > 1 else np.full_like(bread, np.nan)
     return bread @ meat @ bread, n_groups

@@ -47,6 +47,10 @@ class Predictors:
     dt: Array
     x: Array
 
+    def take(self, here: NDArray[np.bool_]) -> Predictors:
+        """Some of the rows."""
+        return Predictors(self.start[here], self.dt[here], self.x[here])
+
 
 def as_frame(X: Any) -> nw.DataFrame[Any]:
     """Any eager dataframe: pandas, polars, pyarrow and what else narwhals knows."""
@@ -191,6 +195,17 @@ def check_covariates(x: Array, names: Sequence[str]) -> None:
             )
 
 
+def read_groups(groups: Any, n_rows: int) -> NDArray[np.int64]:
+    """Groups as whole numbers from 0, one for each row."""
+    names = np.asarray(groups)
+    if names.shape != (n_rows,):
+        raise InputError(f"groups has shape {names.shape}; one group per row is needed ({n_rows}).")
+    missing = np.flatnonzero([g is None or g != g for g in names.tolist()])
+    if missing.size:
+        raise InputError(f"groups is missing in {missing.size} of {n_rows} rows ({name_rows(missing)}).")
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
 def class_weights(class_weight: str | None, start: States, end: States) -> Array:
     """1, or the inverse frequency of each row's (start, end) pair, averaging 1."""
     if class_weight is None:
@@ -206,7 +221,10 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
     """Row weights, 1 where none are given."""
     weight = np.ones(n_rows)
     if sample_weight is not None:
-        weight = np.array(sample_weight, dtype=np.float64).ravel()
+        try:
+            weight = np.array(sample_weight, dtype=np.float64).ravel()
+        except (TypeError, ValueError):
+            raise BadWeights("sample_weight must be numbers.") from None
         bad = np.flatnonzero(~(weight >= 0) | np.isinf(weight))
         if weight.size != n_rows:
             raise BadWeights(f"sample_weight has {weight.size} values for {n_rows} rows.")
@@ -231,9 +249,9 @@ def _finite(values: NDArray[Any], name: str) -> Array:
     try:
         numbers = np.asarray(values, dtype=np.float64) if values.dtype.kind in "biuf" else _parse(values)
     except (TypeError, ValueError):
-        row = next(r for r, v in enumerate(values) if not _is_number(v))
+        row, value = next((r, v) for r, v in enumerate(values.tolist()) if not _is_number(v))
         raise BadValues(
-            f"{name} holds {values[row]!r} in row {row}; a number is needed. Convert the column, or name the "
+            f"{name} holds {value!r} in row {row}; a number is needed. Convert the column, or name the "
             "covariates to use if this is not one of them.",
             column=name,
             rows=[row],

@@ -8,7 +8,7 @@ share one coefficient (``shared``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,10 +75,16 @@ def build_layout(
                     option=option,
                     value=name,
                 )
+    for name, states in effects.items():
+        _check_states("effects", name, states, n_states)
     parameter = np.full((n_states - 1, len(covariates) + 1), -1, dtype=np.int64)
     leader = {}
     for name, groups in shared.items():
         acts = effects.get(name, range(1, n_states))
+        if isinstance(groups, str) or not all(isinstance(group, Sequence) for group in groups):
+            raise BadOption(
+                f"shared gives {groups!r} for {name}; a list of groups of states is needed, e.g. [[1, 2]]."
+            )
         for group in groups:
             _check_states("shared", name, group, n_states)
             for state in group:
@@ -87,8 +93,6 @@ def build_layout(
                 if (name, state) in leader:
                     raise BadOption(f"shared names state {state} twice for {name}.")
                 leader[name, state] = min(group)
-    for name, states in effects.items():
-        _check_states("effects", name, states, n_states)
     count = 0
     for state in range(1, n_states):
         for t, name in enumerate([INTERCEPT, *covariates]):
@@ -103,7 +107,9 @@ def build_layout(
     return Layout((INTERCEPT, *covariates), n_states, parameter.ravel())
 
 
-def _check_states(option: str, name: str, states: Sequence[int], n_states: int) -> None:
+def _check_states(option: str, name: str, states: object, n_states: int) -> None:
+    if isinstance(states, str) or not isinstance(states, Iterable):
+        raise BadOption(f"{option} gives {states!r} for {name}; a list of states is needed, e.g. [1, 2].")
     for state in states:
         if state not in range(1, n_states):
             raise BadOption(

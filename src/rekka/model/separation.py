@@ -86,8 +86,8 @@ def _separate(coordinates: Coordinates, layout: Layout, states: list[int], ridge
     to_gamma = (coordinates.basis @ coordinates.standard[:, numbers]).reshape(layout.n_states - 1, p1, -1)
     constraints, must_be_zero, left, stayed = [], [], 0, 0
     for k in states:
-        ended = (rows.end == k) & (rows.weight > 0)
-        passed = (rows.start <= k) & (rows.end > k) & (rows.weight > 0)
+        ended = rows.end == k
+        passed = (rows.start <= k) & (rows.end > k)
         constraints += [-W[:, ended].T @ to_gamma[k], W[:, passed].T @ to_gamma[k]]
         must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < rows.n_states - 1]
         left, stayed = left + int(passed.sum()), stayed + int(ended.sum())

@@ -1,0 +1,41 @@
+# make demo    fit a simulated sample and print its summary and certificate
+# make test    lint, type-check and run all tests
+# make bench   time rekka beside its rivals on the same rows
+# make clean   forget the environment and the caches
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Compiled kernels are cached on disk. numba looks only at the file of the function itself, not at the files
+# of the functions it calls, so the cache's name carries a checksum of them all.
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba-$(shell cat src/rekka/model/*.py | cksum | cut -d ' ' -f 1)
+
+.PHONY: demo test bench clean
+
+demo: $(VENV)/.user
+	@$(BIN)/rekka demo
+
+test: $(VENV)/.developer
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term $(PYTEST)
+
+bench: $(VENV)/.developer
+	$(BIN)/python -m benchmarks $(BENCH)
+
+clean:
+	rm -rf $(VENV) .cache .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@echo "Setting up $(VENV): once, about a minute."
+	@$(PYTHON) -c 'import sys; sys.exit("rekka needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.user: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.developer: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@ $(VENV)/.user

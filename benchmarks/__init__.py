@@ -1,0 +1,1 @@
+"""Benchmarks of rekka: problems, one adapter per rival, and results with the configuration beside them."""

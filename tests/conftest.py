@@ -1,0 +1,65 @@
+"""Fixtures that several rooms share, and the rule that in CI nothing skips."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[Any]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("REKKA_NO_SKIP"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped although REKKA_NO_SKIP is set: {report.longrepr}"
+    return report
+
+
+@lru_cache
+def msm_is_here() -> bool:
+    if shutil.which("Rscript") is None:
+        return False
+    return subprocess.run(["Rscript", "-e", "library(msm)"], capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def msm() -> str:
+    if not msm_is_here():
+        pytest.skip("R's package msm is not installed (Debian: r-cran-msm)")
+    return "Rscript"
+
+
+@pytest.fixture(scope="session")
+def psor() -> pl.DataFrame:
+    """Psoriatic arthritis pairs: covariates from the first visit, time in months."""
+    file = SHARED / "reference" / "psor.csv"
+    if not file.exists():
+        pytest.skip("the shared reference data set psor.csv is not beside the repository")
+    visits = pl.read_csv(file, null_values="NA").sort("ptnum", "months")
+    following = {"state_2": pl.col("state").shift(-1), "next": pl.col("months").shift(-1)}
+    pairs = visits.with_columns(**{name: column.over("ptnum") for name, column in following.items()})
+    return pairs.drop_nulls("state_2").select(
+        "ptnum",
+        "ollwsdrt",
+        "hieffusn",
+        "state_2",
+        state_1="state",
+        months=pl.col("next") - pl.col("months"),
+    )
+
+
+@pytest.fixture(scope="session")
+def ontario() -> Path:
+    folder = SHARED / "data" / "ontario"
+    if not folder.exists():
+        pytest.skip("Ontario's bridge data is not beside the repository")
+    return folder

@@ -1,0 +1,36 @@
+"""Numbers from the kernel and the likelihood by every path, as JSON; run compiled and uncompiled."""
+
+import json
+
+import numpy as np
+
+from rekka.model import kernel
+from rekka.model.likelihood import Likelihood, Rows
+
+rng = np.random.default_rng(7)
+numbers: list[float] = []
+for spread in (0.1, 2.0, 6.0):
+    eta = rng.normal(0.0, spread, (12, 4))
+    start = rng.integers(0, 4, 12)
+    end = np.minimum(4, start + rng.integers(0, 5, 12))
+    slope, curve = np.empty((12, 4)), np.empty((12, 4, 4))
+    value = kernel.log_probability_rows(eta, np.full(12, 2.0), start, end, slope, curve)
+    numbers += [*value, *slope.ravel(), *curve.ravel()]
+    order = np.argsort(start)
+    p = np.empty((12, 5))
+    kernel.probability_rows(np.exp(eta), start[order], p)
+    numbers += p.ravel().tolist()
+    rows = Rows(start, end, np.full(12, 2.0), np.ones(12), 5)
+    X = np.column_stack([np.ones(12), rng.normal(size=12)])
+    likelihood = Likelihood.build(rows, X, threads=1)
+    evaluation = likelihood.evaluate(rng.normal(0.0, spread, (4, 2)))
+    numbers += [evaluation.value, *evaluation.gradient, *evaluation.hessian.ravel()]
+    by_row = likelihood.by_row(rng.normal(0.0, 0.5, (4, 2)))
+    numbers += [*by_row[0], *by_row[1].ravel()]
+    numbers.append(likelihood.evaluate(np.zeros((4, 2)), order=0).value)
+# nearly certain: huge hazards, then a tiny one; and the same into the absorbing state
+eta = np.array([[4.0, 4.5, -9.0, -8.0], [5.0, 4.5, 4.2, 4.8]])
+slope, curve = np.empty((2, 4)), np.empty((2, 4, 4))
+value = kernel.log_probability_rows(eta, np.ones(2), np.zeros(2, np.int64), np.array([2, 4]), slope, curve)
+numbers += [*value, *slope.ravel(), *curve.ravel()]
+print(json.dumps([float(x) for x in numbers]))

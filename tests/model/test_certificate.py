@@ -1,0 +1,176 @@
+import numpy as np
+import polars as pl
+import pytest
+
+import rekka
+from rekka.model.certificate import Verdict
+
+
+def frame(rows):
+    """Rows of (start, end, dt, x)."""
+    start, end, dt, x = zip(*rows, strict=True)
+    return pl.DataFrame({"state_1": start, "interval_years": dt, "x": np.asarray(x, float)}), list(end)
+
+
+def fit(rows, **options):
+    X, y = frame(rows)
+    return rekka.ExponentialHazardMarkovModel(**options).fit(X, y)
+
+
+OVERLAP = [(1, 1, 1, 0), (1, 2, 1, 0), (1, 1, 2, 1), (1, 2, 2, 1), (1, 1, 1, 2), (1, 2, 3, 2)]
+SEPARATED = [(1, 1, 1, 0), (1, 1, 1, 1), (1, 2, 1, 2), (1, 2, 1, 3)]
+
+
+def test_overlapping_rows_are_certified():
+    certificate = fit(OVERLAP).certificate_
+    assert certificate.certified
+    assert certificate.verdict is Verdict.CERTIFIED
+    assert certificate.maximum_exists
+    assert certificate.decrement < 1e-12
+    assert certificate.positive_definite
+    assert certificate.reasons == ()
+    assert certificate.figures["plateau_train"] == 0
+
+
+def test_separated_rows_have_no_finite_maximum():
+    model = fit(SEPARATED)
+    certificate = model.certificate_
+    assert certificate.verdict is Verdict.NO_FINITE_MAXIMUM
+    assert not certificate.maximum_exists
+    assert certificate.reasons[0] == (
+        "state 1: the rows that left it are told apart from those that ended in it by x, "
+        "so the likelihood rises for ever"
+    )
+    assert "ridge" in certificate.reasons[1]
+    assert -1e-6 < model.log_likelihood_ <= 0  # a likelihood above 1 would be a rounding error
+
+
+def test_quasi_separated_rows_have_no_finite_maximum():
+    """One row of each kind on the boundary: only weakly separated."""
+    assert fit([*SEPARATED, (1, 1, 1, 1.5), (1, 2, 1, 1.5)]).certificate_.verdict is Verdict.NO_FINITE_MAXIMUM
+
+
+def test_ridge_is_a_remedy():
+    model = fit(SEPARATED, ridge=0.1)
+    assert model.certificate_.certified
+    assert np.isfinite(model.coef_).all()
+
+
+def test_ridge_does_not_save_a_state_that_nobody_leaves():
+    rows = [(1, 1, 1, 0), (1, 2, 1, 1), (1, 1, 2, 1), (1, 2, 1, 0), (2, 2, 1, 0), (2, 2, 2, 1)]
+    certificate = fit(rows, n_states=3, ridge=1.0).certificate_
+    assert certificate.verdict is Verdict.NO_FINITE_MAXIMUM
+    assert certificate.reasons[0] == "state 2: no row leaves it, so the likelihood rises for ever"
+
+
+def test_a_separated_state_can_have_a_finite_maximum():
+    """At x = 1 every row left state 1, which would send its hazard to infinity in a logistic model. But they
+    were seen in state 2, which is left fast there: a hazard without bound would hurry them through."""
+    first = [(1, 1, 5, 0)] * 3 + [(1, 2, 5, 0)] * 3 + [(1, 2, 5, 1)] * 5
+    second = [(2, 2, 5, 0)] * 2 + [(2, 3, 5, 0)] * 2 + [(2, 3, 5, 1)] * 8 + [(2, 2, 5, 1)]
+    model = fit(first + second)
+    assert model.certificate_.certified, model.certificate_
+    assert "but the likelihood falls that way: this maximum stands" in model.certificate_.remarks[0]
+    assert np.abs(model.coef_).max() < 5
+
+
+def test_a_state_nobody_was_in_is_not_identified():
+    rows = [(1, 1, 1, 0), (1, 2, 1, 0), (1, 1, 2, 1), (1, 2, 2, 1)]
+    X, y = frame(rows)
+    model = rekka.ExponentialHazardMarkovModel(covariates=[], n_states=4).fit(X, y)
+    assert model.certificate_.verdict in (Verdict.NO_FINITE_MAXIMUM, Verdict.NOT_IDENTIFIED)
+    assert "state 2: no row leaves it" in str(model.certificate_)
+
+
+def test_unidentified_alone():
+    """Nobody was ever seen in or through state 3: the likelihood does not know its hazard."""
+    rows = [(1, 1, 1, 0), (1, 2, 1, 0), (1, 1, 2, 1), (1, 2, 2, 1), (2, 2, 1, 0), (4, 4, 1, 0), (4, 5, 1, 0)]
+    X, y = frame(rows)
+    model = rekka.ExponentialHazardMarkovModel(covariates=[]).fit(X, y)
+    assert not model.certificate_.certified
+    assert np.isnan(model.covariance_).all()
+
+
+def test_stopping_early_is_short_of_the_maximum():
+    data = rekka.simulate_transitions(500)
+    X, y = data.drop("state_2", "bridge_id"), data["state_2"]
+    short = rekka.ExponentialHazardMarkovModel(max_iter=2).fit(X, y)
+    assert not short.outcome_.success
+    assert not short.converged_
+    assert "iteration limit" in short.outcome_.message
+    certificate = short.certificate_
+    assert certificate.verdict is Verdict.SHORT_OF_MAXIMUM
+    full = rekka.ExponentialHazardMarkovModel().fit(X, y)
+    left = full.log_likelihood_ - short.log_likelihood_
+    assert certificate.decrement == pytest.approx(left, rel=0.5)
+
+
+def test_success_is_not_convergence():
+    """L-BFGS-B with the paper's likelihood says success short of the maximum under max scaling."""
+    data = rekka.simulate_transitions(700, seed=3)
+    X, y = data.drop("state_2", "bridge_id"), data["state_2"]
+    options = {"solver": "lbfgs", "gradient": "numeric", "likelihood": "paper"}
+    fits = {s: rekka.ExponentialHazardMarkovModel(s, **options).fit(X, y) for s in ("max", "minmax")}
+    best = rekka.ExponentialHazardMarkovModel().fit(X, y)
+    stopped = [m for m in fits.values() if m.outcome_.success and not m.certificate_.certified]
+    assert stopped
+    for model in stopped:
+        assert model.log_likelihood_ < best.log_likelihood_
+    agreement = rekka.affine_agreement({"zscore": best.log_likelihood_} | {n: m.log_likelihood_ for n, m in fits.items()})  # fmt: skip
+    assert not agreement.agree
+    assert set(agreement.short) <= {"max", "minmax"}
+
+
+def test_far_away_is_not_a_maximum_or_on_the_plateau():
+    data = rekka.simulate_transitions(300, seed=3)
+    X, y = data.drop("state_2", "bridge_id"), data["state_2"]
+    model = rekka.ExponentialHazardMarkovModel("boxcox", solver="lbfgs", gradient="numeric", likelihood="paper", max_iter=1).fit(X, y)  # fmt: skip
+    assert not model.certificate_.certified
+    assert model.certificate_.plateau_train > 0
+    assert "at or under probability 1e-12" in " ".join(model.certificate_.remarks)
+
+
+def test_golden_rows_on_the_plateau_are_counted():
+    model = fit([(1, 1, 1, 0), (1, 2, 1, 0)] * 20, covariates=[])
+    X, y = frame([(1, 1, 0.1, 0), (1, 2, 1e-14, 0)])
+    certificate = model.certify(X, y)
+    assert certificate.plateau_golden == 0.5
+    assert "50.00% of golden rows" in str(certificate)
+    assert model.certificate_.plateau_golden is None
+
+
+def test_figures_do_not_depend_on_the_scaling():
+    data = rekka.simulate_transitions(900)
+    X, y = data.drop("state_2", "bridge_id"), data["state_2"]
+    fits = [
+        rekka.ExponentialHazardMarkovModel(s).fit(X, y).certificate_ for s in ("max", "minmax", "zscore", None)
+    ]
+    conditions = [c.condition_number for c in fits]
+    np.testing.assert_allclose(conditions, conditions[0], rtol=1e-6)
+    assert len({c.weakest_direction for c in fits}) == 1
+
+
+def test_weakly_determined_direction_is_named():
+    rng = np.random.default_rng(0)
+    data = rekka.simulate_transitions(400, n_states=3)
+    twin = data["bridge_length"].to_numpy() * (1 + 1e-3 * rng.normal(size=400))
+    X = data.select("state_1", "interval_years", "bridge_length").with_columns(twin=twin)
+    model = rekka.ExponentialHazardMarkovModel().fit(X, data["state_2"])
+    assert model.certificate_.certified
+    assert model.certificate_.condition_number > 1e4
+    assert "twin" in model.certificate_.weakest_direction
+    assert "weakly determined along" in model.certificate_.remarks[0]
+
+
+def test_certificate_reads_as_text():
+    text = str(fit(OVERLAP).certificate_)
+    assert text.startswith("certified: a maximum of the likelihood\n")
+    assert "distance to the maximum" in text
+
+
+def test_agreement_names_the_fit_that_stopped_short():
+    agreement = rekka.affine_agreement({"max": -100.96, "minmax": -100.0, "zscore": -100.0})
+    assert not agreement.agree
+    assert agreement.short == {"max": pytest.approx(0.96)}
+    assert rekka.affine_agreement([("max", -5.0), ("zscore", -5.0 - 1e-9)]).agree
+    assert not rekka.affine_agreement({"max": -5.0, "zscore": float("nan")}).agree

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+import rekka
+from rekka.model import paper
+from rekka.model.likelihood import Rows
+
+THETA, DT = np.array([0.374, 0.2527, 0.1629, 0.1079]), 3.0
+
+
+def test_printed_proposition_1_is_the_cumulative_probability():
+    """The paper's Eq. transition-prob gives P(S(dt) <= j), not pi_ij; figures from METHOD.md, section 1."""
+    printed = [paper.printed_proposition_1(THETA, DT, 1, j) for j in range(1, 5)]
+    true_row = rekka.transition_probabilities(THETA, DT)[0]
+    np.testing.assert_allclose(printed, [0.3256, 0.7663, 0.9610, 0.9967], atol=5e-5)
+    np.testing.assert_allclose(true_row, [0.3256, 0.4407, 0.1947, 0.0357, 0.0033], atol=5e-5)
+    np.testing.assert_allclose(printed, np.cumsum(true_row)[:4], rtol=1e-12)
+
+
+def test_printed_proposition_1_is_no_distribution():
+    assert [paper.printed_proposition_1(THETA, 0.0, 1, j) for j in range(1, 5)] == pytest.approx([1] * 4)
+    row = [paper.printed_proposition_1(THETA, DT, 1, j) for j in range(1, 5)]
+    assert 1 - sum(row) < -2  # the complement rule would make pi_1K negative
+
+
+def test_corrected_closed_form_is_right_where_hazards_differ():
+    theta = np.repeat(THETA[None], 5, axis=0)
+    ours = rekka.transition_probabilities(THETA, DT)
+    for i in range(4):
+        for j in range(i, 5):
+            theirs = paper.floored_probability(theta, np.full(5, DT), i, j)
+            np.testing.assert_allclose(theirs, ours[i, j], rtol=1e-9, atol=1e-14)
+
+
+def test_floors_ruin_it_where_hazards_are_close():
+    """Hazards spread by relative 1e-3, 1e-5, 1e-8 around 0.3: wrong digits, then nonsense."""
+    wrong = []
+    for spread in (1e-1, 1e-3, 1e-5, 1e-8):
+        theta = 0.3 * (1 + spread * np.arange(9))
+        exact = rekka.transition_probabilities(theta, 2.0)[0, 8]
+        wrong.append(abs(paper.floored_probability(theta[None], np.array([2.0]), 0, 8)[0] / exact - 1))
+    assert wrong[0] < 0.1
+    assert wrong[1] > 1e3
+    assert wrong[2] > 1e6
+
+
+def test_floored_likelihood_is_flat_where_exact_still_falls():
+    rows = Rows(np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1), np.ones(1), 2)
+    X = np.ones((1, 1))
+    floored = [paper.floored_log_likelihood(rows, X, np.array([[eta]])) for eta in (4.0, 5.0, 6.0)]
+    assert floored == pytest.approx([np.log(1e-12)] * 3)

@@ -1,0 +1,71 @@
+"""The linear programs, against answers known by hand and against brute force."""
+
+import numpy as np
+import pytest
+
+from rekka.model.coordinates import orthonormal_coordinates
+from rekka.model.layout import build_layout
+from rekka.model.likelihood import Rows
+from rekka.model.separation import _direction, find_separations
+
+# state 1: overlapping; state 2: left at 2 and 3, not at 0 to 1
+START, END, SPREAD = [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 1, 2, 2], [0.0, 0.5, 1.5, 1, 0, 1, 2, 3]
+
+
+def separations(start, end, x, n_states, ridge=0.0, effects=None, shared=None):
+    x = np.atleast_2d(np.asarray(x, float)).T if np.ndim(x) == 1 else np.asarray(x, float)
+    rows = Rows(np.asarray(start), np.asarray(end), np.ones(len(start)), np.ones(len(start)), n_states)
+    layout = build_layout([f"x{c}" for c in range(x.shape[1])], n_states, effects, shared)
+    return find_separations(orthonormal_coordinates(rows, x, layout, ridge, 1), layout, ridge)
+
+
+def test_complete_separation_names_state_and_covariate():
+    x = np.column_stack([[0.0, 1, 2, 3, 0.5, 2.5], [3.0, 1, 4, 1, 5, 9]])
+    (one,) = separations([0] * 6, [0, 0, 1, 1, 0, 1], x, 2)
+    assert one.states == (1,)
+    assert one.terms == ("intercept", "x0")
+    assert one.certain
+
+
+def test_overlap_has_none():
+    assert separations([0] * 4, [0, 1, 0, 1], [0.0, 1, 2, 3], 2) == []
+
+
+def test_only_the_states_concerned_are_named():
+    found = separations(START, END, SPREAD, 3)
+    assert [s.states for s in found] == [(2,)]
+
+
+def test_a_group_with_a_shared_coefficient_is_one_question():
+    assert separations(START, END, SPREAD, 3, shared={"x0": [[1, 2]]}) == []
+
+
+def test_without_the_effect_there_is_no_separation():
+    assert separations(START, END, SPREAD, 3, effects={"x0": [1]}) == []
+
+
+def test_ridge_holds_slopes_but_not_intercepts():
+    assert separations([0] * 4, [0, 0, 1, 1], [0.0, 1, 2, 3], 2, ridge=1.0) == []
+    (one,) = separations([0] * 3, [1, 1, 1], [0.0, 1, 2], 2, ridge=1.0)
+    assert one.nobody_stayed
+    assert one.sentence() == "state 1: no row ends in it"
+
+
+def test_all_rows_are_looked_at_however_many():
+    """The one row that breaks the separation is not among the first constraints."""
+    n = 5000
+    x = np.linspace(0, 1, n)
+    end = (x > 0.5).astype(int)
+    assert separations(np.zeros(n, int), end, x, 2)
+    end[7] = 1
+    assert separations(np.zeros(n, int), end, x, 2) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_directions_agree_with_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    C = rng.normal(size=(rng.integers(3, 12), 2))
+    angles = np.linspace(0, 2 * np.pi, 20001)
+    best = (C @ np.stack([np.cos(angles), np.sin(angles)])).min(axis=0).max()
+    if abs(best) > 1e-3:
+        assert (_direction(C, np.zeros(len(C), bool)) is not None) == (best > 0)
