@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
 import typer
 
 import rekka
@@ -56,7 +55,7 @@ def demo(
         f"solver: {outcome.message}; {outcome.iterations} iterations, {outcome.evaluations} evaluations, "
         f"{outcome.seconds:.4f} s"
     )
-    unchanged = np.mean(data["state_1"].to_numpy() == data["state_2"].to_numpy())
+    unchanged = (data["state_1"] == data["state_2"]).sum() / rows
     typer.echo(
         f"accuracy on these rows {model.score(X, y):.4f} (nothing changes: {unchanged:.4f}), "
         f"log loss {model.log_loss(X, y):.4f}"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from rekka.errors import ModelFileError
 from rekka.model import inputs
 from rekka.model.certificate import Certificate
 from rekka.model.fit import Fit, Options, check_options, fit_rows
@@ -195,6 +196,9 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
     def from_json(cls, text: str) -> Self:
         """A fitted model from ``to_json``: the same predictions, tables and certificate, bit for bit."""
         fit, parameters, features = load_model(text)
+        unknown = sorted(set(parameters) - set(cls._get_param_names()))
+        if unknown:
+            raise ModelFileError(f"This rekka model file is damaged: it names an option {unknown[0]!r}.")
         model = cls(**parameters)
         model._adopt(fit, features)
         return model

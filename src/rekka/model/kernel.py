@@ -422,7 +422,10 @@ def log_probability(work: Any, lanes: int, n: int, absorbing: bool, order: int) 
     They are filled for positions 0..n, or 0..n-1 if the end is absorbing; of the curvature, m <= l.
     """
     vec, sq, _, _, _ = work
-    if n == 0:
+    if n == 0 and absorbing:  # a row that starts in the last state stays there
+        for r in range(lanes):
+            vec[VALUE, 0, r] = 0.0
+    elif n == 0:
         for r in range(lanes):
             vec[VALUE, 0, r] = -vec[A, 0, r]
             vec[SLOPE, 0, r] = -vec[A, 0, r]

@@ -64,7 +64,8 @@ def crude_log_rates(rows: Rows) -> Array:
     added, so that a state nobody left, or nobody was in, has a rate too.
     """
     free = rows.n_states - 1
-    share = rows.weight * rows.dt / (np.minimum(rows.end, free - 1) - rows.start + 1)
+    visited = np.maximum(np.minimum(rows.end, free - 1) - rows.start + 1, 1)  # none if it starts in K
+    share = rows.weight * rows.dt / visited
     rates = np.empty(free)
     typical = float(rows.weight @ rows.dt) / float(rows.weight.sum())
     for k in range(free):

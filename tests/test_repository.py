@@ -1,0 +1,123 @@
+"""The repository keeps its own promises: imports, names, source map, README."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rekka
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "rekka"
+# Rooms from the ground up: a module imports only from rooms below its own, in this order.
+ORDER = [
+    "errors",
+    "scaling",
+    "model.kernel",
+    "model.likelihood",
+    "model.probabilities",
+    "model.paper",
+    "model.layout",
+    "model.inputs",
+    "model.coordinates",
+    "model.solvers",
+    "model.separation",
+    "model.certificate",
+    "model.inference",
+    "model.fit",
+    "model.tables",
+    "model.serial",
+    "model.estimator",
+    "simulate",
+    "cli",
+]
+
+
+def modules() -> dict[str, Path]:
+    files = [f for f in SOURCE.rglob("*.py") if f.name != "__init__.py"]
+    return {".".join(f.relative_to(SOURCE).with_suffix("").parts): f for f in files}
+
+
+def imports(file: Path) -> list[tuple[str, bool]]:
+    """Modules of rekka that a file imports, and whether at its top."""
+    tree = ast.parse(file.read_text())
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rekka"):
+            inside = (node.module or "").removeprefix("rekka").lstrip(".")
+            names = [inside] if inside in ORDER else [f"{inside}.{a.name}".lstrip(".") for a in node.names]
+            found += [(name, node in tree.body) for name in names]
+    return found
+
+
+def test_every_module_has_its_place_in_the_order():
+    assert sorted(modules()) == sorted(ORDER)
+
+
+@pytest.mark.parametrize("module", ORDER)
+def test_imports_point_one_way(module):
+    for name, at_top in imports(modules()[module]):
+        assert name in ORDER, f"{module} imports {name}"
+        assert ORDER.index(name) < ORDER.index(module), f"{module} imports {name}, which is above it"
+        assert at_top, f"{module} hides an import of {name} in a function"
+
+
+def test_public_names_are_one_sorted_list_and_all_exist():
+    names = [n for n in rekka.__all__ if n != "__version__"]
+    assert names == sorted(names)
+    assert set(names) == set(rekka._HOMES)
+    for name in rekka.__all__:
+        assert getattr(rekka, name) is not None
+    assert dir(rekka) == sorted(rekka.__all__)
+    with pytest.raises(AttributeError, match="module 'rekka' has no attribute 'nonsense'"):
+        _ = rekka.nonsense
+
+
+def test_importing_rekka_loads_nothing_heavy():
+    code = "import sys, rekka; print([m for m in ('numba', 'polars', 'numpy', 'sklearn') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_source_map_in_contributing_lists_every_module():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    listed = set(re.findall(r"^\| `(src/rekka/[\w/]+\.py)` \|", text, flags=re.MULTILINE))
+    assert listed == {str(f.relative_to(ROOT)) for f in SOURCE.rglob("*.py")}
+
+
+def test_versions_agree():
+    assert f'version = "{rekka.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"## {rekka.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_dependency_has_its_reason_in_the_readme():
+    project = (ROOT / "pyproject.toml").read_text()
+    block = re.search(r"^dependencies = \[(.*?)^\]", project, flags=re.MULTILINE | re.DOTALL)
+    assert block
+    readme = (ROOT / "README.md").read_text()
+    for name in re.findall(r'"([\w-]+)>=', block[1]):
+        assert re.search(rf"^\| {name} \|", readme, flags=re.MULTILINE), name
+
+
+EXAMPLES = [
+    (page, number, code)
+    for page in ("README.md", "docs/model.md")
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL))
+]
+
+
+@pytest.mark.parametrize(("page", "number", "code"), EXAMPLES, ids=[f"{p}-{n}" for p, n, _ in EXAMPLES])
+def test_examples_run_and_print_what_they_say(page, number, code, capsys):
+    """A line ``# prints: text`` after a print must be in what was printed."""
+    exec(compile(code, f"{page}[{number}]", "exec"), {})
+    printed = capsys.readouterr().out
+    for expected in re.findall(r"# prints: (.*)", code):
+        assert expected.strip() in printed
+
+
+def test_relative_links_in_the_pages_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
