@@ -47,5 +47,6 @@ def test_floors_ruin_it_where_hazards_are_close():
 def test_floored_likelihood_is_flat_where_exact_still_falls():
     rows = Rows(np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1), np.ones(1), 2)
     X = np.ones((1, 1))
-    floored = [paper.floored_log_likelihood(rows, X, np.array([[eta]])) for eta in (4.0, 5.0, 6.0)]
+    likelihood = paper.FlooredLikelihood.build(rows, X)
+    floored = [likelihood.value(np.array([[eta]])) for eta in (4.0, 5.0, 6.0)]
     assert floored == pytest.approx([np.log(1e-12)] * 3)

@@ -15,7 +15,7 @@ from rekka.model.certificate import Certificate, certify
 from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
 from rekka.model.inference import Inference, infer
 from rekka.model.layout import Effects, Layout, Shared, build_layout
-from rekka.model.likelihood import Likelihood, Rows, compile_kernels
+from rekka.model.likelihood import Rows, compile_kernels
 from rekka.model.solvers import Outcome, crude_log_rates, lbfgs, newton, random_start
 from rekka.scaling import FittedScaling, check_method, fit_scaling
 
@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 SOLVERS = ("newton", "lbfgs")
 GRADIENTS = ("exact", "numeric")
 LIKELIHOODS = ("exact", "paper")
+LARGEST_LOG = 690.0  # e^690 is 1e299
 
 
 @dataclass(frozen=True)
@@ -69,21 +70,26 @@ class Fit:
 
     def log_hazards(self, x: Array) -> Array:
         """eta (n, K-1) for raw covariates x (n, p)."""
-        return np.asarray(self.beta[:, 0] + self.scaling.transform(x) @ self.beta[:, 1:].T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self.beta[:, 0] + self.scaling.transform(x) @ self.beta[:, 1:].T)
+
+    def _bounded(self, x: Array, dt: Array) -> Array:
+        """eta, for prediction bounded so that theta dt stays a number: a fit gone wrong predicts too."""
+        return np.asarray(np.minimum(self.log_hazards(x), LARGEST_LOG - np.log(dt)[:, None]))
 
     def probabilities(self, start: NDArray[np.int64], dt: Array, x: Array) -> Array:
         """pi (n, K) of each row's end state."""
         order = np.argsort(start, kind="stable")
-        p = np.empty((start.size, self.n_states))
-        sorted_p = np.empty_like(p)
-        kernel.probability_rows(np.exp(self.log_hazards(x[order])) * dt[order, None], start[order], sorted_p)
-        p[order] = sorted_p
+        p, in_order = np.empty((2, start.size, self.n_states))
+        a = np.exp(self._bounded(x[order], dt[order])) * dt[order, None]
+        kernel.probability_rows(a, start[order], in_order)
+        p[order] = in_order
         return p
 
     def log_probabilities(self, rows: Rows, x: Array) -> Array:
         """log pi (n,) of each row's own end state, exact however small pi is."""
-        X = np.column_stack([np.ones(len(x)), self.scaling.transform(x)])
-        return Likelihood.build(rows, X).by_row(self.beta)[0]
+        value: Array = kernel.log_probability_values(self._bounded(x, rows.dt), rows.dt, rows.start, rows.end)
+        return value
 
 
 def check_options(options: Options) -> None:
@@ -169,11 +175,10 @@ def _fit_lbfgs(rows: Rows, z: Array, layout: Layout, options: Options) -> tuple[
     def value(psi: Array) -> float:
         return scaled.objective(psi, 0).value
 
-    X = np.ascontiguousarray(scaled.likelihood.X.T)
+    as_printed = paper.FlooredLikelihood.build(rows, np.ascontiguousarray(scaled.likelihood.X.T))
 
     def floored(psi: Array) -> float:
-        penalty = 0.5 * float(psi @ scaled.penalty @ psi)
-        return penalty - paper.floored_log_likelihood(rows, X, scaled.beta(psi))
+        return 0.5 * float(psi @ scaled.penalty @ psi) - as_printed.value(scaled.beta(psi))
 
     if options.likelihood == "paper":
         psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False)

@@ -8,7 +8,7 @@ and the derivatives with respect to eta_m = log theta_m need only D with a node 
 nodes added (D_ml). All of these are positive. Three exact forms cover every input: short closed forms for
 no jump and one jump, a series of positive terms where the nodes lie close together, and a table of divided
 differences kept as logarithms where they lie far apart. No probability is floored and equal hazards are not
-a special case. Finite results for |eta + log dt| up to 300; beyond it a result may be infinite, never wrong.
+a special case. Results are finite for |eta + log dt| up to 300; far beyond it they may be infinite or undefined.
 
 States are 0-based here. The kernel works on a chunk of rows that all make the same number of jumps, one lane a
 row, so that the processor takes four rows at a time. ``vec[A, m, lane]`` and ``vec[LOG_A, m, lane]`` hold a chain
@@ -469,6 +469,23 @@ def log_probability_rows(eta: Any, dt: Any, start: Any, end: Any, slope: Any, cu
             for s in range(m, last + 1):
                 curve[row, m, s] = sq[CURVE, m - i, s - i, 0]
                 curve[row, s, m] = curve[row, m, s]
+    return value
+
+
+@_compile
+def log_probability_values(eta: Any, dt: Any, start: Any, end: Any) -> Any:
+    """log pi of each row (n,) alone; eta is (n, K-1)."""
+    n_rows, free = eta.shape
+    work = new_work(free + 1)
+    vec = work[0]
+    value = np.empty(n_rows)
+    for row in range(n_rows):
+        i, j = start[row], end[row]
+        for m in range(i, min(j, free - 1) + 1):
+            vec[A, m - i, 0] = math.exp(eta[row, m]) * dt[row]
+            vec[LOG_A, m - i, 0] = eta[row, m] + math.log(dt[row])
+        log_probability(work, 1, j - i, j == free, 0)
+        value[row] = vec[VALUE, 0, 0]
     return value
 
 

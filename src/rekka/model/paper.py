@@ -2,11 +2,14 @@
 
 ``printed_proposition_1`` is the closed form of the paper's Eq. transition-prob. It is not the transition
 probability but the cumulative one, P(S(dt) <= j | S(0) = i): see the erratum in docs/model.md.
-``floored_log_likelihood`` is the paper's likelihood, Eq. mle, on the corrected closed form with the paper's two
+``FlooredLikelihood`` is the paper's likelihood, Eq. mle, on the corrected closed form with the paper's two
 floors: it loses its digits where two hazards are close, and it is flat where the probability floor holds.
 """
 
 from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +51,29 @@ def floored_probability(theta: Array, dt: Array, i: int, j: int) -> Array:
     return np.asarray(np.prod(theta[:, i:j], axis=1) * total)
 
 
-def floored_log_likelihood(rows: Rows, X: Array, beta: Array) -> float:
-    """sum_rows weight log max(pi, 1e-12), Eq. mle; X (n, p+1), beta (K-1, p+1)."""
-    theta = np.exp(X @ beta.T)
-    p = np.empty(len(X))
-    for i, j in np.unique(np.stack([rows.start, rows.end], axis=1), axis=0):
-        here = (rows.start == i) & (rows.end == j)
-        p[here] = floored_probability(theta[here], rows.dt[here], int(i), int(j))
-    return float(rows.weight @ np.log(np.maximum(p, PROBABILITY_FLOOR)))
+@dataclass(frozen=True)
+class FlooredLikelihood:
+    """sum_rows weight log max(pi, 1e-12), Eq. mle, vectorised over the rows of each (start, end) pair."""
+
+    X: Array
+    rows: Rows
+    pairs: tuple[tuple[int, int, slice], ...]
+
+    @classmethod
+    def build(cls, rows: Rows, X: Array) -> FlooredLikelihood:
+        """X is (n, p+1); rows of one start and end must follow each other (``rows.grouping``)."""
+        change = np.flatnonzero((np.diff(rows.start) != 0) | (np.diff(rows.end) != 0)) + 1
+        edges = [0, *change.tolist(), len(X)]
+        spans = [slice(a, b) for a, b in itertools.pairwise(edges)]
+        return cls(X, rows, tuple((int(rows.start[s.start]), int(rows.end[s.start]), s) for s in spans))
+
+    def value(self, beta: Array) -> float:
+        """The floored log-likelihood at beta (K-1, p+1); a probability that is no number is at the floor too."""
+        theta = np.exp(self.X @ beta.T)
+        p = np.empty(len(self.X))
+        for i, j, span in self.pairs:
+            p[span] = floored_probability(theta[span], self.rows.dt[span], i, j)
+        return float(self.rows.weight @ np.log(np.fmax(p, PROBABILITY_FLOOR)))
 
 
 def _floored(difference: Array) -> Array:

@@ -100,14 +100,14 @@ def newton(objective: Objective, start: Array, max_iter: int) -> tuple[Array, Ou
 def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Stop, int, int, float]:
     here = objective(psi)  # 1
     evaluations = 1
-    if not np.isfinite(here.value):
+    if not _is_finite(here):
         return psi, Stop.NONFINITE, 0, evaluations, here.value
     radius = FIRST_RADIUS
     for iteration in range(1, max_iter + 1):
         step, decrement = newton_step(here)  # 2
         if decrement <= DECREMENT_TOLERANCE:  # 3
             last = objective(psi + step)
-            if last.value <= here.value + _noise(here):
+            if _is_finite(last) and last.value <= here.value + _noise(here):
                 psi, here = psi + step, last
             return psi, Stop.CONVERGED, iteration, evaluations + 1, here.value
         while True:
@@ -117,8 +117,9 @@ def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Sto
             evaluations += 1
             noise = _noise(here)
             promised = -float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
-            ratio = (here.value - there.value + noise) / (promised + noise)
-            if np.isfinite(there.value) and ratio > ACCEPT_RATIO:  # 5
+            with np.errstate(invalid="ignore"):
+                ratio = (here.value - there.value + noise) / (promised + noise)
+            if _is_finite(there) and ratio > ACCEPT_RATIO:  # 5
                 break
             radius = 0.25 * min(radius, float(np.linalg.norm(step)))
             if radius < SMALLEST_RADIUS:
@@ -129,6 +130,10 @@ def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Sto
             radius = max(radius, 2.0 * float(np.linalg.norm(step)))
         psi, here = psi + step, there
     return psi, Stop.ITERATION_LIMIT, max_iter, evaluations, here.value
+
+
+def _is_finite(here: Evaluation) -> bool:
+    return bool(np.isfinite(here.value) and np.isfinite(here.gradient).all() and np.isfinite(here.hessian).all())
 
 
 def _noise(here: Evaluation) -> float:
