@@ -6,9 +6,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Compiled kernels are cached on disk. numba looks only at the file of the function itself, not at the files
-# of the functions it calls, so the cache's name carries a checksum of them all.
-export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba-$(shell cat src/rekka/model/*.py | cksum | cut -d ' ' -f 1)
 
 .PHONY: demo test bench clean
 
@@ -25,7 +22,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:
-	rm -rf $(VENV) .cache .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Setting up $(VENV): once, about a minute."

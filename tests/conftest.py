@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -13,9 +12,6 @@ import polars as pl
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# As in the Makefile: numba does not notice a change in a compiled function's callees.
-_sources = b"".join(file.read_bytes() for file in sorted((ROOT / "src/rekka/model").glob("*.py")))
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / f"numba-{zlib.crc32(_sources)}"))
 SHARED = ROOT.parent / "shared"
 
 

@@ -25,6 +25,7 @@ ORDER = [
     "model.coordinates",
     "model.solvers",
     "model.separation",
+    "model.restarts",
     "model.certificate",
     "model.inference",
     "model.fit",

@@ -64,6 +64,7 @@ def simulate_transitions(n_rows: int, *, n_states: int = 5, seed: int = 20260924
 def draw_ends(theta: Array, dt: Array, start: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """End states drawn exactly from their distribution; theta (n, K-1), 0-based states."""
     p = np.empty((len(theta), theta.shape[1] + 1))
-    kernel.probability_rows(np.ascontiguousarray(theta * dt[:, None]), start, p)
+    a = theta * dt[:, None]
+    kernel.probability_rows(a, np.log(a), start, p)
     beyond = p.cumsum(axis=1) < rng.random(len(theta))[:, None]
     return np.asarray(np.minimum(beyond.sum(axis=1), theta.shape[1]), dtype=np.int64)

@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 
 import rekka
-from rekka.model.certificate import Verdict
+from rekka.model.certificate import Verdict, _judge
 
 
 def frame(rows):
@@ -174,3 +174,43 @@ def test_agreement_names_the_fit_that_stopped_short():
     assert agreement.short == {"max": pytest.approx(0.96)}
     assert rekka.affine_agreement([("max", -5.0), ("zscore", -5.0 - 1e-9)]).agree
     assert not rekka.affine_agreement({"max": -5.0, "zscore": float("nan")}).agree
+
+
+@pytest.mark.parametrize(
+    ("escapes", "condition", "decrement", "shortfall", "verdict", "words"),
+    [
+        (
+            ["state 2: no row leaves it"],
+            1.0,
+            0.0,
+            0.0,
+            Verdict.NO_FINITE_MAXIMUM,
+            "so the likelihood rises for ever",
+        ),
+        ([], 1e13, 0.0, 0.0, Verdict.NOT_IDENTIFIED, "the likelihood does not change along state 1: age"),
+        (
+            [],
+            10.0,
+            np.inf,
+            0.0,
+            Verdict.NOT_A_MAXIMUM,
+            "the curvature is not that of a maximum along state 1: age",
+        ),
+        ([], 10.0, 0.3, 0.0, Verdict.SHORT_OF_MAXIMUM, "about 0.3 log-likelihood units remain (limit 1e-06)"),
+        ([], 10.0, 0.0, 3.27, Verdict.SHORT_OF_MAXIMUM, "about 3.3 log-likelihood units remain"),
+        ([], 10.0, 1e-7, 1e-9, Verdict.CERTIFIED, None),
+    ],
+)
+def test_the_gravest_finding_is_the_verdict(escapes, condition, decrement, shortfall, verdict, words):
+    found, reasons = _judge(escapes, condition, decrement, shortfall, "state 1: age")
+    assert found is verdict
+    assert reasons == [] if words is None else words in reasons[0]
+
+
+def test_a_point_between_two_hills_is_not_a_maximum():
+    """One step of L-BFGS-B from the paper's start ends where the likelihood curves the wrong way."""
+    data = rekka.simulate_transitions(500, seed=1)
+    X, y = data.drop("state_2", "bridge_id"), data["state_2"]
+    model = rekka.ExponentialHazardMarkovModel("max", solver="lbfgs", max_iter=1, seed=2).fit(X, y)
+    assert model.certificate_.verdict in (Verdict.NOT_A_MAXIMUM, Verdict.SHORT_OF_MAXIMUM)
+    assert model.certificate_.maximum_exists

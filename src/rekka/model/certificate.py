@@ -1,7 +1,8 @@
 """Is this fit the maximum of the likelihood? A verdict with reasons, for every fit.
 
 1. Does a finite maximum exist?   separation, by linear programs
-2. Is this point it?              Newton decrement 1/2 g' H^-1 g, in log-likelihood units, H positive definite
+2. Is this point it?              Newton decrement 1/2 g' H^-1 g, in log-likelihood units, H positive definite;
+                                  no higher point from other starts
 3. Is it well determined?         condition number of H scaled to unit diagonal, and the weakest direction
 4. Was it on a plateau?           share of rows at or under the 1e-12 probability level
 5. Do equals agree?               max, min-max and z-score are one model; ``affine_agreement`` compares fits
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,9 @@ from numpy.typing import NDArray
 from rekka.model.coordinates import Coordinates
 from rekka.model.layout import Layout
 from rekka.model.likelihood import Evaluation
-from rekka.model.separation import Separation, find_separations
-from rekka.model.solvers import newton_step
+from rekka.model.restarts import Restarts
+from rekka.model.separation import Separation
+from rekka.model.solvers import solve_newton
 
 Array = NDArray[np.float64]
 
@@ -29,7 +31,7 @@ DECREMENT_LIMIT = 1e-6  # log-likelihood units
 PLATEAU = np.log(1e-12)  # the paper's probability floor, here only counted
 WEAK_CONDITION = 1e4
 SINGULAR_CONDITION = 1e12
-RAY_STEPS = 2.0 ** np.arange(0, 11)  # standard deviations of the log hazard
+RUNAWAY = 300.0  # standard error of a coefficient of standardised covariates, in the log hazard
 AGREEMENT = 1e-6  # log-likelihood units
 
 
@@ -48,8 +50,9 @@ class Verdict(enum.StrEnum):
 class Certificate:
     """Verdict, reasons in words, and the figures behind them.
 
-    ``decrement`` is the estimated distance to the maximum in log-likelihood units. ``plateau_golden`` is
-    filled by ``with_golden``. Every figure is the same under max, min-max and z-score scaling.
+    ``decrement`` is the estimated distance to the maximum in log-likelihood units, ``shortfall`` the measured
+    distance to the best point found from ``starts`` starts. ``plateau_golden`` is filled by ``with_golden``.
+    Every figure is the same under max, min-max and z-score scaling.
     """
 
     verdict: Verdict
@@ -57,6 +60,8 @@ class Certificate:
     remarks: tuple[str, ...]
     maximum_exists: bool | None
     decrement: float
+    shortfall: float
+    starts: int
     positive_definite: bool
     condition_number: float
     weakest_direction: str
@@ -71,8 +76,8 @@ class Certificate:
     @property
     def figures(self) -> dict[str, Any]:
         """The numbers alone."""
-        names = ("maximum_exists", "decrement", "positive_definite", "condition_number", "weakest_direction")
-        return {n: getattr(self, n) for n in (*names, "plateau_train", "plateau_golden")}
+        words = ("verdict", "reasons", "remarks")
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in words}
 
     def with_golden(self, log_probability: Array) -> Certificate:
         """The same with the share of held-out rows on the plateau."""
@@ -85,6 +90,7 @@ class Certificate:
             str(self.verdict),
             f"  finite maximum exists    {exists}",
             f"  distance to the maximum  {self.decrement:.2g} log-likelihood units (limit {DECREMENT_LIMIT:g})",
+            f"  other starts             {self.starts} tried, best {max(self.shortfall, 0.0):.2g} higher",
             f"  curvature                {'positive definite' if self.positive_definite else 'not definite'}",
             f"  conditioning             {self.condition_number:.3g}; weakest: {self.weakest_direction}",
             f"  at probability 1e-12     {self.plateau_train:.2%} of training rows{golden}",
@@ -95,7 +101,13 @@ class Certificate:
 
 
 def certify(
-    coordinates: Coordinates, layout: Layout, psi: Array, here: Evaluation, log_probability: Array, ridge: float
+    coordinates: Coordinates,
+    layout: Layout,
+    psi: Array,
+    here: Evaluation,
+    log_probability: Array,
+    separations: Sequence[Separation],
+    restarts: Restarts,
 ) -> Certificate:
     """Judge the point psi, with the objective's derivatives there and each row's log-probability."""
     plateau = _plateau(log_probability)
@@ -107,18 +119,20 @@ def certify(
             remarks=tuple(level_rows),
             maximum_exists=None,
             decrement=np.inf,
+            shortfall=np.inf,
+            starts=restarts.tried,
             positive_definite=False,
             condition_number=np.inf,
             weakest_direction="undefined",
             plateau_train=plateau,
         )
-    _, decrement = newton_step(here)
+    _, decrement = solve_newton(here)
     condition, weakest = _conditioning(coordinates, layout, here)
-    separations = find_separations(coordinates, layout, ridge)
-    rising = [s.certain or _escapes(coordinates, psi, here, s) for s in separations]
+    best = coordinates.objective(restarts.psi)
+    rising = [s.certain or _ran_away(coordinates, best, s) for s in separations]
     escapes = [s.sentence() for s, rises in zip(separations, rising, strict=True) if rises]
     held = [s.sentence() for s, rises in zip(separations, rising, strict=True) if not rises]
-    verdict, reasons = _judge(escapes, condition, decrement, weakest)
+    verdict, reasons = _judge(escapes, condition, decrement, restarts.shortfall, weakest)
     remarks = []
     if verdict is Verdict.CERTIFIED:
         remarks += [f"{fact}, but the likelihood falls that way: this maximum stands" for fact in held]
@@ -130,44 +144,44 @@ def certify(
         remarks=tuple(remarks + level_rows),
         maximum_exists=not escapes,
         decrement=decrement,
-        positive_definite=bool(np.isfinite(decrement)),
+        shortfall=restarts.shortfall,
+        starts=restarts.tried,
+        positive_definite=condition <= SINGULAR_CONDITION and bool(np.isfinite(decrement)),
         condition_number=condition,
         weakest_direction=weakest,
         plateau_train=plateau,
     )
 
 
-def _judge(escapes: Sequence[str], condition: float, decrement: float, weakest: str) -> tuple[Verdict, list[str]]:
+def _judge(
+    escapes: Sequence[str], condition: float, decrement: float, shortfall: float, weakest: str
+) -> tuple[Verdict, list[str]]:
     """The gravest finding and what to do about it."""
     if escapes:
         facts = [f"{fact}, so the likelihood rises for ever" for fact in escapes]
         return Verdict.NO_FINITE_MAXIMUM, [*facts, "remedies: a ridge penalty, fewer covariates, or merged states"]
-    if condition > SINGULAR_CONDITION:
-        reason = f"the likelihood does not change along {weakest}; leave a term out or merge states"
-        return Verdict.NOT_IDENTIFIED, [reason]
     if not np.isfinite(decrement):
         reason = f"the curvature is not that of a maximum along {weakest}; fit with solver='newton'"
         return Verdict.NOT_A_MAXIMUM, [reason]
-    if decrement > DECREMENT_LIMIT:
-        left = f"about {decrement:.2g} log-likelihood units remain (limit {DECREMENT_LIMIT:g})"
-        return Verdict.SHORT_OF_MAXIMUM, [f"{left}; raise max_iter or fit with solver='newton'"]
+    left = max(decrement, shortfall)
+    if left > DECREMENT_LIMIT:
+        words = f"about {left:.2g} log-likelihood units remain (limit {DECREMENT_LIMIT:g})"
+        return Verdict.SHORT_OF_MAXIMUM, [f"{words}; raise max_iter or fit with solver='newton'"]
+    if condition > SINGULAR_CONDITION:
+        reason = f"the likelihood does not change along {weakest}; leave a term out or merge states"
+        return Verdict.NOT_IDENTIFIED, [reason]
     return Verdict.CERTIFIED, []
 
 
-def _escapes(coordinates: Coordinates, psi: Array, here: Evaluation, separation: Separation) -> bool:
-    """Whether, far along a separating direction, the likelihood is at least what it is here.
+def _ran_away(coordinates: Coordinates, best: Evaluation, separation: Separation) -> bool:
+    """Whether the best point is where a solver tires, not where the likelihood peaks.
 
-    Followed are the direction found and the one in which these states' coefficients already point: a
-    solver that ran away has gone along the latter, and finds the likelihood level there.
+    Along a direction in which the likelihood rises for ever it has become level: the standard error of some
+    coefficient of these states, for standardised covariates, is beyond anything that data can mean.
     """
-    standard = coordinates.standard[:, separation.parameters]
-    own = standard @ np.linalg.solve(coordinates.standard, psi)[separation.parameters]
-    for direction in (separation.direction, own):
-        unit = direction / np.linalg.norm(direction)
-        values = [coordinates.objective(psi + t * unit, 0).value for t in RAY_STEPS]
-        if np.nanmin(values) <= here.value + DECREMENT_LIMIT:
-            return True
-    return False
+    hessian = coordinates.standard.T @ best.hessian @ coordinates.standard
+    block = hessian[np.ix_(separation.parameters, separation.parameters)]
+    return bool(np.linalg.eigvalsh(block)[0] < RUNAWAY**-2)
 
 
 def _conditioning(coordinates: Coordinates, layout: Layout, here: Evaluation) -> tuple[float, str]:

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from rekka.errors import BadOption, bad_option
 from rekka.model import kernel, paper
-from rekka.model.certificate import Certificate, certify
-from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
+from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify
+from rekka.model.coordinates import orthonormal_coordinates, scaled_coordinates
 from rekka.model.inference import Inference, infer
 from rekka.model.layout import Effects, Layout, Shared, build_layout
-from rekka.model.likelihood import Rows, compile_kernels
-from rekka.model.solvers import Outcome, crude_log_rates, lbfgs, newton, random_start
+from rekka.model.likelihood import Likelihood, Rows, compile_kernels
+from rekka.model.restarts import crude_start, restart
+from rekka.model.separation import find_separations
+from rekka.model.solvers import Outcome, lbfgs, newton, random_start
 from rekka.scaling import FittedScaling, check_method, fit_scaling
 
 Array = NDArray[np.float64]
@@ -24,7 +26,6 @@ Array = NDArray[np.float64]
 SOLVERS = ("newton", "lbfgs")
 GRADIENTS = ("exact", "numeric")
 LIKELIHOODS = ("exact", "paper")
-LARGEST_LOG = 690.0  # e^690 is 1e299
 
 
 @dataclass(frozen=True)
@@ -70,25 +71,24 @@ class Fit:
 
     def log_hazards(self, x: Array) -> Array:
         """eta (n, K-1) for raw covariates x (n, p)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self.beta[:, 0] + self.scaling.transform(x) @ self.beta[:, 1:].T)
-
-    def _bounded(self, x: Array, dt: Array) -> Array:
-        """eta, for prediction bounded so that theta dt stays a number: a fit gone wrong predicts too."""
-        return np.asarray(np.minimum(self.log_hazards(x), LARGEST_LOG - np.log(dt)[:, None]))
+        return np.asarray(self.beta[:, 0] + self.scaling.transform(x) @ self.beta[:, 1:].T)
 
     def probabilities(self, start: NDArray[np.int64], dt: Array, x: Array) -> Array:
         """pi (n, K) of each row's end state."""
         order = np.argsort(start, kind="stable")
         p, in_order = np.empty((2, start.size, self.n_states))
-        a = np.exp(self._bounded(x[order], dt[order])) * dt[order, None]
-        kernel.probability_rows(a, start[order], in_order)
+        eta, years = self.log_hazards(x[order]), dt[order, None]
+        with np.errstate(over="ignore"):  # a fit gone wrong predicts too
+            kernel.probability_rows(np.exp(eta) * years, eta + np.log(years), start[order], in_order)
         p[order] = in_order
         return p
 
     def log_probabilities(self, rows: Rows, x: Array) -> Array:
         """log pi (n,) of each row's own end state, exact however small pi is."""
-        value: Array = kernel.log_probability_values(self._bounded(x, rows.dt), rows.dt, rows.start, rows.end)
+        order = rows.grouping
+        X = np.column_stack([np.ones(len(x)), self.scaling.transform(x)])[order]
+        value = np.empty(len(x))
+        value[order] = Likelihood.build(rows.take(order), X).by_row(self.beta)[0]
         return value
 
 
@@ -132,35 +132,33 @@ def fit_rows(
     rows, z = rows.take(order), scaling.transform(x[order])
     best = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads)
     compile_kernels()
+    separations = find_separations(best, layout, options.ridge)
     if options.solver == "newton":
-        psi, outcome = newton(best.objective, _crude_start(best), options.max_iter)
+        psi, outcome = newton(best.objective, crude_start(best), options.max_iter)
+        restarts = restart(best, psi, separations)
+        if outcome.success and restarts.outcome is not None and restarts.shortfall > DECREMENT_LIMIT:
+            psi, outcome = restarts.psi, restarts.outcome  # a higher maximum than the one next to crude rates
+            restarts = restarts._replace(shortfall=0.0)
+        beta = best.beta(psi)
     else:
         beta, outcome = _fit_lbfgs(rows, z, layout, options)
         psi = best.forward @ beta.ravel()
+        restarts = restart(best, psi, separations)
     here = best.objective(psi)
     log_probability, slope = best.likelihood.by_row(best.gamma(psi))
     log_likelihood = best.evaluate(psi, 0).value
+    members = None if groups is None else groups[order]
     return Fit(
         n_states=rows.n_states,
         covariates=covariates,
         layout=layout,
         scaling=scaling,
-        beta=best.beta(psi) if options.solver == "newton" else beta,
-        inference=infer(
-            best, psi, here, log_likelihood, scaling, slope, None if groups is None else groups[order]
-        ),
+        beta=beta,
+        inference=infer(best, psi, here, log_likelihood, scaling, slope, members),
         outcome=outcome,
-        certificate=certify(best, layout, psi, here, log_probability, options.ridge),
+        certificate=certify(best, layout, psi, here, log_probability, separations, restarts),
         n_rows=rows.dt.size,
     )
-
-
-def _crude_start(coordinates: Coordinates) -> Array:
-    """Occurrence/exposure rates and zero slopes."""
-    rates = crude_log_rates(coordinates.likelihood.rows)
-    gamma = np.zeros((rates.size, len(coordinates.likelihood.X)))
-    gamma[:, 0] = rates
-    return np.asarray(coordinates.basis.T @ gamma.ravel())
 
 
 def _fit_lbfgs(rows: Rows, z: Array, layout: Layout, options: Options) -> tuple[Array, Outcome]:
@@ -169,7 +167,7 @@ def _fit_lbfgs(rows: Rows, z: Array, layout: Layout, options: Options) -> tuple[
     start = random_start(layout.n_parameters, options.seed)
 
     def exact(psi: Array) -> tuple[float, Array]:
-        value, gradient, _ = scaled.objective(psi)
+        value, gradient, _ = scaled.objective(psi, 1)
         return value, gradient
 
     def value(psi: Array) -> float:

@@ -8,13 +8,17 @@ and the derivatives with respect to eta_m = log theta_m need only D with a node 
 nodes added (D_ml). All of these are positive. Three exact forms cover every input: short closed forms for
 no jump and one jump, a series of positive terms where the nodes lie close together, and a table of divided
 differences kept as logarithms where they lie far apart. No probability is floored and equal hazards are not
-a special case. Results are finite for |eta + log dt| up to 300; far beyond it they may be infinite or undefined.
+a special case. A hazard beyond e^HUGE per interval is an instant: it is taken as that, which changes no digit of
+the others, and what it does to log pi itself is added back.
 
 States are 0-based here. The kernel works on a chunk of rows that all make the same number of jumps, one lane a
 row, so that the processor takes four rows at a time. ``vec[A, m, lane]`` and ``vec[LOG_A, m, lane]`` hold a chain
 from its start state (m = 0) to its end state; log pi comes back in ``vec[VALUE, 0]``, the slope in
-``vec[SLOPE, m]`` and the curvature, m <= l, in ``sq[CURVE, m, l]``. Nothing here holds the GIL, and nothing but
-``new_work`` allocates.
+``vec[SLOPE, m]`` and the curvature, m <= l, in ``sq[CURVE, m, l]``. ``order`` is 0 for the value alone, 1 with the
+slope, 2 with both. Nothing here holds the GIL, and nothing but ``new_work`` allocates.
+
+The last part of the file meets the covariates: eta = X beta', and the chain rule. It is in this file because the
+disk cache of numba does not notice a change in a callee that lives in another file.
 """
 
 from __future__ import annotations
@@ -34,6 +38,9 @@ SERIES_WIDTH_PER_NODE = 3.0
 SERIES_TOLERANCE = 1e-18
 # Above this log-probability a jump is nearly certain, and is computed from all the other outcomes.
 NEARLY_CERTAIN = -0.1
+# log(theta dt) above which leaving a state takes no time that a double could tell.
+HUGE = 690.0
+_HUGE_A = np.exp(HUGE)
 # Rows in a chunk: what the series keeps for each row then fits the first-level cache.
 LANES = 64
 
@@ -41,8 +48,9 @@ LANES = 64
 A, LOG_A, SLOPE, VALUE = 0, 1, 2, 3
 # ... the nodes, the largest and smallest of them, the series' y, y / (k + n), h_k, D, D_m, h_k with m added ...
 _NODES, _TOP, _LOW, _Y, _Y_R, _H, _D, _D_M, _H_M = 4, 5, 6, 7, 8, 9, 10, 11, 12
-# ... and the slope summed up over the other outcomes.
-_KEPT_SLOPE = 13
+# ... the slope summed up over the other outcomes, and by how much log a of the end state is above HUGE.
+_KEPT_SLOPE, _EXCESS = 13, 14
+_VECTORS, _SQUARES = 15, 4
 # The first index of ``sq``: curvature, D_ml, h_k with m and l added, curvature summed over other outcomes.
 CURVE, _D_ML, _H_ML, _KEPT_CURVE = 0, 1, 2, 3
 
@@ -67,6 +75,8 @@ _F1 = _BERNOULLI
 _F2 = _BERNOULLI * np.arange(1, 23, 2)
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+# Only the order of a sum of products may change here: it lets the processor add four rows at a time.
+_compile_sums = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 # A call that is not inlined counts references of its arrays up and down, atomically: 10 ns apiece.
 _inline = njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
@@ -76,10 +86,10 @@ def new_work(n_states: int) -> Any:
     """Make the working memory of one thread: ``vec`` and ``sq`` for a chunk, for one row, and the table."""
     size = n_states + 1
     return (
-        np.empty((14, size, LANES)),
-        np.empty((4, size, size, LANES)),
-        np.empty((14, size, 1)),
-        np.empty((4, size, size, 1)),
+        np.empty((_VECTORS, size, LANES)),
+        np.empty((_SQUARES, size, size, LANES)),
+        np.empty((_VECTORS, size, 1)),
+        np.empty((_SQUARES, size, size, 1)),
         np.empty((size + 2, size, size)),
     )
 
@@ -126,6 +136,7 @@ def _one_jump(vec: Any, sq: Any, r: int, absorbing: bool, order: int) -> None:
     if order > 0:
         vec[SLOPE, 0, r] = slope_i
         vec[SLOPE, 1, r] = slope_j
+    if order > 1:
         sq[CURVE, 0, 0, r] = curve_ii
         sq[CURVE, 0, 1, r] = curve_ij
         sq[CURVE, 1, 1, r] = curve_jj
@@ -157,7 +168,7 @@ def _series(vec: Any, sq: Any, lanes: int, lo: int, hi: int, order: int) -> None
             for r in range(lanes):
                 vec[_H_M, q, r] = 1.0
                 vec[_D_M, q, r] = 1.0 / (n + 1.0)
-            for s in range(q, size):
+            for s in range(q, size if order > 1 else q):
                 for r in range(lanes):
                     sq[_H_ML, q, s, r] = 1.0
                     sq[_D_ML, q, s, r] = 1.0 / ((n + 1.0) * (n + 2.0))
@@ -185,7 +196,7 @@ def _series(vec: Any, sq: Any, lanes: int, lo: int, hi: int, order: int) -> None
                 h_m = vec[_H, n, r] + vec[_Y_R, q, r] * vec[_H_M, q, r]
                 vec[_H_M, q, r] = h_m
                 vec[_D_M, q, r] += h_m * w_m
-            for s in range(q, size):
+            for s in range(q, size if order > 1 else q):
                 for r in range(lanes):
                     h_ml = vec[_H_M, q, r] + vec[_Y_R, s, r] * sq[_H_ML, q, s, r]
                     sq[_H_ML, q, s, r] = h_ml
@@ -224,7 +235,7 @@ def _table(vec: Any, sq: Any, table: Any, size: int, limit: float, order: int) -
                     if order > 0:
                         for m in range(d + 1):
                             log_d_m[p, p + m] = math.log(vec[_D_M, m, 0]) + shift
-                            for s in range(m, d + 1):
+                            for s in range(m, d + 1 if order > 1 else m):
                                 table[p, p + m, p + s] = math.log(sq[_D_ML, m, s, 0]) + shift
                 continue
             gap = nodes[q - 1] - nodes[q]
@@ -236,6 +247,8 @@ def _table(vec: Any, sq: Any, table: Any, size: int, limit: float, order: int) -
                 u = log_d[p] if m == p else log_d_m[p + 1, m]
                 v = log_d[p] if m == q else log_d_m[p, m] - gap
                 log_d_m[p, m] = _log_minus(u, v) - log_width
+            if order == 1:
+                continue
             for m in range(p, q + 1):
                 for s in range(m, q + 1):
                     u = log_d_m[p, s] if m == p else table[p + 1, m, s]
@@ -289,7 +302,7 @@ def _close_nodes(vec: Any, sq: Any, lanes: int, n: int, free: int, order: int) -
         for m in range(free):
             for r in range(lanes):
                 vec[SLOPE, m, r] = vec[A, m, r] * (vec[_D_M, m, r] / vec[_D, 0, r])
-            for s in range(m, free):
+            for s in range(m, free if order > 1 else m):
                 for r in range(lanes):
                     v = vec[A, m, r] * vec[A, s, r] * (sq[_D_ML, m, s, r] / vec[_D, 0, r])
                     sq[CURVE, m, s, r] = v
@@ -310,7 +323,7 @@ def _distant_nodes(vec: Any, sq: Any, table: Any, n: int, free: int, limit: floa
             if m >= free:
                 continue
             vec[SLOPE, m, 0] = math.exp(vec[LOG_A, m, 0] + table[-1, 0, q] - log_d)
-            for t in range(q, size):
+            for t in range(q, size if order > 1 else q):
                 s = int(origin[t])
                 if s < free:
                     v = math.exp(vec[LOG_A, m, 0] + vec[LOG_A, s, 0] + table[0, q, t] - log_d)
@@ -329,7 +342,7 @@ def _derive(vec: Any, sq: Any, lanes: int, n: int, free: int, order: int) -> Non
             vec[VALUE, 0, r] += vec[LOG_A, m, r]
     if order == 0:
         return
-    for m in range(free):
+    for m in range(free if order > 1 else 0):
         for s in range(m, free):
             for r in range(lanes):
                 sq[CURVE, m, s, r] -= vec[SLOPE, m, r] * vec[SLOPE, s, r]
@@ -383,14 +396,14 @@ def _nearly_certain(vec: Any, sq: Any, table: Any, n: int, absorbing: bool, orde
             touched = min(end + 1, free)
             for m in range(touched):
                 vec[_KEPT_SLOPE, m, 0] -= p * vec[SLOPE, m, 0]
-                for s in range(m, touched):
+                for s in range(m, touched if order > 1 else m):
                     second = sq[CURVE, m, s, 0] + vec[SLOPE, m, 0] * vec[SLOPE, s, 0]
                     sq[_KEPT_CURVE, m, s, 0] -= p * second
     vec[VALUE, 0, 0] = math.log1p(-missing)
     if order > 0:
         for m in range(free):
             vec[SLOPE, m, 0] = vec[_KEPT_SLOPE, m, 0] / (1.0 - missing)
-        for m in range(free):
+        for m in range(free if order > 1 else 0):
             for s in range(m, free):
                 second = sq[_KEPT_CURVE, m, s, 0] / (1.0 - missing)
                 sq[CURVE, m, s, 0] = second - vec[SLOPE, m, 0] * vec[SLOPE, s, 0]
@@ -411,16 +424,13 @@ def _one_row(work: Any, r: int, n: int, absorbing: bool, order: int) -> None:
     if order > 0:
         for m in range(free):
             vec[SLOPE, m, r] = vec1[SLOPE, m, 0]
-            for s in range(m, free):
+            for s in range(m, free if order > 1 else m):
                 sq[CURVE, m, s, r] = sq1[CURVE, m, s, 0]
 
 
 @_compile
-def log_probability(work: Any, lanes: int, n: int, absorbing: bool, order: int) -> None:
-    """log pi of ``n`` jumps in each of the first lanes; with order 2 its slope and curvature too.
-
-    They are filled for positions 0..n, or 0..n-1 if the end is absorbing; of the curvature, m <= l.
-    """
+def _all_lanes(work: Any, lanes: int, n: int, absorbing: bool, order: int) -> None:
+    """log pi of ``n`` jumps in each of the first lanes, by the form that fits."""
     vec, sq, _, _, _ = work
     if n == 0 and absorbing:  # a row that starts in the last state stays there
         for r in range(lanes):
@@ -445,6 +455,34 @@ def log_probability(work: Any, lanes: int, n: int, absorbing: bool, order: int) 
         for r in range(lanes):
             if vec[VALUE, 0, r] > NEARLY_CERTAIN:
                 _one_row(work, r, n, absorbing, order)
+
+
+@_compile
+def log_probability(work: Any, lanes: int, n: int, absorbing: bool, order: int) -> None:
+    """log pi of ``n`` jumps in each of the first lanes, with slope (order 1) and curvature (order 2).
+
+    Slope and curvature are filled for positions 0..n, or 0..n-1 if the end is absorbing; of the curvature,
+    m <= l. Hazards above HUGE are left there in the chain.
+    """
+    vec = work[0]
+    free = n if absorbing else n + 1
+    top = 0.0
+    for m in range(free):
+        for r in range(lanes):
+            top = max(top, vec[A, m, r])
+    if top <= _HUGE_A:
+        _all_lanes(work, lanes, n, absorbing, order)
+        return
+    for r in range(lanes):
+        # log pi falls by log a of an end state that is left in an instant, and to -inf without a jump
+        vec[_EXCESS, 0, r] = 0.0 if absorbing else max(0.0, vec[LOG_A, n, r] - HUGE)
+        for m in range(free):
+            vec[LOG_A, m, r] = min(vec[LOG_A, m, r], HUGE)
+            vec[A, m, r] = min(vec[A, m, r], _HUGE_A)
+    _all_lanes(work, lanes, n, absorbing, order)
+    for r in range(lanes):
+        if vec[_EXCESS, 0, r] > 0.0:
+            vec[VALUE, 0, r] -= vec[_EXCESS, 0, r] if n > 0 else np.inf
 
 
 @_compile
@@ -473,25 +511,8 @@ def log_probability_rows(eta: Any, dt: Any, start: Any, end: Any, slope: Any, cu
 
 
 @_compile
-def log_probability_values(eta: Any, dt: Any, start: Any, end: Any) -> Any:
-    """log pi of each row (n,) alone; eta is (n, K-1)."""
-    n_rows, free = eta.shape
-    work = new_work(free + 1)
-    vec = work[0]
-    value = np.empty(n_rows)
-    for row in range(n_rows):
-        i, j = start[row], end[row]
-        for m in range(i, min(j, free - 1) + 1):
-            vec[A, m - i, 0] = math.exp(eta[row, m]) * dt[row]
-            vec[LOG_A, m - i, 0] = eta[row, m] + math.log(dt[row])
-        log_probability(work, 1, j - i, j == free, 0)
-        value[row] = vec[VALUE, 0, 0]
-    return value
-
-
-@_compile
-def probability_rows(a: Any, start: Any, out: Any) -> None:
-    """pi of each row from its start state to every state; a = theta dt is (n, K-1), out (n, K)."""
+def probability_rows(a: Any, log_a: Any, start: Any, out: Any) -> None:
+    """pi of each row from its start state to every state; a = theta dt and its log are (n, K-1), out (n, K)."""
     n_rows, free = a.shape
     work = new_work(free + 1)
     vec = work[0]
@@ -501,13 +522,114 @@ def probability_rows(a: Any, start: Any, out: Any) -> None:
         hi = lo + 1
         while hi < min(n_rows, lo + LANES) and start[hi] == i:
             hi += 1
-        for m in range(i, free):
-            for r in range(hi - lo):
-                vec[A, m - i, r] = a[lo + r, m]
-                vec[LOG_A, m - i, r] = math.log(a[lo + r, m])
         for j in range(free + 1):
+            for m in range(i, min(j, free - 1) + 1):
+                for r in range(hi - lo):
+                    vec[A, m - i, r] = a[lo + r, m]
+                    vec[LOG_A, m - i, r] = log_a[lo + r, m]
             if j >= i:
                 log_probability(work, hi - lo, j - i, j == free, 0)
             for r in range(hi - lo):
                 out[lo + r, j] = math.exp(vec[VALUE, 0, r]) if j >= i else 0.0
         lo = hi
+
+
+# From here on rows have covariates: X is (p+1, n), one row a column of the design; beta is (K-1, p+1).
+
+
+@_compile
+def _set_chains(X: Any, beta: Any, dt: Any, log_dt: Any, i: int, last: int, lo: int, hi: int, vec: Any) -> None:
+    """a = theta dt and its logarithm for states i..last of rows lo..hi-1."""
+    for m in range(i, last + 1):
+        for r in range(hi - lo):
+            vec[LOG_A, m - i, r] = beta[m, 0] * X[0, lo + r]
+        for u in range(1, X.shape[0]):
+            b = beta[m, u]
+            for r in range(hi - lo):
+                vec[LOG_A, m - i, r] += b * X[u, lo + r]
+        for r in range(hi - lo):
+            vec[A, m - i, r] = math.exp(vec[LOG_A, m - i, r]) * dt[lo + r]
+            vec[LOG_A, m - i, r] += log_dt[lo + r]
+
+
+@_compile_sums
+def _add_chunk(
+    X: Any, weight: Any, i: int, last: int, lo: int, hi: int, order: int, vec: Any, sq: Any, gradient: Any,
+    hessian: Any, wx: Any,
+) -> None:  # fmt: skip
+    """Chain rule: gradient += slope' X, and the upper triangle of the Hessian += X' diag(curve) X."""
+    p1 = X.shape[0]
+    lanes = hi - lo
+    for u in range(p1):
+        for r in range(lanes):
+            wx[r] = weight[lo + r] * X[u, lo + r]
+        for m in range(last - i + 1):
+            total = 0.0
+            for r in range(lanes):
+                total += vec[SLOPE, m, r] * wx[r]
+            gradient[m + i, u] += total
+    for m in range(last - i + 1 if order > 1 else 0):
+        for s in range(m, last - i + 1):
+            for u in range(p1):
+                for r in range(lanes):
+                    wx[r] = weight[lo + r] * X[u, lo + r] * sq[CURVE, m, s, r]
+                for v in range(u if s == m else 0, p1):
+                    total = 0.0
+                    for r in range(lanes):
+                        total += wx[r] * X[v, lo + r]
+                    hessian[(m + i) * p1 + u, (s + i) * p1 + v] += total
+
+
+@_compile
+def _chunk_end(start: Any, end: Any, lo: int, hi: int) -> int:
+    """Where the chunk that begins at row lo ends: rows of one start and end, at most as many as lanes."""
+    stop = lo + 1
+    while stop < min(hi, lo + LANES) and start[stop] == start[lo] and end[stop] == end[lo]:
+        stop += 1
+    return stop
+
+
+@_compile
+def sum_block(
+    X: Any, dt: Any, log_dt: Any, start: Any, end: Any, weight: Any, beta: Any, lo: int, hi: int, order: int,
+    gradient: Any, hessian: Any,
+) -> float:  # fmt: skip
+    """Weighted sum over rows lo..hi-1; gradient (K-1, p+1) and the Hessian's upper triangle are added to."""
+    free = beta.shape[0]
+    work = new_work(free + 1)
+    vec, sq, _, _, _ = work
+    wx = np.empty(LANES)
+    total = 0.0
+    while lo < hi:
+        i, j = start[lo], end[lo]
+        last = min(j, free - 1)
+        stop = _chunk_end(start, end, lo, hi)
+        _set_chains(X, beta, dt, log_dt, i, last, lo, stop, vec)
+        log_probability(work, stop - lo, j - i, j == free, order)
+        for r in range(stop - lo):
+            total += weight[lo + r] * vec[VALUE, 0, r]
+        if order > 0:
+            _add_chunk(X, weight, i, last, lo, stop, order, vec, sq, gradient, hessian, wx)
+        lo = stop
+    return total
+
+
+@_compile
+def rows_block(
+    X: Any, dt: Any, log_dt: Any, start: Any, end: Any, beta: Any, lo: int, hi: int, value: Any, slope: Any
+) -> None:
+    """Log-probability (n,) of rows lo..hi-1 and its slope (K-1, n) in the log hazards."""
+    free = beta.shape[0]
+    work = new_work(free + 1)
+    vec = work[0]
+    while lo < hi:
+        i, j = start[lo], end[lo]
+        last = min(j, free - 1)
+        stop = _chunk_end(start, end, lo, hi)
+        _set_chains(X, beta, dt, log_dt, i, last, lo, stop, vec)
+        log_probability(work, stop - lo, j - i, j == free, 1)
+        for r in range(stop - lo):
+            value[lo + r] = vec[VALUE, 0, r]
+            for m in range(i, last + 1):
+                slope[m, lo + r] = vec[SLOPE, m - i, r]
+        lo = stop

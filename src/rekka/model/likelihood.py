@@ -2,14 +2,13 @@
 
     l(beta) = sum_rows weight log pi[start, end](dt),   eta = X beta',   beta (K-1, p+1)
 
-This is the only place where the kernel's slopes meet a covariate. Rows are cut into blocks whose number
+Rows are cut into blocks whose number
 depends on the data alone; each block is summed by itself and the sums are added in order, so the result has
 the same bits for any number of threads.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from rekka.model import kernel
@@ -28,10 +26,6 @@ States = NDArray[np.int64]
 BLOCK_ROWS = 4096  # below this, handing a block to a thread costs more than it saves
 MOST_BLOCKS = 256  # bounds the memory of the blocks' sums
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
-# Only the order of a sum of products may change here: it lets the processor add four rows at a time.
-_compile_sums = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-
 
 class Evaluation(NamedTuple):
     """Log-likelihood, gradient (P,) and Hessian (P, P), P = (K-1)(p+1), coefficients state by state."""
@@ -39,104 +33,6 @@ class Evaluation(NamedTuple):
     value: float
     gradient: Array
     hessian: Array
-
-
-@_compile
-def _set_chains(X: Any, beta: Any, dt: Any, log_dt: Any, i: int, last: int, lo: int, hi: int, vec: Any) -> None:
-    """a = theta dt and its logarithm for states i..last of rows lo..hi-1, into the kernel; X is (p+1, n)."""
-    for m in range(i, last + 1):
-        for r in range(hi - lo):
-            vec[kernel.LOG_A, m - i, r] = beta[m, 0] * X[0, lo + r]
-        for u in range(1, X.shape[0]):
-            b = beta[m, u]
-            for r in range(hi - lo):
-                vec[kernel.LOG_A, m - i, r] += b * X[u, lo + r]
-        for r in range(hi - lo):
-            vec[kernel.A, m - i, r] = math.exp(vec[kernel.LOG_A, m - i, r]) * dt[lo + r]
-            vec[kernel.LOG_A, m - i, r] += log_dt[lo + r]
-
-
-@_compile_sums
-def _add_chunk(
-    X: Any, weight: Any, i: int, last: int, lo: int, hi: int, vec: Any, sq: Any, gradient: Any, hessian: Any,
-    wx: Any,
-) -> None:  # fmt: skip
-    """Chain rule: gradient += slope' X, and the upper triangle of the Hessian += X' diag(curve) X."""
-    p1 = X.shape[0]
-    lanes = hi - lo
-    for u in range(p1):
-        for r in range(lanes):
-            wx[r] = weight[lo + r] * X[u, lo + r]
-        for m in range(last - i + 1):
-            total = 0.0
-            for r in range(lanes):
-                total += vec[kernel.SLOPE, m, r] * wx[r]
-            gradient[m + i, u] += total
-    for m in range(last - i + 1):
-        for s in range(m, last - i + 1):
-            for u in range(p1):
-                for r in range(lanes):
-                    wx[r] = weight[lo + r] * X[u, lo + r] * sq[kernel.CURVE, m, s, r]
-                for v in range(u if s == m else 0, p1):
-                    total = 0.0
-                    for r in range(lanes):
-                        total += wx[r] * X[v, lo + r]
-                    hessian[(m + i) * p1 + u, (s + i) * p1 + v] += total
-
-
-@_compile
-def _chunk_end(start: Any, end: Any, lo: int, hi: int) -> int:
-    """Where the chunk that begins at row lo ends: rows of one start and end, at most a kernel's worth."""
-    stop = lo + 1
-    while stop < min(hi, lo + kernel.LANES) and start[stop] == start[lo] and end[stop] == end[lo]:
-        stop += 1
-    return stop
-
-
-@_compile
-def _sum_block(
-    X: Any, dt: Any, log_dt: Any, start: Any, end: Any, weight: Any, beta: Any, lo: int, hi: int,
-    order: int, gradient: Any, hessian: Any,
-) -> float:  # fmt: skip
-    """Weighted sum over rows lo..hi-1; gradient (K-1, p+1) and the Hessian's upper triangle are added to."""
-    free = beta.shape[0]
-    work = kernel.new_work(free + 1)
-    vec, sq, _, _, _ = work
-    wx = np.empty(kernel.LANES)
-    total = 0.0
-    while lo < hi:
-        i, j = start[lo], end[lo]
-        last = min(j, free - 1)
-        stop = _chunk_end(start, end, lo, hi)
-        _set_chains(X, beta, dt, log_dt, i, last, lo, stop, vec)
-        kernel.log_probability(work, stop - lo, j - i, j == free, order)
-        for r in range(stop - lo):
-            total += weight[lo + r] * vec[kernel.VALUE, 0, r]
-        if order > 0:
-            _add_chunk(X, weight, i, last, lo, stop, vec, sq, gradient, hessian, wx)
-        lo = stop
-    return total
-
-
-@_compile
-def _rows_block(
-    X: Any, dt: Any, log_dt: Any, start: Any, end: Any, beta: Any, lo: int, hi: int, value: Any, slope: Any
-) -> None:
-    """Log-probability (n,) of rows lo..hi-1 and its slope (K-1, n) in the log hazards."""
-    free = beta.shape[0]
-    work = kernel.new_work(free + 1)
-    vec = work[0]
-    while lo < hi:
-        i, j = start[lo], end[lo]
-        last = min(j, free - 1)
-        stop = _chunk_end(start, end, lo, hi)
-        _set_chains(X, beta, dt, log_dt, i, last, lo, stop, vec)
-        kernel.log_probability(work, stop - lo, j - i, j == free, 2)
-        for r in range(stop - lo):
-            value[lo + r] = vec[kernel.VALUE, 0, r]
-            for m in range(i, last + 1):
-                slope[m, lo + r] = vec[kernel.SLOPE, m - i, r]
-        lo = stop
 
 
 @lru_cache(maxsize=8)
@@ -179,27 +75,26 @@ class Likelihood:
         return cls(rows, np.ascontiguousarray(X.T), np.log(rows.dt), threads or os.cpu_count() or 1)
 
     def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
-        """Log-likelihood with gradient and Hessian (order 2), or alone (order 0; the others are zero)."""
+        """Log-likelihood with gradient (order 1) and Hessian (order 2); what is not asked for is zero."""
         free, p1 = beta.shape
         edges = self._edges()
         n_blocks = len(edges) - 1
+        size = free * p1
         gradients = np.zeros((n_blocks, free, p1))
-        hessians = np.zeros((n_blocks, free * p1, free * p1) if order else (n_blocks, 1, 1))
+        hessians = np.zeros((n_blocks, size, size) if order > 1 else (n_blocks, 1, 1))
         beta = np.ascontiguousarray(beta)
         rows = self.rows
 
         def block(b: int) -> float:
             return float(
-                _sum_block(
-                    self.X, rows.dt, self.log_dt, rows.start, rows.end, rows.weight, beta,
-                    edges[b], edges[b + 1], order, gradients[b], hessians[b],
+                kernel.sum_block(
+                    self.X, rows.dt, self.log_dt, rows.start, rows.end, rows.weight, beta, edges[b], edges[b + 1],
+                    order, gradients[b], hessians[b],
                 )
             )  # fmt: skip
 
         value = float(np.sum(self._map(block, n_blocks)))
-        if not order:
-            return Evaluation(value, np.zeros(free * p1), np.zeros((free * p1, free * p1)))
-        upper = np.triu(hessians.sum(axis=0))
+        upper = np.triu(hessians.sum(axis=0)) if order > 1 else np.zeros((size, size))
         return Evaluation(value, gradients.sum(axis=0).ravel(), upper + np.triu(upper, 1).T)
 
     def by_row(self, beta: Array) -> tuple[Array, Array]:
@@ -212,7 +107,7 @@ class Likelihood:
         beta = np.ascontiguousarray(beta)
 
         def block(b: int) -> None:
-            _rows_block(
+            kernel.rows_block(
                 self.X, rows.dt, self.log_dt, rows.start, rows.end, beta, edges[b], edges[b + 1], value, slope
             )
 

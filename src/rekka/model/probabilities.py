@@ -34,18 +34,19 @@ def transition_probabilities(theta: ArrayLike, dt: ArrayLike) -> NDArray[np.floa
     if hazards.ndim == 0 or hazards.shape[-1] == 0:
         raise InputError("theta needs at least one hazard in its last axis: K - 1 of them for K states.")
     try:
-        a = hazards * years[..., None]
+        with np.errstate(divide="ignore", over="ignore"):  # log 0 = -inf and a product of inf have their limits
+            a, log_a = hazards * years[..., None], np.log(hazards) + np.log(years[..., None])
     except ValueError:
         raise InputError(
             f"theta has leading shape {hazards.shape[:-1]} and dt has shape {years.shape}; "
             "they cannot be broadcast together."
         ) from None
     free = a.shape[-1]
-    flat = np.ascontiguousarray(a.reshape(-1, free))
+    flat, log_flat = (np.ascontiguousarray(v.reshape(-1, free)) for v in (a, log_a))
     out = np.empty((len(flat), free + 1, free + 1))
     for start in range(free):
         rows = np.full(len(flat), start, dtype=np.int64)
-        kernel.probability_rows(flat, rows, out[:, start, :])
+        kernel.probability_rows(flat, log_flat, rows, out[:, start, :])
     out[:, free, :] = 0.0
     out[:, free, free] = 1.0
     return out.reshape(*a.shape[:-1], free + 1, free + 1)

@@ -7,7 +7,7 @@ those with x.d = 0 on all of them, a finite maximum exists.
 If one does, the likelihood may rise along it for ever, but need not: a hazard that grows without bound also
 hurries the rows of B through k into states they may leave before they are seen. It rises for ever for certain
 where x.d > 0 only on rows that ended in the absorbing state. Both questions are linear programs. What they
-leave open, the certificate decides by following d.
+leave open is decided by fitting again from far along d, and by looking whether the best fit has run away.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ROWS_AT_A_TIME = 250
 FEASIBILITY = 1e-9  # rows are scaled to length 1 and |d| <= 1
 MARGIN = 1e-6
 TINY = 1e-300
+RANK = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +93,13 @@ def _separate(coordinates: Coordinates, layout: Layout, states: list[int], ridge
         must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < rows.n_states - 1]
         left, stayed = left + int(passed.sum()), stayed + int(ended.sum())
     C = np.concatenate(constraints)
-    if not len(C) or _direction(C, np.zeros(len(C), bool)) is None:
+    if _direction(C, np.zeros(len(C), bool)) is None:
         return None
     term = layout.term_of[numbers]
     for certain, zero in ((True, np.concatenate(must_be_zero)), (False, np.zeros(len(C), bool))):
         for d in _simplest_first(C, zero, term):
             if d is not None:
-                used = dict.fromkeys(layout.terms[t] for t in term[np.abs(d) > 1e-7])
+                used = dict.fromkeys(layout.terms[t] for t in term[np.abs(d) > 1e-7 * np.abs(d).max()])
                 return Separation(
                     states=tuple(k + 1 for k in states),
                     terms=tuple(used),
@@ -126,28 +127,42 @@ def _simplest_first(C: Array, zero: NDArray[np.bool_], term: NDArray[np.int64]) 
 
 
 def _direction(C: Array, zero: NDArray[np.bool_]) -> Array | None:
-    """Maximize sum C d subject to C d >= 0, C d = 0 where ``zero``, |d| <= 1; None if only C d = 0 is left."""
-    C = C / np.maximum(np.linalg.norm(C, axis=1, keepdims=True), TINY)
-    goal = -C.sum(axis=0)
-    active = np.unique(np.linspace(0, len(C) - 1, min(len(C), ROWS_AT_FIRST)).astype(np.int64))
+    """A d with C d >= 0, and C d = 0 where ``zero``, but not C d = 0 everywhere; None if there is none.
+
+    The rows are rewritten in an orthonormal basis of their own span, so that neither the size of a covariate
+    nor an outlier in another state matters: maximize sum U e subject to U e >= 0, |e| <= 1, C d = U e.
+    """
+    left, sizes, right = np.linalg.svd(C, full_matrices=False)
+    rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
+    if rank == 0:
+        return None
+    U = left[:, :rank]
+    U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), TINY)
+    active = np.unique(np.linspace(0, len(U) - 1, min(len(U), ROWS_AT_FIRST)).astype(np.int64))
     while True:
-        equal, above = active[zero[active]], active[~zero[active]]
-        result = optimize.linprog(
-            goal,
-            A_ub=-C[above] if above.size else None,
-            b_ub=np.zeros(above.size) if above.size else None,
-            A_eq=C[equal] if equal.size else None,
-            b_eq=np.zeros(equal.size) if equal.size else None,
-            bounds=(-1, 1),
-            method="highs",
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        side = C @ result.x
+        e = _maximize(U, active, zero)
+        side = U @ e
         if side.max() <= MARGIN:
             return None
         violation = np.where(zero, np.abs(side), -side)
         violation[active] = 0.0
         if violation.max() <= FEASIBILITY:
-            return np.asarray(result.x)
+            return np.asarray(right[:rank].T @ (e / sizes[:rank]))
         worst = np.argsort(violation)[-ROWS_AT_A_TIME:]
         active = np.union1d(active, worst[violation[worst] > FEASIBILITY])
+
+
+def _maximize(U: Array, active: NDArray[np.int64], zero: NDArray[np.bool_]) -> Array:
+    """The linear program on the active rows alone."""
+    equal, above = active[zero[active]], active[~zero[active]]
+    result = optimize.linprog(
+        -U.sum(axis=0),
+        A_ub=-U[above] if above.size else None,
+        b_ub=np.zeros(above.size) if above.size else None,
+        A_eq=U[equal] if equal.size else None,
+        b_eq=np.zeros(equal.size) if equal.size else None,
+        bounds=(-1, 1),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    return np.asarray(result.x)

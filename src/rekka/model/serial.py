@@ -38,6 +38,8 @@ class _Certificate(_Part):
     remarks: list[str]
     maximum_exists: bool | None
     decrement: float
+    shortfall: float
+    starts: int
     positive_definite: bool
     condition_number: float
     weakest_direction: str

@@ -26,6 +26,8 @@ DECREMENT_TOLERANCE = 1e-10
 ACCEPT_RATIO = 1e-4
 FIRST_RADIUS = 2.0
 SMALLEST_RADIUS = 1e-10
+BISECTIONS = 60
+LEVEL = 1e-12  # curvature, relative to the largest, below which a direction is level
 START_SPREAD = 0.1  # paper, Definition 3: beta(0) ~ N(0, 0.1^2 I)
 
 
@@ -104,22 +106,20 @@ def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Sto
         return psi, Stop.NONFINITE, 0, evaluations, here.value
     radius = FIRST_RADIUS
     for iteration in range(1, max_iter + 1):
-        step, decrement = newton_step(here)  # 2
+        newton_step, decrement = solve_newton(here)  # 2
         if decrement <= DECREMENT_TOLERANCE:  # 3
-            last = objective(psi + step)
+            last = objective(psi + newton_step)
             if _is_finite(last) and last.value <= here.value + _noise(here):
-                psi, here = psi + step, last
+                psi, here = psi + newton_step, last
             return psi, Stop.CONVERGED, iteration, evaluations + 1, here.value
         while True:
+            step = newton_step
             if not np.isfinite(decrement) or np.linalg.norm(step) > radius:  # 4
                 step = _step_within(here, radius)
             there = objective(psi + step)
             evaluations += 1
-            noise = _noise(here)
-            promised = -float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
-            with np.errstate(invalid="ignore"):
-                ratio = (here.value - there.value + noise) / (promised + noise)
-            if _is_finite(there) and ratio > ACCEPT_RATIO:  # 5
+            ratio = _gain_ratio(here, there, step)
+            if ratio > ACCEPT_RATIO:  # 5
                 break
             radius = 0.25 * min(radius, float(np.linalg.norm(step)))
             if radius < SMALLEST_RADIUS:
@@ -141,34 +141,60 @@ def _noise(here: Evaluation) -> float:
     return 10.0 * float(np.finfo(float).eps) * max(1.0, abs(here.value))
 
 
-def newton_step(here: Evaluation) -> tuple[Array, float]:
-    """-H^-1 g and half the squared Newton decrement, 1/2 g' H^-1 g; infinite unless H is positive definite."""
+def _gain_ratio(here: Evaluation, there: Evaluation, step: Array) -> float:
+    """The gain as a share of what the quadratic model promised; negative for a step not to take.
+
+    Close to the minimum both are rounding errors, which count as a gain as promised.
+    """
+    noise = _noise(here)
+    promised = -float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
+    if not _is_finite(there) or promised <= 0.0 or there.value > here.value + noise:
+        return -1.0
+    return (here.value - there.value + noise) / (promised + noise)
+
+
+def solve_newton(here: Evaluation) -> tuple[Array, float]:
+    """-H^-1 g and half the squared Newton decrement, 1/2 g' H^-1 g; infinite where H has negative curvature.
+
+    Directions in which the value does not change at all, a state that no row was ever in, are left alone.
+    """
     try:
         factor = linalg.cho_factor(here.hessian, check_finite=False)
+        step: Array = -linalg.cho_solve(factor, here.gradient, check_finite=False)
     except linalg.LinAlgError:
-        return np.zeros_like(here.gradient), np.inf
-    step: Array = -linalg.cho_solve(factor, here.gradient, check_finite=False)
+        values, vectors = np.linalg.eigh(here.hessian)
+        pull = vectors.T @ here.gradient
+        level = np.abs(values) <= LEVEL * np.abs(values).max(initial=0.0)
+        if (values[~level] < 0.0).any() or (np.abs(pull[level]) > LEVEL * max(1.0, abs(here.value))).any():
+            return np.zeros_like(here.gradient), np.inf
+        step = -vectors[:, ~level] @ (pull[~level] / values[~level])
     return step, -0.5 * float(here.gradient @ step)
 
 
 def _step_within(here: Evaluation, radius: float) -> Array:
-    """The minimum of the quadratic model in a ball, from the eigenvalues of H (More and Sorensen 1983)."""
+    """The minimum of the quadratic model in a ball, from the eigenvalues of H (More and Sorensen 1983).
+
+    The step is -(H + shift)^-1 g with the shift that makes it as long as the radius, found by bisection; where
+    even the smallest shift leaves it shorter, it is lengthened along the direction of negative curvature.
+    """
     values, vectors = np.linalg.eigh(here.hessian)
     pull = vectors.T @ here.gradient
-    least = max(0.0, -values[0])
-    floor = least + 1e-12 * max(1.0, abs(values[-1]))
+    largest = max(1.0, float(np.abs(values).max()))
+    low = max(0.0, -float(values[0])) + 1e-12 * largest
+    high = low + float(np.linalg.norm(pull)) / radius + largest
 
-    def length(shift: float) -> float:
-        return float(np.linalg.norm(pull / (values + shift)))
-
-    if length(floor) > radius:
-        high = floor + float(np.linalg.norm(pull)) / radius + 1.0
-        shift = optimize.brentq(lambda s: length(s) - radius, floor, high, rtol=1e-6)
+    def step(shift: float) -> Array:
         return np.asarray(-vectors @ (pull / (values + shift)))
-    step = -vectors @ (pull / (values + floor))
-    if values[0] < 0.0:  # along the direction of negative curvature, to the edge of the ball
-        step = step + vectors[:, 0] * np.sqrt(max(0.0, radius**2 - float(step @ step)))
-    return np.asarray(step)
+
+    if np.linalg.norm(step(low)) > radius:
+        for _ in range(BISECTIONS):
+            middle = np.sqrt(low * high)
+            low, high = (middle, high) if np.linalg.norm(step(middle)) > radius else (low, middle)
+        return step(high)
+    short = step(low)
+    if values[0] < 0.0:
+        short = short + vectors[:, 0] * np.sqrt(max(0.0, radius**2 - float(short @ short)))
+    return short
 
 
 def lbfgs(
