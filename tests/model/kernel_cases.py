@@ -18,7 +18,7 @@ for spread in (0.1, 2.0, 6.0):
     numbers += [*value, *slope.ravel(), *curve.ravel()]
     order = np.argsort(start)
     p = np.empty((12, 5))
-    kernel.probability_rows(np.exp(eta), start[order], p)
+    kernel.probability_rows(np.exp(eta), eta, start[order], p)
     numbers += p.ravel().tolist()
     rows = Rows(start, end, np.full(12, 2.0), np.ones(12), 5)
     X = np.column_stack([np.ones(12), rng.normal(size=12)])
@@ -28,9 +28,11 @@ for spread in (0.1, 2.0, 6.0):
     by_row = likelihood.by_row(rng.normal(0.0, 0.5, (4, 2)))
     numbers += [*by_row[0], *by_row[1].ravel()]
     numbers.append(likelihood.evaluate(np.zeros((4, 2)), order=0).value)
-# nearly certain: huge hazards, then a tiny one; and the same into the absorbing state
-eta = np.array([[4.0, 4.5, -9.0, -8.0], [5.0, 4.5, 4.2, 4.8]])
-slope, curve = np.empty((2, 4)), np.empty((2, 4, 4))
-value = kernel.log_probability_rows(eta, np.ones(2), np.zeros(2, np.int64), np.array([2, 4]), slope, curve)
+    numbers += likelihood.evaluate(rng.normal(0.0, spread, (4, 2)), order=1).gradient.tolist()
+# nearly certain: huge hazards, then a tiny one; the same into the absorbing state; hazards beyond all numbers
+eta = np.array([[4.0, 4.5, -9.0, -8.0], [5.0, 4.5, 4.2, 4.8], [0.0, 900.0, 0.5, 950.0], [0.0, 900.0, -9.0, 950.0]])
+slope, curve = np.empty((4, 4)), np.empty((4, 4, 4))
+ends = np.array([2, 4, 3, 3])
+value = kernel.log_probability_rows(eta, np.ones(4), np.zeros(4, np.int64), ends, slope, curve)
 numbers += [*value, *slope.ravel(), *curve.ravel()]
 print(json.dumps([float(x) for x in numbers]))

@@ -96,16 +96,40 @@ def test_series_and_table_meet_without_a_step():
         np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("eta", "start", "end", "value"),
+    [
+        ([1e4, 0.0], 0, 1, -1.0),  # left in an instant, then one year in state 2
+        ([1e4, 1e4], 0, 2, 0.0),
+        ([1e4], 0, 0, -np.inf),
+        ([-1e4], 0, 1, -1e4),
+        ([0.0, 1e4], 0, 1, -1.0 - 1e4),  # log a_1 - a_1 - log a_2
+        ([0.0, 1e4, -1.0], 0, 2, None),  # state 2 is skipped
+        ([1e4, -1e4, 0.0], 0, 2, -1e4 - 0.4586751453870819),
+    ],
+)
+def test_hazards_beyond_all_numbers_have_their_limits(eta, start, end, value):
+    ours, slope, curve = evaluate(eta, 1.0, start, end)
+    if value is None:
+        value = evaluate([0.0, -1.0], 1.0, 0, 1)[0]
+    assert ours == pytest.approx(value, rel=1e-12, abs=1e-15)
+    if np.isfinite(value):
+        assert np.isfinite(slope).all()
+        assert np.isfinite(curve).all()
+
+
 def test_a_lane_does_not_see_its_neighbours():
     rng = np.random.default_rng(0)
     rows = 200
     a = np.exp(rng.normal(0, 2.5, (rows, 5)))
     start = rng.integers(0, 5, rows)
     together = np.empty((rows, 6))
-    kernel.probability_rows(a, np.sort(start), together)
+    start = np.sort(start)
+    kernel.probability_rows(a, np.log(a), start, together)
     for row in range(rows):
         alone = np.empty((1, 6))
-        kernel.probability_rows(a[row : row + 1], np.sort(start)[row : row + 1], alone)
+        one = slice(row, row + 1)
+        kernel.probability_rows(a[one], np.log(a[one]), start[one], alone)
         np.testing.assert_allclose(together[row], alone[0], rtol=1e-14)
 
 

@@ -38,8 +38,8 @@ SERIES_WIDTH_PER_NODE = 3.0
 SERIES_TOLERANCE = 1e-18
 # Above this log-probability a jump is nearly certain, and is computed from all the other outcomes.
 NEARLY_CERTAIN = -0.1
-# log(theta dt) above which leaving a state takes no time that a double could tell.
-HUGE = 690.0
+# log(theta dt) above which leaving a state takes no time that a double could tell; its square is finite.
+HUGE = 345.0
 _HUGE_A = np.exp(HUGE)
 # Rows in a chunk: what the series keeps for each row then fits the first-level cache.
 LANES = 64
@@ -392,7 +392,7 @@ def _nearly_certain(vec: Any, sq: Any, table: Any, n: int, absorbing: bool, orde
         _jump_one_row(vec, sq, table, end, end == n + 1, order)
         p = math.exp(vec[VALUE, 0, 0])
         missing += p
-        if order > 0:
+        if order > 0 and p > 0.0:
             touched = min(end + 1, free)
             for m in range(touched):
                 vec[_KEPT_SLOPE, m, 0] -= p * vec[SLOPE, m, 0]
@@ -498,7 +498,7 @@ def log_probability_rows(eta: Any, dt: Any, start: Any, end: Any, slope: Any, cu
         i, j = start[row], end[row]
         last = min(j, free - 1)
         for m in range(i, last + 1):
-            vec[A, m - i, 0] = math.exp(eta[row, m]) * dt[row]
+            vec[A, m - i, 0] = np.exp(eta[row, m]) * dt[row]
             vec[LOG_A, m - i, 0] = eta[row, m] + math.log(dt[row])
         log_probability(work, 1, j - i, j == free, 2)
         value[row] = vec[VALUE, 0, 0]
@@ -548,7 +548,7 @@ def _set_chains(X: Any, beta: Any, dt: Any, log_dt: Any, i: int, last: int, lo: 
             for r in range(hi - lo):
                 vec[LOG_A, m - i, r] += b * X[u, lo + r]
         for r in range(hi - lo):
-            vec[A, m - i, r] = math.exp(vec[LOG_A, m - i, r]) * dt[lo + r]
+            vec[A, m - i, r] = np.exp(vec[LOG_A, m - i, r]) * dt[lo + r]
             vec[LOG_A, m - i, r] += log_dt[lo + r]
 
 

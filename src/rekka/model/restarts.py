@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.separation import Separation
-from rekka.model.solvers import DECREMENT_TOLERANCE, Outcome, crude_log_rates, newton, solve_newton
+from rekka.model.solvers import DECREMENT_TOLERANCE, Outcome, Stop, crude_log_rates, newton, solve_newton
 
 Array = NDArray[np.float64]
 
@@ -61,10 +61,10 @@ def restart(coordinates: Coordinates, psi: Array, separations: Sequence[Separati
         if not separation.certain:
             unit = separation.direction / np.linalg.norm(separation.direction)
             starts += [psi + t * unit for t in FAR]
-    best, best_value, run = psi, value, None
+    best, best_value, run = psi, value if np.isfinite(value) else np.inf, None
     for start in starts:
         point, outcome = newton(coordinates.objective, start, MOST_ITERATIONS)
-        if np.isfinite(outcome.objective) and not outcome.objective >= best_value:
+        if outcome.message != Stop.NONFINITE and outcome.objective < best_value:
             best, best_value, run = point, outcome.objective, outcome
     shortfall = value - best_value if np.isfinite(value) else np.inf
     return Restarts(best, run, len(starts), float(shortfall))
