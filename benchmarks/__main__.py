@@ -22,6 +22,7 @@ RESULTS = Path(__file__).with_name("results")
 SIMULATED_LIMIT, ONTARIO_LIMIT = 120.0, 900.0  # seconds for one method of msm
 QUICK_CASES = ("Pavement", "Cross girder", "Slope protection")
 QUICK_METHODS = ("nlm", "fisher")
+READABLE = 1e9  # larger figures are printed by their power of ten
 ACCURACY_CASES, QUICK_ACCURACY_CASES = 10_000, 600
 
 
@@ -34,14 +35,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console(width=max(180, Console().width))
     wanted = (options.only,) if options.only else PARTS
     with_msm = _ensure_msm(console) if {"simulated", "ontario"} & set(wanted) else False
+    setting = configuration.describe(with_msm)
     comparisons = _compare(wanted, options.quick, with_msm, console)
     points, megabytes = _scale(options.quick, console) if "scaling" in wanted else ([], None)
     worst = _measure_accuracy(options.quick, console) if "accuracy" in wanted else {}
     aims = judge(comparisons, points, megabytes)
     _print_aims(aims, console)
+    unchanged = configuration.source_digest() == setting["source"]
+    if not unchanged:
+        console.print("The source was edited during this run: its figures belong to no one version. Run it again.")
     path = RESULTS / ("partial.json" if options.quick or options.only else "latest.json")
     result = {
-        "configuration": configuration.describe(with_msm),
+        "configuration": setting | {"source_unchanged": unchanged},
         "aims": [asdict(aim) for aim in aims],
         "comparisons": [asdict(c) for c in comparisons],
         "scaling": {"points": [asdict(p) for p in points], "megabytes": megabytes},
@@ -129,7 +134,7 @@ def _print_comparisons(comparisons: Sequence[Comparison], console: Console) -> N
     table = Table(
         "problem", "rows", "K", "log L rekka", "log L msm", "log L paper",
         "s rekka", "s all", "s msm", "s paper", "x msm", "x msm all", "x paper", "x paper all", "msm by",
-        title="Optimizer seconds on one thread and on all; x: theirs over ours; msm's best method, paper's z-score",
+        title="Optimizer seconds on one thread and on all; x: theirs over ours; msm's best, paper's z-score",
     )  # fmt: skip
     for c in comparisons:
         one, every = c.ours(rekka_newton.ONE_THREAD), c.ours(rekka_newton.ALL_THREADS)
@@ -170,7 +175,9 @@ def _print_aims(aims: Sequence[Aim], console: Console) -> None:
 
 
 def _figure(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+    if value is None:
+        return "-"
+    return format(value, form if abs(value) < READABLE else ".3e")
 
 
 def _plain(value: Any) -> Any:

@@ -176,6 +176,7 @@ def _ours(case: Case) -> tuple[float, np.ndarray, np.ndarray]:
         np.array([case.dt]),
         np.array([case.start]),
         np.array([case.end]),
+        2,
         slope,
         curvature,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from time import perf_counter
 
 from benchmarks.problems import Problem
@@ -35,5 +36,6 @@ def run(problem: Problem, threads: int | None, repeats: int = REPEATS) -> Run:
         seconds=min(seconds),
         call_seconds=min(calls),
         repeats=repeats,
+        median_seconds=median(seconds),
         note=str(model.certificate_.verdict),
     )

@@ -14,7 +14,10 @@ from benchmarks.problems import Problem
 from benchmarks.runs import Run
 
 SCRIPT = Path(__file__).with_name("msm.R")
-METHODS = ("bfgs", "bfgs, reltol 1e-12", "nlm", "fisher", "fisher, damp 10")
+METHODS = ("nlm", "bfgs 10, then fisher", "fisher", "nlm, expm", "bfgs")
+# A method this many times slower than one that has converged cannot be the best one, and is stopped.
+TOO_SLOW = 5.0
+SPARE_SECONDS = 90.0  # for R to start and prepare, and for repeats
 # A method counts if it comes this close to the best log-likelihood that any of them found.
 CLOSE_ENOUGH = 1e-3
 HOW_TO_INSTALL = "msm is not installed. On Debian: apt-get install r-cran-msm; elsewhere: install.packages('msm')."
@@ -42,7 +45,16 @@ def run_all(problem: Problem, limit_seconds: float, methods: tuple[str, ...] = M
     with tempfile.TemporaryDirectory() as folder:
         pairs = Path(folder) / "pairs.csv"
         _write_pairs(problem, pairs)
-        return [_run(pairs, problem.n_states, method, limit_seconds) for method in methods]
+        runs: list[Run] = []
+        for method in methods:
+            runs.append(_run(pairs, problem.n_states, method, min(limit_seconds, _patience(runs))))
+        return runs
+
+
+def _patience(runs: list[Run]) -> float:
+    """Seconds that a further method may take, given those that have run."""
+    converged = [run.call_seconds for run in runs if run.converged and run.call_seconds is not None]
+    return TOO_SLOW * min(converged) + SPARE_SECONDS if converged else float("inf")
 
 
 def best(runs: list[Run]) -> Run | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Run:
-    """One fit. ``seconds`` is the optimizer alone, ``call_seconds`` everything the user's one call does.
+    """One fit: the fastest seen. ``seconds`` is the optimizer alone, ``call_seconds`` the user's whole call.
 
     A failed fit has a ``note`` that says why, and no figures.
     """
@@ -19,4 +19,5 @@ class Run:
     seconds: float | None = None
     call_seconds: float | None = None
     repeats: int = 1
+    median_seconds: float | None = None
     note: str = ""

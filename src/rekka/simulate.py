@@ -65,6 +65,6 @@ def draw_ends(theta: Array, dt: Array, start: NDArray[np.int64], rng: np.random.
     """End states drawn exactly from their distribution; theta (n, K-1), 0-based states."""
     p = np.empty((len(theta), theta.shape[1] + 1))
     a = theta * dt[:, None]
-    kernel.probability_rows(a, np.log(a), start, p)
+    kernel.probability_rows(a, np.log(a), start, 0, p)
     beyond = p.cumsum(axis=1) < rng.random(len(theta))[:, None]
     return np.asarray(np.minimum(beyond.sum(axis=1), theta.shape[1]), dtype=np.int64)

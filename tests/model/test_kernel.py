@@ -22,7 +22,7 @@ def evaluate(eta, dt, start, end):
     eta = np.atleast_2d(np.asarray(eta, float))
     slope, curve = np.empty(eta.shape), np.empty((*eta.shape, eta.shape[1]))
     value = kernel.log_probability_rows(
-        eta, np.array([float(dt)]), np.array([start]), np.array([end]), slope, curve
+        eta, np.array([float(dt)]), np.array([start]), np.array([end]), 2, slope, curve
     )
     return value[0], slope[0], curve[0]
 
@@ -125,11 +125,11 @@ def test_a_lane_does_not_see_its_neighbours():
     start = rng.integers(0, 5, rows)
     together = np.empty((rows, 6))
     start = np.sort(start)
-    kernel.probability_rows(a, np.log(a), start, together)
+    kernel.probability_rows(a, np.log(a), start, 0, together)
     for row in range(rows):
         alone = np.empty((1, 6))
         one = slice(row, row + 1)
-        kernel.probability_rows(a[one], np.log(a[one]), start[one], alone)
+        kernel.probability_rows(a[one], np.log(a[one]), start[one], 0, alone)
         np.testing.assert_allclose(together[row], alone[0], rtol=1e-14)
 
 

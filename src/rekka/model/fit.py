@@ -79,7 +79,7 @@ class Fit:
         p, in_order = np.empty((2, start.size, self.n_states))
         eta, years = self.log_hazards(x[order]), dt[order, None]
         with np.errstate(over="ignore"):  # a fit gone wrong predicts too
-            kernel.probability_rows(np.exp(eta) * years, eta + np.log(years), start[order], in_order)
+            kernel.probability_rows(np.exp(eta) * years, eta + np.log(years), start[order], 0, in_order)
         p[order] = in_order
         return p
 

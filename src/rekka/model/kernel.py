@@ -34,6 +34,8 @@ from numba import njit
 # side of both up to ten states, and SERIES_WIDTH_PER_NODE keeps it so for longer chains.
 SERIES_WIDTH = 32.0
 SERIES_WIDTH_PER_NODE = 3.0
+# In a chunk the widest row sets the number of terms for all, so rows wider than this go by themselves.
+CHUNK_WIDTH = 4.0
 # One term of the series relative to the first; all terms are positive, so this bounds the relative error.
 SERIES_TOLERANCE = 1e-18
 # Above this log-probability a jump is nearly certain, and is computed from all the other outcomes.
@@ -445,15 +447,15 @@ def _all_lanes(work: Any, lanes: int, n: int, absorbing: bool, order: int) -> No
             _one_jump(vec, sq, r, absorbing, order)
     else:
         free = n if absorbing else n + 1
-        limit = max(SERIES_WIDTH, SERIES_WIDTH_PER_NODE * (n + 1))
-        if _set_nodes(vec, lanes, n, free) > limit:
+        if _set_nodes(vec, lanes, n, free) > CHUNK_WIDTH:
             for r in range(lanes):
-                _one_row(work, r, n, absorbing, order)
-            return
+                if vec[_TOP, 0, r] - vec[_LOW, 0, r] > CHUNK_WIDTH:
+                    for m in range(n + 1):
+                        vec[_NODES, m, r] = 0.0
         _close_nodes(vec, sq, lanes, n, free, order)
         _derive(vec, sq, lanes, n, free, order)
         for r in range(lanes):
-            if vec[VALUE, 0, r] > NEARLY_CERTAIN:
+            if vec[VALUE, 0, r] > NEARLY_CERTAIN or vec[_TOP, 0, r] - vec[_LOW, 0, r] > CHUNK_WIDTH:
                 _one_row(work, r, n, absorbing, order)
 
 
@@ -485,9 +487,13 @@ def log_probability(work: Any, lanes: int, n: int, absorbing: bool, order: int) 
             vec[VALUE, 0, r] -= vec[_EXCESS, 0, r] if n > 0 else np.inf
 
 
+# The functions below take ``order`` from their caller even where it is always the same: a constant here makes the
+# compiler specialise everything above for it, which takes a quarter of a minute for each.
+
+
 @_compile
-def log_probability_rows(eta: Any, dt: Any, start: Any, end: Any, slope: Any, curve: Any) -> Any:
-    """log pi of each row (n,), its slope (n, K-1) and curvature (n, K-1, K-1) in eta (n, K-1)."""
+def log_probability_rows(eta: Any, dt: Any, start: Any, end: Any, order: int, slope: Any, curve: Any) -> Any:
+    """log pi of each row (n,), its slope (n, K-1) and curvature (n, K-1, K-1) in eta (n, K-1); order 2."""
     n_rows, free = eta.shape
     work = new_work(free + 1)
     vec, sq, _, _, _ = work
@@ -500,7 +506,7 @@ def log_probability_rows(eta: Any, dt: Any, start: Any, end: Any, slope: Any, cu
         for m in range(i, last + 1):
             vec[A, m - i, 0] = np.exp(eta[row, m]) * dt[row]
             vec[LOG_A, m - i, 0] = eta[row, m] + math.log(dt[row])
-        log_probability(work, 1, j - i, j == free, 2)
+        log_probability(work, min(1, n_rows), j - i, j == free, order)
         value[row] = vec[VALUE, 0, 0]
         for m in range(i, last + 1):
             slope[row, m] = vec[SLOPE, m - i, 0]
@@ -511,8 +517,8 @@ def log_probability_rows(eta: Any, dt: Any, start: Any, end: Any, slope: Any, cu
 
 
 @_compile
-def probability_rows(a: Any, log_a: Any, start: Any, out: Any) -> None:
-    """pi of each row from its start state to every state; a = theta dt and its log are (n, K-1), out (n, K)."""
+def probability_rows(a: Any, log_a: Any, start: Any, order: int, out: Any) -> None:
+    """pi (n, K) of each row from its start state to every state; a = theta dt, its log (n, K-1); order 0."""
     n_rows, free = a.shape
     work = new_work(free + 1)
     vec = work[0]
@@ -528,7 +534,7 @@ def probability_rows(a: Any, log_a: Any, start: Any, out: Any) -> None:
                     vec[A, m - i, r] = a[lo + r, m]
                     vec[LOG_A, m - i, r] = log_a[lo + r, m]
             if j >= i:
-                log_probability(work, hi - lo, j - i, j == free, 0)
+                log_probability(work, hi - lo, j - i, j == free, order)
             for r in range(hi - lo):
                 out[lo + r, j] = math.exp(vec[VALUE, 0, r]) if j >= i else 0.0
         lo = hi
@@ -616,9 +622,10 @@ def sum_block(
 
 @_compile
 def rows_block(
-    X: Any, dt: Any, log_dt: Any, start: Any, end: Any, beta: Any, lo: int, hi: int, value: Any, slope: Any
-) -> None:
-    """Log-probability (n,) of rows lo..hi-1 and its slope (K-1, n) in the log hazards."""
+    X: Any, dt: Any, log_dt: Any, start: Any, end: Any, beta: Any, lo: int, hi: int, order: int, value: Any,
+    slope: Any,
+) -> None:  # fmt: skip
+    """Log-probability (n,) of rows lo..hi-1 and its slope (K-1, n) in the log hazards; order 1."""
     free = beta.shape[0]
     work = new_work(free + 1)
     vec = work[0]
@@ -627,7 +634,7 @@ def rows_block(
         last = min(j, free - 1)
         stop = _chunk_end(start, end, lo, hi)
         _set_chains(X, beta, dt, log_dt, i, last, lo, stop, vec)
-        log_probability(work, stop - lo, j - i, j == free, 1)
+        log_probability(work, stop - lo, j - i, j == free, order)
         for r in range(stop - lo):
             value[lo + r] = vec[VALUE, 0, r]
             for m in range(i, last + 1):

@@ -94,8 +94,12 @@ class Likelihood:
             )  # fmt: skip
 
         value = float(np.sum(self._map(block, n_blocks)))
-        upper = np.triu(hessians.sum(axis=0)) if order > 1 else np.zeros((size, size))
-        return Evaluation(value, gradients.sum(axis=0).ravel(), upper + np.triu(upper, 1).T)
+        hessian = np.zeros((size, size))
+        if order > 1:
+            upper = hessians.sum(axis=0)
+            hessian = upper + upper.T
+            hessian.flat[:: size + 1] *= 0.5
+        return Evaluation(value, gradients.sum(axis=0).ravel(), hessian)
 
     def by_row(self, beta: Array) -> tuple[Array, Array]:
         """Log-probability (n,) and slope in the log hazards (n, K-1) of each row, without weights."""
@@ -108,7 +112,7 @@ class Likelihood:
 
         def block(b: int) -> None:
             kernel.rows_block(
-                self.X, rows.dt, self.log_dt, rows.start, rows.end, beta, edges[b], edges[b + 1], value, slope
+                self.X, rows.dt, self.log_dt, rows.start, rows.end, beta, edges[b], edges[b + 1], 1, value, slope
             )
 
         self._map(block, len(edges) - 1)

@@ -46,7 +46,7 @@ def transition_probabilities(theta: ArrayLike, dt: ArrayLike) -> NDArray[np.floa
     out = np.empty((len(flat), free + 1, free + 1))
     for start in range(free):
         rows = np.full(len(flat), start, dtype=np.int64)
-        kernel.probability_rows(flat, log_flat, rows, out[:, start, :])
+        kernel.probability_rows(flat, log_flat, rows, 0, out[:, start, :])
     out[:, free, :] = 0.0
     out[:, free, free] = 1.0
     return out.reshape(*a.shape[:-1], free + 1, free + 1)

@@ -7,6 +7,7 @@ raises for an unlucky problem: why it stopped is a value that a person can read.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -27,6 +28,7 @@ ACCEPT_RATIO = 1e-4
 FIRST_RADIUS = 2.0
 SMALLEST_RADIUS = 1e-10
 BISECTIONS = 60
+NEAR_EDGE = 0.9  # a step of this share of the radius is as good as one to its edge
 LEVEL = 1e-12  # curvature, relative to the largest, below which a direction is level
 START_SPREAD = 0.1  # paper, Definition 3: beta(0) ~ N(0, 0.1^2 I)
 
@@ -133,7 +135,8 @@ def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Sto
 
 
 def _is_finite(here: Evaluation) -> bool:
-    return bool(np.isfinite(here.value) and np.isfinite(here.gradient).all() and np.isfinite(here.hessian).all())
+    """Whether value, gradient and Hessian all are; a sum is finite only if its terms are."""
+    return math.isfinite(here.value + float(here.gradient.sum()) + float(here.hessian.sum()))
 
 
 def _noise(here: Evaluation) -> float:
@@ -158,10 +161,10 @@ def solve_newton(here: Evaluation) -> tuple[Array, float]:
 
     Directions in which the value does not change at all, a state that no row was ever in, are left alone.
     """
-    try:
-        factor = linalg.cho_factor(here.hessian, check_finite=False)
-        step: Array = -linalg.cho_solve(factor, here.gradient, check_finite=False)
-    except linalg.LinAlgError:
+    factor, indefinite = linalg.lapack.dpotrf(here.hessian)  # cho_factor takes longer than its own work
+    if not indefinite:
+        step: Array = -linalg.lapack.dpotrs(factor, here.gradient)[0]
+    else:
         values, vectors = np.linalg.eigh(here.hessian)
         pull = vectors.T @ here.gradient
         level = np.abs(values) <= LEVEL * np.abs(values).max(initial=0.0)
@@ -174,8 +177,8 @@ def solve_newton(here: Evaluation) -> tuple[Array, float]:
 def _step_within(here: Evaluation, radius: float) -> Array:
     """The minimum of the quadratic model in a ball, from the eigenvalues of H (More and Sorensen 1983).
 
-    The step is -(H + shift)^-1 g with the shift that makes it as long as the radius, found by bisection; where
-    even the smallest shift leaves it shorter, it is lengthened along the direction of negative curvature.
+    The step is -(H + shift)^-1 g with the shift that makes it about as long as the radius, found by bisection;
+    where even the smallest shift leaves it shorter, it is lengthened along the direction of negative curvature.
     """
     values, vectors = np.linalg.eigh(here.hessian)
     pull = vectors.T @ here.gradient
@@ -183,18 +186,22 @@ def _step_within(here: Evaluation, radius: float) -> Array:
     low = max(0.0, -float(values[0])) + 1e-12 * largest
     high = low + float(np.linalg.norm(pull)) / radius + largest
 
-    def step(shift: float) -> Array:
-        return np.asarray(-vectors @ (pull / (values + shift)))
+    def length(shift: float) -> float:
+        return float(np.linalg.norm(pull / (values + shift)))
 
-    if np.linalg.norm(step(low)) > radius:
+    shift = low
+    short = length(low) <= radius
+    if not short:
         for _ in range(BISECTIONS):
-            middle = np.sqrt(low * high)
-            low, high = (middle, high) if np.linalg.norm(step(middle)) > radius else (low, middle)
-        return step(high)
-    short = step(low)
-    if values[0] < 0.0:
-        short = short + vectors[:, 0] * np.sqrt(max(0.0, radius**2 - float(short @ short)))
-    return short
+            shift = math.sqrt(low * high)
+            long = length(shift)
+            if NEAR_EDGE * radius <= long <= radius:
+                break
+            low, high = (shift, high) if long > radius else (low, shift)
+    step = -vectors @ (pull / (values + shift))
+    if short and values[0] < 0.0:
+        step = step + vectors[:, 0] * math.sqrt(max(0.0, radius**2 - float(step @ step)))
+    return np.asarray(step)
 
 
 def lbfgs(

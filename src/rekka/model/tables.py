@@ -17,14 +17,16 @@ Array = NDArray[np.float64]
 
 
 class Table(pl.DataFrame):
-    """A polars frame that prints all of its rows and columns, four significant digits, with a title."""
+    """A polars frame that prints under a title, all rows, four significant digits, without ``hidden`` columns."""
 
     title: str = ""
+    hidden: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        columns = [[name, *map(_show, self[name].to_list())] for name in self.columns]
+        names = [name for name in self.columns if name not in self.hidden]
+        columns = [[name, *map(_show, self[name].to_list())] for name in names]
         widths = [max(map(len, column)) for column in columns]
-        left = [self[name].dtype == pl.String for name in self.columns]
+        left = [self[name].dtype == pl.String for name in names]
         lines = [self.title] if self.title else []
         for cells in zip(*columns, strict=True):
             parts = [c.ljust(w) if t else c.rjust(w) for c, w, t in zip(cells, widths, left, strict=True)]
@@ -40,10 +42,10 @@ def _show(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def table(title: str, columns: Mapping[str, Any]) -> Table:
-    """A titled table."""
+def table(title: str, columns: Mapping[str, Any], hidden: tuple[str, ...] = ()) -> Table:
+    """A titled table; ``hidden`` columns are there but not printed."""
     made = Table(columns)
-    made.title = title
+    made.title, made.hidden = title, hidden
     return made
 
 
@@ -110,6 +112,7 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
             "hr_high": ratio(estimate + width * se),
             "scale": [scale] * present.size,
         },
+        hidden=("z", "scale"),  # the title says the scale, the other two columns say z
     )
 
 
