@@ -129,7 +129,7 @@ def certify(
         )
     _, decrement = solve_newton(here)
     condition, weakest = _conditioning(coordinates, layout, here)
-    best = coordinates.objective(restarts.psi)
+    best = here if restarts.outcome is None else coordinates.objective(restarts.psi)
     rising = [s.certain or _ran_away(coordinates, best, s) for s in separations]
     escapes = [s.sentence() for s, rises in zip(separations, rising, strict=True) if rises]
     held = [s.sentence() for s, rises in zip(separations, rising, strict=True) if not rises]

@@ -130,23 +130,23 @@ def fit_rows(
     scaling = fit_scaling(options.scaling, x, covariates)
     order = rows.grouping
     rows, z = rows.take(order), scaling.transform(x[order])
-    best = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads)
+    coordinates = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads)
     compile_kernels()
-    separations = find_separations(best, layout, options.ridge)
+    separations = find_separations(coordinates, layout, options.ridge)
     if options.solver == "newton":
-        psi, outcome = newton(best.objective, crude_start(best), options.max_iter)
-        restarts = restart(best, psi, separations)
+        psi, outcome = newton(coordinates.objective, crude_start(coordinates), options.max_iter)
+        restarts = restart(coordinates, psi, separations)
         if outcome.success and restarts.outcome is not None and restarts.shortfall > DECREMENT_LIMIT:
             psi, outcome = restarts.psi, restarts.outcome  # a higher maximum than the one next to crude rates
             restarts = restarts._replace(shortfall=0.0)
-        beta = best.beta(psi)
+        beta = coordinates.beta(psi)
     else:
         beta, outcome = _fit_lbfgs(rows, z, layout, options)
-        psi = best.forward @ beta.ravel()
-        restarts = restart(best, psi, separations)
-    here = best.objective(psi)
-    log_probability, slope = best.likelihood.by_row(best.gamma(psi))
-    log_likelihood = best.evaluate(psi, 0).value
+        psi = coordinates.forward @ beta.ravel()
+        restarts = restart(coordinates, psi, separations)
+    here = coordinates.objective(psi)
+    log_probability, slope = coordinates.likelihood.by_row(coordinates.gamma(psi))
+    log_likelihood = coordinates.evaluate(psi, 0).value
     members = None if groups is None else groups[order]
     return Fit(
         n_states=rows.n_states,
@@ -154,9 +154,9 @@ def fit_rows(
         layout=layout,
         scaling=scaling,
         beta=beta,
-        inference=infer(best, psi, here, log_likelihood, scaling, slope, members),
+        inference=infer(coordinates, psi, here, log_likelihood, scaling, slope, members),
         outcome=outcome,
-        certificate=certify(best, layout, psi, here, log_probability, separations, restarts),
+        certificate=certify(coordinates, layout, psi, here, log_probability, separations, restarts),
         n_rows=rows.dt.size,
     )
 

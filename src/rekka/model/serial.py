@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rekka.errors import ModelFileError
-from rekka.model.certificate import Certificate, Verdict
+from rekka.model.certificate import Certificate
 from rekka.model.fit import Fit
 from rekka.model.inference import Inference
 from rekka.model.layout import Layout
@@ -21,30 +21,6 @@ VERSION = 1
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
-
-
-class _Outcome(_Part):
-    success: bool
-    message: str
-    iterations: int
-    evaluations: int
-    seconds: float
-    objective: float
-
-
-class _Certificate(_Part):
-    verdict: str
-    reasons: list[str]
-    remarks: list[str]
-    maximum_exists: bool | None
-    decrement: float
-    shortfall: float
-    starts: int
-    positive_definite: bool
-    condition_number: float
-    weakest_direction: str
-    plateau_train: float
-    plateau_golden: float | None
 
 
 class _Inference(_Part):
@@ -70,8 +46,8 @@ class ModelFile(_Part):
     scaling: dict[str, Any]
     beta: list[list[float]]
     inference: _Inference
-    outcome: _Outcome
-    certificate: _Certificate
+    outcome: Outcome
+    certificate: Certificate
     n_rows: int
 
 
@@ -95,15 +71,8 @@ def dump_model(fit: Fit, parameters: dict[str, Any], features: list[str]) -> str
                 "covariance": fit.inference.covariance.tolist(),
             }
         ),
-        outcome=_Outcome(**dataclasses.asdict(fit.outcome)),
-        certificate=_Certificate(
-            **dataclasses.asdict(fit.certificate)
-            | {
-                "verdict": fit.certificate.verdict.name,
-                "reasons": list(fit.certificate.reasons),
-                "remarks": list(fit.certificate.remarks),
-            }
-        ),
+        outcome=fit.outcome,
+        certificate=fit.certificate,
         n_rows=fit.n_rows,
     ).model_dump_json(indent=1)
 
@@ -126,15 +95,8 @@ def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
                     "covariance": np.asarray(file.inference.covariance, dtype=np.float64),
                 }
             ),
-            outcome=Outcome(**file.outcome.model_dump()),
-            certificate=Certificate(
-                **file.certificate.model_dump()
-                | {
-                    "verdict": Verdict[file.certificate.verdict],
-                    "reasons": tuple(file.certificate.reasons),
-                    "remarks": tuple(file.certificate.remarks),
-                }
-            ),
+            outcome=file.outcome,
+            certificate=file.certificate,
             n_rows=file.n_rows,
         )
     except ValidationError as error:
