@@ -94,7 +94,7 @@ def test_unidentified_alone():
 def test_stopping_early_is_short_of_the_maximum():
     data = rekka.simulate_transitions(500)
     X, y = data.drop("state_2", "bridge_id"), data["state_2"]
-    short = rekka.ExponentialHazardMarkovModel(max_iter=4).fit(X, y)
+    short = rekka.ExponentialHazardMarkovModel(max_iter=2).fit(X, y)
     assert not short.outcome_.success
     assert not short.converged_
     assert "iteration limit" in short.outcome_.message
@@ -103,7 +103,7 @@ def test_stopping_early_is_short_of_the_maximum():
     full = rekka.ExponentialHazardMarkovModel().fit(X, y)
     left = full.log_likelihood_ - short.log_likelihood_
     assert certificate.shortfall == pytest.approx(left, rel=1e-6)
-    assert certificate.decrement > 1e-6
+    assert certificate.decrement == pytest.approx(left, rel=0.1)
 
 
 def test_success_is_not_convergence():

@@ -42,8 +42,9 @@ class Coordinates:
 
     def evaluate(self, psi: Array, order: int = 2) -> Evaluation:
         """Log-likelihood without the penalty, with gradient and Hessian in psi."""
-        value, gradient, hessian = self.likelihood.evaluate(self.gamma(psi), order)
-        return Evaluation(value, self.basis.T @ gradient, self.basis.T @ hessian @ self.basis)
+        with np.errstate(invalid="ignore", over="ignore"):  # infinite far out; whoever asked looks
+            value, gradient, hessian = self.likelihood.evaluate(self.gamma(psi), order)
+            return Evaluation(value, self.basis.T @ gradient, self.basis.T @ hessian @ self.basis)
 
     def objective(self, psi: Array, order: int = 2) -> Evaluation:
         """What a solver minimizes: minus the log-likelihood plus the penalty."""

@@ -472,19 +472,18 @@ def log_probability(work: Any, lanes: int, n: int, absorbing: bool, order: int) 
     for m in range(free):
         for r in range(lanes):
             top = max(top, vec[A, m, r])
-    if top <= _HUGE_A:
+    if top <= _HUGE_A or n == 0:
         _all_lanes(work, lanes, n, absorbing, order)
         return
     for r in range(lanes):
-        # log pi falls by log a of an end state that is left in an instant, and to -inf without a jump
+        # log pi falls by log a of an end state that is left in an instant
         vec[_EXCESS, 0, r] = 0.0 if absorbing else max(0.0, vec[LOG_A, n, r] - HUGE)
         for m in range(free):
             vec[LOG_A, m, r] = min(vec[LOG_A, m, r], HUGE)
             vec[A, m, r] = min(vec[A, m, r], _HUGE_A)
     _all_lanes(work, lanes, n, absorbing, order)
     for r in range(lanes):
-        if vec[_EXCESS, 0, r] > 0.0:
-            vec[VALUE, 0, r] -= vec[_EXCESS, 0, r] if n > 0 else np.inf
+        vec[VALUE, 0, r] -= vec[_EXCESS, 0, r]
 
 
 # The functions below take ``order`` from their caller even where it is always the same: a constant here makes the

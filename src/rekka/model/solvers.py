@@ -23,9 +23,9 @@ Array = NDArray[np.float64]
 
 # Half the squared Newton decrement, in log-likelihood units, below which one last step is taken. That step
 # squares the distance, so the point returned is exact to rounding.
-DECREMENT_TOLERANCE = 1e-10
+DECREMENT_TOLERANCE = 1e-12
 ACCEPT_RATIO = 1e-4
-FIRST_RADIUS = 2.0
+FIRST_RADIUS = 0.5
 SMALLEST_RADIUS = 1e-10
 BISECTIONS = 60
 NEAR_EDGE = 0.9  # a step of this share of the radius is as good as one to its edge
@@ -111,7 +111,8 @@ def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Sto
         newton_step, decrement = solve_newton(here)  # 2
         if decrement <= DECREMENT_TOLERANCE:  # 3
             last = objective(psi + newton_step)
-            if _is_finite(last) and last.value <= here.value + _noise(here):
+            # the value is down to its rounding errors here, the gradient is not
+            if _is_finite(last) and np.linalg.norm(last.gradient) <= np.linalg.norm(here.gradient):
                 psi, here = psi + newton_step, last
             return psi, Stop.CONVERGED, iteration, evaluations + 1, here.value
         while True:
