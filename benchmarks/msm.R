@@ -48,17 +48,12 @@ common <- list(formula = state ~ time, subject = quote(subject), data = data, qm
 scale <- do.call(msm, c(common, list(fixedpars = TRUE)))$minus2loglik
 options_of <- switch(method,
   "bfgs" = list(opt.method = "timedoptim", control = list(fnscale = scale, maxit = 10000)),
-  "bfgs, reltol 1e-12" = list(opt.method = "timedoptim",
-                              control = list(fnscale = scale, maxit = 10000, reltol = 1e-12)),
   # nlm's first step is long enough to overflow msm's likelihood unless it is bounded.
   "nlm" = list(opt.method = "timednlm", fscale = scale, iterlim = 1000, stepmax = 1),
   "fisher" = list(opt.method = "timedfisher"),
   # msm's closed form for five states can be undefined at the maximum itself; its matrix exponential is not.
   "nlm, expm" = list(opt.method = "timednlm", fscale = scale, iterlim = 1000, stepmax = 1, analyticp = FALSE),
-  "fisher, expm" = list(opt.method = "timedfisher", analyticp = FALSE),
   "bfgs 10, then fisher" = list(opt.method = "timedfisher"),
-  # Plain Fisher scoring has no line search and often runs away; msm's own remedy is damping.
-  "fisher, damp 100" = list(opt.method = "timedfisher", control = list(damp = 100)),
   stop("unknown method ", method))
 
 # Ten steps of BFGS bring Fisher scoring near enough to converge; both stages are on the clock.
