@@ -33,16 +33,13 @@ class Partition:
 
     def counts(self) -> pl.DataFrame:
         """Rows of each case in each part."""
-        table = (
-            self.rows()
-            .group_by("case", maintain_order=True)
-            .agg((pl.col("part") == name).sum().cast(pl.Int64).alias(name) for name in PARTS)
-        )
-        return table.sort("case")
+        numbers = [(pl.col("part") == name).sum().cast(pl.Int64).alias(name) for name in PARTS]
+        return self.rows().group_by("case").agg(numbers).sort("case")
 
     def rows(self) -> pl.DataFrame:
         """All rows in one frame, with their ``part``."""
-        return pl.concat(getattr(self, name).with_columns(part=pl.lit(name)) for name in PARTS)
+        parts = (self.train, self.validation, self.golden)
+        return pl.concat(part.with_columns(part=pl.lit(name)) for part, name in zip(parts, PARTS, strict=True))
 
 
 def order_bridges(names: Iterable[Any], seed: int) -> list[Any]:
@@ -99,8 +96,8 @@ def partition_by_date(
     """
     frame = _read(transitions, ("bridge_id", "case", "date_2"))
     train, later = frame.filter(pl.col("date_2") <= until), frame.filter(pl.col("date_2") > until)
-    *held_out, words = _hold_out(train, later, validation, keep_training_bridges_out, seed)
-    return Partition(train, *held_out, f"second visits up to {until} train; later ones {words}")
+    validated, golden, words = _hold_out(train, later, validation, keep_training_bridges_out, seed)
+    return Partition(train, validated, golden, f"second visits up to {until} train; later ones {words}")
 
 
 def partition_by_bridge(
@@ -111,7 +108,8 @@ def partition_by_bridge(
     shares = {"train": train, "validation": validation, "golden": golden}
     part = _part_column(frame, shares, seed)
     words = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
-    return Partition(*(frame.filter(part == name) for name in PARTS), scheme=f"by bridge, {words}, seed {seed}")
+    parts = {name: frame.filter(part == name) for name in PARTS}
+    return Partition(**parts, scheme=f"by bridge, {words}, seed {seed}")
 
 
 def fold_bridges(transitions: Any, k: int, *, seed: int = PAPER_SEED) -> pl.Series:
@@ -125,7 +123,7 @@ def fold_bridges(transitions: Any, k: int, *, seed: int = PAPER_SEED) -> pl.Seri
 
 
 def _read(transitions: Any, columns: tuple[str, ...]) -> pl.DataFrame:
-    frame = nw.from_native(transitions, eager_only=True).to_polars()
+    frame: pl.DataFrame = nw.from_native(transitions, eager_only=True).to_polars()
     missing = [name for name in columns if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
