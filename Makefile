@@ -1,4 +1,4 @@
-# make demo    fit a simulated sample and print its summary and certificate
+# make demo    draw an inventory, pair its visits and fit its ten cases
 # make test    lint, type-check and run all tests
 # make bench   time rekka beside its rivals on the same rows
 # make clean   forget the environment and the caches

@@ -1,42 +1,169 @@
+import json
 import subprocess
 import sys
 
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
 import rekka
+from cli_page import PAGE, describe
+from rekka.cli import app
 
 
-def run(*args: str) -> subprocess.CompletedProcess[str]:
+def run(*args):
+    """In a process of its own, as a person would."""
     code = "from rekka.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True)
 
 
-def test_demo_prints_summary_and_certificate():
-    done = run("demo", "--rows", "300", "--states", "3")
+def call(*args):
+    """In this process, because it is faster; wide enough that no message is wrapped."""
+    return CliRunner(env={"COLUMNS": "250"}).invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def inspections(tmp_path):
+    rows = "A,2001-05-01,a\nA,2006-05-01,b\nA,2011-05-01,a\nB,2001-05-01,c\nB,2006-05-01,e\n"
+    path = tmp_path / "inspections.csv"
+    path.write_text("bridge,date,state\n" + rows)
+    return path
+
+
+def test_demo_fits_ten_cases_of_the_papers_sizes(tmp_path):
+    done = run("demo", "--folder", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
-    assert "300 simulated transitions of" in done.stdout
-    assert "hazard_ratio" in done.stdout
-    assert "certified: a maximum of the likelihood" in done.stdout
-    assert done.stderr == ""
+    assert "Main girder            624     217    1568" in done.stdout
+    assert done.stdout.count("yes") == 9
+    assert "Slope protection is not certified: the likelihood has no finite maximum." in done.stdout  # 27 rows
+    assert (tmp_path / "demo" / "truth.json").exists()
+
+
+def test_transitions(inspections, tmp_path):
+    out = tmp_path / "out.csv"
+    done = call("transitions", inspections, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert "2 transitions in" in done.stdout
+    assert "What became of 5 records" in done.stdout
+    assert pl.read_csv(out)["interval_years"].to_list() == [5.0, 5.0]
+    assert {f.name for f in tmp_path.iterdir()} >= {"out.csv", "out.audit.csv", "out.set_aside.csv"}
+
+
+def test_transitions_for_machines(inspections, tmp_path):
+    done = call("transitions", inspections, "--out", tmp_path / "out.parquet", "--json", "--partition", "bridge")
+    found = json.loads(done.stdout)
+    assert (found["transitions"], found["records"]) == (2, 5)
+    assert sum(line["count"] for line in found["audit"]) == 5
+    assert set(pl.read_parquet(tmp_path / "out.parquet")["part"]) <= {"train", "validation", "golden"}
+
+
+def test_options_reach_the_mapping(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "ID;When;Mark;Built;Fixed;Load;Owner\nA;01.05.2001;9;1990;;1,5;x\nA;01.05.2006;7;1990;2004;1,5;x\n"
+    )
+    options = ["--bridge", "ID", "--date", "When", "--state", "Mark", "--best", 9, "--worst", 0, "--dates", "%d.%m.%Y",
+               "--completed", "Built", "--repair", "Fixed", "--repairs", "ignore", "--covariate", "Load", "--keep",
+               "Owner", "--decimal", ",", "--separator", ";"]  # fmt: skip
+    done = call("transitions", path, "--out", tmp_path / "out.parquet", *options)
+    assert done.exit_code == 0, done.stderr
+    row = pl.read_parquet(tmp_path / "out.parquet").row(0, named=True)
+    assert (row["state_1"], row["state_2"], row["Load"], row["Owner"]) == (1, 3, 1.5, "x")
+    assert row["age_at_inspection_1"] == pytest.approx(11 + 4 / 12)
+
+
+def test_no_transition_is_exit_code_1(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("bridge,date,state\nA,2001,1\nB,2002,2\n")
+    done = call("transitions", path, "--out", tmp_path / "out.csv")
+    assert done.exit_code == 1
+    assert "No two visits make a transition; the audit says why." in done.stderr
+
+
+def test_check_tells_findings_and_stops(inspections, tmp_path):
+    done = call("check", inspections, "--partition", "none", "--out", tmp_path / "findings.json")
+    assert done.exit_code == 1
+    assert "stop the work" in done.stdout
+    assert "--all shows every finding in full." in done.stdout
+    stored = json.loads((tmp_path / "findings.json").read_text())
+    assert stored["stops"] is True
+    full = call("check", inspections, "--partition", "none", "--all")
+    assert "--all shows" not in full.stdout
+    machine = json.loads(call("check", inspections, "--partition", "none", "--json").stdout)
+    assert machine == stored
+
+
+def test_a_clean_table_gets_a_friendly_answer(tmp_path):
+    path = tmp_path / "transitions.parquet"
+    rekka.simulate_transitions(3000).write_parquet(path)
+    done = call("check", path, "--partition", "none")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("Fine: 3,000 transitions of")
+
+
+def test_simulate_then_check_then_transitions(tmp_path):
+    folder = tmp_path / "inventory"
+    assert call("simulate", folder, "--bridges", 300, "--dirt", 0.02, "--format", "parquet").exit_code == 0
+    again = call("simulate", folder)
+    assert again.exit_code == 2
+    assert "has inventory already" in again.stderr
+    assert json.loads(call("simulate", folder, "--force", "--json").stdout)["files"]
+    both = call("transitions", folder, "--out", tmp_path / "out.csv")  # csv and parquet now lie side by side
+    assert both.exit_code == 1
+    assert "Give the file that is meant." in both.stderr
+    done = call("transitions", folder / "inspections.csv", "--join", folder / "inventory.csv", "--join",
+                folder / "traffic.csv", "--out", tmp_path / "out.csv", "--partition", "paper")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    parts = pl.read_csv(tmp_path / "out.csv").filter(case="Pier")["part"].value_counts()
+    assert dict(parts.drop_nulls().rows()) == {"train": 1158, "validation": 285, "golden": 1644}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["check", "nothing.csv"], 1, "UnreadableTable: There is no file nothing.csv."),
+        (["check", "T", "--partition", "thirds"], 2, "'thirds' is none of auto, paper, bridge, date, none"),
+        (["check", "T", "--partition", "date"], 2, "--partition date and --until belong together"),
+        (["check", "T", "--partition", "date", "--until", "May"], 2, "'May' is not a date such as 2015-03-31"),
+        (["check", "T", "--bands", "high,low"], 2, "'high,low' is not a list such as 85,75,70,60"),
+        (["check", "T", "T"], 2, "one table is read at a time; join others with --join"),
+        (["check", "T", "--nbi", "--bridge", "ID"], 2, "such files need no mapping; the rules are all they take"),
+        (
+            ["transitions", "T", "--upward", "ignore"],
+            2,
+            "BadOption: mapping: rules.upward is 'ignore'; it can be set_aside",
+        ),
+        (["transitions", "T", "--out", "x.doc"], 2, "BadOption: the output's ending is '.doc'; it can be .csv"),
+        (["transitions", "T", "--bridge", "brigde"], 1, "Did you mean bridge?"),
+        (["simulate", "T"], 2, "which is a file; a folder, there or not yet, is needed."),
+        (["check", "--nonsense"], 2, "No such option"),
+    ],
+)
+def test_wrong_use_ends_in_a_sentence(arguments, code, words, inspections, monkeypatch):
+    monkeypatch.chdir(inspections.parent)
+    done = call(*(inspections.name if argument == "T" else argument for argument in arguments))
+    assert (done.exit_code, words in done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.output
 
 
 def test_version():
     assert run("--version").stdout == f"rekka {rekka.__version__}\n"
 
 
-def test_help_shows_an_example():
-    assert "rekka demo --rows 5000 --states 4" in run("demo", "--help").stdout
-
-
-def test_wrong_usage_exits_with_2_and_no_traceback():
-    done = run("demo", "--rows", "few")
+def test_wrong_usage_shows_no_traceback():
+    done = run("simulate", "x", "--bridges", "few")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert run("nonsense").returncode == 2
+
+
+def test_the_page_of_commands_is_true():
+    assert PAGE.read_text(encoding="utf-8") == describe(), "run python tests/cli_page.py"
 
 
 def test_help_does_not_wait_for_the_heavy_parts():
     code = (
         "import sys; from typer.testing import CliRunner; from rekka.cli import app; "
-        "assert CliRunner().invoke(app, ['--help']).exit_code == 0; "
-        "print([m for m in ('numba', 'polars', 'sklearn', 'scipy') if m in sys.modules])"
+        "assert CliRunner().invoke(app, ['transitions', '--help']).exit_code == 0; "
+        "print([m for m in ('numba', 'numpy', 'polars', 'sklearn', 'scipy') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

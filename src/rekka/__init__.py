@@ -6,32 +6,89 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rekka.audit import Audit as Audit
+    from rekka.checks import check_transitions as check_transitions
     from rekka.errors import InputError as InputError
     from rekka.errors import RekkaError as RekkaError
+    from rekka.findings import Diagnosis as Diagnosis
+    from rekka.inventory import Inventory as Inventory
+    from rekka.inventory import simulate_inventory as simulate_inventory
+    from rekka.inventory import write_inventory as write_inventory
     from rekka.model.certificate import affine_agreement as affine_agreement
     from rekka.model.estimator import ExponentialHazardMarkovModel as ExponentialHazardMarkovModel
     from rekka.model.probabilities import transition_probabilities as transition_probabilities
+    from rekka.panel import Panel as Panel
+    from rekka.panel import read_panel as read_panel
+    from rekka.partition import Partition as Partition
+    from rekka.partition import fold_bridges as fold_bridges
+    from rekka.partition import partition_auto as partition_auto
+    from rekka.partition import partition_by_bridge as partition_by_bridge
+    from rekka.partition import partition_by_date as partition_by_date
+    from rekka.partition import partition_paper as partition_paper
+    from rekka.readers.nbi import read_nbi as read_nbi
     from rekka.simulate import simulate_transitions as simulate_transitions
+    from rekka.transitions import Transitions as Transitions
+    from rekka.transitions import pair_visits as pair_visits
+    from rekka.transitions import read_transitions as read_transitions
+    from rekka.transitions import write_transitions as write_transitions
 
 # Where each public name lives; loaded on first use, so that `import rekka` is instant.
 _HOMES = {
+    "Audit": "rekka.audit",
+    "Diagnosis": "rekka.findings",
     "ExponentialHazardMarkovModel": "rekka.model.estimator",
     "InputError": "rekka.errors",
+    "Inventory": "rekka.inventory",
+    "Panel": "rekka.panel",
+    "Partition": "rekka.partition",
     "RekkaError": "rekka.errors",
+    "Transitions": "rekka.transitions",
     "affine_agreement": "rekka.model.certificate",
+    "check_transitions": "rekka.checks",
+    "fold_bridges": "rekka.partition",
+    "pair_visits": "rekka.transitions",
+    "partition_auto": "rekka.partition",
+    "partition_by_bridge": "rekka.partition",
+    "partition_by_date": "rekka.partition",
+    "partition_paper": "rekka.partition",
+    "read_nbi": "rekka.readers.nbi",
+    "read_panel": "rekka.panel",
+    "read_transitions": "rekka.transitions",
+    "simulate_inventory": "rekka.inventory",
     "simulate_transitions": "rekka.simulate",
     "transition_probabilities": "rekka.model.probabilities",
+    "write_inventory": "rekka.inventory",
+    "write_transitions": "rekka.transitions",
 }
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
+    "Audit",
+    "Diagnosis",
     "ExponentialHazardMarkovModel",
     "InputError",
+    "Inventory",
+    "Panel",
+    "Partition",
     "RekkaError",
+    "Transitions",
     "__version__",
     "affine_agreement",
+    "check_transitions",
+    "fold_bridges",
+    "pair_visits",
+    "partition_auto",
+    "partition_by_bridge",
+    "partition_by_date",
+    "partition_paper",
+    "read_nbi",
+    "read_panel",
+    "read_transitions",
+    "simulate_inventory",
     "simulate_transitions",
     "transition_probabilities",
+    "write_inventory",
+    "write_transitions",
 ]
 
 

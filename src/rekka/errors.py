@@ -2,6 +2,7 @@
 
 RekkaError
 └── InputError                 also a ValueError
+    ├── UnreadableTable        a file that is not a table, or whose rows do not fit its header
     ├── MissingColumns         a named column is not in the table
     ├── BadValues              text, missing, infinite or impossible values, with row numbers
     ├── BadStates              a state below 1, not whole, above K, or an end below its start
@@ -43,6 +44,10 @@ class RekkaError(Exception):
 
 class InputError(RekkaError, ValueError):
     """The input is wrong; nothing was computed from it."""
+
+
+class UnreadableTable(InputError):
+    """A file that cannot be read as a table."""
 
 
 class MissingColumns(InputError):
@@ -94,13 +99,25 @@ def name_rows(rows: Sequence[int] | NDArray[np.intp], most: int = 5) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
 
 
-def missing_columns(missing: Sequence[str], present: Collection[str]) -> MissingColumns:
+def count_of(number: int, what: str) -> str:
+    """'1 row', '2 rows', '1,234 rows'."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def name_some(names: Collection[str], most: int = 40) -> str:
+    """The names, or the first of very many and how many more there are."""
+    some = list(names)[:most]
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(some) + more if some else "none"
+
+
+def missing_columns(missing: Sequence[str], present: Collection[str], where: str = "the table") -> MissingColumns:
     """The error for columns that are not there, with what is and what may have been meant."""
-    names = ", ".join(missing)
+    names = ", ".join(name or "''" for name in missing)
     verb = "is" if len(missing) == 1 else "are"
-    hint = "".join(dict.fromkeys(did_you_mean(name, present) for name in missing))
+    hint = did_you_mean(missing[0], present) if len(missing) == 1 else ""
     return MissingColumns(
-        f"{names} {verb} not in the table. Columns there: {', '.join(present) or 'none'}.{hint}",
+        f"{names} {verb} not in {where}. Columns there: {name_some(present)}.{hint}",
         missing=list(missing),
         present=list(present),
     )

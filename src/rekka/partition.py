@@ -7,7 +7,7 @@ is involved, so no library version can change a split, and a bridge cannot stand
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +110,24 @@ def partition_by_bridge(
     words = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
     parts = {name: frame.filter(part == name) for name in PARTS}
     return Partition(**parts, scheme=f"by bridge, {words}, seed {seed}")
+
+
+def partition_auto(transitions: Any, *, seed: int = PAPER_SEED) -> Partition:
+    """The paper's protocol where the visits are its five rounds, otherwise by bridge."""
+    frame = _read(transitions, ("bridge_id", "case"))
+    rounds = set(frame["visit_1"].unique()) if {"visit_1", "visit_2"} <= set(frame.columns) else set()
+    return (
+        partition_paper(frame, seed=seed)
+        if {3, 4} <= rounds <= {1, 2, 3, 4}
+        else partition_by_bridge(frame, seed=seed)
+    )
+
+
+def mark_parts(transitions: Any, split: Callable[[pl.DataFrame], Partition]) -> pl.DataFrame:
+    """The transitions with their ``part``; null for those in none, such as visits 1 to 2 under the paper's."""
+    frame = _read(transitions, ("bridge_id", "case")).with_row_index("place")
+    parts = split(frame).rows().select("place", "part")
+    return frame.join(parts, on="place", how="left", maintain_order="left").drop("place")
 
 
 def fold_bridges(transitions: Any, k: int, *, seed: int = PAPER_SEED) -> pl.Series:

@@ -155,8 +155,10 @@ def _direction(C: Array, zero: NDArray[np.bool_]) -> Array | None:
 def _maximize(U: Array, active: NDArray[np.int64], zero: NDArray[np.bool_]) -> Array:
     """The linear program on the active rows alone."""
     equal, above = active[zero[active]], active[~zero[active]]
+    aim = U.sum(axis=0)
     result = optimize.linprog(
-        -U.sum(axis=0),
+        -aim
+        / max(np.abs(aim).max(), TINY),  # of size 1, as the tolerances suppose: a million rows defeat HiGHS else
         A_ub=-U[above] if above.size else None,
         b_ub=np.zeros(above.size) if above.size else None,
         A_eq=U[equal] if equal.size else None,

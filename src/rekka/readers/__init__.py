@@ -1,0 +1,1 @@
+"""The formats of the world: files in, tables of text out."""
