@@ -20,8 +20,8 @@ from rich.console import Console
 
 from benchmarks.problems import SEED
 from rekka import ExponentialHazardMarkovModel, read_transitions
-from rekka.inventory import Inventory, simulate_inventory
-from rekka.stock import CASES, LETTERS, TERMS, true_coefficients
+from rekka.simulation.inventory import Inventory, simulate_inventory
+from rekka.simulation.stock import CASES, LETTERS, TERMS, true_coefficients
 
 LEVEL = 0.95
 LIMITS = (0.92, 0.98)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from rekka import read_transitions, simulate_transitions
-from rekka.simulate import COVARIATES
+from rekka.simulation.rows import COVARIATES
 
 SEED = 20260924  # the paper's
 # Training rows of the paper's ten cases (its Table of cases).

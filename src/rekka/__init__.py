@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rekka.audit import Audit as Audit
-    from rekka.checks import check_transitions as check_transitions
+    from rekka.checks.doctor import check_transitions as check_transitions
+    from rekka.checks.findings import Diagnosis as Diagnosis
     from rekka.errors import InputError as InputError
     from rekka.errors import RekkaError as RekkaError
-    from rekka.findings import Diagnosis as Diagnosis
-    from rekka.inventory import Inventory as Inventory
-    from rekka.inventory import simulate_inventory as simulate_inventory
-    from rekka.inventory import write_inventory as write_inventory
     from rekka.model.certificate import affine_agreement as affine_agreement
     from rekka.model.estimator import ExponentialHazardMarkovModel as ExponentialHazardMarkovModel
     from rekka.model.probabilities import transition_probabilities as transition_probabilities
@@ -26,7 +23,10 @@ if TYPE_CHECKING:
     from rekka.partition import partition_by_date as partition_by_date
     from rekka.partition import partition_paper as partition_paper
     from rekka.readers.nbi import read_nbi as read_nbi
-    from rekka.simulate import simulate_transitions as simulate_transitions
+    from rekka.simulation.inventory import Inventory as Inventory
+    from rekka.simulation.inventory import simulate_inventory as simulate_inventory
+    from rekka.simulation.inventory import write_inventory as write_inventory
+    from rekka.simulation.rows import simulate_transitions as simulate_transitions
     from rekka.transitions import Transitions as Transitions
     from rekka.transitions import pair_visits as pair_visits
     from rekka.transitions import read_transitions as read_transitions
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 # Where each public name lives; loaded on first use, so that `import rekka` is instant.
 _HOMES = {
     "Audit": "rekka.audit",
-    "Diagnosis": "rekka.findings",
+    "Diagnosis": "rekka.checks.findings",
     "ExponentialHazardMarkovModel": "rekka.model.estimator",
     "InputError": "rekka.errors",
-    "Inventory": "rekka.inventory",
+    "Inventory": "rekka.simulation.inventory",
     "Panel": "rekka.panel",
     "Partition": "rekka.partition",
     "RekkaError": "rekka.errors",
     "Transitions": "rekka.transitions",
     "affine_agreement": "rekka.model.certificate",
-    "check_transitions": "rekka.checks",
+    "check_transitions": "rekka.checks.doctor",
     "fold_bridges": "rekka.partition",
     "pair_visits": "rekka.transitions",
     "partition_auto": "rekka.partition",
@@ -54,10 +54,10 @@ _HOMES = {
     "read_nbi": "rekka.readers.nbi",
     "read_panel": "rekka.panel",
     "read_transitions": "rekka.transitions",
-    "simulate_inventory": "rekka.inventory",
-    "simulate_transitions": "rekka.simulate",
+    "simulate_inventory": "rekka.simulation.inventory",
+    "simulate_transitions": "rekka.simulation.rows",
     "transition_probabilities": "rekka.model.probabilities",
-    "write_inventory": "rekka.inventory",
+    "write_inventory": "rekka.simulation.inventory",
     "write_transitions": "rekka.transitions",
 }
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from rekka import pairing_kernel as kernel
 from rekka.audit import LAST, PAIR, TRANSITION, VISIT
 from rekka.errors import BadStates, BadValues, count_of, name_rows
-from rekka.mapping import Rules
 from rekka.panel import Panel, Problem
+from rekka.readers.mapping import Rules
 
 Mask = NDArray[np.bool_]
 Index = NDArray[np.integer[Any]]
@@ -292,9 +292,8 @@ def _refuse(visits: pl.DataFrame, judged: Judged, plan: Pairing) -> None:
         dates = " -> ".join(str(visits["date"][i]) for i in one)
         kind = BadStates if code == kernel.UPWARD else BadValues
         raise kind(
-            f"{case}: {name_rows(rows)} ({found.size} pair{'s' if found.size > 1 else ''}): "
-            f"{plan.reasons[code][1]} (bridge {bridge}, {dates}, state {states}). Set such pairs aside, or correct "
-            "the table.",
+            f"{case}: {name_rows(rows)} ({count_of(found.size, 'pair')}): {plan.reasons[code][1]} (bridge "
+            f"{bridge}, {dates}, state {states}). Set such pairs aside, or correct the table.",
             rows=rows,
             bridge=bridge,
         )

@@ -14,13 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from rekka.attributes import ATTRIBUTES, check_names, read_attributes, read_name, survey, translate
 from rekka.errors import BadValues, MissingColumns, UnreadableTable, missing_columns, name_some
-from rekka.joins import join_table
-from rekka.mapping import Columns, Join, Rules, TableMapping, Wide, load_mapping
-from rekka.names import KNOWN_NAMES, find_columns, is_fiscal, is_known, resolve
+from rekka.readers.attributes import ATTRIBUTES, check_names, read_attributes, read_name, survey, translate
 from rekka.readers.files import EXCEL, PARQUET, ROW, TEXT, Table, is_folder, open_table
-from rekka.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
+from rekka.readers.joins import join_table
+from rekka.readers.mapping import Columns, Join, Rules, TableMapping, Wide, load_mapping
+from rekka.readers.names import KNOWN_NAMES, find_columns, is_fiscal, is_known, resolve
+from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
 ALL_CASES = "all"  # the case of a table that has none

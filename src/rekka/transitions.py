@@ -12,16 +12,16 @@ import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
-from rekka.attributes import collect
 from rekka.audit import LAST, TRANSITION, Audit, build_audit
 from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
-from rekka.mapping import Rules, TableMapping, explain, load_mapping
-from rekka.names import resolve
 from rekka.pairing import Block, Pairing, pair_block, plan_pairing
 from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
 from rekka.partition import Partition, mark_parts
+from rekka.readers.attributes import collect
 from rekka.readers.files import ROW, Table, is_folder, open_table
-from rekka.values import Scale, clean_text, read_numbers
+from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
+from rekka.readers.names import resolve
+from rekka.readers.values import Scale, clean_text, read_numbers
 
 ROWS_AT_ONCE = 4_000_000  # records paired together; a larger table goes through in blocks of whole bridges
 NAMES = ("bridge_id", "case", "member", "part", "column_1", "column_2")

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rekka
-from rekka.simulate import draw_ends
+from rekka.simulation.rows import draw_ends
 
 DATA = rekka.simulate_transitions(900, n_states=4, seed=8)
 X, Y, BRIDGE = DATA.drop("state_2", "bridge_id"), DATA["state_2"], DATA["bridge_id"].to_numpy()

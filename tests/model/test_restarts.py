@@ -65,7 +65,7 @@ def test_random_small_samples_are_never_certified_below_a_reachable_point():
     from scipy.optimize import minimize
 
     from rekka.model.likelihood import Likelihood, Rows
-    from rekka.simulate import draw_ends
+    from rekka.simulation.rows import draw_ends
 
     certified = 0
     for seed in range(60):

@@ -17,13 +17,13 @@ from typing import Any
 
 import polars as pl
 
-from rekka.attributes import collect, translate
 from rekka.errors import InputError, UnreadableTable, missing_columns
-from rekka.mapping import Rules, State
 from rekka.panel import PROBLEMS, Panel, Problem
+from rekka.readers.attributes import collect, translate
 from rekka.readers.files import ROW
+from rekka.readers.mapping import Rules, State
 from rekka.readers.text import HEAD_BYTES, name_columns
-from rekka.values import CENTURY_TURN, Scale, clean_text, read_dates, read_numbers, read_states
+from rekka.readers.values import CENTURY_TURN, Scale, clean_text, read_dates, read_numbers, read_states
 
 CASES = {
     "Deck": "DECK_COND_058",

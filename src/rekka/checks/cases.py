@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.covariate_checks import (
+from rekka.checks.covariates import (
     check_boxcox,
     check_far,
     check_impossible,
@@ -19,7 +19,7 @@ from rekka.covariate_checks import (
     check_upper_tails,
     find_refused,
 )
-from rekka.findings import CaseRows, Finding, Mask, Severity, counted, first_rows
+from rekka.checks.findings import CaseRows, Finding, Mask, Severity, counted, first_rows
 from rekka.model.coordinates import orthonormal_coordinates
 from rekka.model.layout import build_layout
 from rekka.model.likelihood import Rows

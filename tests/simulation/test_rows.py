@@ -23,7 +23,7 @@ def test_the_same_seed_draws_the_same_rows():
 
 def test_ends_follow_their_distribution():
     """Observed shares of the end states against exact probabilities, by chi-square on 40,000 draws."""
-    from rekka.simulate import draw_ends
+    from rekka.simulation.rows import draw_ends
 
     theta, rng = np.array([0.3, 0.1, 0.5]), np.random.default_rng(0)
     end = draw_ends(np.tile(theta, (40_000, 1)), np.full(40_000, 4.0), np.zeros(40_000, np.int64), rng)

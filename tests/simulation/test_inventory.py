@@ -6,11 +6,11 @@ import pytest
 from scipy import stats
 
 import rekka
-from rekka import inventory as module
 from rekka.errors import BadOption
-from rekka.inventory import PAPER_COUNTS, TABLES, simulate_inventory, write_inventory
 from rekka.partition import PAPER_SEED, partition_paper
-from rekka.stock import CASES, FIRST_STATES, LETTERS, TERMS, advance, draw_bridges, true_coefficients
+from rekka.simulation import inventory as module
+from rekka.simulation.inventory import PAPER_COUNTS, TABLES, simulate_inventory, write_inventory
+from rekka.simulation.stock import CASES, FIRST_STATES, LETTERS, TERMS, advance, draw_bridges, true_coefficients
 
 MEMBER = ("bridge_id", "case", "member")
 COVARIATES = TERMS[1:]

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from rekka.case_checks import check_recorded, check_training
+from rekka.checks.cases import check_recorded, check_training
+from rekka.checks.findings import Array, CaseRows, Diagnosis, Finding, Severity, counted, first_rows, sort_findings
+from rekka.checks.held_out import Cases, check_bridges, check_partition
 from rekka.errors import BadOption, InputError, missing_columns
-from rekka.findings import Array, CaseRows, Diagnosis, Finding, Severity, counted, first_rows, sort_findings
 from rekka.model import inputs
 from rekka.partition import PARTS, Partition
-from rekka.partition_checks import Cases, check_bridges, check_partition
 
 REQUIRED = ("bridge_id", "case", "state_1", "state_2", "interval_years")
 ROLES = (*REQUIRED, "member", "date_1", "date_2", "visit_1", "visit_2", "row_1", "row_2", "part")

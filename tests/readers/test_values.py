@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from rekka.errors import BadOption, BadStates, BadValues
-from rekka.mapping import State
-from rekka.values import read_dates, read_numbers, read_states
+from rekka.readers.mapping import State
+from rekka.readers.values import read_dates, read_numbers, read_states
 
 JUNE = date(2014, 6, 1)
 

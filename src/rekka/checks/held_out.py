@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from rekka.covariate_checks import fit_boxcox
+from rekka.checks.covariates import fit_boxcox
+from rekka.checks.findings import CaseRows, Finding, Mask, Severity, counted, first_rows
 from rekka.errors import ScalingError
-from rekka.findings import CaseRows, Finding, Mask, Severity, counted, first_rows
 from rekka.partition import Partition
 
 HELD_OUT = ("validation", "golden")

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from rekka import dirt as soiling
-from rekka import stock
 from rekka.errors import BadOption, bad_option
 from rekka.partition import PAPER_SEED, PAPER_VALIDATION, split_bridges
+from rekka.simulation import dirt as soiling
+from rekka.simulation import stock
 
 Counts = dict[str, int]
 Progress = Callable[[int, int], None]

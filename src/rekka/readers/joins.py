@@ -6,12 +6,20 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from rekka.attributes import ATTRIBUTES, check_names, collect, read_attributes, read_name, survey, translate
 from rekka.errors import MissingColumns, name_some
-from rekka.mapping import Dates, Join
-from rekka.names import find_columns, is_fiscal
+from rekka.readers.attributes import (
+    ATTRIBUTES,
+    check_names,
+    collect,
+    read_attributes,
+    read_name,
+    survey,
+    translate,
+)
 from rekka.readers.files import ROW, Table, open_table
-from rekka.values import read_counts, read_dates
+from rekka.readers.mapping import Dates, Join
+from rekka.readers.names import find_columns, is_fiscal
+from rekka.readers.values import read_counts, read_dates
 
 
 def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str]) -> pl.LazyFrame:

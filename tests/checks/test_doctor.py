@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import rekka
-from rekka.checks import check_transitions
+from rekka.checks.doctor import check_transitions
+from rekka.checks.findings import CODES, MOST_ROWS, Severity
 from rekka.errors import BadOption, BadValues, InputError, MissingColumns
-from rekka.findings import CODES, MOST_ROWS, Severity
 from rekka.partition import Partition, partition_by_bridge
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]

@@ -8,8 +8,8 @@ from typing import cast
 
 import numpy as np
 
+from rekka.checks.findings import Array, CaseRows, Finding, Severity, counted, first_rows
 from rekka.errors import BadCovariates, ScalingError
-from rekka.findings import Array, CaseRows, Finding, Severity, counted, first_rows
 from rekka.model.inputs import check_covariates
 from rekka.scaling import BoxCoxScaling, fit_scaling
 

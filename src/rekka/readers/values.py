@@ -9,7 +9,7 @@ from itertools import pairwise
 import polars as pl
 
 from rekka.errors import BadOption, BadStates, BadValues
-from rekka.mapping import State
+from rekka.readers.mapping import State
 
 BLANK = ("", "-", "--", ".", "―", "ー", "\u2212", "na", "n/a", "nan", "none", "null", "#n/a", "未点検")
 SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"  # and those of no width

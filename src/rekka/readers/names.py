@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import polars as pl
 
 from rekka.errors import BadOption, BadValues, missing_columns
-from rekka.mapping import Columns
 from rekka.readers.files import Table
+from rekka.readers.mapping import Columns
 
 # Names that need no mapping, best first; compared without case, blanks and punctuation.
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from rekka.errors import BadOption, BadValues, UnreadableTable
-from rekka.mapping import Columns, Dates, File
-from rekka.names import is_fiscal, resolve
 from rekka.readers.files import ROW, Table
-from rekka.values import SPACES, clean_text, read_dates, read_numbers
+from rekka.readers.mapping import Columns, Dates, File
+from rekka.readers.names import is_fiscal, resolve
+from rekka.readers.values import SPACES, clean_text, read_dates, read_numbers
 
 NUMBERS = ("length", "width", "area", "traffic")
 ATTRIBUTES = ("completed", *NUMBERS, "repairs")

@@ -1,0 +1,1 @@
+"""Numbered findings about a table of transitions: the data doctor."""

@@ -1,0 +1,1 @@
+"""Data drawn from known hazards: for the demo, the tests, the docs and the benchmarks."""
