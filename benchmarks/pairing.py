@@ -82,8 +82,13 @@ def _write(folder: Path, records: int) -> dict[str, Path]:
     )
     table = (
         pl.scan_parquet(folder / "inspections.parquet")
-        .join(pl.scan_parquet(folder / "traffic.parquet"), on=["bridge_id", "visit"], how="left")
-        .join(inventory, on="bridge_id", how="left")
+        .join(
+            pl.scan_parquet(folder / "traffic.parquet"),
+            on=["bridge_id", "visit"],
+            how="left",
+            maintain_order="left",
+        )
+        .join(inventory, on="bridge_id", how="left", maintain_order="left")
         .drop("visit")
         .with_columns(
             state=pl.col("state").replace_strict({letter: k for k, letter in enumerate("abcde", start=1)}),

@@ -125,6 +125,20 @@ def test_blocks_change_nothing(rows, rows_at_once):
     assert blocks.audit.set_aside.equals(whole.audit.set_aside)
 
 
+def test_members_whose_hashes_meet_are_told_apart(monkeypatch):
+    """With 60 bits for the moment only 4 are left for the member: nearly all meet, and the whole hash decides."""
+    rows = [
+        (f"B{b}", "Pier", day, 1 + (b + k) % 4, None, None, None, None)
+        for b in range(50)
+        for k, day in enumerate(DAYS)
+    ]
+    panel = rekka.read_panel(frame(rows[::-1]).select("bridge", "case", "date", "state"))
+    usual = rekka.pair_visits(panel)
+    monkeypatch.setattr("rekka.pairing.MOMENT_BITS", 60)
+    assert rekka.pair_visits(panel).frame.equals(usual.frame)
+    assert len(usual.frame) + usual.audit.count(UPWARD) == 50 * (len(DAYS) - 1)
+
+
 def history(states, **columns):
     n = len(states)
     days = [date(2000 + 5 * visit, 6, 1) for visit in range(n)]

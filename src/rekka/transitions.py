@@ -179,7 +179,7 @@ def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[Block]:
     """The records in blocks of whole bridges."""
     number = -(-panel.records // rows_at_once)
     if number <= 1:
-        yield pair_block(collect(panel.visits, panel.name), plan)
+        yield pair_block(collect(panel.visits, panel.name, engine="in-memory"), plan)
         return
     with tempfile.TemporaryDirectory() as folder:
         block = pl.col("bridge_id").hash(3) % number

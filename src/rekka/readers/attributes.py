@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
@@ -91,10 +92,12 @@ def translate(column: str, seen: pl.DataFrame, values: pl.Series) -> pl.Expr:
     return pl.col(column).replace_strict(seen["value"], values, default=None, return_dtype=values.dtype)
 
 
-def collect(frame: pl.LazyFrame, name: str) -> pl.DataFrame:
-    """Run a query in streaming fashion; what polars cannot read is our error."""
+def collect(
+    frame: pl.LazyFrame, name: str, *, engine: Literal["streaming", "in-memory"] = "streaming"
+) -> pl.DataFrame:
+    """Run a query; what polars cannot read is our error."""
     try:
-        return frame.collect(engine="streaming")
+        return frame.collect(engine=engine)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = _FOLDERS.sub("", str(error).strip().splitlines()[0]).rstrip(".")
         raise UnreadableTable(f"{name} cannot be read to its end: {reason}.", file=name) from None
