@@ -1,6 +1,6 @@
 # make demo    draw an inventory, pair its visits and fit its ten cases
 # make test    lint, type-check and run all tests
-# make bench   time rekka beside its rivals on the same rows
+# make bench   time rekka beside its rivals on the same rows; pairing; coverage of intervals
 # make clean   forget the environment and the caches
 
 PYTHON ?= python3
@@ -20,6 +20,8 @@ test: $(VENV)/.developer
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks $(BENCH)
+	$(BIN)/python -m benchmarks.pairing
+	$(BIN)/python -m benchmarks.coverage
 
 clean:
 	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

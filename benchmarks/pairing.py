@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -29,10 +29,11 @@ from rich.console import Console
 from rich.table import Table
 
 import rekka
+from benchmarks import configuration
 from benchmarks.problems import SEED
 
+RESULT = Path(__file__).with_name("results") / "pairing.json"
 RECORDS = 5_000_000
-QUICK_RECORDS = 500_000
 REPEATS = 3
 ORDERS = ("by date", "shuffled")
 PLAIN, SAME, NOTHING = "pandas", "pandas, same table", "the frame alone"
@@ -208,7 +209,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rival, file, repeats = options.child
         _child(rival, Path(file), int(repeats))
         return
-    print_table(measure(options.records, options.repeats), Console())
+    setting = configuration.describe(with_msm=False)
+    found = measure(options.records, options.repeats)
+    print_table(found, Console())
+    times = [{"rival": rival, "order": order, "times": ratio} for (rival, order), ratio in ratios(found).items()]
+    result = {"configuration": setting, "pairing": [asdict(p) for p in found], "ratios": times}
+    RESULT.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

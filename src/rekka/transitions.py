@@ -23,7 +23,7 @@ from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
 from rekka.readers.values import Scale, clean_text, read_numbers
 
-ROWS_AT_ONCE = 4_000_000  # records paired together; a larger table goes through in blocks of whole bridges
+ROWS_AT_ONCE = 2_000_000  # records paired together; a larger table goes through in blocks of whole bridges
 NAMES = ("bridge_id", "case", "member", "part", "column_1", "column_2")
 ROLES = ("date_1", "date_2", "visit_1", "visit_2", "history", "row_1", "row_2")
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")

