@@ -23,7 +23,8 @@ from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
 from rekka.readers.values import Scale, clean_text, read_numbers
 
-ROWS_AT_ONCE = 2_000_000  # records paired together; a larger table goes through in blocks of whole bridges
+ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
+ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
 NAMES = ("bridge_id", "case", "member", "part", "column_1", "column_2")
 ROLES = ("date_1", "date_2", "visit_1", "visit_2", "history", "row_1", "row_2")
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
@@ -82,7 +83,7 @@ def _take(table: Table, plan: TableMapping) -> Transitions:
     return Transitions(frame, chosen, None, None, (*table.notes, f"{table.name}: transitions, already paired"))
 
 
-def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: Any) -> Transitions:
+def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: Any) -> Transitions:
     """Pair each visit of a member with the next one.
 
     Parameters
