@@ -225,7 +225,7 @@ def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> J
         column = visits[SOURCES.get(name, name)]
         if column.null_count():
             missing[column.is_null().to_numpy()] = code
-    counted = visits["traffic"].is_null() if "traffic" in visits.columns else pl.Series(np.zeros(n, dtype=bool))
+    uncounted = visits["traffic"].is_null().to_numpy() if "traffic" in visits.columns else np.zeros(n, dtype=bool)
     rules = plan.rules
     repaired = () if rules.repairs == "ignore" else plan.panel.repairs
     follower, number, history = (np.zeros(n, dtype=np.int32) for _ in range(3))
@@ -236,7 +236,7 @@ def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> J
         _days(visits, "completed") if "completed" in visits.columns else np.full(n, kernel.NEVER, dtype=np.int32),
         np.array([_days(visits, name) for name in repaired], dtype=np.int32).reshape(-1, n),
         missing,
-        counted.to_numpy(),
+        uncounted,
         codes.get("traffic_mean", 0),
         months,
         day_0,

@@ -17,7 +17,7 @@ from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
 from rekka.pairing import Block, Pairing, pair_block, plan_pairing
 from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
 from rekka.partition import Partition, mark_parts
-from rekka.readers.attributes import collect
+from rekka.readers.attributes import collect, reading
 from rekka.readers.files import ROW, Table, is_folder, open_table
 from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
@@ -184,9 +184,9 @@ def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[Block]:
         return
     with tempfile.TemporaryDirectory() as folder:
         block = pl.col("bridge_id").hash(3) % number
-        panel.visits.with_row_index("place").with_columns(block=block).sink_parquet(
-            pl.PartitionBy(folder, key="block", include_key=False), mkdir=True
-        )
+        parts = pl.PartitionBy(folder, key="block", include_key=False)
+        with reading(panel.name):
+            panel.visits.with_row_index("place").with_columns(block=block).sink_parquet(parts, mkdir=True)
         for part in sorted(Path(folder).iterdir()):
             yield pair_block(pl.read_parquet(part / "*.parquet").sort("place").drop("place"), plan)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,9 +104,16 @@ def translate(column: str, seen: pl.DataFrame, values: pl.Series) -> pl.Expr:
 def collect(
     frame: pl.LazyFrame, name: str, *, engine: Literal["streaming", "in-memory"] = "streaming"
 ) -> pl.DataFrame:
-    """Run a query; what polars cannot read is our error."""
-    try:
+    """Run a query."""
+    with reading(name):
         return frame.collect(engine=engine)
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """While a table is read: what polars cannot read is our error."""
+    try:
+        yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = _FOLDERS.sub("", str(error).strip().splitlines()[0]).rstrip(".")
         raise UnreadableTable(f"{name} cannot be read to its end: {reason}.", file=name) from None
