@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from rekka.model.coordinates import orthonormal_coordinates
 from rekka.model.layout import build_layout
@@ -69,3 +70,19 @@ def test_directions_agree_with_brute_force(seed):
     best = (C @ np.stack([np.cos(angles), np.sin(angles)])).min(axis=0).max()
     if abs(best) > 1e-3:
         assert (_direction(C, np.zeros(len(C), bool)) is not None) == (best > 0)
+
+
+def test_the_objective_does_not_grow_with_the_rows(monkeypatch):
+    """HiGHS gave up on a million rows (no solution at all) when the objective was their plain sum."""
+    sizes = []
+
+    def record(c, **options):
+        sizes.append(np.abs(c).max())
+        return linprog(c, **options)
+
+    linprog = optimize.linprog
+    monkeypatch.setattr(optimize, "linprog", record)
+    x = np.random.default_rng(0).normal(size=(5000, 3))
+    assert separations([0] * 5000, [0, 1] * 2500, x, 2) == []
+    assert sizes
+    assert max(sizes) <= 1.0

@@ -18,6 +18,7 @@ from rich.table import Table
 
 import rekka
 from rekka.commands.reading import Reader, reads_tables
+from rekka.errors import count_of
 
 PARTITIONS = ("auto", "paper", "bridge", "date", "none")
 ROWS_SHOWN = 5
@@ -90,7 +91,7 @@ def transitions(
         console = Console()
         _print_list(console, "How the table was understood", panel.notes)
         _print_audit(console, audit)
-        console.print(f"[bold]{audit.transitions:,} transitions[/] in {out}", highlight=False)
+        console.print(f"[bold]{count_of(audit.transitions, 'transition')}[/] in {out}", highlight=False)
         console.print(f"what became of each record: {files[1].name}, {files[2].name}", highlight=False)
     if not audit.transitions:
         errors.print("No two visits make a transition; the audit says why.")
