@@ -139,15 +139,21 @@ def _order_visits(visits: pl.DataFrame, plan: Pairing) -> tuple[Index, Mask, Ind
     the moment; should two members meet there, by the whole.
     """
     moment = pl.col("visit" if plan.by_visit else "date").to_physical().cast(pl.Int64)
-    keys = visits.select(h1=_hash(1), h2=_hash(2), moment=moment - moment.min())
-    prefix = pl.col("h1") & (2**64 - 2**MOMENT_BITS)
-    order = keys.select((prefix | pl.col("moment").cast(pl.UInt64)).arg_sort()).to_series()
+    moment = moment - moment.min()
+    prefix = _hash(1) & (2**64 - 2**MOMENT_BITS)
+    keys = visits.select(k=prefix | moment.cast(pl.UInt64), h2=_hash(2))
+    order = keys["k"].arg_sort()
     ordered = keys.select(pl.all().gather(order))
-    if _meet(ordered) or (keys["moment"].max() or 0) >= 2**MOMENT_BITS:
+    near = (pl.col("k") ^ pl.col("k").shift()) < 2**MOMENT_BITS
+    same_hash = pl.col("h2") == pl.col("h2").shift()
+    same_moment = pl.col("k") == pl.col("k").shift()
+    if _reach(visits, moment) >= 2**MOMENT_BITS or ordered.select((near & ~same_hash).any()).item():
+        keys = visits.select(h1=_hash(1), h2=_hash(2), moment=moment)
         order = keys.select(pl.arg_sort_by("h1", "h2", "moment")).to_series()
         ordered = keys.select(pl.all().gather(order))
-    same = {name: pl.col(name) == pl.col(name).shift() for name in ordered.columns}
-    found = ordered.select(member=same["h1"] & same["h2"], moment=same["moment"]).fill_null(value=False)
+        near = pl.col("h1") == pl.col("h1").shift()
+        same_moment = pl.col("moment") == pl.col("moment").shift()
+    found = ordered.select(member=near & same_hash, moment=same_moment).fill_null(value=False)
     starts = ~found["member"].to_numpy()
     again = found["moment"].to_numpy() & ~starts
     none = np.empty(0, dtype=np.int64)
@@ -156,11 +162,9 @@ def _order_visits(visits: pl.DataFrame, plan: Pairing) -> tuple[Index, Mask, Ind
     return order.to_numpy(), starts, none, none
 
 
-def _meet(ordered: pl.DataFrame) -> bool:
-    """Whether two members have the same 43 bits, so that their visits may stand mixed."""
-    near = (pl.col("h1") ^ pl.col("h1").shift()) < 2**MOMENT_BITS
-    other = (pl.col("h1") != pl.col("h1").shift()) | (pl.col("h2") != pl.col("h2").shift())
-    return bool(ordered.select((near & other).any()).item())
+def _reach(visits: pl.DataFrame, moment: pl.Expr) -> int:
+    """The last moment, counted from the first."""
+    return int(visits.select(moment.max()).item() or 0)
 
 
 def _hash(seed: int) -> pl.Expr:
