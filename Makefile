@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 
 demo: $(VENV)/.user
 	@$(BIN)/rekka demo
+	@echo "(the command is $(BIN)/rekka)"
 
 test: $(VENV)/.developer
 	$(BIN)/ruff check .

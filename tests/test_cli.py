@@ -98,7 +98,7 @@ def test_a_clean_table_gets_a_friendly_answer(tmp_path):
     rekka.simulate_transitions(3000).write_parquet(path)
     done = call("check", path, "--partition", "none")
     assert done.exit_code == 0
-    assert done.stdout.startswith("Fine: 3,000 transitions of")
+    assert "Fine: 3,000 transitions of" in done.stdout
 
 
 def test_simulate_then_check_then_transitions(tmp_path):
@@ -106,16 +106,59 @@ def test_simulate_then_check_then_transitions(tmp_path):
     assert call("simulate", folder, "--bridges", 300, "--dirt", 0.02, "--format", "parquet").exit_code == 0
     again = call("simulate", folder)
     assert again.exit_code == 2
-    assert "has inventory already" in again.stderr
+    assert "inventory has inspections.parquet already." in again.stderr
     assert json.loads(call("simulate", folder, "--force", "--json").stdout)["files"]
-    both = call("transitions", folder, "--out", tmp_path / "out.csv")  # csv and parquet now lie side by side
-    assert both.exit_code == 1
-    assert "Give the file that is meant." in both.stderr
+    assert not list(folder.glob("*.parquet"))
     done = call("transitions", folder / "inspections.csv", "--join", folder / "inventory.csv", "--join",
                 folder / "traffic.csv", "--out", tmp_path / "out.csv", "--partition", "paper")  # fmt: skip
     assert done.exit_code == 0, done.stderr
     parts = pl.read_csv(tmp_path / "out.csv").filter(case="Pier")["part"].value_counts()
     assert dict(parts.drop_nulls().rows()) == {"train": 1158, "validation": 285, "golden": 1644}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.xlsx", "t.parquet"])
+def test_transitions_that_we_wrote_are_looked_over_alike(tmp_path, name):
+    rekka.write_inventory(tmp_path / "inventory", 150, preset="plain")
+    made = call("transitions", tmp_path / "inventory", "--out", tmp_path / name)
+    assert made.exit_code == 0, made.stderr
+    by_part = json.loads(call("check", tmp_path / name, "--json").stdout)
+    assert by_part["facts"]["partition"]["scheme"].startswith("visits 3 to 4 train")
+    raw = json.loads(call("check", tmp_path / "inventory", "--json").stdout)
+    codes = [
+        [(f["code"], f["case"], f["rows"]) for f in d["findings"] if f["code"] > "R100"] for d in (by_part, raw)
+    ]
+    assert codes[0] == codes[1]
+    until = call("check", tmp_path / name, "--partition", "date", "--until", "2010-01-01", "--json")
+    assert "second visits up to 2010-01-01" in json.loads(until.stdout)["facts"]["partition"]["scheme"]
+
+
+def test_the_partition_is_told(tmp_path):
+    rekka.write_inventory(tmp_path / "inventory")
+    done = call("transitions", tmp_path / "inventory", "--out", tmp_path / "t.parquet", "--partition", "paper")
+    assert "Main girder" in done.stdout
+    assert "1,568" in done.stdout
+    none = tmp_path / "two.csv"
+    none.write_text("bridge,date,state\nA,2001,1\nA,2006,2\n")
+    empty = call("transitions", none, "--out", tmp_path / "o.csv", "--partition", "paper")
+    assert empty.exit_code == 1
+    assert "No row trains" in empty.stderr
+
+
+def test_no_table_that_was_read_is_written_over(tmp_path):
+    rekka.write_inventory(tmp_path / "inventory", 20, preset="plain")
+    before = (tmp_path / "inventory" / "inventory.csv").read_bytes()
+    done = call("transitions", tmp_path / "inventory", "--out", tmp_path / "inventory" / "inventory.csv")
+    assert (done.exit_code, "inventory.csv is one of the tables that were read." in done.stderr) == (2, True)
+    assert (tmp_path / "inventory" / "inventory.csv").read_bytes() == before
+
+
+def test_check_says_why_no_pair_is_left(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("bridge,date,state\nA,2001,1\nB,2002,2\n")
+    done = call("check", path)
+    assert done.exit_code == 1
+    assert "No two visits make a transition" in done.stderr
+    assert "the member's only visit" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import rekka
-from rekka.errors import MissingColumns, UnreadableTable
+from rekka.errors import BadValues, MissingColumns, UnreadableTable
 
 LONG = """橋梁番号,部材種別,点検年度,健全度,架設年,橋長,幅員,交通量
 B1,主桁,2005,Ⅰ,1970,12.5,8,1200
@@ -89,7 +89,7 @@ def test_tables_are_joined_by_bridge_and_visit(kind):
         (11.0, 80.0, 150.0),
         (6.0, 180.0, 20.0),
     ]
-    assert "the dataframe: joined by bridge and visit" in found.notes
+    assert "the dataframe: joined by bridge and visit; 2 of 2 bridges found there" in found.notes
 
 
 def test_traffic_by_date_and_a_repeated_row():
@@ -100,6 +100,43 @@ def test_traffic_by_date_and_a_repeated_row():
     assert found.frame["traffic_mean"].to_list() == [2.0]
     assert found.audit.count("traffic_mean is missing") == 1
     assert "the dataframe: 1 of 3 rows repeat a bridge and date; the first of each is used" in found.notes
+
+
+def test_a_join_that_knows_no_bridge_is_refused():
+    ledger = pl.DataFrame({"id": ["001", "002"], "length": [10.0, 20.0]})
+    with pytest.raises(BadValues) as caught:
+        rekka.read_panel(pl.DataFrame(INSPECTIONS), join=[{"file": ledger}])
+    assert str(caught.value) == (
+        "None of the 2 bridges is in the dataframe: ours are like '1', its like '001'. Write them alike, or name "
+        "another column."
+    )
+
+
+def test_repairs_of_several_tables_and_rows_all_count():
+    """A repair column in the inspections, and a log with a row for each repair."""
+    days = [f"{year}-06-01" for year in (2000, 2005, 2010, 2015)]
+    visits = pl.DataFrame({"bridge": ["A"] * 4, "date": days, "state": [1, 1, 2, 2], "repair_year": [2003] * 4})
+    log = pl.DataFrame({"bridge": ["A", "A", "A"], "rehab": [2001, 2012, 2012]})
+    panel = rekka.read_panel(visits, join=[{"file": log, "columns": {"repairs": ["rehab"]}}])
+    found = rekka.pair_visits(panel)
+    assert found.frame.select("date_1").rows() == [(date(2005, 6, 1),)]
+    assert found.audit.count("a repair lies between the two visits") == 2
+
+
+def test_our_value_counts_where_both_tables_have_one():
+    ours = pl.DataFrame(INSPECTIONS | {"length": [10.0, 10.0, None, None]})
+    theirs = pl.DataFrame({"id": ["1", "2"], "L": [11.0, 22.0]})
+    panel = rekka.read_panel(ours, join=[{"file": theirs, "columns": {"length": "L"}}])
+    assert rekka.pair_visits(panel).frame["bridge_length"].to_list() == [10.0, 22.0]
+
+
+def test_without_a_case_the_member_is_the_case():
+    data = pl.DataFrame(INSPECTIONS | {"Member": ["deck", "deck", "pier", "pier"]})
+    found = rekka.pair_visits(rekka.read_panel(data))
+    assert found.frame["case"].to_list() == ["deck", "pier"]
+    assert any("case is Member; say member if" in note for note in found.notes)
+    told = rekka.pair_visits(rekka.read_panel(data, columns={"member": "Member"}))
+    assert told.frame.select("case", "member").rows() == [("all", "deck"), ("all", "pier")]
 
 
 def test_a_join_counts_only_where_the_tables_agree():

@@ -9,7 +9,9 @@ import rekka
 from rekka.errors import BadOption, MissingColumns
 from rekka.partition import (
     fold_bridges,
+    mark_parts,
     order_bridges,
+    partition_auto,
     partition_by_bridge,
     partition_by_date,
     partition_paper,
@@ -112,6 +114,21 @@ def test_the_row_cap_keeps_whole_bridges_of_each_case():
         for bridge in mine["bridge_id"].unique():
             one = (pl.col("case") == case) & (pl.col("bridge_id") == bridge)
             assert len(mine.filter(one)) == len(everything.filter(one))
+
+
+def test_a_capped_case_keeps_its_golden_rows():
+    data = transitions(400)
+    capped = partition_paper(data, row_cap=200)
+    for case, _, validation, golden in capped.counts().rows():
+        assert 0.1 < validation / (validation + golden) < 0.35, case
+
+
+def test_a_column_of_parts_is_taken_as_it_is():
+    marked = mark_parts(transitions(), partition_by_bridge)
+    assert partition_auto(marked).counts().equals(partition_by_bridge(transitions()).counts())
+    assert partition_auto(marked).scheme == "as the column part says"
+    assert "visits 3 to 4 train" in partition_auto(transitions()).scheme
+    assert "by bridge" in partition_auto(transitions().drop("visit_1")).scheme
 
 
 def test_folds_are_whole_bridges_of_equal_number():

@@ -162,6 +162,12 @@ def test_a_restart_begins_a_new_history():
     assert "history" not in aside.frame.columns
 
 
+def test_a_restart_keeps_the_tables_numbers_before_it():
+    data = history([2, 3, 1, 2], visit=[2, 3, 4, 5])
+    found = rekka.pair_visits(rekka.read_panel(data), upward="restart")
+    assert found.frame.select("history", "visit_1", "visit_2").rows() == [(1, 2, 3), (2, 1, 2)]
+
+
 def test_a_known_repair_restarts_the_history_too():
     data = history([2, 3, 3, 4], repair_year=[None, None, 2009, 2009])
     found = rekka.pair_visits(rekka.read_panel(data), repairs="restart")

@@ -108,9 +108,10 @@ def pair_block(records: pl.DataFrame, plan: Pairing) -> Block:
 
 
 def count_months(column: str) -> pl.Expr:
-    """Months since year 0 of a date: the same day of two months is a whole number of them apart.
+    """Months since year 0 of a date: the same day of two years is a whole number of years apart.
 
-    So that five years between two first days of June are 5, and not 1826 / 365.25.
+    So that five years between two first days of June are 5, and not 1826 / 365.25. Only between a February of
+    29 days and one of 28 there is up to a day.
     """
     date = pl.col(column).dt
     part = (date.day().cast(pl.Float64) - 1) / date.days_in_month()
@@ -238,7 +239,7 @@ def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> J
         visits["state"].to_numpy(),
         day,
         _days(visits, "completed") if "completed" in visits.columns else np.full(n, kernel.NEVER, dtype=np.int32),
-        np.array([_days(visits, name) for name in repaired], dtype=np.int32).reshape(-1, n),
+        np.array([_days(visits, name) for name in repaired], dtype=np.int32).reshape(len(repaired), n),
         missing,
         uncounted,
         codes.get("traffic_mean", 0),
@@ -252,8 +253,8 @@ def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> J
     with ThreadPoolExecutor(max(1, len(cuts) - 1)) as pool:
         parts = [slice(*pair) for pair in pairwise(cuts)]
         list(pool.map(lambda part: kernel.judge_visits(order[part], starts[part], *given, *found), parts))
-    if plan.by_visit and "restart" not in (rules.upward, rules.repairs):
-        return replace(judged, number=visits["visit"].to_numpy())
+    if plan.by_visit:  # the table's numbers stay, but for the visits after a restart
+        return replace(judged, number=np.where(history > 1, number, visits["visit"].to_numpy()))
     return judged
 
 

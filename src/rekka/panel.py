@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ class Panel:
     scale: Scale
     rules: Rules
     notes: tuple[str, ...]
+    files: tuple[Path, ...] = ()  # all that were read
 
 
 def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
@@ -98,6 +99,8 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
     roles = ["bridge", "case", "member", *ATTRIBUTES, *(() if wide else ("visit", "date", "state"))]
     found, known = find_columns(table, plan.columns, roles)
     _require(table, found, wide)
+    if "case" not in found:
+        notes.append(f"{table.name}: {_choose_case(found, plan.columns)}")
     attributes = read_attributes(table, found, plan.columns, plan.table, plan.dates)
     notes += [*known, *attributes.notes]
     columns = _identity(table, found) | attributes.columns
@@ -106,7 +109,17 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
     visits, scale, number = _understand(records, plan, fiscal, table.name, notes)
     for join in [*sides, *plan.join]:
         visits = join_table(visits, join, plan.dates, notes)
-    return _finish(table.name, visits, plan, scale, number, "member" in found, notes)
+    panel = _finish(table.name, visits, plan, scale, number, "member" in found, notes)
+    read = [source, *(join.file for join in [*sides, *plan.join])]
+    return replace(panel, files=tuple(Path(one) for one in read if isinstance(one, str | Path)))
+
+
+def _choose_case(found: dict[str, str], given: Columns) -> str:
+    """Without a column for the case, one that is called member tells kinds of member; in words."""
+    if "member" in found and given.member is None:
+        found["case"] = found.pop("member")
+        return f"case is {found['case']}; say member if it tells members of one kind apart"
+    return f"no column for the case, so that all records are one case, {ALL_CASES!r}"
 
 
 def _find_tables(source: Any) -> tuple[Any, list[Join]]:

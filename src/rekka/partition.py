@@ -42,7 +42,7 @@ class Partition:
         return pl.concat(part.with_columns(part=pl.lit(name)) for part, name in zip(parts, PARTS, strict=True))
 
 
-def order_bridges(names: Iterable[Any], seed: int) -> list[Any]:
+def order_bridges(names: Iterable[Any], seed: int | str) -> list[Any]:
     """Each bridge once, in an order that only its name and the seed decide."""
     return sorted(set(names), key=lambda name: hashlib.sha256(f"{seed}:{name}".encode()).digest())
 
@@ -70,7 +70,7 @@ def partition_paper(
     """The paper's protocol: third-to-fourth visits train; fourth-to-fifth, split by bridge, are held out.
 
     The split is over all cases together, so a bridge is on one side in every case: 20 % of the bridges
-    validate, 80 % are golden. Above ``row_cap`` rows a case keeps whole bridges in the order of the split.
+    validate, 80 % are golden. Above ``row_cap`` rows a case keeps some of its bridges, whole, by name and seed.
     With ``keep_training_bridges_out`` a bridge that trained is not held out: its later rows are left out.
     """
     frame = _read(transitions, ("bridge_id", "case", "visit_1", "visit_2"))
@@ -113,8 +113,11 @@ def partition_by_bridge(
 
 
 def partition_auto(transitions: Any, *, seed: int = PAPER_SEED) -> Partition:
-    """The paper's protocol where the visits are its five rounds, otherwise by bridge."""
+    """As its column ``part`` says; or the paper's where the visits are its five rounds; otherwise by bridge."""
     frame = _read(transitions, ("bridge_id", "case"))
+    if "part" in frame.columns and set(frame["part"].drop_nulls()) <= set(PARTS):
+        parts = {name: frame.filter(pl.col("part") == name).drop("part") for name in PARTS}
+        return Partition(**parts, scheme="as the column part says")
     rounds = set(frame["visit_1"].unique()) if {"visit_1", "visit_2"} <= set(frame.columns) else set()
     return (
         partition_paper(frame, seed=seed)
@@ -134,7 +137,7 @@ def fold_bridges(transitions: Any, k: int, *, seed: int = PAPER_SEED) -> pl.Seri
     """The fold, 0 to k - 1, of each row: whole bridges, as equal in number as can be."""
     frame = _read(transitions, ("bridge_id",))
     bridges = order_bridges(frame["bridge_id"], seed)
-    if not 2 <= k <= len(bridges):
+    if not isinstance(k, int) or not 2 <= k <= len(bridges):
         raise BadOption(f"k is {k}; a whole number from 2 to the number of bridges ({len(bridges)}) is needed.")
     fold = {bridge: place % k for place, bridge in enumerate(bridges)}
     return frame["bridge_id"].replace_strict(fold, return_dtype=pl.Int64).rename("fold")
@@ -149,7 +152,7 @@ def _read(transitions: Any, columns: tuple[str, ...]) -> pl.DataFrame:
         raise InputError(
             f"bridge_id is missing in {frame['bridge_id'].null_count()} rows; a split needs every name."
         )
-    return frame
+    return frame.with_columns(pl.col(name).cast(pl.Int64) for name in columns if name.startswith("visit_"))
 
 
 def _hold_out(
@@ -171,10 +174,11 @@ def _part_column(frame: pl.DataFrame, shares: Mapping[str, float], seed: int) ->
 
 
 def _cap(frame: pl.DataFrame, row_cap: int | None, seed: int) -> pl.DataFrame:
-    """At most ``row_cap`` rows a case: whole bridges, in the order of the split, while they fit."""
+    """At most ``row_cap`` rows a case: whole bridges, while they fit."""
     if row_cap is None:
         return frame
-    places = {bridge: place for place, bridge in enumerate(order_bridges(frame["bridge_id"], seed))}
+    # in an order of its own: that of the split would cap the golden rows away
+    places = {bridge: place for place, bridge in enumerate(order_bridges(frame["bridge_id"], f"cap {seed}"))}
     kept = (
         frame.group_by("case", "bridge_id")
         .len()

@@ -21,12 +21,13 @@ from rekka.readers.attributes import collect, reading
 from rekka.readers.files import ROW, Table, is_folder, open_table
 from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
-from rekka.readers.values import Scale, clean_text, read_numbers
+from rekka.readers.values import Scale, clean_text, read_dates, read_numbers
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
 NAMES = ("bridge_id", "case", "member", "part", "column_1", "column_2")
 ROLES = ("date_1", "date_2", "visit_1", "visit_2", "history", "row_1", "row_2")
+WHOLE = ("state_1", "state_2", "visit_1", "visit_2", "history", "row_1", "row_2")
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
 TEXT, PARQUET, EXCEL = (".csv",), (".parquet", ".pq"), (".xlsx",)
 
@@ -72,6 +73,11 @@ def _take(table: Table, plan: TableMapping) -> Transitions:
         number = frame.select(read_numbers(pl.col(name), pl.String(), plan.table.decimal)).to_series()
         if (number.is_not_null() | blank).all() and not blank.all():
             frame = frame.with_columns(number.alias(name))
+    for name in frame.columns:
+        if name in ("date_1", "date_2") and frame[name].dtype == pl.String:
+            frame = frame.with_columns(read_dates(frame[name], "auto").alias(name))
+        elif name in WHOLE and frame[name].dtype.is_float() and (frame[name] == frame[name].floor()).all():
+            frame = frame.with_columns(pl.col(name).cast(pl.Int64))
     for name, constant in (("bridge_id", None), ("case", ALL_CASES)):
         if name not in frame.columns:
             value = pl.int_range(pl.len()).cast(pl.String) if constant is None else pl.lit(constant)
@@ -129,6 +135,7 @@ def write_transitions(
         raise bad_option("the output's ending", path.suffix, [*TEXT, *PARQUET, *EXCEL])
     if not is_folder(path.parent):
         raise BadOption(f"There is no folder {path.parent.name} for {path.name}. Make it first.", file=str(path))
+    _protect(panel, path)
     plan = _plan(panel, rules)
     account = _Account(plan)
     with tempfile.TemporaryDirectory() as folder:
@@ -144,11 +151,26 @@ def write_transitions(
     return audit
 
 
+def _beside(path: Path) -> tuple[Path, Path]:
+    """Where the audit's two tables go."""
+    return path.with_suffix(".audit.csv"), path.with_suffix(".set_aside.csv")
+
+
+def _protect(panel: Panel, path: Path) -> None:
+    """Refuse to write over a table that was read."""
+    read = [file.resolve() for file in panel.files]
+    for file in (path, *_beside(path)):
+        if file.resolve() in read:
+            raise BadOption(
+                f"{file.name} is one of the tables that were read. Write to another file.", file=str(file)
+            )
+
+
 def write_audit(audit: Audit, path: Path) -> tuple[Path, Path]:
     """The audit's two tables as CSV beside the output."""
-    counts, rows = path.with_suffix(".audit.csv"), path.with_suffix(".set_aside.csv")
+    counts, rows = _beside(path)
     listed = pl.col("rows").list.eval(pl.element().cast(pl.String)).list.join(" ")
-    audit.table.with_columns(listed).write_csv(counts, include_bom=True)
+    audit.table.with_columns(listed).rename({"rows": "first_rows"}).write_csv(counts, include_bom=True)
     audit.set_aside.write_csv(rows, include_bom=True)
     return counts, rows
 

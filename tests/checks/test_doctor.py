@@ -135,6 +135,7 @@ CASES = {
     "R106": lambda: check_transitions(by_hand([1] * 120, [1] * 115 + [2] * 5)),
     "R107": lambda: check_transitions(put(plain(), [3, 5], state_1=5, state_2=5)),
     "R108": lambda: check_transitions(by_hand([1, 2] * 60, [1, 2] * 60)),
+    "R109": lambda: check_transitions(by_hand([1, 2] * 60, [1, 2] * 60), audit=audit(upward=200)),
     "R201": lambda: check_transitions(put(plain(), 3, interval_years=0.0)),
     "R202": lambda: check_transitions(put(plain(), 3, interval_years=0.1)),
     "R203": lambda: check_transitions(put(plain(), range(40), interval_years=30.0)),

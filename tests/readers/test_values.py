@@ -46,6 +46,26 @@ def test_a_fiscal_column_makes_plain_years_fiscal():
     assert read_dates(pl.Series(["2014"]), "auto", fiscal=True).to_list() == [date(2014, 4, 1)]
 
 
+def test_an_era_in_a_fiscal_column_begins_in_april():
+    assert read_dates(pl.Series(["H26", "2014"]), "auto", fiscal=True).to_list() == [date(2014, 4, 1)] * 2
+
+
+def test_excels_own_dates_need_no_format():
+    assert read_dates(pl.Series(["2014-06-01 00:00:00", "1/6/2014"]), "dmy").to_list() == [JUNE, JUNE]
+
+
+def test_a_worst_state_that_may_be_a_slip_is_told():
+    texts, counts = pl.Series(["i", "iv", "v"]), pl.Series([50, 30, 1])
+    assert read_states(texts, counts, State())[1].words.endswith(
+        "recognised as Roman numerals; v stands there only once"
+    )
+
+
+def test_a_label_that_is_not_on_the_given_scale_is_outside_it():
+    found, _ = read_states(pl.Series(["a", "d"]), pl.Series([1, 1]), State(labels=["a", "b"]))
+    assert found["outside"].to_list() == [False, True]
+
+
 def test_day_or_month_first_is_asked_for():
     with pytest.raises(BadValues, match="Dates such as 4/5/2012 can be day or month first"):
         read_dates(pl.Series(["4/5/2012", "6/7/2012"]), "auto")
@@ -93,6 +113,7 @@ def test_outside_and_blank_are_told_apart():
             "The states run from 68 to 72.5: an index, not a scale of states. Give bands",
         ),
         ([None, "-"], {}, BadStates, "Every state is blank"),
+        (["Ⅰ", "Ⅱ"], {"best": 1, "worst": 4}, BadStates, "None of the states is on the scale 1, 2, 3, 4: Ⅰ, Ⅱ"),
         (["1"], {"best": 0, "worst": 100}, BadOption, "From 0 to 100 there are 101 states; at most 20"),
         (["1"], {"labels": ["a", ["b", "A"]]}, BadOption, "hold a label twice"),
     ],

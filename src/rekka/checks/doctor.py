@@ -22,11 +22,12 @@ from rekka.model import inputs
 from rekka.partition import PARTS, Partition
 
 REQUIRED = ("bridge_id", "case", "state_1", "state_2", "interval_years")
-ROLES = (*REQUIRED, "member", "date_1", "date_2", "visit_1", "visit_2", "row_1", "row_2", "part")
+ROLES = (*REQUIRED, "member", "date_1", "date_2", "visit_1", "visit_2", "history", "row_1", "row_2", "part")
 AUDIT = ("outcome", "reason", "count", "rows")
 
 MOST_STATES = 50  # a larger number is a code, such as 99 for 'not inspected'
 INFINITE = 1e100  # squares of larger covariates overflow
+NO_LOSS = "(?i)not inspected|not applicable|not the route|a second record|another record|repeated"  # no visit lost
 MANY_SET_ASIDE = 0.20  # share of the records that could have been transitions
 MANY_UPWARD = 0.05  # share of the pairs that could have been transitions
 
@@ -88,7 +89,8 @@ def check_transitions(
     usable = table.filter(~any_of(bad))
     cases = split_cases(usable, names)
     parts = {} if partition is None else {part: read_part(getattr(partition, part), names) for part in PARTS}
-    found = [*check_reading(notes), *check_audit(audit), *check_values(table, bad, names)]
+    found = [*check_reading(notes), *check_audit(audit), *check_direction(audit, usable)]
+    found += check_values(table, bad, names)
     for case in cases.values():
         found += check_recorded(case)
     for case in parts.get("train", cases).values():
@@ -192,6 +194,25 @@ def check_reading(notes: Sequence[str]) -> Iterator[Finding]:
         )
 
 
+def check_direction(audit: Any, usable: pl.DataFrame) -> Iterator[Finding]:
+    """R109: a scale that was read from its wrong end."""
+    if audit is None:
+        return
+    lines: pl.DataFrame = inputs.as_frame(audit).to_polars()
+    up = _total(lines.filter(pl.col("reason").fill_null("").str.contains("(?i)upward")))
+    down = int((usable["state_2"] > usable["state_1"]).sum())
+    if up > down:
+        yield Finding(
+            "R109",
+            Severity.STOP,
+            f"{counted(up, 'upward move')} and {counted(down, 'downward move')}: things seem to get better by "
+            "themselves. Probably the best state was taken for the worst.",
+            "Turn the scale round: --worst-first, or --best and --worst for numbers, or --labels, best first.",
+            count=up,
+            values={"upward": up, "downward": down},
+        )
+
+
 def check_audit(audit: Any) -> Iterator[Finding]:
     """R002 and R102: what became of the records, and the upward moves among them."""
     if audit is None:
@@ -204,7 +225,7 @@ def check_audit(audit: Any) -> Iterator[Finding]:
         return
     kept = _total(lines, pl.col("outcome") == "transition")
     last = _total(lines, pl.col("outcome") == "last visit")
-    not_inspected = pl.col("reason").fill_null("").str.contains("(?i)not inspected")
+    not_inspected = pl.col("reason").fill_null("").str.contains(NO_LOSS)
     aside = lines.filter(pl.col("outcome").str.ends_with("set aside"))
     lost = _total(aside, ~not_inspected)
     share = lost / max(kept + lost, 1)

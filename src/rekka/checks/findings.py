@@ -36,6 +36,7 @@ CODES = {
     "R106": "Few rows leave a state",
     "R107": "Rows that start in the worst state",
     "R108": "Nothing moves",
+    "R109": "More moves go up than down",
     "R201": "Intervals that are not above 0",
     "R202": "Very short intervals",
     "R203": "Very long intervals",

@@ -72,29 +72,43 @@ def transitions(
 
       rekka transitions MD16.txt MD17.txt MD18.txt --nbi --out maryland.parquet
     """
-    split = _splitter(partition, until, seed)
-    if out.resolve() in [table.resolve() for table in tables]:
-        raise typer.BadParameter(f"{out.name} is the table itself; write to another file", param_hint="--out")
+    chosen = _splitter(partition, until, seed)
+    parts: list[Any] = []  # the partition, once it is made
+
+    def split(frame: Any) -> Any:
+        parts.append(chosen(frame) if chosen else None)
+        return parts[0]
+
     errors = Console(stderr=True)
     with errors.status(f"Reading {tables[0].name} ..."):
         panel = reader.panel(tables)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("Pairing visits", total=panel.records)
         audit = rekka.write_transitions(
-            panel, out, split=split, on_progress=lambda done: progress.advance(task, done), **reader.rules
+            panel,
+            out,
+            split=split if chosen else None,
+            on_progress=lambda done: progress.advance(task, done),
+            **reader.rules,
         )
     files = [out, out.with_suffix(".audit.csv"), out.with_suffix(".set_aside.csv")]
     if as_json:
         found = {"transitions": audit.transitions, "records": audit.records, "audit": audit.table.to_dicts()}
-        _echo_json(found | {"notes": panel.notes, "files": [str(file) for file in files]})
+        split_up = {"scheme": parts[0].scheme, "rows": parts[0].counts().to_dicts()} if parts else None
+        _echo_json(found | {"partition": split_up, "notes": panel.notes, "files": [str(file) for file in files]})
     else:
         console = Console()
         _print_list(console, "How the table was understood", panel.notes)
         _print_audit(console, audit)
         console.print(f"[bold]{count_of(audit.transitions, 'transition')}[/] in {out}", highlight=False)
         console.print(f"what became of each record: {files[1].name}, {files[2].name}", highlight=False)
+        if parts:
+            _print_partition(console, parts[0])
     if not audit.transitions:
         errors.print("No two visits make a transition; the audit says why.")
+        raise typer.Exit(1)
+    if parts and parts[0].train.is_empty():
+        errors.print(f"No row trains: {parts[0].scheme}. Choose another --partition.")
         raise typer.Exit(1)
 
 
@@ -123,8 +137,13 @@ def check(
       rekka check transitions.parquet --partition paper
     """
     split = _splitter(partition, until, seed)
-    with Console(stderr=True).status(f"Looking over {tables[0].name} ..."):
+    errors = Console(stderr=True)
+    with errors.status(f"Looking over {tables[0].name} ..."):
         found = reader.transitions(tables)
+        if found.audit is not None and not found.audit.transitions:
+            _print_audit(errors, found.audit)
+            errors.print("No two visits make a transition, so that there is nothing to look over.")
+            raise typer.Exit(1)
         diagnosis = rekka.check_transitions(
             found.frame,
             covariates=found.covariates,
@@ -169,17 +188,12 @@ def simulate(
 
       rekka simulate messy --dirt 0.02 && rekka check messy
     """
-    there = [name for name in ("inventory", "inspections", "traffic") if list(folder.glob(f"{name}.*"))]
-    if there and not force:
-        raise typer.BadParameter(
-            f"{folder} has {there[0]} already; give another folder, or --force", param_hint="FOLDER"
-        )
     preset = "paper" if bridges is None else "plain"
     errors = Console(stderr=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("Drawing bridges", total=bridges)
         files = rekka.write_inventory(
-            folder, bridges, preset=preset, seed=seed, dirt=dirt, format=table_format,
+            folder, bridges, preset=preset, seed=seed, dirt=dirt, format=table_format, force=force,
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )  # fmt: skip
     if as_json:
@@ -232,12 +246,31 @@ def _print_audit(console: Console, audit: Any) -> None:
     console.print(table)
 
 
+def _print_partition(console: Console, partition: Any) -> None:
+    console.print(f"\n{escape(partition.scheme)}:", highlight=False)
+    table = Table("case", box=None, pad_edge=False)
+    for part in ("train", "validation", "golden"):
+        table.add_column(part, justify="right")
+    for case, *counts in partition.counts().rows():
+        table.add_row(escape(case), *(f"{count:,}" for count in counts))
+    console.print(table)
+
+
 def _print_diagnosis(console: Console, diagnosis: Any, show_all: bool) -> None:
     """Findings of one code together; notes in a line each, and of many cases the first, unless all are wanted."""
-    console.print(f"[bold]{escape(diagnosis.headline())}[/]", highlight=False)
     groups: dict[tuple[str, str], list[Any]] = {}
     for finding in diagnosis.findings:
         groups.setdefault((finding.code, finding.severity), []).append(finding)
+    _print_list(console, "How the table was understood", diagnosis.notes)
+    groups.pop(("R001", "note"), None)  # that is what the list above says
+    for finding in groups.pop(("R002", "note"), []):
+        console.print(escape(finding.message), highlight=False)
+    split = diagnosis.facts["partition"]
+    if split is not None:
+        console.print(
+            f"Looked at as split for a study: {split['scheme']} (--partition none: as a whole).\n", highlight=False
+        )
+    console.print(f"[bold]{escape(diagnosis.headline())}[/]", highlight=False)
     hidden = False
     for (code, severity), findings in groups.items():
         brief = severity == "note" and not show_all

@@ -11,9 +11,11 @@ from rich.table import Table
 
 import rekka
 
+DEMO_FOLDER = Path("rekka-demo")
+
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the simulated tables go.")] = Path("rekka-demo"),
+    folder: Annotated[Path, typer.Option(help="Where the simulated tables go.")] = DEMO_FOLDER,
     seed: Annotated[int, typer.Option(help="The same seed draws the same inventory.")] = 20260924,
 ) -> None:
     """Draw an inventory, pair its visits, split them by bridge and fit the ten cases.
@@ -21,7 +23,7 @@ def demo(
     Example: rekka demo --folder demo
     """
     console = Console()
-    rekka.write_inventory(folder, seed=seed)
+    rekka.write_inventory(folder, seed=seed, force=folder == DEMO_FOLDER)
     found = rekka.read_transitions(folder)
     partition = rekka.partition_paper(found.frame)
     console.print(
@@ -52,7 +54,9 @@ def demo(
                 doubts.append(f"{case} is {model.certificate_.verdict}.")
     console.print(table)
     console.print(
-        "Accuracy and log loss on golden rows; 'same' is the accuracy of no change at all.", highlight=False
+        "Accuracy and log loss on golden rows, which no fit has seen; 'same' is the accuracy of predicting no\n"
+        "change at all. Log loss is exact: one row that a small case calls impossible makes it large.",
+        highlight=False,
     )
     for doubt in doubts:
         console.print(doubt, highlight=False)

@@ -35,13 +35,15 @@ class Attributes:
     notes: tuple[str, ...]
 
 
-def read_attributes(table: Table, found: dict[str, str], columns: Columns, file: File, dates: Dates) -> Attributes:
-    """The attributes that ``found`` and ``columns`` name, in the table's format."""
+def read_attributes(
+    table: Table, found: dict[str, str], columns: Columns, file: File, dates: Dates, first_repair: int = 1
+) -> Attributes:
+    """The attributes that ``found`` and ``columns`` name, in the table's format; repairs are numbered."""
     schema = table.frame.collect_schema()
     repairs = [resolve(table, name) for name in columns.repairs]
     if not repairs and "repairs" in found:
         repairs = [found["repairs"]]
-    dated = {f"repair_{place}": (column, dates.repair) for place, column in enumerate(repairs, start=1)}
+    dated = {f"repair_{place}": (column, dates.repair) for place, column in enumerate(repairs, start=first_repair)}
     if "completed" in found:
         dated["completed"] = (found["completed"], dates.completed)
     numbers = {name: found[name] for name in NUMBERS if name in found}

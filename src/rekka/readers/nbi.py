@@ -119,6 +119,7 @@ def read_nbi(files: Any) -> Panel:
         scale=scale,
         rules=Rules(),
         notes=(*_tell(name, sources, number, scale), *notes),
+        files=tuple(source.path for source in sources),
     )
 
 

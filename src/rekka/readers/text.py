@@ -19,7 +19,7 @@ from rekka.errors import UnreadableTable, bad_option, count_of
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 1 << 20  # enough for the header; a longer first line is no table
 HEADER_SEARCH = 20  # rows above which a header must stand
-CHECKED_BYTES = 64 << 20  # smaller files are checked row by row, so that a bad row can be named
+REWRITTEN_BYTES = 1 << 30  # of a file whose rows polars would misread; it is rewritten in memory
 CHUNK = 1 << 20
 MOST_COLUMNS = 5_000
 DAMAGED = 0.1  # share of the characters beyond ASCII that may be wrong in an encoding that is recognised yet
@@ -69,7 +69,13 @@ def scan_text(
     names = name_columns(path.name, rows, header_row, names)
     found = TextFormat(encoding, separator, header_row, tuple(names))
     source: Path | io.BytesIO = path
-    rewritten = path.stat().st_size <= CHECKED_BYTES and not _check_rows(path, found)
+    rewritten = not _check_rows(path, found)
+    if rewritten and path.stat().st_size > REWRITTEN_BYTES:
+        raise UnreadableTable(
+            f"{path.name} has short or blank rows, or quotation marks inside fields, and is too large to be put "
+            "right on the way. Save it as Parquet, or with every field of every row.",
+            file=path.name,
+        )
     if rewritten:
         source = io.BytesIO(_rewrite(path, found))
     elif codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig", "ascii") or _ends_in_cr(head):

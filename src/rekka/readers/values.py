@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import polars as pl
@@ -18,6 +19,7 @@ FISCAL_MONTH = 4  # Japan's fiscal year begins in April
 MONTHS = 12
 CENTURY_TURN = 70  # a year of two digits is 19yy from here on; no inspection programme is older
 MOST_STATES = 20
+GIVEN = "as given"
 RECOGNISED = 0.5  # share of the records that must be on a scale for it to be the one
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 _LETTERS = tuple("abcdefghij")
@@ -77,6 +79,8 @@ def read_dates(
         for name in wanted
         for one in (_auto(frame, text, fiscal, where) if name == "auto" else [_reader(name)])
     ]
+    if not any("%" in name for name in wanted):
+        tries.insert(0, _iso)  # a date with its year first cannot be mistaken; Excel's own look like that
     dates = frame.select(pl.coalesce([read(text) for read in tries])).to_series()
     return dates.set(~dates.dt.year().is_between(FIRST_YEAR, LAST_YEAR), None)
 
@@ -89,7 +93,7 @@ def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[
         _month,
         _marked_fiscal,
         _fiscal if fiscal else _year,
-        _era,
+        partial(_era, fiscal=fiscal),
     ]
     slashed = frame.select(text=text).filter(pl.col("text").str.contains(_SLASHED))["text"]
     parts = slashed.str.extract_groups(_SLASHED).struct
@@ -155,14 +159,15 @@ def _slashed(day_first: bool) -> Callable[[pl.Expr], pl.Expr]:
     return lambda text: _to_date(_join_parts(text.str.extract_groups(_SLASHED), "3", month, day))
 
 
-def _era(text: pl.Expr) -> pl.Expr:
+def _era(text: pl.Expr, *, fiscal: bool = False) -> pl.Expr:
     """Japanese eras: 平成26年6月1日, 平成26年度, H26.6.1; the first year may be 元."""
     month_and_day = r"(?:(\d{1,2})(?:[月./-](?:(\d{1,2})日?)?)?)?"
     pattern = rf"^({'|'.join(_ERAS)})\.?(元|\d{{1,2}})(年度)?(?:[年./-]{month_and_day})?$"
     parts = text.str.extract_groups(pattern)
     field = parts.struct.field
     year = field("1").replace_strict(_ERAS, default=None) + field("2").replace("元", "1").cast(pl.Int64)
-    month = pl.when(field("3").is_not_null()).then(pl.lit(str(FISCAL_MONTH))).otherwise(field("4").fill_null("1"))
+    begins = pl.when(field("3").is_not_null() | fiscal).then(pl.lit(str(FISCAL_MONTH))).otherwise(pl.lit("1"))
+    month = field("4").fill_null(begins)
     return _to_date(pl.format("{}-{}-{}", year, month, field("5").fill_null("1")))
 
 
@@ -195,7 +200,17 @@ def read_states(
     frame = frame.with_columns(label=pl.when(text.is_in(missing).not_()).then(text))
     frame = frame.with_columns(number=read_numbers(pl.col("label"), pl.String(), decimal))
     states, scale = _apply(frame, spec, missing)
+    if states["state"].null_count() == len(states) and frame["label"].null_count() < len(frame):
+        raise BadStates(
+            f"None of the states is on the scale {', '.join(scale.names)}: {_examples(frame)}. Correct labels, "
+            "or best and worst; or leave them out, as numbers from 1, letters and Roman numerals are recognised."
+        )
     return states.with_columns(blank=frame["label"].is_null()), scale
+
+
+def _examples(frame: pl.DataFrame) -> str:
+    """The commonest states as they are written."""
+    return ", ".join(frame.drop_nulls("label").sort("count", descending=True)["text"].head(5))
 
 
 def _apply(frame: pl.DataFrame, spec: State, missing: Sequence[str]) -> tuple[pl.DataFrame, Scale]:
@@ -206,7 +221,7 @@ def _apply(frame: pl.DataFrame, spec: State, missing: Sequence[str]) -> tuple[pl
     if spec.labels is not None:
         groups = [[str(one) for one in (group if isinstance(group, list) else [group])] for group in spec.labels]
         _check_labels(groups, missing)
-        return _by_labels(frame, groups, "as given")
+        return _by_labels(frame, groups, GIVEN)
     states, scale = _recognise(frame)
     return _turn(states, scale) if spec.worst_first else (states, scale)
 
@@ -233,7 +248,8 @@ def _by_labels(frame: pl.DataFrame, groups: list[list[str]], how: str) -> tuple[
     state = pl.col("label").replace_strict(places, default=None, return_dtype=pl.Int16)
     names = tuple("/".join(group) for group in groups)
     words = f"{', '.join(names)}, best first, {how}"
-    return frame.select(state=state, outside=pl.lit(value=False)), Scale(names, words)
+    outside = pl.col("label").is_not_null() & state.is_null() & (how == GIVEN)
+    return frame.select(state=state, outside=outside), Scale(names, words)
 
 
 def _check_labels(groups: list[list[str]], missing: Sequence[str]) -> None:
@@ -292,13 +308,20 @@ def _recognise(frame: pl.DataFrame) -> tuple[pl.DataFrame, Scale]:
         if seen["count"].sum() > RECOGNISED * records:
             last = max(labels.index(label) for label in seen["label"])
             groups = [[label] for label in labels[: max(last + 1, 2)]]
-            return _by_labels(frame, groups, f"recognised as {kind}")
+            rare = _rare(seen, groups[-1][0])
+            return _by_labels(frame, groups, f"recognised as {kind}{rare}")
     return _recognise_numbers(frame, filled, records)
+
+
+def _rare(seen: pl.DataFrame, worst: str) -> str:
+    """A word on a worst state that may be a slip: it decides how long the scale is."""
+    count = int(seen.filter(label=worst)["count"].sum())
+    return f"; {worst} stands there only {'once' if count == 1 else 'twice'}" if count in (1, 2) else ""
 
 
 def _recognise_numbers(frame: pl.DataFrame, filled: pl.DataFrame, records: int) -> tuple[pl.DataFrame, Scale]:
     numbers = filled.filter(pl.col("number").is_not_null())
-    examples = ", ".join(filled.sort("count", descending=True)["text"].head(5))
+    examples = _examples(filled)
     if numbers["count"].sum() <= RECOGNISED * records:
         raise BadStates(
             f"The states are not understood: {examples}. Numbers from 1, letters from a and Roman numerals are; "
@@ -317,4 +340,5 @@ def _recognise_numbers(frame: pl.DataFrame, filled: pl.DataFrame, records: int) 
             f"worst 0; or name {low:g} among the missing."
         )
     worst = max(int(high), 2)
-    return _by_ends(frame, 1, worst, f"numbers, 1 taken as the best and {worst} as the worst")
+    rare = _rare(numbers, str(worst))
+    return _by_ends(frame, 1, worst, f"numbers, 1 taken as the best and {worst} as the worst{rare}")

@@ -93,12 +93,14 @@ def write_inventory(
     seed: int = 20260924,
     dirt: float = 0.0,
     format: str = "csv",  # noqa: A002
+    force: bool = False,
     on_progress: Progress | None = None,
 ) -> list[Path]:
     """Write the tables of ``simulate_inventory`` and truth.json to a folder, block by block, in bounded memory.
 
     ``format`` is "csv" or "parquet". ``on_progress`` is called after each block with the bridges written so far
-    and the number of all. Returns the files; the same options write the same bytes over older ones.
+    and the number of all. Returns the files. Tables that are there already are written over only with ``force``;
+    the same options write the same bytes.
     """
     plan = _check_options(bridges, preset, seed, dirt)
     if format not in FORMATS:
@@ -106,7 +108,13 @@ def write_inventory(
     home = Path(folder)
     if home.exists() and not home.is_dir():
         raise BadOption(f"folder is {str(home)!r}, which is a file; a folder, there or not yet, is needed.")
+    there = sorted(file.name for name in TABLES for file in home.glob(f"{name}.*"))
+    if there and not force:
+        raise BadOption(f"{home.name} has {there[0]} already. Give another folder, or force to write over it.")
     home.mkdir(parents=True, exist_ok=True)
+    for name in TABLES:  # not in two formats side by side
+        for other in FORMATS:
+            (home / f"{name}.{other}").unlink(missing_ok=True)
     write = _write_csv if format == "csv" else _write_parquet
     counts = write(home, plan, on_progress or (lambda done, total: None))
     truth = home / "truth.json"
