@@ -94,12 +94,12 @@ def test_tables_are_joined_by_bridge_and_visit(kind):
 
 def test_traffic_by_date_and_a_repeated_row():
     traffic = pl.DataFrame(
-        {"bridge": ["1", "1", "1"], "date": ["2001/1/1", "2006/1/1", "2006/1/1"], "adt": [1, 3, 9]}
+        {"bridge": ["1"] * 4, "date": ["2001/1/1", "2006/1/1", "2006/1/1", "2006/5/1"], "adt": [1, 3, 9, 7]}
     )
     found = rekka.pair_visits(rekka.read_panel(pl.DataFrame(INSPECTIONS), join=[{"file": traffic}]))
     assert found.frame["traffic_mean"].to_list() == [2.0]
     assert found.audit.count("traffic_mean is missing") == 1
-    assert "the dataframe: 1 of 3 rows repeat a bridge and date; the first of each is used" in found.notes
+    assert "the dataframe: 1 of 4 rows repeat a bridge and date; the first of each is used" in found.notes
 
 
 def test_a_join_that_knows_no_bridge_is_refused():
@@ -116,7 +116,7 @@ def test_repairs_of_several_tables_and_rows_all_count():
     """A repair column in the inspections, and a log with a row for each repair."""
     days = [f"{year}-06-01" for year in (2000, 2005, 2010, 2015)]
     visits = pl.DataFrame({"bridge": ["A"] * 4, "date": days, "state": [1, 1, 2, 2], "repair_year": [2003] * 4})
-    log = pl.DataFrame({"bridge": ["A", "A", "A"], "rehab": [2001, 2012, 2012]})
+    log = pl.DataFrame({"bridge": ["A", "A", "A"], "rehab": [2001, 2012, 2012], "date": ["2007-01-01"] * 3})
     panel = rekka.read_panel(visits, join=[{"file": log, "columns": {"repairs": ["rehab"]}}])
     found = rekka.pair_visits(panel)
     assert found.frame.select("date_1").rows() == [(date(2005, 6, 1),)]
@@ -137,6 +137,20 @@ def test_without_a_case_the_member_is_the_case():
     assert any("case is Member; say member if" in note for note in found.notes)
     told = rekka.pair_visits(rekka.read_panel(data, columns={"member": "Member"}))
     assert told.frame.select("case", "member").rows() == [("all", "deck"), ("all", "pier")]
+
+
+def test_traffic_by_year_is_joined_by_the_year_of_the_visit():
+    visits = pl.DataFrame(INSPECTIONS).drop("visit").with_columns(date=pl.Series(["2001-06-01", "2006-09-15"] * 2))
+    traffic = pl.DataFrame({"bridge": ["1", "1", "2"], "year": [2001, 2006, 2001], "adt": [100, 300, 7]})
+    found = rekka.pair_visits(rekka.read_panel(visits, join=[{"file": traffic}]))
+    assert found.frame.select("bridge_id", "traffic_mean").rows() == [("1", 200.0)]
+    assert "year" not in found.frame.columns
+
+
+def test_a_table_whose_dates_are_no_inspections_is_refused():
+    ledger = pl.DataFrame({"id": ["1", "1", "2"], "date": ["2020-05-05"] * 3, "length": [1.0, 1.0, 2.0]})
+    with pytest.raises(BadValues, match="several rows for a bridge, so it is joined by bridge and date; but none"):
+        rekka.read_panel(pl.DataFrame(INSPECTIONS), join=[{"file": ledger}])
 
 
 def test_a_join_counts_only_where_the_tables_agree():

@@ -15,6 +15,7 @@ SOURCE = ROOT / "src" / "rekka"
 # Rooms from the ground up: a module imports only from rooms below its own, in this order.
 ORDER = [
     "errors",
+    "readers.queries",
     "readers.text",
     "readers.files",
     "readers.mapping",

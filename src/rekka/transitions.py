@@ -17,10 +17,10 @@ from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
 from rekka.pairing import Block, Pairing, pair_block, plan_pairing
 from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
 from rekka.partition import Partition, mark_parts
-from rekka.readers.attributes import collect, reading
 from rekka.readers.files import ROW, Table, is_folder, open_table
 from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
+from rekka.readers.queries import collect, reading
 from rekka.readers.values import Scale, clean_text, read_dates, read_numbers
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges

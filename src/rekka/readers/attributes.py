@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import polars as pl
 
-from rekka.errors import BadOption, BadValues, UnreadableTable
+from rekka.errors import BadOption, BadValues
 from rekka.readers.files import ROW, Table
 from rekka.readers.mapping import Columns, Dates, File
 from rekka.readers.names import is_fiscal, resolve
+from rekka.readers.queries import collect
 from rekka.readers.values import SPACES, clean_text, read_dates, read_numbers
 
 NUMBERS = ("length", "width", "area", "traffic")
@@ -24,7 +22,6 @@ OWN_NAMES = frozenset({
     *NUMBERS, "bridge_length", "bridge_area", "traffic_mean", "age_at_inspection_1", "state_1", "state_2",
     "interval_years", "date_1", "date_2", "visit_1", "visit_2", "history", "column_1", "row_1", "row_2", "part",
 })  # fmt: skip
-_FOLDERS = re.compile(r"(?:/[^/\s'\"]+)+/(?=[^/\s'\"])")  # of a path in a message of polars
 
 
 @dataclass(frozen=True)
@@ -101,24 +98,6 @@ def translate(column: str, seen: pl.DataFrame, values: pl.Series) -> pl.Expr:
         return batch.replace_strict(seen["value"], values, default=None, return_dtype=values.dtype)
 
     return pl.col(column).map_batches(look_up, return_dtype=values.dtype, is_elementwise=True)
-
-
-def collect(
-    frame: pl.LazyFrame, name: str, *, engine: Literal["streaming", "in-memory"] = "streaming"
-) -> pl.DataFrame:
-    """Run a query."""
-    with reading(name):
-        return frame.collect(engine=engine)
-
-
-@contextmanager
-def reading(name: str) -> Iterator[None]:
-    """While a table is read: what polars cannot read is our error."""
-    try:
-        yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        reason = _FOLDERS.sub("", str(error).strip().splitlines()[0]).rstrip(".")
-        raise UnreadableTable(f"{name} cannot be read to its end: {reason}.", file=name) from None
 
 
 def _read_dates(table: Table, column: str, formats: str | list[str]) -> tuple[pl.Expr, list[str]]:

@@ -7,18 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from rekka.errors import BadValues, MissingColumns, count_of, name_some
-from rekka.readers.attributes import (
-    ATTRIBUTES,
-    check_names,
-    collect,
-    read_attributes,
-    read_name,
-    survey,
-    translate,
-)
+from rekka.readers.attributes import ATTRIBUTES, check_names, read_attributes, read_name, survey, translate
 from rekka.readers.files import ROW, Table, open_table
 from rekka.readers.mapping import Dates, Join
 from rekka.readers.names import find_columns, is_fiscal
+from rekka.readers.queries import collect
 from rekka.readers.values import read_counts, read_dates
 
 
@@ -44,25 +37,46 @@ def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str])
     if agree and agree not in found:
         found |= find_columns(table, join.columns, [agree])[0]
         attributes = read_attributes(table, found, join.columns, join, dates, first_repair)
-    side = table.frame.select(ROW, **keys, **attributes.columns)
-    rows, bridges = collect(side.select(pl.len(), pl.col("bridge_id").n_unique().alias("n")), table.name).row(0)
-    if rows > bridges:
-        keys |= _visit_key(table, found, here, dates)
-        side = table.frame.select(ROW, **keys, **attributes.columns)
+    side = collect(table.frame.select(ROW, **keys, **attributes.columns), table.name).drop_nulls("bridge_id")
+    told = [*table.notes, *known, *attributes.notes]
+    found_there = _count_bridges(visits, side, table.name)
     if attributes.columns and all(name.startswith("repair_") for name in attributes.columns):
-        once = _spread_repairs(collect(side, table.name), first_repair)
-        notes += [*table.notes, *known, *attributes.notes, f"{table.name}: repairs, joined by bridge; "
-                  f"{_count_bridges(visits, once, table.name)}"]  # fmt: skip
-        return _merge(visits, once.lazy(), ["bridge_id"], once.columns[1:], join)
-    once = collect(side.unique(list(keys), keep="first", maintain_order=True).drop(ROW), table.name)
+        once = _spread_repairs(side, first_repair)
+        notes += [*told, f"{table.name}: repairs, joined by bridge; {found_there}"]
+        return _merge(visits, once, ["bridge_id"], join)
+    if side["bridge_id"].is_duplicated().any():
+        second = _second_key(table, found, here, dates)
+        side = collect(table.frame.select(ROW, **keys, **second, **attributes.columns), table.name)
+        side, visits = _by_year(side, visits)
+        keys |= {name: pl.col(name) for name in ("visit", "date", "year") if name in side.columns}
+    once = side.unique(list(keys), keep="first", maintain_order=True).drop(ROW)
     by = " and ".join(name.removesuffix("_id") for name in keys)
-    known_there = _count_bridges(visits, once, table.name)
-    notes += [*table.notes, *known, *attributes.notes, f"{table.name}: joined by {by}; {known_there}"]
-    if len(once) < rows:
-        notes.append(
-            f"{table.name}: {rows - len(once):,} of {rows:,} rows repeat a {by}; the first of each is used"
+    _require_matches(visits, once, list(keys), table.name, by)
+    notes += [*told, f"{table.name}: joined by {by}; {found_there}"]
+    if len(once) < len(side):
+        more = f"{len(side) - len(once):,} of {len(side):,} rows repeat a {by}; the first of each is used"
+        notes.append(f"{table.name}: {more}")
+    return _merge(visits, once, list(keys), join).drop("year", strict=False)
+
+
+def _by_year(side: pl.DataFrame, visits: pl.LazyFrame) -> tuple[pl.DataFrame, pl.LazyFrame]:
+    """A table that has years alone is joined by the year of the visit, not by its first day."""
+    if "date" not in side.columns:
+        return side, visits
+    date = pl.col("date").dt
+    if not side.select(((date.month() == 1) & (date.day() == 1)).all()).item():
+        return side, visits
+    return side.with_columns(year=date.year()).drop("date"), visits.with_columns(year=date.year())
+
+
+def _require_matches(visits: pl.LazyFrame, side: pl.DataFrame, keys: list[str], name: str, by: str) -> None:
+    """Refuse a table whose second key is never that of an inspection."""
+    if len(keys) > 1 and not collect(visits.join(side.lazy(), on=keys, how="semi").select(pl.len()), name).item():
+        raise BadValues(
+            f"{name} has several rows for a bridge, so it is joined by {by}; but none of them is an inspection's. "
+            "Give each bridge one row, or each row the visit or date of its inspection.",
+            file=name,
         )
-    return _merge(visits, once.lazy(), list(keys), list(attributes.columns), join)
 
 
 def _count_bridges(visits: pl.LazyFrame, side: pl.DataFrame, name: str) -> str:
@@ -90,7 +104,7 @@ def _spread_repairs(side: pl.DataFrame, first: int) -> pl.DataFrame:
     )
 
 
-def _visit_key(table: Table, found: dict[str, str], here: Sequence[str], dates: Dates) -> dict[str, pl.Expr]:
+def _second_key(table: Table, found: dict[str, str], here: Sequence[str], dates: Dates) -> dict[str, pl.Expr]:
     """The second key of a table that has several rows a bridge."""
     if "visit" in found and "visit" in here:
         return {"visit": read_counts(pl.col(found["visit"]), table.frame.collect_schema()[found["visit"]])}
@@ -105,13 +119,12 @@ def _visit_key(table: Table, found: dict[str, str], here: Sequence[str], dates: 
     return {"date": translate(column, seen, read)}
 
 
-def _merge(
-    visits: pl.LazyFrame, side: pl.LazyFrame, keys: list[str], names: list[str], join: Join
-) -> pl.LazyFrame:
-    """Left join; values of the side table count only where it agrees with ours, if agreement is asked for."""
+def _merge(visits: pl.LazyFrame, side: pl.DataFrame, keys: list[str], join: Join) -> pl.LazyFrame:
+    """Left join: our values come first; theirs count only where both agree, if agreement is asked for."""
     here = visits.collect_schema().names()
+    names = [name for name in side.columns if name not in keys]
     theirs = {name: f"{name} of the other table" for name in names}
-    joined = visits.join(side.rename(theirs), on=keys, how="left", maintain_order="left")
+    joined = visits.join(side.lazy().rename(theirs), on=keys, how="left", maintain_order="left")
     values = {name: pl.coalesce(name, theirs[name]) if name in here else pl.col(theirs[name]) for name in names}
     if join.agree is not None:
         column = join.agree.column

@@ -19,9 +19,10 @@ import polars as pl
 
 from rekka.errors import InputError, UnreadableTable, missing_columns
 from rekka.panel import PROBLEMS, Panel, Problem
-from rekka.readers.attributes import collect, translate
+from rekka.readers.attributes import translate
 from rekka.readers.files import ROW
 from rekka.readers.mapping import Rules, State
+from rekka.readers.queries import collect
 from rekka.readers.text import HEAD_BYTES, name_columns
 from rekka.readers.values import CENTURY_TURN, Scale, clean_text, read_dates, read_numbers, read_states
 

@@ -15,10 +15,12 @@ from pathlib import Path
 import polars as pl
 
 from rekka.errors import UnreadableTable, bad_option, count_of
+from rekka.readers.queries import collect
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 1 << 20  # enough for the header; a longer first line is no table
 HEADER_SEARCH = 20  # rows above which a header must stand
+HELD_BYTES = 256 << 20  # smaller files are parsed once and held; larger ones once for each question, in parts
 REWRITTEN_BYTES = 1 << 30  # of a file whose rows polars would misread; it is rewritten in memory
 CHUNK = 1 << 20
 MOST_COLUMNS = 5_000
@@ -89,6 +91,8 @@ def scan_text(
         quote_char='"',
         glob=False,
     )
+    if path.stat().st_size <= HELD_BYTES:
+        frame = collect(frame, path.name).lazy()
     return frame, found
 
 

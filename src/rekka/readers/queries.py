@@ -1,0 +1,32 @@
+"""Queries over a user's table: what polars cannot read is our error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import polars as pl
+
+from rekka.errors import UnreadableTable
+
+_FOLDERS = re.compile(r"(?:/[^/\s'\"]+)+/(?=[^/\s'\"])")  # of a path in a message of polars
+
+
+def collect(
+    frame: pl.LazyFrame, name: str, *, engine: Literal["streaming", "in-memory"] = "streaming"
+) -> pl.DataFrame:
+    """Run a query."""
+    with reading(name):
+        return frame.collect(engine=engine)
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """While a table is read: what polars cannot read is our error."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = _FOLDERS.sub("", str(error).strip().splitlines()[0]).rstrip(".")
+        raise UnreadableTable(f"{name} cannot be read to its end: {reason}.", file=name) from None
