@@ -144,7 +144,7 @@ def test_traffic_by_year_is_joined_by_the_year_of_the_visit():
     traffic = pl.DataFrame({"bridge": ["1", "1", "2"], "year": [2001, 2006, 2001], "adt": [100, 300, 7]})
     found = rekka.pair_visits(rekka.read_panel(visits, join=[{"file": traffic}]))
     assert found.frame.select("bridge_id", "traffic_mean").rows() == [("1", 200.0)]
-    assert "year" not in found.frame.columns
+    assert "the dataframe: joined by bridge and year of inspection; 2 of 2 bridges found there" in found.notes
 
 
 def test_a_table_whose_dates_are_no_inspections_is_refused():

@@ -14,6 +14,8 @@ from rekka.readers.names import find_columns, is_fiscal
 from rekka.readers.queries import collect
 from rekka.readers.values import read_counts, read_dates
 
+YEAR = "year of inspection"
+
 
 def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str]) -> pl.LazyFrame:
     """Bring in what another table says of each bridge, or of each bridge and visit or date."""
@@ -48,7 +50,7 @@ def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str])
         second = _second_key(table, found, here, dates)
         side = collect(table.frame.select(ROW, **keys, **second, **attributes.columns), table.name)
         side, visits = _by_year(side, visits)
-        keys |= {name: pl.col(name) for name in ("visit", "date", "year") if name in side.columns}
+        keys |= {name: pl.col(name) for name in ("visit", "date", YEAR) if name in side.columns}
     once = side.unique(list(keys), keep="first", maintain_order=True).drop(ROW)
     by = " and ".join(name.removesuffix("_id") for name in keys)
     _require_matches(visits, once, list(keys), table.name, by)
@@ -56,7 +58,7 @@ def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str])
     if len(once) < len(side):
         more = f"{len(side) - len(once):,} of {len(side):,} rows repeat a {by}; the first of each is used"
         notes.append(f"{table.name}: {more}")
-    return _merge(visits, once, list(keys), join).drop("year", strict=False)
+    return _merge(visits, once, list(keys), join).drop(YEAR, strict=False)
 
 
 def _by_year(side: pl.DataFrame, visits: pl.LazyFrame) -> tuple[pl.DataFrame, pl.LazyFrame]:
@@ -66,7 +68,8 @@ def _by_year(side: pl.DataFrame, visits: pl.LazyFrame) -> tuple[pl.DataFrame, pl
     date = pl.col("date").dt
     if not side.select(((date.month() == 1) & (date.day() == 1)).all()).item():
         return side, visits
-    return side.with_columns(year=date.year()).drop("date"), visits.with_columns(year=date.year())
+    year = date.year().alias(YEAR)
+    return side.with_columns(year).drop("date"), visits.with_columns(year)
 
 
 def _require_matches(visits: pl.LazyFrame, side: pl.DataFrame, keys: list[str], name: str, by: str) -> None:
