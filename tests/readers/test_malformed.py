@@ -33,7 +33,9 @@ ENDINGS = ".csv, .txt, .tsv, .parquet, .pq, .xlsx, .xlsm, .xlsb, .xls, .ods"
 COLUMN_KEYS = (
     "bridge, case, member, visit, date, state, completed, length, width, area, traffic, repairs, covariates, keep"
 )
-UNDERSTOOD = "Numbers from 1, letters from a and Roman numerals are; for others give the labels, best first."
+UNDERSTOOD = (
+    "Numbers from 1, letters from a and Roman numerals are; for others give the labels, best first (--labels)."
+)
 NO_TABLE = "Give a file's path, or a pandas, polars or pyarrow frame."
 ASIDE = "Set such pairs aside, or correct the table."
 OPEN_QUOTE = 'A quotation mark is open or stands inside a field; write it twice ("") there.'
@@ -157,7 +159,7 @@ def other(text: str, main: str = GOOD) -> Builder:
     return csv(main, ("other.csv", text))
 
 
-INDEX = "an index, not a scale of states. Give bands, such as 85, 75, 70, 60 where higher is better."
+INDEX = "an index, not a scale of states. Give bands: --bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse."
 BANDS = "mapping: state: bands are limits that all fall (higher is better) or all rise (higher is worse)."
 EMPTY = "is empty. A header and at least one row are needed."
 FILES = [
@@ -320,13 +322,13 @@ FILES = [
          f"a.csv: none of the 2 inspection dates is understood, such as '2014-02-30'. {FORMATS}"),
     Case("day or month first", rows("B1,03/04/2014,1,5", "B1,05/06/2019,2,5"), {}, BadValues,
          "a.csv, dates of inspection: Dates such as 03/04/2014 can be day or month first, and the others do not tell. Say dmy "
-         "or mdy."),
+         "or mdy (--dates dmy for inspections)."),
     Case("day first and month first", rows("B1,23/04/2014,1,5", "B1,05/26/2019,2,5"), {}, BadValues,
          "a.csv, dates of inspection: 23/04/2014 has the day first and 05/26/2019 the month. Say dmy or mdy for all, or both in "
          "the order in which they are to be tried."),
     Case("day or month first of completion", csv("bridge_id,date,state,completed\nB1,2010,1,03/04/1980\nB1,2015,2,03/04/1980\n"), {},
          BadValues, "a.csv, completed: Dates such as 03/04/1980 can be day or month first, and the others do not tell. Say dmy "
-         "or mdy."),
+         "or mdy (--dates dmy for inspections)."),
     Case("neither day nor month", rows("B1,23/14/2014,1,5"), {}, BadValues,
          f"a.csv: none of the 1 inspection dates is understood, such as '23/14/2014'. {FORMATS}"),
     Case("MMYY unsaid", rows("B1,0614,1,5", "B1,0619,2,5"), {}, BadValues,
@@ -350,8 +352,8 @@ FILES = [
          f"The states are not understood: =A1+1, =A2+1. {UNDERSTOOD}"),
     Case("an index without bands", states(87.5, 62, 33, 20), {}, BadStates, f"The states run from 20 to 87.5: {INDEX}"),
     Case("states from 0", states(0, 9, 7, 6), {}, BadStates,
-         "The states run from 0 to 9. Say which end is best: best and worst, such as best 9 and worst 0; or name 0 among the "
-         "missing."),
+         "The states run from 0 to 9. Say which end is best, such as --best 9 --worst 0; or that 0 means that nobody looked, "
+         "--not-inspected 0."),
     Case("all states blank", states("", "-", "N/A", ""), {}, BadStates, "Every state is blank: there is no condition to model."),
     Case("bands up and down", states(1, 2), {"state": {"bands": [80, 90, 60]}}, BadOption, BANDS),
     Case("no bands", states(1, 2), {"state": {"bands": []}}, BadOption, BANDS),

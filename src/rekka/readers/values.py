@@ -109,7 +109,7 @@ def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[
     if len(either) and not len(day_first) and not len(month_first):
         raise BadValues(
             f"{where}Dates such as {either[0]} can be day or month first, and the others do not tell. Say dmy or "
-            "mdy.",
+            "mdy (--dates dmy for inspections).",
             value=either[0],
         )
     return [*tries, _reader("dmy" if len(day_first) else "mdy")]
@@ -325,19 +325,19 @@ def _recognise_numbers(frame: pl.DataFrame, filled: pl.DataFrame, records: int) 
     if numbers["count"].sum() <= RECOGNISED * records:
         raise BadStates(
             f"The states are not understood: {examples}. Numbers from 1, letters from a and Roman numerals are; "
-            "for others give the labels, best first.",
+            "for others give the labels, best first (--labels).",
             values=filled["text"].head(20).to_list(),
         )
     low, high = float(numbers["number"].min()), float(numbers["number"].max())  # type: ignore[arg-type]
     if (numbers["number"] != numbers["number"].floor()).any() or high > MOST_STATES:
         raise BadStates(
-            f"The states run from {low:g} to {high:g}: an index, not a scale of states. Give bands, such as "
-            "85, 75, 70, 60 where higher is better."
+            f"The states run from {low:g} to {high:g}: an index, not a scale of states. Give bands: "
+            "--bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse."
         )
     if low < 1:
         raise BadStates(
-            f"The states run from {low:g} to {high:g}. Say which end is best: best and worst, such as best 9 and "
-            f"worst 0; or name {low:g} among the missing."
+            f"The states run from {low:g} to {high:g}. Say which end is best, such as --best 9 --worst 0; "
+            f"or that {low:g} means that nobody looked, --not-inspected {low:g}."
         )
     worst = max(int(high), 2)
     rare = _rare(numbers, str(worst))
