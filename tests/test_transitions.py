@@ -221,6 +221,20 @@ def test_written_with_its_audit_beside_it(tmp_path, name):
     assert aside.select("row", "state_text", "reason").rows() == [(1, 2, UPWARD)]
 
 
+def test_blocks_on_the_way_to_a_file_change_only_the_order(tmp_path):
+    inventory = rekka.simulate_inventory(60, preset="plain", dirt=0.05)
+    joins = [{"file": inventory.inventory}, {"file": inventory.traffic}]
+    panel = rekka.read_panel(inventory.inspections, join=joins)
+    whole = rekka.pair_visits(panel)
+    audit = rekka.write_transitions(panel, tmp_path / "out.parquet", rows_at_once=500)
+    assert audit.table.equals(whole.audit.table)
+    assert audit.set_aside is None
+    written = pl.read_parquet(tmp_path / "out.parquet").sort("row_1")
+    assert written.equals(whole.frame.sort("row_1"))
+    listed = pl.read_csv(tmp_path / "out.set_aside.csv").sort("row")
+    assert listed["reason"].to_list() == whole.audit.set_aside["reason"].to_list()
+
+
 def test_written_with_parts(tmp_path):
     panel = rekka.read_panel(history([1, 1, 2, 2, 3, 3]))
     rekka.write_transitions(panel, tmp_path / "out.parquet", split=partition_paper)

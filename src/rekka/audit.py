@@ -15,12 +15,17 @@ class Audit:
     """``table``: outcome, reason, count, first rows. ``set_aside``: each record of no transition, and why.
 
     A record is the first visit of one pair at most, so each has one outcome: it begins a transition, nothing
-    follows it, its pair was set aside, or it was itself.
+    follows it, its pair was set aside, or it was itself. ``set_aside`` is None where it went to a file.
     """
 
     table: pl.DataFrame
-    set_aside: pl.DataFrame
+    set_aside: pl.DataFrame | None
     records: int
+
+    def __post_init__(self) -> None:
+        total = int(self.table["count"].sum())
+        if total != self.records:
+            raise AssertionError(f"the audit counts {total} records and the input has {self.records}")
 
     def count(self, reason: str) -> int:
         """Records of a reason; 0 if there is none."""
@@ -30,21 +35,3 @@ class Audit:
     def transitions(self) -> int:
         """Records that begin a transition."""
         return int(self.table.filter(pl.col("outcome") == TRANSITION)["count"].sum())
-
-
-def build_audit(parts: list[pl.DataFrame], counts: pl.DataFrame, records: int) -> Audit:
-    """One audit of the parts' records set aside and the counts of all reasons (code, outcome, reason, count)."""
-    set_aside = pl.concat(parts).sort("row", *(c for c in ("column",) if c in parts[0].columns))
-    rows = set_aside.group_by("reason").agg(rows=pl.col("row").unique().sort().head(FIRST_ROWS))
-    table = (
-        counts.group_by("code", "outcome", "reason")
-        .agg(pl.col("count").sum())
-        .filter(pl.col("count") > 0)
-        .join(rows, on="reason", how="left")
-        .sort("code")
-        .select("outcome", "reason", "count", "rows")
-    )
-    total = int(table["count"].sum())
-    if total != records:
-        raise AssertionError(f"the audit counts {total} records and the input has {records}")
-    return Audit(table, set_aside, records)

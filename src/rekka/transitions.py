@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
-from rekka.audit import LAST, TRANSITION, Audit, build_audit
+from rekka.audit import FIRST_ROWS, LAST, TRANSITION, Audit
 from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
 from rekka.pairing import Block, Pairing, pair_block, plan_pairing
 from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
@@ -106,12 +106,13 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
 
     """
     plan = _plan(panel, rules)
-    pairs, audit = [], _Account(plan)
+    pairs, listed, account = [], [], _Account(plan)
     for block in _blocks(panel, plan, rows_at_once):
         pairs.append(block.pairs)
-        audit.add(block)
+        listed.append(account.add(block))
+    set_aside = pl.concat(listed).sort("row", *(c for c in ("column",) if c in panel.columns), maintain_order=True)
     frame = pairs[0] if len(pairs) == 1 else pl.concat(pairs).sort("row_1", "date_1")
-    return Transitions(frame, plan.covariates, audit.close(), panel.scale, panel.notes)
+    return Transitions(frame, plan.covariates, account.close(set_aside), panel.scale, panel.notes)
 
 
 def write_transitions(
@@ -138,16 +139,19 @@ def write_transitions(
     _protect(panel, path)
     plan = _plan(panel, rules)
     account = _Account(plan)
+    counts, rows = _beside(path)
     with tempfile.TemporaryDirectory() as folder:
         for number, block in enumerate(_blocks(panel, plan, rows_at_once)):
-            block.pairs.write_parquet(Path(folder) / f"{number:05d}.parquet")
-            account.add(block)
+            block.pairs.write_parquet(Path(folder) / f"pairs-{number:05d}.parquet")
+            account.add(block).write_parquet(Path(folder) / f"aside-{number:05d}.parquet")
             if on_progress:
                 on_progress(len(block.records))
-        pairs = pl.scan_parquet(f"{folder}/*.parquet")
+        pairs = pl.scan_parquet(f"{folder}/pairs-*.parquet")
         _store(pairs if split is None else mark_parts(pairs.collect(), split).lazy(), path)
-    audit = account.close()
-    write_audit(audit, path)
+        pl.scan_parquet(f"{folder}/aside-*.parquet").sink_csv(rows, include_bom=True)
+    audit = account.close(None)
+    listed = pl.col("rows").list.eval(pl.element().cast(pl.String)).list.join(" ").alias("first_rows")
+    audit.table.select("outcome", "reason", "count", listed).write_csv(counts, include_bom=True)
     return audit
 
 
@@ -164,15 +168,6 @@ def _protect(panel: Panel, path: Path) -> None:
             raise BadOption(
                 f"{file.name} is one of the tables that were read. Write to another file.", file=str(file)
             )
-
-
-def write_audit(audit: Audit, path: Path) -> tuple[Path, Path]:
-    """The audit's two tables as CSV beside the output."""
-    counts, rows = _beside(path)
-    listed = pl.col("rows").list.eval(pl.element().cast(pl.String)).list.join(" ")
-    audit.table.with_columns(listed).rename({"rows": "first_rows"}).write_csv(counts, include_bom=True)
-    audit.set_aside.write_csv(rows, include_bom=True)
-    return counts, rows
 
 
 def _store(frame: pl.LazyFrame, path: Path) -> None:
@@ -219,10 +214,10 @@ class _Account:
     def __init__(self, plan: Pairing) -> None:
         self.plan = plan
         self.counts = np.zeros(256, dtype=np.int64)
-        self.set_aside: list[pl.DataFrame] = []
+        self.rows: dict[str, list[int]] = {}  # the first of each reason
 
-    def add(self, block: Block) -> None:
-        """Count a block's outcomes, and list what is in no transition."""
+    def add(self, block: Block) -> pl.DataFrame:
+        """Count a block's outcomes; the list of what is in no transition."""
         self.counts += np.bincount(block.code, minlength=self.counts.size)
         reasons = self.plan.reasons
         is_aside = np.array(
@@ -232,16 +227,27 @@ class _Account:
         names = [c for c in LISTED if c in block.records.columns]
         words = {place: [reasons[code][place] for code in reasons] for place in (0, 1)}
         code = pl.Series(block.code[here])
-        self.set_aside.append(
-            block.records.select(names)[here].with_columns(
-                pl.col("state_text").cast(pl.String),
-                outcome=code.replace_strict(list(reasons), words[0], return_dtype=pl.String),
-                reason=code.replace_strict(list(reasons), words[1], return_dtype=pl.String),
-            )
+        listed = block.records.select(names)[here].with_columns(
+            pl.col("state_text").cast(pl.String),
+            outcome=code.replace_strict(list(reasons), words[0], return_dtype=pl.String),
+            reason=code.replace_strict(list(reasons), words[1], return_dtype=pl.String),
         )
+        first = listed.group_by("reason").agg(pl.col("row").unique().sort().head(FIRST_ROWS))
+        for reason, rows in first.rows():
+            self.rows[reason] = sorted({*self.rows.get(reason, []), *rows})[:FIRST_ROWS]
+        return listed
 
-    def close(self) -> Audit:
+    def close(self, set_aside: pl.DataFrame | None) -> Audit:
         """The audit of all blocks."""
-        rows = [(code, *self.plan.reasons[code], int(self.counts[code])) for code in self.plan.reasons]
-        counts = pl.DataFrame(rows, schema=["code", "outcome", "reason", "count"], orient="row")
-        return build_audit(self.set_aside, counts, self.plan.panel.records)
+        lines = [
+            (*reason, int(self.counts[code]), self.rows.get(reason[1]))
+            for code, reason in sorted(self.plan.reasons.items())
+            if self.counts[code]
+        ]
+        schema: dict[str, Any] = {
+            "outcome": pl.String,
+            "reason": pl.String,
+            "count": pl.Int64,
+            "rows": pl.List(pl.Int64),
+        }
+        return Audit(pl.DataFrame(lines, schema=schema, orient="row"), set_aside, self.plan.panel.records)
