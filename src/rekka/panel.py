@@ -241,16 +241,7 @@ def _understand(
     read, scale = read_states(states["text"], states["count"], plan.state, plan.table.decimal)
     states = states.hstack(read)
     notes.append(f"{name}: states are {scale.words}")
-    codes = states.select(
-        pl.when(pl.col("blank"))
-        .then(Problem.BLANK_STATE)
-        .when(pl.col("outside"))
-        .then(Problem.OUTSIDE_STATE)
-        .when(pl.col("state").is_null())
-        .then(Problem.UNKNOWN_STATE)
-        .otherwise(Problem.NONE)
-        .cast(pl.UInt8)
-    ).to_series()
+    codes = states.select(code_states()).to_series()
     state_problem = pl.lit(Problem.NONE)
     if (codes != Problem.NONE).any():  # a clean column is not looked up twice
         state_problem = translate("state", states, codes).fill_null(Problem.BLANK_STATE)
@@ -276,6 +267,32 @@ def _understand(
     return visits, scale, int(states["count"].sum())
 
 
+def code_states() -> pl.Expr:
+    """The problem of each distinct state, of what ``read_states`` says of it."""
+    return (
+        pl.when(pl.col("blank"))
+        .then(Problem.BLANK_STATE)
+        .when(pl.col("outside"))
+        .then(Problem.OUTSIDE_STATE)
+        .when(pl.col("state").is_null())
+        .then(Problem.UNKNOWN_STATE)
+        .otherwise(Problem.NONE)
+        .cast(pl.UInt8)
+    )
+
+
+def code_dates(text: pl.Expr, dates: pl.Series) -> pl.Expr:
+    """The problem of each distinct date, of its text and what it was read as."""
+    return (
+        pl.when(clean_text(text).is_null())
+        .then(Problem.BLANK_DATE)
+        .when(dates.is_null())
+        .then(Problem.UNKNOWN_DATE)
+        .otherwise(Problem.NONE)
+        .cast(pl.UInt8)
+    )
+
+
 def _understand_dates(
     records: pl.LazyFrame, formats: str | list[str], fiscal: bool, name: str, notes: list[str]
 ) -> tuple[pl.Expr, pl.Expr]:
@@ -295,14 +312,7 @@ def _understand_dates(
             "format: iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y.",
             column="date",
         )
-    codes = seen.select(
-        pl.when(clean_text(pl.col("text")).is_null())
-        .then(Problem.BLANK_DATE)
-        .when(dates.is_null())
-        .then(Problem.UNKNOWN_DATE)
-        .otherwise(Problem.NONE)
-        .cast(pl.UInt8)
-    ).to_series()
+    codes = seen.select(code_dates(pl.col("text"), dates)).to_series()
     problem = translate("date", seen, codes).fill_null(Problem.BLANK_DATE)
     return translate("date", seen, dates), problem
 

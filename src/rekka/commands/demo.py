@@ -54,7 +54,7 @@ def demo(
                 doubts.append(f"{case} is {model.certificate_.verdict}.")
     console.print(table)
     console.print(
-        "Accuracy and log loss on golden rows, which no fit has seen; 'same' is the accuracy of predicting no\n"
+        "Accuracy and log loss on golden rows, which no fit has seen; 'same' is the accuracy of predicting no "
         "change at all. Log loss is exact: one row that a small case calls impossible makes it large.",
         highlight=False,
     )

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from rekka.errors import InputError, UnreadableTable, missing_columns
-from rekka.panel import PROBLEMS, Panel, Problem
+from rekka.panel import PROBLEMS, Panel, Problem, code_dates, code_states
 from rekka.readers.attributes import translate
 from rekka.readers.files import ROW
 from rekka.readers.mapping import Rules, State
@@ -280,14 +280,7 @@ def _positive(texts: pl.Series) -> pl.Series:
 
 def _date_problem(values: pl.DataFrame, dates: pl.Series) -> pl.Expr:
     """The problem of each inspection's date, 0 for one that is understood."""
-    codes = values.select(
-        pl.when(clean_text(pl.col("value")).is_null())
-        .then(Problem.BLANK_DATE)
-        .when(dates.is_null())
-        .then(Problem.UNKNOWN_DATE)
-        .otherwise(Problem.NONE)
-        .cast(pl.UInt8)
-    ).to_series()
+    codes = values.select(code_dates(pl.col("value"), dates)).to_series()
     return translate(INSPECTED, values, codes).fill_null(Problem.BLANK_DATE)
 
 
@@ -354,18 +347,9 @@ def _lay_out(rows: pl.LazyFrame, seen: pl.DataFrame) -> tuple[pl.LazyFrame, Scal
 
 def _state_problem(ratings: pl.DataFrame) -> pl.Expr:
     """The problem of each rating's text, 0 for a state."""
-    codes = ratings.select(
-        pl.when(clean_text(pl.col("value")).str.to_uppercase() == NOT_APPLICABLE)
-        .then(NbiProblem.NOT_APPLICABLE)
-        .when("blank")
-        .then(Problem.BLANK_STATE)
-        .when("outside")
-        .then(Problem.OUTSIDE_STATE)
-        .when(pl.col("state").is_null())
-        .then(Problem.UNKNOWN_STATE)
-        .otherwise(Problem.NONE)
-        .cast(pl.UInt8)
-    ).to_series()
+    is_none = clean_text(pl.col("value")).str.to_uppercase() == NOT_APPLICABLE
+    code = pl.when(is_none).then(NbiProblem.NOT_APPLICABLE).otherwise(code_states())
+    codes = ratings.select(code.cast(pl.UInt8)).to_series()
     return translate("state_text", ratings, codes).fill_null(Problem.BLANK_STATE)
 
 
