@@ -17,6 +17,7 @@ from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
 from rekka.pairing import Block, Pairing, pair_block, plan_pairing
 from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
 from rekka.partition import Partition, mark_parts
+from rekka.readers.attributes import NAMES, PLACES
 from rekka.readers.files import ROW, Table, is_folder, open_table
 from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
@@ -25,8 +26,6 @@ from rekka.readers.values import Scale, clean_text, read_dates, read_numbers
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
-NAMES = ("bridge_id", "case", "member", "part", "column_1", "column_2")
-ROLES = ("date_1", "date_2", "visit_1", "visit_2", "history", "row_1", "row_2")
 WHOLE = ("state_1", "state_2", "visit_1", "visit_2", "history", "row_1", "row_2")
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
 TEXT, PARQUET, EXCEL = (".csv",), (".parquet", ".pq"), (".xlsx",)
@@ -82,7 +81,7 @@ def _take(table: Table, plan: TableMapping) -> Transitions:
         if name not in frame.columns:
             value = pl.int_range(pl.len()).cast(pl.String) if constant is None else pl.lit(constant)
             frame = frame.with_columns(value.alias(name))
-    covariates = [n for n, d in frame.schema.items() if d.is_numeric() and n not in (*NAMES, *PAIRED, *ROLES)]
+    covariates = [n for n, d in frame.schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED)]
     for name in PAIRED:
         resolve(table, name)  # each is one column
     chosen = tuple(resolve(table, name) for name in plan.columns.covariates) or tuple(covariates)

@@ -19,7 +19,8 @@ from rekka.checks.covariates import (
     check_upper_tails,
     find_refused,
 )
-from rekka.checks.findings import CaseRows, Finding, Mask, Severity, counted, first_rows
+from rekka.checks.findings import CaseRows, Finding, Mask, Severity, first_rows
+from rekka.errors import count_of
 from rekka.model.coordinates import orthonormal_coordinates
 from rekka.model.layout import build_layout
 from rekka.model.likelihood import Rows
@@ -76,7 +77,7 @@ def check_intervals(case: CaseRows) -> Iterator[Finding]:
             yield Finding(
                 "R204",
                 Severity.NOTE,
-                f"All {counted(len(case.row), 'interval')} are {median:g} years.",
+                f"All {count_of(len(case.row), 'interval')} are {median:g} years.",
                 "Nothing to do if inspections keep to a fixed cycle. If the years were filled in because dates "
                 "are missing, use the dates: errors in the interval go straight into the hazards.",
                 case.name,
@@ -128,7 +129,7 @@ def _unusual(
     yield Finding(
         code,
         Severity.WARNING if share >= TYPING_ERRORS else Severity.NOTE,
-        f"{words[0]} than {values['limit']:.3g} years: {count:,} of {counted(len(case.row), 'interval')} "
+        f"{words[0]} than {values['limit']:.3g} years: {count:,} of {count_of(len(case.row), 'interval')} "
         f"({share:.1%}), the {words[1]} {values['extreme']:.3g}; the median is {values['median']:.3g}.",
         remedy,
         case.name,
@@ -144,7 +145,7 @@ def check_size(case: CaseRows) -> Iterator[Finding]:
         yield Finding(
             "R404",
             Severity.WARNING,
-            f"{counted(len(case.row), 'training row')}; below {SMALL_CASE} a fit is exploratory.",
+            f"{count_of(len(case.row), 'training row')}; below {SMALL_CASE} a fit is exploratory.",
             "Use few covariates or none, read the intervals rather than the estimates, or join similar cases.",
             case.name,
             count=len(case.row),
@@ -160,7 +161,7 @@ def check_absorbed(case: CaseRows) -> Iterator[Finding]:
         yield Finding(
             "R107",
             Severity.NOTE,
-            f"Starting in state {case.n_states}, the worst seen: {count:,} of {counted(len(case.row), 'row')} "
+            f"Starting in state {case.n_states}, the worst seen: {count:,} of {count_of(len(case.row), 'row')} "
             f"({share:.1%}). Nothing can follow that state, so such rows say nothing about deterioration.",
             "They do no harm to a fit. Leave them out when rows or accuracy are counted: each is predicted for "
             "certain.",
@@ -221,13 +222,13 @@ def check_events(case: CaseRows) -> Iterator[Finding]:
     few = np.flatnonzero((ratio > 0) & (ratio < EVENTS_PER_PARAMETER))
     if few.size:
         each = ", ".join(
-            f"{ratio[k]:.1f} in state {k + 1} ({counted(int(case.departures[k]), 'event')})" for k in few
+            f"{ratio[k]:.1f} in state {k + 1} ({count_of(int(case.departures[k]), 'event')})" for k in few
         )
         yield Finding(
             "R401",
             Severity.WARNING,
             f"Events per parameter under {EVENTS_PER_PARAMETER:g}: {each}, with "
-            f"{counted(coefficients, 'coefficient')} a state. A fit there is exploratory.",
+            f"{count_of(coefficients, 'coefficient')} a state. A fit there is exploratory.",
             "Use fewer covariates, share their effect between states (shared), merge states, or add a ridge "
             "penalty.",
             case.name,

@@ -8,8 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from rekka.checks.findings import Array, CaseRows, Finding, Severity, counted, first_rows
-from rekka.errors import BadCovariates, ScalingError
+from rekka.checks.findings import Array, CaseRows, Finding, Severity, first_rows
+from rekka.errors import BadCovariates, ScalingError, count_of
 from rekka.model.inputs import check_covariates
 from rekka.scaling import BoxCoxScaling, fit_scaling
 
@@ -43,7 +43,7 @@ def check_refused(case: CaseRows, refused: list[BadCovariates]) -> Iterator[Find
         if not others:
             value = float(case.x[0, case.covariates.index(name)])
             words = (
-                f"{name} is {value:g} in all {counted(len(case.row), 'row')}: its effect cannot be told from the "
+                f"{name} is {value:g} in all {count_of(len(case.row), 'row')}: its effect cannot be told from the "
             )
             words += "intercept."
         else:
@@ -108,7 +108,7 @@ def check_impossible(case: CaseRows) -> Iterator[Finding]:
             yield Finding(
                 "R305",
                 Severity.WARNING,
-                f"{name} is {'0 or less' if positive else 'below 0'} in {counted(count, 'row')}, at lowest "
+                f"{name} is {'0 or less' if positive else 'below 0'} in {count_of(count, 'row')}, at lowest "
                 f"{lowest:g}.",
                 "A code for 'not known' was probably read as a number. Leave the value blank, or correct it.",
                 case.name,
@@ -132,7 +132,7 @@ def check_far(case: CaseRows) -> Iterator[Finding]:
             yield Finding(
                 "R306",
                 Severity.WARNING,
-                f"{name} is far from the rest in {counted(here.size, 'row')}: the farthest is {value:g}, the "
+                f"{name} is far from the rest in {count_of(here.size, 'row')}: the farthest is {value:g}, the "
                 f"median {median:g}.",
                 "Look for a wrong unit or a misplaced decimal. One such row can bend the effect of the covariate.",
                 case.name,

@@ -15,14 +15,15 @@ import numpy as np
 import polars as pl
 
 from rekka.checks.cases import check_recorded, check_training
-from rekka.checks.findings import Array, CaseRows, Diagnosis, Finding, Severity, counted, first_rows, sort_findings
+from rekka.checks.findings import Array, CaseRows, Diagnosis, Finding, Severity, first_rows, sort_findings
 from rekka.checks.held_out import Cases, check_bridges, check_partition
-from rekka.errors import BadOption, InputError, missing_columns
+from rekka.errors import BadOption, InputError, count_of, missing_columns
 from rekka.model import inputs
 from rekka.partition import PARTS, Partition
+from rekka.readers.attributes import NAMES, PLACES
 
 REQUIRED = ("bridge_id", "case", "state_1", "state_2", "interval_years")
-ROLES = (*REQUIRED, "member", "date_1", "date_2", "visit_1", "visit_2", "history", "row_1", "row_2", "part")
+ROLES = (*REQUIRED, *NAMES, *PLACES)
 AUDIT = ("outcome", "reason", "count", "rows")
 
 MOST_STATES = 50  # a larger number is a code, such as 99 for 'not inspected'
@@ -205,7 +206,7 @@ def check_direction(audit: Any, usable: pl.DataFrame) -> Iterator[Finding]:
         yield Finding(
             "R109",
             Severity.STOP,
-            f"{counted(up, 'upward move')} and {counted(down, 'downward move')}: things seem to get better by "
+            f"{count_of(up, 'upward move')} and {count_of(down, 'downward move')}: things seem to get better by "
             "themselves. Probably the best state was taken for the worst.",
             "Turn the scale round: --worst-first, or --best and --worst for numbers, or --labels, best first.",
             count=up,
@@ -236,7 +237,7 @@ def check_audit(audit: Any) -> Iterator[Finding]:
     yield Finding(
         "R002",
         Severity.WARNING if share > MANY_SET_ASIDE else Severity.NOTE,
-        f"{counted(_total(lines), 'record')}: {counted(kept, 'transition')}, {counted(last, 'last visit')}, "
+        f"{count_of(_total(lines), 'record')}: {count_of(kept, 'transition')}, {count_of(last, 'last visit')}, "
         f"{_total(aside):,} set aside"
         + (f" ({listed})." if listed else ".")
         + (f" Of the records that could have been transitions {share:.1%} are lost." if lost else ""),
@@ -264,7 +265,7 @@ def _upward_set_aside(count: int, share: float, rows: tuple[int, ...]) -> Findin
     return Finding(
         "R102",
         Severity.WARNING if share > MANY_UPWARD else Severity.NOTE,
-        f"{counted(count, 'upward move')} set aside: {share:.1%} of the pairs that could have been transitions.",
+        f"{count_of(count, 'upward move')} set aside: {share:.1%} of the pairs that could have been transitions.",
         "They are repairs or differences between inspectors. Without repairs the hazards are those of bridges "
         "left alone, as they should be. Without upward rating noise its downward half stays, and the hazards come "
         "out too high: compare a sample of these rows with the repair records.",
@@ -295,7 +296,7 @@ def check_values(table: pl.DataFrame, bad: pl.DataFrame, names: Sequence[str]) -
         yield Finding(
             code,
             Severity.STOP,
-            f"{counted(count, 'row')} of {table.height:,} ({share:.1%}) with {words}{each}.",
+            f"{count_of(count, 'row')} of {table.height:,} ({share:.1%}) with {words}{each}.",
             remedy,
             rows=first_rows(here["row_1"].drop_nulls()),
             count=count,

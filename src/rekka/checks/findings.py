@@ -17,6 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rekka.errors import count_of
+
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -164,10 +166,12 @@ class Diagnosis:
         stops, warnings, notes = (self.count(severity) for severity in Severity)
         if not stops and not warnings:
             facts = self.facts
-            sizes = [counted(facts["rows"], "transition"), counted(facts["bridges"], "bridge")]
-            return f"Fine: {' of '.join(sizes)} in {counted(len(facts['cases']), 'case')}, nothing to worry about."
-        parts = [f"{counted(stops, 'finding')} stop{'s' if stops == 1 else ''} the work"] if stops else []
-        parts += [counted(number, word) for number, word in ((warnings, "warning"), (notes, "note")) if number]
+            sizes = [count_of(facts["rows"], "transition"), count_of(facts["bridges"], "bridge")]
+            return (
+                f"Fine: {' of '.join(sizes)} in {count_of(len(facts['cases']), 'case')}, nothing to worry about."
+            )
+        parts = [f"{count_of(stops, 'finding')} stop{'s' if stops == 1 else ''} the work"] if stops else []
+        parts += [count_of(number, word) for number, word in ((warnings, "warning"), (notes, "note")) if number]
         return f"{', '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,11 +197,6 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The worst first, then by case, then by code."""
     rank = {severity: place for place, severity in enumerate(Severity)}
     return tuple(sorted(findings, key=lambda f: (rank[f.severity], f.case or "", f.code)))
-
-
-def counted(number: int, word: str) -> str:
-    """'1 row', '1,600 rows'."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def first_rows(rows: Iterable[Any]) -> tuple[int, ...]:

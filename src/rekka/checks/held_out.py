@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from rekka.checks.covariates import fit_boxcox
-from rekka.checks.findings import CaseRows, Finding, Mask, Severity, counted, first_rows
-from rekka.errors import ScalingError
+from rekka.checks.findings import CaseRows, Finding, Mask, Severity, first_rows
+from rekka.errors import ScalingError, count_of
 from rekka.partition import Partition
 
 HELD_OUT = ("validation", "golden")
@@ -41,7 +41,7 @@ def check_partition(cases: Cases, parts: Mapping[str, Cases]) -> Iterator[Findin
                 "R505",
                 Severity.WARNING,
                 f"No usable row of this case is in the {' or '.join(empty)} part; "
-                f"{counted(len(train[name].row), 'row')} train.",
+                f"{count_of(len(train[name].row), 'row')} train.",
                 "The case can be fitted, but not judged. Hold out a larger share, or split in another way.",
                 name,
                 count=len(empty),
@@ -61,7 +61,7 @@ def check_unsupported(train: CaseRows, rows: CaseRows, part: str) -> Iterator[Fi
             "R503",
             Severity.WARNING,
             f"Beyond state {train.n_states}, the worst of the training rows: {count:,} of "
-            f"{counted(len(rows.row), f'{part} row')}.",
+            f"{count_of(len(rows.row), f'{part} row')}.",
             "The model cannot predict such states: the rows are left out of the scores and counted. Split so that "
             "the state trains too, or merge it with the one before.",
             train.name,
@@ -92,7 +92,7 @@ def check_outside(train: CaseRows, rows: CaseRows, part: str) -> Iterator[Findin
     }
     count, far = int(here.sum()), max(v["share_of_range"] or 0.0 for v in values.values())
     each = "; ".join(
-        f"{name} in {counted(int(v['rows'] or 0), 'row')}, {v['min']:g} to {v['max']:g} against "
+        f"{name} in {count_of(int(v['rows'] or 0), 'row')}, {v['min']:g} to {v['max']:g} against "
         f"{v['training_min']:g} to {v['training_max']:g}"
         for name, v in values.items()
     )
@@ -100,7 +100,7 @@ def check_outside(train: CaseRows, rows: CaseRows, part: str) -> Iterator[Findin
     yield Finding(
         "R501",
         Severity.WARNING if far > FAR_OUTSIDE or count > MANY_OUTSIDE * len(rows.row) else Severity.NOTE,
-        f"{counted(count, f'{part} row')} of {len(rows.row):,} outside the training range: {each}.",
+        f"{count_of(count, f'{part} row')} of {len(rows.row):,} outside the training range: {each}.",
         "Predictions there are extrapolations of an exponential. Look at these rows first when scores disappoint.",
         train.name,
         first_rows(rows.row[farthest]),
@@ -125,7 +125,7 @@ def check_boxcox_range(train: CaseRows, rows: CaseRows, part: str, below: Mask) 
             yield Finding(
                 "R502",
                 Severity.WARNING,
-                f"{name} is at or below {0 - shift:g} in {counted(count, f'{part} row')}, at lowest {lowest:g}: "
+                f"{name} is at or below {0 - shift:g} in {count_of(count, f'{part} row')}, at lowest {lowest:g}: "
                 "Box-Cox, as fitted on the training rows, cannot take it.",
                 "Box-Cox trials of this case will fail on these rows; nothing is clipped. Use z-scores, or split "
                 "in another way.",
@@ -144,7 +144,7 @@ def check_bridges(partition: Partition) -> Iterator[Finding]:
         yield Finding(
             "R506",
             Severity.WARNING,
-            f"{counted(len(both), 'bridge')} of {len(names['golden']):,} in the golden part also validate.",
+            f"{count_of(len(both), 'bridge')} of {len(names['golden']):,} in the golden part also validate.",
             "What is chosen on the validation rows is then not confirmed on untouched bridges. Split by bridge.",
             count=len(both),
             values={"parts": list(HELD_OUT), "share": len(both) / len(names["golden"])},
@@ -155,7 +155,7 @@ def check_bridges(partition: Partition) -> Iterator[Finding]:
         yield Finding(
             "R506",
             Severity.NOTE,
-            f"{counted(len(trained), 'bridge')} of {held:,} held out also train, with other rows.",
+            f"{count_of(len(trained), 'bridge')} of {held:,} held out also train, with other rows.",
             "Scores then tell how the model does on later inspections of known bridges, not on new bridges. Keep "
             "training bridges out of the other parts if new bridges are meant.",
             count=len(trained),

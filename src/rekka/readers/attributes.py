@@ -17,10 +17,12 @@ from rekka.readers.values import SPACES, clean_text, read_dates, read_numbers
 NUMBERS = ("length", "width", "area", "traffic")
 ATTRIBUTES = ("completed", *NUMBERS, "repairs")
 # Names that columns of visits and transitions have; a column of the user's would be mistaken for them.
+# Columns of transitions that are no covariates: names, and when and where.
+NAMES = ("bridge_id", "case", "member", "part", "column_1", "column_2")
+PLACES = ("date_1", "date_2", "visit_1", "visit_2", "history", "row_1", "row_2")
 OWN_NAMES = frozenset({
-    "row", "column", "bridge_id", "case", "member", "visit", "date", "state", "state_text", "problem", "completed",
-    *NUMBERS, "bridge_length", "bridge_area", "traffic_mean", "age_at_inspection_1", "state_1", "state_2",
-    "interval_years", "date_1", "date_2", "visit_1", "visit_2", "history", "column_1", "row_1", "row_2", "part",
+    *NAMES, *PLACES, *NUMBERS, "row", "column", "visit", "date", "state", "state_text", "problem", "completed",
+    "state_1", "state_2", "interval_years", "age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean",
 })  # fmt: skip
 
 
