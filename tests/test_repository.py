@@ -34,6 +34,7 @@ ORDER = [
     "model.kernel",
     "model.likelihood",
     "model.probabilities",
+    "model.paper_kernel",
     "model.paper",
     "model.layout",
     "model.inputs",

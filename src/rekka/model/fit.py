@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.errors import BadOption, bad_option
-from rekka.model import kernel, paper
+from rekka.model import kernel
 from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify
 from rekka.model.coordinates import orthonormal_coordinates, scaled_coordinates
 from rekka.model.inference import Inference, infer
 from rekka.model.layout import Effects, Layout, Shared, build_layout
 from rekka.model.likelihood import Likelihood, Rows, compile_kernels
+from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.restarts import crude_start, restart
 from rekka.model.separation import find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
@@ -173,10 +174,12 @@ def _fit_lbfgs(rows: Rows, z: Array, layout: Layout, options: Options) -> tuple[
     def value(psi: Array) -> float:
         return scaled.objective(psi, 0).value
 
-    as_printed = paper.FlooredLikelihood.build(rows, np.ascontiguousarray(scaled.likelihood.X.T))
+    X = np.ascontiguousarray(scaled.likelihood.X.T)
 
     def floored(psi: Array) -> float:
-        return 0.5 * float(psi @ scaled.penalty @ psi) - as_printed.value(scaled.beta(psi))
+        beta = np.ascontiguousarray(scaled.beta(psi))
+        value = floored_log_likelihood(X, beta, rows.start, rows.end, rows.dt, rows.weight)
+        return 0.5 * float(psi @ scaled.penalty @ psi) - float(value)
 
     if options.likelihood == "paper":
         psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False)

@@ -3,7 +3,8 @@
 ``printed_proposition_1`` is the closed form of the paper's Eq. transition-prob. It is not the transition
 probability but the cumulative one, P(S(dt) <= j | S(0) = i): see the erratum in docs/model.md.
 ``FlooredLikelihood`` is the paper's likelihood, Eq. mle, on the corrected closed form with the paper's two
-floors: it loses its digits where two hazards are close, and it is flat where the probability floor holds.
+floors: it loses its digits where two hazards are close, and it is flat where the probability floor holds. It is
+the plain form; a fit uses its compiled twin in paper_kernel.py.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.model.likelihood import Rows
+from rekka.model.paper_kernel import DENOMINATOR_FLOOR, PROBABILITY_FLOOR
 
 Array = NDArray[np.float64]
-
-DENOMINATOR_FLOOR = 1e-9  # paper, Proposition 1
-PROBABILITY_FLOOR = 1e-12  # paper, Eq. mle
 
 
 def printed_proposition_1(theta: Array, dt: float, i: int, j: int) -> float:

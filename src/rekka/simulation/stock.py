@@ -20,9 +20,9 @@ LETTERS = ("a", "b", "c", "d", "e")  # a best
 ROUNDS = 5
 FIRST_ROUND = 12 * 2004  # month of the first round, counted from year 0; a bridge's own is within a year after it
 ROUND_MONTHS, JITTER_MONTHS = 60, 4
-# Age at the third round is 60 - Gamma(1.7, 6.5) years: a stock of the growth years with a tail of younger
-# bridges. It is skewed to the left; its Box-Cox exponent is about 3, and transformed ages go to 1e4 ... 1e6.
-OLDEST, AGE_SHAPE, AGE_SCALE = 60.0, 1.7, 6.5
+# Age at the third round is 62 - Gamma(2.2, 7) years: a stock of the growth years with a tail of younger bridges.
+# It is skewed to the left; its Box-Cox exponent is about 2.3, and transformed ages are near 1e4.
+OLDEST, AGE_SHAPE, AGE_SCALE = 62.0, 2.2, 7.0
 FIRST_STATES = (0.40, 0.29, 0.17, 0.09, 0.05)  # probabilities of a..e at a member's first visit
 WITHOUT_FIFTH = 0.06  # share of the allotted training rows whose member is gone at the fifth round
 
