@@ -54,13 +54,16 @@ def damaged(**changes):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "This is not a rekka model file of version 1: the text itself: Invalid JSON"),
+        ("", "This is not a rekka model file of version 2: the text itself: Invalid JSON"),
         ('{"a": 1', "Invalid JSON"),
         ('{"format": "other"}', "format: Input should be 'rekka-model'"),
-        (damaged(version=2), "version: Input should be 1"),
+        (damaged(version=1), "version: Input should be 2"),
         (damaged(surprise=1), "surprise: Extra inputs are not permitted"),
         (damaged(beta=[[1.0]]), "This rekka model file is damaged: cannot reshape array"),
-        (damaged(scaling={"method": "zscore"}), "This rekka model file is damaged: 'offset'"),
+        (
+            damaged(scaling={"kind": "affine"}),
+            "This is not a rekka model file of version 2: scaling.affine.method: Field required",
+        ),
         (damaged(parameters={"speed": 3}), "This rekka model file is damaged: it names an option 'speed'"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import cast
 
@@ -11,7 +10,8 @@ import numpy as np
 from rekka.checks.findings import Array, CaseRows, Finding, Severity, first_rows
 from rekka.errors import BadCovariates, ScalingError, count_of
 from rekka.model.inputs import check_covariates
-from rekka.scaling import BoxCoxScaling, fit_scaling
+from rekka.scaling.fitting import fit_scaling
+from rekka.scaling.operators import BoxCoxScaling
 
 HIGH_INFLATION = 30.0  # variance inflation: standard errors 5.5 times those of unrelated covariates
 FAR = 10.0  # robust standard deviations, in the covariate's units and on the log scale
@@ -215,9 +215,7 @@ def fit_boxcox(case: CaseRows) -> BoxCoxScaling:
     x = case.x
     if len(x) > BOXCOX_ROWS:
         x = np.sort(x, axis=0)[np.linspace(0, len(x) - 1, BOXCOX_ROWS).round().astype(np.int64)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # overflow on the way to an exponent; the result is judged, not the way
-        return cast(BoxCoxScaling, fit_scaling("boxcox", x, case.covariates))
+    return cast(BoxCoxScaling, fit_scaling("boxcox", x, case.covariates))
 
 
 def _skewness(x: Array) -> Array:

@@ -30,9 +30,9 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
 
     Parameters
     ----------
-    scaling : "max", "minmax", "zscore", "boxcox", None, or an object with fit and transform
-        Operator fitted on the training covariates. Reported coefficients are in native units whatever the
-        scaling, wherever it is affine.
+    scaling : "max", "minmax", "zscore", "boxcox", "yeojohnson", "log", "robust", None, or a transformer
+        Operator fitted on the training covariates; "boxcox+zscore" applies one after the other. Reported
+        coefficients are in native units whatever the scaling, wherever it is affine.
     solver : "newton" or "lbfgs"
         Newton on the exact Hessian, or SciPy's L-BFGS-B in the coordinates of the scaling, as in the paper.
     gradient : "exact" or "numeric"
@@ -163,9 +163,18 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         p = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(p, axis=1)])
 
+    def log_probabilities(self, X: Any, y: Any) -> Array:
+        """log p of each row's observed end state (n,), exact however small p is."""
+        rows = self._read(X)
+        end = inputs.read_ends(y, rows.start)
+        inputs.check_supported(end, self.n_states_, "end")
+        return self._fit.log_probabilities(
+            Rows(rows.start, end, rows.dt, np.ones(end.size), self.n_states_), rows.x
+        )
+
     def log_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean of -log p of the observed end states, exact: no floor."""
-        value = self._log_probabilities(X, y)
+        value = self.log_probabilities(X, y)
         return -float(np.average(value, weights=inputs.read_weights(sample_weight, value.size)))
 
     def summary(self, level: float = 0.95) -> Table:
@@ -181,7 +190,7 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
 
     def certify(self, X: Any, y: Any) -> Certificate:
         """The certificate with the share of these held-out rows at or under probability 1e-12."""
-        return self._fit_certificate().with_golden(self._log_probabilities(X, y))
+        return self._fit_certificate().with_golden(self.log_probabilities(X, y))
 
     def to_json(self) -> str:
         """The fitted model as text, complete and exact; read it with ``from_json``."""
@@ -190,6 +199,8 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
             name: list(value) if name == "covariates" and value is not None else value
             for name, value in self.get_params(deep=False).items()
         }
+        if self.scaling is not None:  # a CovariateScaler or a list of names goes by its name
+            parameters["scaling"] = self._fit.scaling.method
         return dump_model(self._fit, parameters, list(self.feature_names_in_))
 
     @classmethod
@@ -236,11 +247,3 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         rows = inputs.read_predictors(inputs.as_frame(X), columns)
         inputs.check_supported(rows.start, self.n_states_, "start")
         return rows
-
-    def _log_probabilities(self, X: Any, y: Any) -> Array:
-        rows = self._read(X)
-        end = inputs.read_ends(y, rows.start)
-        inputs.check_supported(end, self.n_states_, "end")
-        return self._fit.log_probabilities(
-            Rows(rows.start, end, rows.dt, np.ones(end.size), self.n_states_), rows.x
-        )

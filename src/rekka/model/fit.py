@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from rekka.errors import BadOption, bad_option
 from rekka.model import kernel
@@ -20,7 +22,8 @@ from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.restarts import crude_start, restart
 from rekka.model.separation import find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
-from rekka.scaling import FittedScaling, check_method, fit_scaling
+from rekka.scaling.fitting import check_method, fit_scaling
+from rekka.scaling.operators import FittedScaling
 
 Array = NDArray[np.float64]
 
@@ -78,7 +81,7 @@ class Fit:
         """pi (n, K) of each row's end state."""
         order = np.argsort(start, kind="stable")
         p, in_order = np.empty((2, start.size, self.n_states))
-        eta, years = self.log_hazards(x[order]), dt[order, None]
+        eta, years = self.log_hazards(x)[order], dt[order, None]  # errors name rows in the order given
         with np.errstate(over="ignore"):  # a fit gone wrong predicts too
             kernel.probability_rows(np.exp(eta) * years, eta + np.log(years), start[order], 0, in_order)
         p[order] = in_order
@@ -127,6 +130,19 @@ def fit_rows(
 ) -> Fit:
     """Fit checked rows; ``groups`` (n,) asks for standard errors clustered by it."""
     check_options(options)
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        return _fit_rows(rows, x, covariates, options, groups)
+
+
+@lru_cache
+def _linear_algebra() -> ThreadpoolController:
+    """The threads of BLAS. Matrices are small here: threads only wait for each other, long on a busy machine."""
+    return ThreadpoolController()
+
+
+def _fit_rows(
+    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, groups: NDArray[np.int64] | None
+) -> Fit:
     layout = build_layout(covariates, rows.n_states, options.effects, options.shared)
     scaling = fit_scaling(options.scaling, x, covariates)
     order = rows.grouping

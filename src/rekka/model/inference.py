@@ -14,7 +14,7 @@ from scipy import linalg, stats
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.likelihood import Evaluation
-from rekka.scaling import FittedScaling
+from rekka.scaling.operators import FittedScaling
 
 Array = NDArray[np.float64]
 
@@ -89,12 +89,13 @@ def _sandwich(
     W, weight = coordinates.likelihood.X, coordinates.likelihood.rows.weight
     n_groups = int(groups.max()) + 1
     score = np.empty((n_groups, slope.shape[1], len(W)))
-    for k in range(slope.shape[1]):
-        for u in range(len(W)):
-            score[:, k, u] = np.bincount(groups, weight * slope[:, k] * W[u], n_groups)
-    by_group = score.reshape(n_groups, -1) @ coordinates.basis
-    meat = by_group.T @ by_group * (n_groups / (n_groups - 1)) if n_groups > 1 else np.full_like(bread, np.nan)
-    return bread @ meat @ bread, n_groups
+    with np.errstate(over="ignore", invalid="ignore"):  # a fit gone wrong has no errors to speak of
+        for k in range(slope.shape[1]):
+            for u in range(len(W)):
+                score[:, k, u] = np.bincount(groups, weight * slope[:, k] * W[u], n_groups)
+        by_group = score.reshape(n_groups, -1) @ coordinates.basis
+        meat = by_group.T @ by_group * (n_groups / (n_groups - 1)) if n_groups > 1 else np.full_like(bread, np.nan)
+        return bread @ meat @ bread, n_groups
 
 
 def normal_quantile(level: float) -> float:

@@ -14,9 +14,9 @@ from rekka.model.fit import Fit
 from rekka.model.inference import Inference
 from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
-from rekka.scaling import scaling_from_dict
+from rekka.scaling.serial import ScalingPart, as_part
 
-VERSION = 1
+VERSION = 2  # 2: scalings carry their training range, and may be chains
 
 
 class _Part(BaseModel):
@@ -37,13 +37,13 @@ class ModelFile(_Part):
     """What is in the file."""
 
     format: Literal["rekka-model"]
-    version: Literal[1]
+    version: Literal[2]
     parameters: dict[str, Any]
     features: list[str]
     n_states: int = Field(ge=2)
     covariates: list[str]
     layout: list[int]
-    scaling: dict[str, Any]
+    scaling: ScalingPart
     beta: list[list[float]]
     inference: _Inference
     outcome: Outcome
@@ -56,13 +56,13 @@ def dump_model(fit: Fit, parameters: dict[str, Any], features: list[str]) -> str
     inference = dataclasses.asdict(fit.inference)
     return ModelFile(
         format="rekka-model",
-        version=1,
+        version=2,
         parameters=parameters,
         features=features,
         n_states=fit.n_states,
         covariates=list(fit.covariates),
         layout=fit.layout.parameter.tolist(),
-        scaling=fit.scaling.to_dict(),
+        scaling=as_part(fit.scaling),
         beta=fit.beta.tolist(),
         inference=_Inference(
             **inference
@@ -86,7 +86,7 @@ def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
             n_states=file.n_states,
             covariates=covariates,
             layout=Layout(("intercept", *covariates), file.n_states, np.asarray(file.layout, dtype=np.int64)),
-            scaling=scaling_from_dict(file.scaling),
+            scaling=file.scaling.build(),
             beta=np.asarray(file.beta, dtype=np.float64).reshape(file.n_states - 1, len(covariates) + 1),
             inference=Inference(
                 **file.inference.model_dump()

@@ -1,0 +1,223 @@
+"""The fitted operators, frozen values: forth, back, as an affine map, as a plain dict.
+
+    affine      z = (x - offset) / scale                      max, minmax, zscore, robust, none
+    boxcox      z = ((x + shift)^lambda - 1) / lambda         shift = max(0, 1 - x_min)     (paper, Eq. boxcox)
+    log         z = log(x + shift)                            the same shift
+    yeojohnson  z = ((1 + x)^lambda - 1) / lambda for x >= 0, mirrored with 2 - lambda below 0
+
+``x`` raw and ``z`` scaled are (n, p). A constant training column becomes zero, whatever other rows hold. A value
+that an operator cannot take, or turns into infinity, is refused: nothing is clipped.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from rekka.errors import OutsideTrainingRange
+
+Array = NDArray[np.float64]
+
+
+class FittedScaling(Protocol):
+    """What the rest of rekka knows of a fitted operator."""
+
+    @property
+    def method(self) -> str:
+        """The operator's name, as a person should read it."""
+
+    def transform(self, x: Array) -> Array:
+        """Apply the operator as fitted."""
+
+    def inverse(self, z: Array) -> Array:
+        """The raw covariates again; constant columns get their training value."""
+
+    def affine(self) -> tuple[Array, Array] | None:
+        """Offset and factor of z = (x - offset) * factor, or None where it is not of that form."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything needed to make it again."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScaling(ABC):
+    """An operator that works on each covariate by itself; ``low`` and ``high`` are the training range, (p,)."""
+
+    kind: ClassVar[str]  # the class, in ``to_dict``
+
+    method: str
+    names: tuple[str, ...]
+    low: Array
+    high: Array
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Columns that become zero."""
+        return np.asarray(self.low == self.high)
+
+    @property
+    def shift(self) -> Array | None:
+        """What is added to make a column positive, where the operator does that."""
+        return None
+
+    @abstractmethod
+    def forward(self, x: Array) -> Array:
+        """The formula alone, in a new array; NaN or infinity where it has no value."""
+
+    @abstractmethod
+    def backward(self, z: Array) -> Array:
+        """The formula solved for x, likewise."""
+
+    def transform(self, x: Array) -> Array:
+        """Apply the operator as fitted."""
+        with np.errstate(all="ignore"):  # what comes of it is looked at
+            z = self.forward(x)
+        z[:, self.constant] = 0.0
+        self._refuse("transform", x, z)
+        return z
+
+    def inverse(self, z: Array) -> Array:
+        """The raw covariates again; constant columns get their training value."""
+        with np.errstate(all="ignore"):
+            x = self.backward(z)
+        x[:, self.constant] = self.low[self.constant]
+        self._refuse("undo", z, x)
+        return x
+
+    def affine(self) -> tuple[Array, Array] | None:
+        """Not affine: coefficients stay in transformed units."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything needed to make it again."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        return {"kind": self.kind} | plain | {"names": list(self.names)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ColumnScaling) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.method, self.names))
+
+    def _refuse(self, verb: str, given: Array, found: Array) -> None:
+        if np.isfinite(found).all():
+            return
+        row, c = map(int, np.argwhere(~np.isfinite(found))[0])
+        values = {
+            "method": self.method,
+            "covariate": self.names[c],
+            "value": float(given[row, c]),
+            "row": row,
+            "low": float(self.low[c]),
+            "high": float(self.high[c]),
+            "shift": None if self.shift is None else float(self.shift[c]),
+        }
+        raise OutsideTrainingRange(
+            f"{self.method} cannot {verb} {values['covariate']} = {values['value']} (row {row}): "
+            f"{fitted_on(values)}.",
+            **values | {"raw": values["value"]},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AffineScaling(ColumnScaling):
+    """z = (x - offset) / scale; a constant column has scale 0, and its value as offset."""
+
+    kind: ClassVar[str] = "affine"
+
+    offset: Array
+    scale: Array
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Columns that become zero: not those of equal values under "none", which leaves all as it is."""
+        return np.asarray(self.scale == 0)
+
+    def forward(self, x: Array) -> Array:
+        """The formula alone."""
+        return (x - self.offset) / self.scale
+
+    def backward(self, z: Array) -> Array:
+        """The formula solved for x."""
+        return z * self.scale + self.offset
+
+    def affine(self) -> tuple[Array, Array]:
+        """Offset and factor of z = (x - offset) * factor."""
+        flat = self.constant
+        return self.offset, np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, self.scale))
+
+
+@dataclass(frozen=True, eq=False)
+class LogScaling(ColumnScaling):
+    """z = log(x + shift)."""
+
+    kind: ClassVar[str] = "log"
+
+    @property
+    def shift(self) -> Array:
+        """max(0, 1 - x_min): the smallest training value becomes 1 where it is below 1."""
+        return positivity_shift(self.low)
+
+    def forward(self, x: Array) -> Array:
+        """The formula alone; log(0) is infinite, and refused."""
+        return np.asarray(np.log(x + self.shift))
+
+    def backward(self, z: Array) -> Array:
+        """The formula solved for x."""
+        return np.asarray(np.exp(z) - self.shift)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxCoxScaling(LogScaling):
+    """z = ((x + shift)^lambda - 1) / lambda, or the logarithm where lambda is 0."""
+
+    kind: ClassVar[str] = "boxcox"
+
+    exponent: Array
+
+    def forward(self, x: Array) -> Array:
+        """The formula alone; at 0 it has a value for lambda above 0, but not one of a positive number."""
+        shifted = x + self.shift
+        return np.asarray(special.boxcox(np.where(shifted > 0, shifted, np.nan), self.exponent))
+
+    def backward(self, z: Array) -> Array:
+        """The formula solved for x."""
+        return np.asarray(special.inv_boxcox(z, self.exponent) - self.shift)
+
+
+@dataclass(frozen=True, eq=False)
+class YeoJohnsonScaling(ColumnScaling):
+    """z = BoxCox(1 + x; lambda) for x >= 0 and -BoxCox(1 - x; 2 - lambda) below: any real number will do."""
+
+    kind: ClassVar[str] = "yeojohnson"
+
+    exponent: Array
+
+    def forward(self, x: Array) -> Array:
+        """The formula alone."""
+        above, size = x >= 0, np.abs(x)
+        z = special.boxcox1p(size, np.where(above, self.exponent, 2.0 - self.exponent))
+        return np.asarray(np.where(above, z, -z))
+
+    def backward(self, z: Array) -> Array:
+        """The formula solved for x."""
+        above, size = z >= 0, np.abs(z)
+        x = special.inv_boxcox1p(size, np.where(above, self.exponent, 2.0 - self.exponent))
+        return np.asarray(np.where(above, x, -x))
+
+
+def positivity_shift(low: Array) -> Array:
+    """max(0, 1 - x_min), (p,)."""
+    return np.maximum(0.0, 1.0 - low)
+
+
+def fitted_on(values: dict[str, Any]) -> str:
+    """The training range, as errors say it."""
+    shift = "" if values["shift"] is None else f", shift {values['shift']}"
+    return f"fitted on {values['low']} to {values['high']}{shift}"
