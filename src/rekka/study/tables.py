@@ -1,0 +1,379 @@
+"""Trials in, the paper's tables out: selection, methods, agreement of equals, presets side by side, the floor.
+
+A frame of trials has one row for each preset, case and method. Each function says which columns it needs; those
+it can do without are null in its table where they are absent. Cases, methods and presets keep the order in which
+they first appear. A figure that is infinite or no number counts as absent.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from rekka.errors import BadValues, bad_option, count_of, missing_columns
+from rekka.model.certificate import affine_agreement
+from rekka.selection import COUNT_TOLERANCE, SECONDS_TOLERANCE, Point, pareto_set, ties
+from rekka.study.trial import Status
+
+Row = dict[str, Any]
+Types = dict[str, pl.DataType | type[pl.DataType]]
+
+KEY = ("preset", "case", "method")
+SCHEMA: Mapping[str, type[pl.DataType]] = {
+    **dict.fromkeys((*KEY, "status", "reason", "cost"), pl.String),
+    **dict.fromkeys(("converged", "certified", "eligible", "selected", "maximum_exists"), pl.Boolean),
+    **dict.fromkeys(("accuracy", "log_loss", "macro_recall", "seconds"), pl.Float64),
+    **dict.fromkeys(("log_likelihood", "shortfall"), pl.Float64),
+    **dict.fromkeys(("iterations", "evaluations", "train", "at_floor", "scored"), pl.Int64),
+}
+COSTS = {"seconds": SECONDS_TOLERANCE, "evaluations": COUNT_TOLERANCE, "iterations": COUNT_TOLERANCE}
+PAPER, EXACT = "paper", "exact"  # the presets that are set side by side
+# Log-likelihood units. Two fits this close differ by a hundredth of what separates a coefficient from one a
+# standard error away (half a unit), and in no printed score.
+AT_MAXIMUM = 0.01
+# Times the log loss of the best alternative. At 1.5 what happened has, in the geometric mean, the probability
+# p^1.5 instead of p. In the paper's tables affine fits to the same rows differ by 1.16 times at most, and Box-Cox
+# is 4.8 times worse at least.
+MATERIALLY_WORSE = 1.5
+
+
+class Cause(enum.StrEnum):
+    """Why the paper's conditions gave what they gave. The value is what a person reads."""
+
+    NONE = "none: both at the maximum"
+    NO_MAXIMUM = "data: no finite maximum"
+    TRANSFORM = "data: the transform fails"
+    NOT_FITTED = "data: cannot be fitted"
+    NOT_DETERMINED = "data: the rows do not determine all coefficients"
+    SHORT = "optimizer: reported success short of the maximum"
+    FLOOR = "optimizer: reported success on the probability floor"
+    FAILURE = "optimizer: did not converge"
+    UNKNOWN = "not known: the exact fit is not a certified maximum"
+
+
+def is_papers_affine(method: str) -> bool:
+    """Whether a method is one of the paper's affine scalings, which are one model."""
+    return method in ("max", "minmax", "zscore")
+
+
+def read_columns(trials: pl.DataFrame, needed: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
+    """The columns named, in their types; optional ones that are absent are null, figures not finite too."""
+    missing = [name for name in needed if name not in trials.columns]
+    if missing:
+        raise missing_columns(missing, trials.columns, "the table of trials")
+    columns = []
+    for name in (*needed, *optional):
+        column = (pl.col(name) if name in trials.columns else pl.lit(None).alias(name)).cast(SCHEMA[name])
+        if SCHEMA[name] == pl.Float64:
+            column = pl.when(column.is_finite()).then(column).alias(name)
+        elif SCHEMA[name] == pl.Boolean and name in needed:
+            column = column.fill_null(False)
+        columns.append(column)
+    read = trials.with_columns(columns).select(*needed, *optional)
+    twice = read.filter(pl.struct(KEY).is_duplicated())
+    if len(twice):
+        names = ", ".join(map(str, twice.select(KEY).row(0)))
+        raise BadValues(f"{names} is in the table of trials more than once. Keep one row for each.", trial=names)
+    return read
+
+
+def each(trials: pl.DataFrame, *by: str) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:
+    """The rows of each group as dicts, groups in order of appearance."""
+    for key, group in trials.group_by(*by, maintain_order=True):
+        yield key, group.to_dicts()
+
+
+def mark_selected(trials: pl.DataFrame, cost: str | Mapping[str, str]) -> pl.DataFrame:
+    """The trials with ``selected``, by the Pareto rule in each preset and case, and ``cost``, what it ran on.
+
+    ``cost`` is seconds, evaluations or iterations, or which of them for each preset. A trial that is eligible but
+    has no accuracy (no golden row could be scored) cannot be compared and is not selected. Needs preset, case,
+    method, eligible, accuracy and the costs.
+    """
+    presets = trials["preset"].unique(maintain_order=True).to_list() if "preset" in trials.columns else []
+    costs = {preset: cost if isinstance(cost, str) else cost.get(preset, "none") for preset in presets}
+    for preset, name in costs.items():
+        if name not in COSTS:
+            raise bad_option(f"cost of the preset {preset}", name, list(COSTS))
+    table = read_columns(trials, (*KEY, "eligible", "accuracy", *dict.fromkeys(costs.values())))
+    chosen = set()
+    for (preset, case), rows in each(table, "preset", "case"):
+        points = _points(rows, costs[preset])
+        chosen |= {(preset, case, method) for method in pareto_set(points, COSTS[costs[preset]])}
+    keys = table.select(KEY).rows()
+    return trials.with_columns(
+        pl.Series("selected", [key in chosen for key in keys], dtype=pl.Boolean),
+        pl.Series("cost", [costs[preset] for preset, _, _ in keys], dtype=pl.String),
+    )
+
+
+def _points(rows: Sequence[Row], cost: str) -> dict[str, Point]:
+    """The trials that can be compared: eligible, with accuracy and cost."""
+    return {
+        row["method"]: Point(row["accuracy"], row[cost])
+        for row in rows
+        if row["eligible"] and row["accuracy"] is not None and row[cost] is not None
+    }
+
+
+def tabulate_selection(
+    trials: pl.DataFrame, *, is_affine: Callable[[str], bool] = is_papers_affine
+) -> pl.DataFrame:
+    """One row a preset and case: the methods selected, out of how many, and why (paper, Table selection).
+
+    Needs preset, case, method, converged, eligible, accuracy, selected, cost and the costs: see ``mark_selected``.
+    """
+    needed = (*KEY, "converged", "eligible", "accuracy", "selected", "cost")
+    used = trials["cost"].unique(maintain_order=True).to_list() if "cost" in trials.columns else []
+    table = read_columns(trials, (*needed, *used), ("maximum_exists",))
+    lines = [
+        (
+            *key,
+            [row["method"] for row in rows if row["selected"]],
+            sum(row["eligible"] for row in rows),
+            len(rows),
+            _explain(rows, is_affine),
+        )
+        for key, rows in each(table, "preset", "case")
+    ]
+    schema: Types = {"preset": pl.String, "case": pl.String, "selected": pl.List(pl.String)}
+    schema |= {"eligible": pl.Int64, "trials": pl.Int64, "why": pl.String}
+    return pl.DataFrame(lines, schema=schema, orient="row")
+
+
+def _explain(rows: Sequence[Row], is_affine: Callable[[str], bool]) -> str:
+    """Why these methods of a case and no others, in one sentence."""
+    cost = rows[0]["cost"]
+    points = _points(rows, cost)
+    selected = [row["method"] for row in rows if row["selected"]]
+    if not selected:
+        return f"none: {_why_none(rows)}"
+    groups: list[list[str]] = []
+    for method in sorted(selected, key=lambda m: points[m].cost):
+        tied = groups and ties(points[groups[-1][0]], points[method], COSTS[cost])
+        groups = [*groups[:-1], [*groups[-1], method]] if tied else [*groups, [method]]
+    if len(groups) > 1:
+        return _explain_trade(groups, points, cost, is_affine)
+    if len(selected) > 1:
+        figures = f"{_name_accuracy(points[selected[0]])} and {_name_cost(points[selected[0]], cost)}"
+        return f"{_join(selected)} tie at {figures}{_one_model(selected, is_affine)}"
+    return f"{selected[0]}: {_explain_single(rows, points, selected[0], cost)}"
+
+
+def _why_none(rows: Sequence[Row]) -> str:
+    if not any(row["converged"] for row in rows):
+        return "no method converged"
+    if any(row["eligible"] for row in rows):
+        return "no golden row could be scored"
+    exists = {row["maximum_exists"] for row in rows}
+    if False in exists and True not in exists:
+        return "the likelihood has no finite maximum"
+    return "no fit that converged is eligible"
+
+
+def _explain_single(rows: Sequence[Row], points: Mapping[str, Point], method: str, cost: str) -> str:
+    """Why one method leaves no other beside it."""
+    mine = points[method]
+    accuracy, price = _name_accuracy(mine), _name_cost(mine, cost)
+    others = [Point(point.accuracy, 0.0) for name, point in points.items() if name != method]
+    level = [ties(other, Point(mine.accuracy, 0.0)) for other in others]
+    if not others:
+        only = "that converged" if sum(row["converged"] for row in rows) == 1 else "that is eligible"
+        return f"the only method {only} ({accuracy}, {price})"
+    if all(level):
+        return f"as accurate as every other ({accuracy}) at the lowest cost, {price}"
+    if any(level):
+        return f"none is more accurate ({accuracy}), at the lowest cost, {price}"
+    return f"the most accurate ({accuracy}) at the lowest cost, {price}"
+
+
+def _explain_trade(
+    groups: Sequence[Sequence[str]], points: Mapping[str, Point], cost: str, is_affine: Callable[[str], bool]
+) -> str:
+    """What is gained and what is paid, from the cheapest to the most accurate."""
+    names = [
+        _join(group) + (" (one model)" if len(group) > 1 and all(map(is_affine, group)) else "")
+        for group in groups
+    ]
+    prices = [_name_cost(points[group[0]], cost) for group in groups]
+    accuracies = [_name_accuracy(points[group[0]]) for group in groups]
+    if len(groups) == 2:
+        verb = "is" if len(groups[0]) == 1 else "are"
+        return f"{names[0]} {verb} cheaper ({prices[0]}), {names[1]} more accurate ({accuracies[1]})"
+    steps = [f"{n} ({p}, {a})" for n, p, a in zip(names, prices, accuracies, strict=True)]
+    return f"from the cheapest to the most accurate: {', '.join(steps)}"
+
+
+def _one_model(methods: Sequence[str], is_affine: Callable[[str], bool]) -> str:
+    affine = [method for method in methods if is_affine(method)]
+    if len(affine) < 2:
+        return ""
+    return ": they are one model" if len(affine) == len(methods) else f": of these {_join(affine)} are one model"
+
+
+def _join(names: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
+
+
+def _name_accuracy(point: Point) -> str:
+    return f"{point.accuracy:.4f}"
+
+
+def _name_cost(point: Point, cost: str) -> str:
+    if cost == "seconds":
+        return f"{point.cost:.3f} s" if point.cost >= 0.1 else f"{point.cost:.2g} s"
+    return count_of(int(point.cost), cost.removesuffix("s"))
+
+
+def tabulate_methods(trials: pl.DataFrame) -> pl.DataFrame:
+    """One row a preset and method: how often it converged and was selected, and its mean and medians.
+
+    Means and medians are over the converged trials (paper, Table method-summary). ``median_seconds_low`` is the
+    lower of the two middle values where their number is even, which is what the paper prints; ``median_seconds``
+    is their mean. ``at_floor_share`` is the share of all scored rows. Needs preset, case, method, converged,
+    accuracy, seconds, selected; takes certified, iterations, at_floor, scored.
+    """
+    needed = (*KEY, "converged", "accuracy", "seconds", "selected")
+    table = read_columns(trials, needed, ("certified", "iterations", "at_floor", "scored"))
+
+    def of_converged(name: str) -> pl.Expr:
+        return pl.col(name).filter(pl.col("converged"))
+
+    counted = pl.col("converged") & pl.col("at_floor").is_not_null() & (pl.col("scored") > 0)
+    certified = pl.col("certified")
+    return table.group_by("preset", "method", maintain_order=True).agg(
+        trials=pl.len().cast(pl.Int64),
+        converged=pl.col("converged").sum().cast(pl.Int64),
+        certified=pl.when(certified.is_not_null().any()).then(certified.sum().cast(pl.Int64)),
+        selected=pl.col("selected").sum().cast(pl.Int64),
+        mean_accuracy=of_converged("accuracy").mean(),
+        median_seconds_low=of_converged("seconds").quantile(0.5, interpolation="lower"),
+        median_seconds=of_converged("seconds").median(),
+        median_iterations=of_converged("iterations").median(),
+        at_floor_share=pl.when(counted.any()).then(
+            pl.col("at_floor").filter(counted).sum() / pl.col("scored").filter(counted).sum()
+        ),
+    )
+
+
+def tabulate_agreement(trials: pl.DataFrame, is_affine: Callable[[str], bool] = is_papers_affine) -> pl.DataFrame:
+    """One row a preset and case: whether the affine methods, which are one model, reached one log-likelihood.
+
+    ``spread`` is the largest minus the smallest, ``short`` lists the methods below the best, with the gap.
+    ``agree`` is null where fewer than two were fitted. Where ``maximum_exists`` is false there is no maximum to
+    agree on, and a gap says only where each got tired. Needs preset, case, method, log_likelihood.
+    """
+    table = read_columns(trials, (*KEY, "log_likelihood"), ("maximum_exists",))
+    lines = []
+    for key, rows in each(table, "preset", "case"):
+        fitted = [row for row in rows if is_affine(row["method"]) and row["log_likelihood"] is not None]
+        values = {row["method"]: row["log_likelihood"] for row in fitted}
+        exists = {row["maximum_exists"] for row in fitted} - {None}
+        judged = affine_agreement(values) if len(values) > 1 else None
+        spread = judged and judged.best - min(values.values())
+        short = [{"method": method, "gap": gap} for method, gap in (judged.short if judged else {}).items()]
+        lines.append((*key, list(values), spread, judged and judged.agree, short, all(exists) if exists else None))
+    gaps = pl.List(pl.Struct({"method": pl.String, "gap": pl.Float64}))
+    schema: Types = {"preset": pl.String, "case": pl.String, "methods": pl.List(pl.String)}
+    schema |= {"spread": pl.Float64, "agree": pl.Boolean, "short": gaps, "maximum_exists": pl.Boolean}
+    return pl.DataFrame(lines, schema=schema, orient="row")
+
+
+def tabulate_presets(trials: pl.DataFrame) -> pl.DataFrame:
+    """One row a case and method that both presets tried: the paper's conditions beside the exact ones, and why.
+
+    ``short_by`` is the exact log-likelihood minus the paper's; for ``cause`` see ``find_cause``. Empty unless both
+    presets are there. Needs preset, case, method, status, converged, certified, log_likelihood; takes iterations,
+    log_loss, maximum_exists, at_floor.
+    """
+    needed = (*KEY, "status", "converged", "certified", "log_likelihood")
+    table = read_columns(trials, needed, ("iterations", "log_loss", "maximum_exists", "at_floor"))
+    paper, exact = (
+        table.filter(preset=name).select("case", "method", pl.exclude(KEY).name.prefix(f"{name}_"))
+        for name in (PAPER, EXACT)
+    )
+    both = paper.join(exact, on=["case", "method"], maintain_order="left")
+    causes = [find_cause(row).value for row in both.to_dicts()]
+    return both.with_columns(
+        pl.Series("cause", causes, dtype=pl.String),
+        short_by=pl.col(f"{EXACT}_log_likelihood") - pl.col(f"{PAPER}_log_likelihood"),
+    ).select(
+        "case",
+        "method",
+        *(f"{name}_{column}" for column in ("status", "log_likelihood") for name in (PAPER, EXACT)),
+        "short_by",
+        *(f"{name}_{column}" for column in ("iterations", "log_loss") for name in (PAPER, EXACT)),
+        "cause",
+    )
+
+
+def find_cause(pair: Row) -> Cause:
+    """Is it the data or the optimizer? The first of these that holds.
+
+    1. either trial has the status "transform failed"                          the transform fails
+    2. the exact trial has no finite log-likelihood                            cannot be fitted
+    3. the exact trial is not certified, and its certificate finds no maximum  no finite maximum
+       it has the status "not determined"                                      not determined
+       it is not certified for another reason                                  not known
+    4. the paper's trial did not converge, in the paper's sense                did not converge
+    5. it is within AT_MAXIMUM of the exact log-likelihood                     both at the maximum
+       it is higher than that                                                  not known
+    6. it has more golden rows at the probability floor than the exact one     success on the floor
+    7. otherwise                                                               success short of the maximum
+    """
+    paper, exact = pair[f"{PAPER}_log_likelihood"], pair[f"{EXACT}_log_likelihood"]
+    if Status.TRANSFORM_FAILED in (pair[f"{PAPER}_status"], pair[f"{EXACT}_status"]):
+        return Cause.TRANSFORM
+    if exact is None:
+        return Cause.NOT_FITTED
+    if not pair[f"{EXACT}_certified"]:
+        if pair[f"{EXACT}_maximum_exists"] is False:
+            return Cause.NO_MAXIMUM
+        return Cause.NOT_DETERMINED if pair[f"{EXACT}_status"] == Status.NOT_DETERMINED else Cause.UNKNOWN
+    if not pair[f"{PAPER}_converged"]:
+        return Cause.FAILURE
+    if paper is not None and exact - paper <= AT_MAXIMUM:
+        return Cause.NONE if exact - paper >= -AT_MAXIMUM else Cause.UNKNOWN
+    on_floor = (pair[f"{PAPER}_at_floor"] or 0) > (pair[f"{EXACT}_at_floor"] or 0)
+    return Cause.FLOOR if on_floor else Cause.SHORT
+
+
+def tabulate_floor(trials: pl.DataFrame, *, worse: float = MATERIALLY_WORSE) -> pl.DataFrame:
+    """The selected methods whose log loss is at least ``worse`` times that of the best alternative.
+
+    The alternatives are the other methods that converged in the same preset and case, selected or not;
+    ``ratio_low`` is to the worst of them, ``ratio_high`` to the best (paper, Table boxcox-logloss). Needs preset,
+    case, method, converged, accuracy, log_loss, selected; takes at_floor, scored.
+    """
+    table = read_columns(
+        trials, (*KEY, "converged", "accuracy", "log_loss", "selected"), ("at_floor", "scored")
+    ).filter(pl.col("converged") & pl.col("log_loss").is_not_null())
+    low, high = pl.col("alternatives_low"), pl.col("alternatives_high")
+    rivals = table.select("preset", "case", rival="method", rival_loss="log_loss")
+    ranges = (
+        table.select(KEY)
+        .join(rivals, on=["preset", "case"])
+        .filter(pl.col("method") != pl.col("rival"))
+        .group_by(KEY)
+        .agg(alternatives_low=pl.col("rival_loss").min(), alternatives_high=pl.col("rival_loss").max())
+    )
+    share = pl.col("at_floor") / pl.col("scored")
+    return (
+        table.filter("selected")
+        .join(ranges, on=KEY, maintain_order="left")
+        .filter((pl.col("log_loss") >= worse * low) & (pl.col("log_loss") > low))
+        .select(
+            *KEY,
+            "accuracy",
+            "log_loss",
+            "alternatives_low",
+            "alternatives_high",
+            ratio_low=pl.col("log_loss") / high,
+            ratio_high=pl.col("log_loss") / low,
+            at_floor_share=pl.when(pl.col("scored") > 0).then(share),
+        )
+    )
