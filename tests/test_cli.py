@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -30,13 +31,40 @@ def inspections(tmp_path):
     return path
 
 
-def test_demo_fits_ten_cases_of_the_papers_sizes(tmp_path):
+def test_demo_goes_the_whole_way(tmp_path):
     done = run("demo", "--folder", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
-    assert "Main girder            624     217    1568" in done.stdout
-    assert done.stdout.count("yes") == 9
-    assert "Slope protection is not certified: the likelihood has no finite maximum." in done.stdout  # 27 rows
-    assert (tmp_path / "demo" / "truth.json").exists()
+    assert "10 cases by 4 methods under 2 presets: 80 trials." in done.stdout
+    assert "exact (Newton on the exact likelihood): 36 certified, 4 no finite maximum" in done.stdout
+    assert "Main girder            624         217   1,568" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert re.search(r"\d+ of \d+ trials that reported success are not at a certified maximum", words)
+    for file in (
+        "truth.json",
+        "study/study.toml",
+        "study/trials.csv",
+        "study/trials.parquet",
+        "study/trials.json",
+    ):
+        assert (tmp_path / "demo" / file).exists()
+    trials = pl.read_parquet(tmp_path / "demo" / "study" / "trials.parquet")
+    assert len(trials) == 80
+    exact = trials.filter(preset="exact")
+    assert set(exact["status"]) == {"certified", "no finite maximum"}
+    assert exact.filter(status="no finite maximum")["reason"].str.contains("the likelihood rises for ever").all()
+    affine = exact.filter(pl.col("certified") & (pl.col("method") != "boxcox"))
+    spread = affine.group_by("case").agg(pl.col("log_likelihood").max() - pl.col("log_likelihood").min())
+    assert spread["log_likelihood"].max() < 1e-8
+    paper = trials.filter(preset="paper")
+    iterations = dict(paper.filter("converged").group_by("method").agg(pl.col("iterations").median()).rows())
+    assert 3 * iterations["zscore"] < min(iterations["max"], iterations["minmax"])
+    boxcox = paper.filter(method="boxcox")
+    assert boxcox["converged"].sum() < 10
+    assert not boxcox["certified"].any()
+    stuck = boxcox.filter(pl.col("converged") & (pl.col("iterations") <= 1))
+    assert len(stuck)
+    assert (stuck["at_floor"] / stuck["scored"]).min() > 0.2
+    assert stuck["log_loss"].min() > 5
 
 
 def test_transitions(inspections, tmp_path):

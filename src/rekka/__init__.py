@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     from rekka.partition import partition_by_date as partition_by_date
     from rekka.partition import partition_paper as partition_paper
     from rekka.readers.nbi import read_nbi as read_nbi
+    from rekka.scaling.transformer import CovariateScaler as CovariateScaler
     from rekka.simulation.inventory import Inventory as Inventory
     from rekka.simulation.inventory import simulate_inventory as simulate_inventory
     from rekka.simulation.inventory import write_inventory as write_inventory
     from rekka.simulation.rows import simulate_transitions as simulate_transitions
+    from rekka.study.compare import compare as compare
+    from rekka.study.compare import load_study as load_study
+    from rekka.study.compare import resume_study as resume_study
+    from rekka.study.study import Study as Study
     from rekka.transitions import Transitions as Transitions
     from rekka.transitions import pair_visits as pair_visits
     from rekka.transitions import read_transitions as read_transitions
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 # Where each public name lives; loaded on first use, so that `import rekka` is instant.
 _HOMES = {
     "Audit": "rekka.audit",
+    "CovariateScaler": "rekka.scaling.transformer",
     "Diagnosis": "rekka.checks.findings",
     "ExponentialHazardMarkovModel": "rekka.model.estimator",
     "InputError": "rekka.errors",
@@ -42,10 +48,13 @@ _HOMES = {
     "Panel": "rekka.panel",
     "Partition": "rekka.partition",
     "RekkaError": "rekka.errors",
+    "Study": "rekka.study.study",
     "Transitions": "rekka.transitions",
     "affine_agreement": "rekka.model.certificate",
     "check_transitions": "rekka.checks.doctor",
+    "compare": "rekka.study.compare",
     "fold_bridges": "rekka.partition",
+    "load_study": "rekka.study.compare",
     "pair_visits": "rekka.transitions",
     "partition_auto": "rekka.partition",
     "partition_by_bridge": "rekka.partition",
@@ -54,6 +63,7 @@ _HOMES = {
     "read_nbi": "rekka.readers.nbi",
     "read_panel": "rekka.panel",
     "read_transitions": "rekka.transitions",
+    "resume_study": "rekka.study.compare",
     "simulate_inventory": "rekka.simulation.inventory",
     "simulate_transitions": "rekka.simulation.rows",
     "transition_probabilities": "rekka.model.probabilities",
@@ -61,9 +71,10 @@ _HOMES = {
     "write_transitions": "rekka.transitions",
 }
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "Audit",
+    "CovariateScaler",
     "Diagnosis",
     "ExponentialHazardMarkovModel",
     "InputError",
@@ -71,11 +82,14 @@ __all__ = [
     "Panel",
     "Partition",
     "RekkaError",
+    "Study",
     "Transitions",
     "__version__",
     "affine_agreement",
     "check_transitions",
+    "compare",
     "fold_bridges",
+    "load_study",
     "pair_visits",
     "partition_auto",
     "partition_by_bridge",
@@ -84,6 +98,7 @@ __all__ = [
     "read_nbi",
     "read_panel",
     "read_transitions",
+    "resume_study",
     "simulate_inventory",
     "simulate_transitions",
     "transition_probabilities",

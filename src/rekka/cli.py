@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import rekka
-from rekka.commands import data
+from rekka.commands import data, study
 from rekka.commands.demo import demo
 
 CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes
@@ -60,7 +60,7 @@ def _register(command: Callable[..., None]) -> None:
     app.command()(guarded)
 
 
-for _command in (demo, data.simulate, data.check, data.transitions):
+for _command in (demo, study.compare, study.show, study.fit, data.simulate, data.check, data.transitions):
     _register(_command)
 
 

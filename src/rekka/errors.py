@@ -11,7 +11,9 @@ RekkaError
     ├── BadOption              an option with a value it does not have
     ├── ScalingError           an operator that cannot be fitted to a column
     │   └── OutsideTrainingRange   a value that a fitted operator cannot take
-    └── ModelFileError         a model file that is damaged, foreign or of another version
+    ├── ModelFileError         a model file that is damaged, foreign or of another version
+    └── RunFolderError         a run folder that is foreign, in use, or of another study
+        └── DamagedFile            a file in it that is not as it was written
 
 A message says what was found, where, what was needed and what to do, in that order. The values it names
 are attributes of the exception too. A fit that does not reach a maximum is not an error: it is a value
@@ -85,6 +87,14 @@ class OutsideTrainingRange(ScalingError):
 
 class ModelFileError(InputError):
     """A model file that cannot be read back."""
+
+
+class RunFolderError(InputError):
+    """A run folder that cannot be used, or not by this study."""
+
+
+class DamagedFile(RunFolderError):
+    """A file of a run folder that is not as it was written."""
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

@@ -95,7 +95,7 @@ def transitions(
     if as_json:
         found = {"transitions": audit.transitions, "records": audit.records, "audit": audit.table.to_dicts()}
         split_up = {"scheme": parts[0].scheme, "rows": parts[0].counts().to_dicts()} if parts else None
-        _echo_json(found | {"partition": split_up, "notes": panel.notes, "files": [str(file) for file in files]})
+        echo_json(found | {"partition": split_up, "notes": panel.notes, "files": [str(file) for file in files]})
     else:
         console = Console()
         _print_list(console, "How the table was understood", panel.notes)
@@ -154,7 +154,7 @@ def check(
     if out is not None:
         out.write_text(json.dumps(diagnosis.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     if as_json:
-        _echo_json(diagnosis.to_dict())
+        echo_json(diagnosis.to_dict())
     else:
         _print_diagnosis(Console(), diagnosis, show_all)
     if diagnosis.stops:
@@ -197,7 +197,7 @@ def simulate(
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )  # fmt: skip
     if as_json:
-        _echo_json({"files": [str(file) for file in files]})
+        echo_json({"files": [str(file) for file in files]})
         return
     console = Console()
     for file in files:
@@ -226,7 +226,8 @@ def _splitter(name: str, until: str | None, seed: int) -> Callable[[Any], Any] |
         raise typer.BadParameter(f"{until!r} is not a date such as 2015-03-31", param_hint="--until") from None
 
 
-def _echo_json(value: Any) -> None:
+def echo_json(value: Any) -> None:
+    """JSON for machines."""
     typer.echo(json.dumps(value, ensure_ascii=False, default=str))
 
 

@@ -1,63 +1,44 @@
-"""``rekka demo``: the way from raw tables to fitted models, on a simulated inventory of the paper's shape."""
+"""``rekka demo``: the whole way, from raw tables to a selection, on a simulated inventory of the paper's shape."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 import rekka
+from rekka.commands import telling
+from rekka.commands.study import watch
 
 DEMO_FOLDER = Path("rekka-demo")
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the simulated tables go.")] = DEMO_FOLDER,
+    folder: Annotated[Path, typer.Option(help="Where the simulated tables and the study go.")] = DEMO_FOLDER,
     seed: Annotated[int, typer.Option(help="The same seed draws the same inventory.")] = 20260924,
 ) -> None:
-    """Draw an inventory, pair its visits, split them by bridge and fit the ten cases.
+    """Draw an inventory, pair its visits, and compare four scalings in ten cases under both presets.
 
     Example: rekka demo --folder demo
     """
-    console = Console()
-    rekka.write_inventory(folder, seed=seed, force=folder == DEMO_FOLDER)
-    found = rekka.read_transitions(folder)
-    partition = rekka.partition_paper(found.frame)
+    from rekka.study.remarks import remark
+    from rekka.study.request import Request, begin_study
+
+    console, errors = Console(), Console(stderr=True)
+    with errors.status("Drawing the inventory ..."):
+        rekka.write_inventory(folder, seed=seed, force=folder == DEMO_FOLDER)
+    run = folder / "study"
+    if folder == DEMO_FOLDER and (run / "study.toml").exists():
+        shutil.rmtree(run)  # of an earlier demo; other folders are never touched
+    options: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
+    with watch(errors, run) as on_trial:
+        study = begin_study(Request([folder], options=options), run, on_trial=on_trial)
+    telling.print_all(console, study, remark(study))
     console.print(
-        f"{len(found.frame):,} transitions from the raw tables in {folder}; {partition.scheme}.", highlight=False
-    )
-    title = "Ten cases: z-score scaling, Newton on the exact likelihood"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1))
-    table.add_column("case", no_wrap=True)
-    for column in ("train", "valid.", "golden", "accuracy", "same", "log loss"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("certified", no_wrap=True)
-    doubts = []
-    with Console(stderr=True).status("Fitting ..."):
-        for case, *counts in partition.counts().rows():
-            train, golden = (part.filter(case=case) for part in (partition.train, partition.golden))
-            model = rekka.ExponentialHazardMarkovModel(scaling="zscore", covariates=found.covariates)
-            model.fit(train, train["state_2"])
-            known = golden.filter(golden["state_2"] <= model.n_states_)
-            table.add_row(
-                case,
-                *map(str, counts),
-                f"{model.score(known, known['state_2']):.3f}",
-                f"{(known['state_1'] == known['state_2']).sum() / len(known):.3f}",
-                f"{model.log_loss(known, known['state_2']):.3g}",
-                "yes" if model.certificate_.certified else "no",
-            )
-            if not model.certificate_.certified:
-                doubts.append(f"{case} is {model.certificate_.verdict}.")
-    console.print(table)
-    console.print(
-        "Accuracy and log loss on golden rows, which no fit has seen; 'same' is the accuracy of predicting no "
-        "change at all. Log loss is exact: one row that a small case calls impossible makes it large.",
+        f"\nThe raw tables are in {folder}, the study in {run}: study.toml runs it again, trials.csv has every "
+        f"trial, models/ every fit.\nnext: rekka check {folder}, then rekka compare with a table of your own",
         highlight=False,
     )
-    for doubt in doubts:
-        console.print(doubt, highlight=False)
-    console.print(f"next: rekka check {folder}", highlight=False)

@@ -1,0 +1,227 @@
+"""A study in the terminal: its tables, what was selected and why, what to look at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from rekka.errors import count_of
+from rekka.study.words import name_trials
+
+if TYPE_CHECKING:
+    from rekka.study.study import Study
+
+NOTHING = "-"
+CERTIFIED, SELECTED = "°", "*"
+
+
+def print_cases(console: Console, study: Study) -> None:
+    """Rows of each case, and its baselines (paper, Table cases)."""
+    table = new_table("The cases: rows in each part; scores on golden rows of two forecasters to beat")
+    add_columns(table, "case", "train", "validation", "golden", "states", "same", "no cov.", "log loss")
+    baselines = {(row["case"], row["baseline"]): row for row in study.baselines.iter_rows(named=True)}
+    for row in study.cases.iter_rows(named=True):
+        same, plain = (baselines[row["case"], name] for name in ("persistence", "no_covariates"))
+        counts = (f"{row[name]:,}" for name in ("train", "validation", "golden", "n_states"))
+        scores = (
+            _figure(same["accuracy"], ".4f"),
+            _figure(plain["accuracy"], ".4f"),
+            _figure(plain["log_loss"], ".3f"),
+        )
+        table.add_row(escape(row["case"]), *counts, *scores)
+    console.print(table)
+    _explain(
+        console,
+        "same: accuracy of saying that nothing changes. no cov.: accuracy, and log loss, of the model without "
+        "covariates.",
+    )
+
+
+def print_methods(console: Console, study: Study) -> None:
+    """One line a method (paper, Table method-summary)."""
+    for preset, words in _presets(study):
+        table = new_table(f"Methods, preset {preset}: {words}")
+        counts = ("converged", "certified", "selected")
+        add_columns(table, "method", *counts, "mean acc.", "median s", "(low)", "iterations", "at floor")
+        for row in study.methods.filter(preset=preset).iter_rows(named=True):
+            table.add_row(
+                row["method"],
+                *(f"{row[name]}/{row['trials']}" for name in counts),
+                _figure(row["mean_accuracy"], ".4f"),
+                _seconds(row["median_seconds"]),
+                _seconds(row["median_seconds_low"]),
+                _figure(row["median_iterations"], "g"),
+                _figure(row["at_floor_share"], ".1%"),
+            )
+        console.print(table)
+    _explain(
+        console,
+        "converged: the solver says so and everything is finite, the paper's sense. certified: it is a maximum of "
+        "the likelihood. Means and medians are over the converged. at floor: share of golden rows whose outcome "
+        "was given a probability of 1e-12 or less.",
+    )
+
+
+def print_selection(console: Console, study: Study) -> None:
+    """What was selected for each case, and why (paper, Table selection)."""
+    for preset, _ in _presets(study):
+        table = new_table(f"Selected, preset {preset}: no other method is as accurate at a lower cost")
+        add_columns(table, "case", "selected", "why")
+        table.columns[1].justify = table.columns[2].justify = "left"
+        table.columns[1].no_wrap = table.columns[2].no_wrap = False
+        for row in study.selection.filter(preset=preset).iter_rows(named=True):
+            table.add_row(escape(row["case"]), ", ".join(row["selected"]) or "none", escape(row["why"]))
+        console.print(table)
+        console.print()
+
+
+def print_trials(console: Console, study: Study) -> None:
+    """Accuracy and seconds of every trial (paper, Table appendix-full), and log losses beside them."""
+    figures: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
+        ("accuracy / seconds", lambda row: f"{row['accuracy']:.4f} / {_seconds(row['seconds'])}"),
+        ("log loss / iterations", lambda row: f"{row['log_loss']:.3f} / {row['iterations']}"),
+    ]
+    for preset, _ in _presets(study):
+        rows = {(r["case"], r["method"]): r for r in study.trials.filter(preset=preset).iter_rows(named=True)}
+        methods = list(dict.fromkeys(method for _, method in rows))
+        for title, show in figures:
+            table = new_table(f"Every trial, preset {preset}: {title}")
+            add_columns(table, "case", *methods)
+            for case in dict.fromkeys(case for case, _ in rows):
+                table.add_row(escape(case), *(_cell(rows.get((case, method)), show) for method in methods))
+            console.print(table)
+    _explain(
+        console, f"{SELECTED} selected, {CERTIFIED} certified, {NOTHING} did not converge or could not be scored."
+    )
+
+
+def print_floor(console: Console, study: Study) -> None:
+    """Selected methods with a far worse log loss than others (paper, Table boxcox-logloss)."""
+    if study.floor.is_empty():
+        return
+    table = new_table("Selected in spite of a far worse log loss: accuracy and time do not see it")
+    add_columns(table, "case", "preset", "method", "accuracy", "log loss", "alternatives", "times", "at floor")
+    for row in study.floor.iter_rows(named=True):
+        table.add_row(
+            escape(row["case"]), row["preset"], row["method"], f"{row['accuracy']:.4f}", f"{row['log_loss']:.3f}",
+            _range(row["alternatives_low"], row["alternatives_high"], ".3f"),
+            _range(row["ratio_low"], row["ratio_high"], ".1f"), _figure(row["at_floor_share"], ".0%"),
+        )  # fmt: skip
+    console.print(table)
+    console.print()
+
+
+def print_presets(console: Console, study: Study) -> None:
+    """The paper's conditions beside the exact ones: is it the data or the optimizer."""
+    if study.presets.is_empty():
+        return
+    table = new_table("The same rows under both presets: is it the data or the optimizer?")
+    add_columns(table, "cause", "trials", "which")
+    table.columns[2].justify, table.columns[2].no_wrap = "left", False
+    for (cause,), rows in study.presets.sort("cause", maintain_order=True).group_by("cause", maintain_order=True):
+        table.add_row(str(cause), str(len(rows)), escape(name_trials(rows.select("case", "method").rows())))
+    console.print(table)
+    console.print()
+
+
+def print_hypotheses(console: Console, study: Study) -> None:
+    """The paper's five hypotheses, judged on these trials."""
+    for preset, _ in _presets(study):
+        console.print(f"[bold]The paper's hypotheses, preset {preset}[/]")
+        for one in study.hypotheses:
+            if one.preset == preset:
+                console.print(f"  {one.code} [bold]{one.verdict}[/]: {escape(one.claim)}", highlight=False)
+                console.print(Padding(escape(one.evidence), (0, 0, 0, 5)), style="dim", highlight=False)
+        console.print()
+
+
+def print_remarks(console: Console, remarks: Sequence[str]) -> None:
+    """What to look at."""
+    if remarks:
+        console.print("[bold]What to look at[/]")
+    for line in remarks:
+        console.print(Padding(f"- {escape(line)}.", (0, 0, 0, 2)), highlight=False)
+
+
+def print_headline(console: Console, study: Study) -> None:
+    """What was run, in a sentence or two."""
+    trials = study.trials
+    done = "" if len(trials) == study.planned else f" ({len(trials)} of {study.planned} done so far)"
+    cases, methods = trials["case"].n_unique(), trials["method"].n_unique()
+    console.print(
+        f"[bold]{count_of(cases, 'case')} by {count_of(methods, 'method')}"
+        f"{'' if len(_presets(study)) == 1 else f' under {len(_presets(study))} presets'}: "
+        f"{count_of(study.planned, 'trial')}{done}.[/] {escape(study.scheme)}.",
+        highlight=False,
+    )
+    for preset, words in _presets(study):
+        here = trials.filter(preset=preset)
+        counted = ", ".join(
+            f"{count} {status}" for status, count in here.group_by("status", maintain_order=True).len().rows()
+        )
+        console.print(f"  {preset} ({words}): {counted}", highlight=False)
+    console.print()
+
+
+def print_all(console: Console, study: Study, remarks: Sequence[str]) -> None:
+    """Every table."""
+    print_headline(console, study)
+    for section in (print_cases, print_methods, print_selection, print_trials, print_floor, print_presets,
+                    print_hypotheses):  # fmt: skip
+        section(console, study)
+    print_remarks(console, remarks)
+
+
+def _presets(study: Study) -> list[tuple[str, str]]:
+    """The presets that were run, and what they mean."""
+    from rekka.study.plan import PRESETS
+
+    return [(name, PRESETS[name].words) for name in study.trials["preset"].unique(maintain_order=True)]
+
+
+def new_table(title: str) -> Table:
+    """A table in the house's style."""
+    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1))
+
+
+def add_columns(table: Table, first: str, *others: str) -> None:
+    """The first column to the left, the others to the right."""
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+
+
+def _explain(console: Console, words: str) -> None:
+    console.print(words, style="dim", highlight=False)
+    console.print()
+
+
+def _cell(row: dict[str, Any] | None, show: Callable[[dict[str, Any]], str]) -> str:
+    if row is None:
+        return ""
+    if not row["converged"] or row["accuracy"] is None:
+        return NOTHING
+    marks = (CERTIFIED if row["certified"] else " ") + (SELECTED if row["selected"] else " ")
+    return f"[bold]{show(row)}{marks}[/]" if row["selected"] else f"{show(row)}{marks}"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return NOTHING if value is None or math.isnan(value) else format(value, form)
+
+
+def _seconds(value: float | None) -> str:
+    """Three digits, however short."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
+
+
+def _range(low: float, high: float, form: str) -> str:
+    one, other = format(low, form), format(high, form)
+    return one if one == other else f"{one} to {other}"

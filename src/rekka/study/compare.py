@@ -1,0 +1,253 @@
+"""Algorithm 1: for every case and method fit, time, score; keep every trial; stop and go on at any moment."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rekka.errors import BadOption, InputError, RunFolderError, count_of
+from rekka.partition import PAPER_SEED, Partition
+from rekka.readers.mapping import load_mapping
+from rekka.scaling.fitting import METHODS
+from rekka.study.changes import refuse_other_plan, take_up
+from rekka.study.plan import StudyPlan, make_plan
+from rekka.study.provenance import describe_command, describe_run, differ_from
+from rekka.study.records import Files, Memory, Records
+from rekka.study.rows import StudyRows, read_source, relate, split_rows
+from rekka.study.runner import OnTrial as OnTrial
+from rekka.study.runner import carry_out, check_workers, list_keys
+from rekka.study.store import (
+    PROVENANCE,
+    begin_run,
+    hold,
+    keep_rows,
+    load_plan,
+    mark_run,
+    read_provenance,
+    refuse_occupied,
+    tidy,
+    withdraw_run,
+    write_tables,
+)
+from rekka.study.study import Study
+from rekka.study.trial import Key
+from rekka.transitions import Transitions, read_transitions
+
+BOTH = ("paper", "exact")
+
+
+def compare(
+    data: Any = None,
+    mapping: Any = None,
+    *,
+    methods: Sequence[str] = METHODS,
+    preset: str | Sequence[str] = "exact",
+    cases: Sequence[str] | None = None,
+    covariates: Sequence[str] | None = None,
+    partition: str = "auto",
+    until: Any = None,
+    partition_seed: int = PAPER_SEED,
+    cost: str = "auto",
+    seed: int = PAPER_SEED,
+    repeats: int = 1,
+    workers: int = 1,
+    out: str | Path | None = None,
+    on_trial: OnTrial | None = None,
+) -> Study:
+    """Compare scaling methods: every case by every method, fitted, timed, scored and selected.
+
+    Parameters
+    ----------
+    data : path, dataframe, Transitions, Partition or None
+        Inspections or transitions; None draws the built-in inventory.
+    mapping : path or dict, optional
+        How to read a table that needs it; see ``read_panel``.
+    methods : sequence of str
+        Scaling operators, such as "zscore" or "boxcox+zscore".
+    preset : "exact", "paper", "both", or a sequence of the first two
+        Newton on the exact likelihood, or the paper's conditions.
+    cases, covariates : sequence of str, optional
+        Only these; all by default.
+    partition : "auto", "paper", "bridge" or "date"
+        Which rows train and which are golden; a ``Partition`` as ``data`` is split already.
+    until : date, optional
+        Last day of training, for "date".
+    partition_seed, seed : int
+        Of the split, and of the start of L-BFGS-B, which is the same in every fit.
+    cost : "auto", "seconds" or "evaluations"
+        What the selection weighs against accuracy; auto takes seconds for "paper", evaluations for "exact".
+    repeats : int
+        Timings of each trial, one after the other; ``seconds`` is their median.
+    workers : int
+        Processes that fit side by side. Timings are then taken afterwards, one trial at a time.
+    out : path, optional
+        A run folder: every trial is kept there as soon as it is done.
+    on_trial : callable, optional
+        Called with each trial that is done, the number done and the number there are.
+
+    """
+    presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
+    described, given = _describe_data(data, mapping, None if out is None else Path(out))
+    plan = make_plan(
+        data=described,
+        partition={
+            "scheme": "given" if isinstance(data, Partition) else partition,
+            "until": until,
+            "seed": partition_seed,
+        },
+        study={
+            "methods": _list_names("methods", methods),
+            "presets": _list_names("preset", presets),
+            "cases": _list_names("cases", cases),
+            "covariates": _list_names("covariates", covariates),
+            "cost": cost,
+            "seed": seed,
+            "repeats": repeats,
+        },
+    )
+    return run_plan(plan, given, out=out, workers=workers, on_trial=on_trial)
+
+
+def run_plan(
+    plan: StudyPlan,
+    data: Any = None,
+    *,
+    base: Path | None = None,
+    out: str | Path | None = None,
+    workers: int = 1,
+    on_trial: OnTrial | None = None,
+) -> Study:
+    """Carry a plan out in a new run folder, from where its paths count; or in memory, and they count from base."""
+    check_workers(workers)
+    if out is None:
+        rows = _read(plan, data, base or Path())
+        return _finish(plan, rows, Memory(), workers, on_trial)
+    folder = Path(out)
+    refuse_occupied(folder)
+    made = not folder.exists()
+    with hold(folder):
+        refuse_occupied(folder)  # again, now that nobody else can begin
+        begin_run(folder, plan)
+        try:
+            rows = _read(plan, data, folder)
+        except InputError:
+            withdraw_run(folder, made=made)
+            raise
+        keep_rows(folder, rows, describe_run(plan, rows, folder))
+        files = _open_files(folder, plan, rows.cases, rows.digest())
+        files.note(f"begun: {describe_command()}; {count_of(len(rows.frame), 'row')}: {rows.scheme}")
+        return _finish(plan, rows, files, workers, on_trial)
+
+
+def resume_study(
+    out: str | Path,
+    data: Any = None,
+    *,
+    expected: StudyPlan | None = None,
+    workers: int = 1,
+    on_trial: OnTrial | None = None,
+) -> Study:
+    """Go on with a run that was stopped, or finish one that was killed.
+
+    The plan and the rows are those in the folder. Where the source is still there, or ``data`` is given, it must
+    give the same rows; ``expected``, a plan, must be the folder's.
+    """
+    check_workers(workers)
+    folder = Path(out)
+    plan = load_plan(folder)
+    with hold(folder):
+        if expected is not None:
+            refuse_other_plan(folder, plan, expected)
+        tidy(folder)
+        rows = take_up(folder, plan, data)
+        files = _open_files(folder, plan, rows.cases, rows.digest())
+        files.note(f"resumed: {describe_command()}; {count_of(len(files.trials), 'trial')} kept")
+        again = (f"made again: {name} is not whole, or not of this run" for name in files.damaged)
+        for line in (*again, *differ_from(read_provenance(folder) or {})):
+            files.note(line)
+        return _finish(plan, rows, files, workers, on_trial)
+
+
+def load_study(out: str | Path) -> Study:
+    """The study in a run folder, as far as it has got; nothing is written."""
+    folder = Path(out)
+    plan = load_plan(folder)
+    begun = read_provenance(folder)
+    if begun is None:
+        raise RunFolderError(
+            f"{folder.name} was stopped before its first trial. Go on with rekka compare --resume {folder.name}."
+        )
+    refuse_other_plan(folder, make_plan(PROVENANCE, **begun["plan"]), plan)
+    data = begun["data"]
+    cases = list(dict.fromkeys(case for case, *_ in data["rows"]))
+    files = _open_files(folder, plan, cases, data["rows_sha256"])
+    return _gather(plan, data["scheme"], files, list_keys(plan.study, cases))
+
+
+def describe_tables(
+    source: Sequence[str | Path], mapping: Any = None, changes: dict[str, Any] | None = None, *, nbi: bool = False,
+    out: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The [data] of a plan for tables; paths count from the run folder, so that both can be moved together."""
+    read = load_mapping(mapping, changes).model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    name = str if out is None else partial(relate, base=out)
+    if "join" in read:
+        read["join"] = [join | {"file": name(join["file"])} for join in read["join"]]
+    return {"kind": "tables", "source": tuple(name(one) for one in source), "nbi": nbi, "mapping": read}
+
+
+def _describe_data(data: Any, mapping: Any, out: Path | None) -> tuple[dict[str, Any], Any]:
+    """The [data] of a plan, and the data where they do not come from files."""
+    if data is None:
+        return {"kind": "inventory", "seed": PAPER_SEED}, None
+    given = {"kind": "given"}
+    if isinstance(data, Transitions | Partition):
+        if mapping is not None:
+            raise BadOption("mapping says how a table is read; Transitions and a Partition need none.")
+        return given, data
+    joins = load_mapping(mapping).join
+    if not isinstance(data, str | Path) or not all(isinstance(join.file, str | Path) for join in joins):
+        return given, read_transitions(data, mapping)
+    return describe_tables([data], mapping, out=out), None
+
+
+def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | None:
+    if isinstance(names, str):
+        raise BadOption(f"{option} is the text {names!r}; a list of names is needed, such as [{names!r}].")
+    return None if names is None else tuple(names)
+
+
+def _read(plan: StudyPlan, data: Any, base: Path) -> StudyRows:
+    return split_rows(read_source(plan.data, base) if data is None else data, plan.partition, plan.study)
+
+
+def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256: str) -> Files:
+    files = Files(folder, list_keys(plan.study, cases), mark_run(plan, rows_sha256))
+    files.load()
+    return files
+
+
+def _finish(plan: StudyPlan, rows: StudyRows, records: Records, workers: int, on_trial: OnTrial | None) -> Study:
+    """Carry out what is missing; gather all; write the tables where there is a folder."""
+    keys = list_keys(plan.study, rows.cases)
+    try:
+        carry_out(plan.study, rows, keys, records, workers, on_trial)
+        study = _gather(plan, rows.scheme, records, keys)
+        if isinstance(records, Files):
+            write_tables(records.path, study.tables(), study.documents())
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # the disk may be full
+            records.note(f"stopped: {type(error).__name__} {error}".rstrip())
+        raise
+    records.note(f"done: {count_of(len(keys), 'trial')}; tables written")
+    return study
+
+
+def _gather(plan: StudyPlan, scheme: str, records: Records, keys: Sequence[Key]) -> Study:
+    """The study in the order of its plan, whatever order the trials came in."""
+    cases = [records.cases[name] for name in dict.fromkeys(key.case for key in keys) if name in records.cases]
+    trials = [records.trials[key] for key in keys if key in records.trials and key.case in records.cases]
+    return Study(plan, scheme, len(keys), tuple(trials), tuple(cases), records.fitted)

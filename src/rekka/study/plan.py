@@ -1,0 +1,231 @@
+"""What a study does: which methods, under which conditions, on which cases; checked, and kept as TOML.
+
+[data]       source: the tables, beside this file or as a path; none is the built-in inventory. nbi, mapping: how
+             they are read
+[partition]  scheme, until, seed: which rows train and which are golden
+[study]      methods, presets, cases, covariates, cost, seed, repeats
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from rekka.errors import BadOption, InputError, bad_option, count_of, did_you_mean
+from rekka.partition import PAPER_SEED
+from rekka.scaling.fitting import METHODS, check_method
+
+
+class Preset(BaseModel):
+    """Conditions of a fit: the estimator's options, who can be selected, and on which cost."""
+
+    model_config = ConfigDict(frozen=True)
+
+    words: str
+    options: dict[str, Any]
+    eligible: Literal["converged", "certified"]
+    cost: Literal["seconds", "evaluations"]
+
+
+PRESETS = {
+    "exact": Preset(
+        words="Newton on the exact likelihood",
+        options={"solver": "newton"},
+        eligible="certified",
+        # The affine methods take the same steps, so that a difference in their seconds is noise.
+        cost="evaluations",
+    ),
+    "paper": Preset(  # paper, Definition 3 and Experimental Conditions
+        words="L-BFGS-B, numeric gradient, floored likelihood, as in the paper",
+        options={"solver": "lbfgs", "gradient": "numeric", "likelihood": "paper", "max_iter": 500},
+        eligible="converged",
+        cost="seconds",
+    ),
+}
+COSTS = ("auto", "seconds", "evaluations")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataPlan(_Strict):
+    """Where the rows come from. ``kind`` given: from a program's memory; the run folder has its own copy."""
+
+    kind: Literal["tables", "inventory", "given"] = "inventory"
+    source: tuple[str, ...] = ()
+    nbi: bool = False
+    seed: int | None = Field(default=None, ge=0)  # of the built-in inventory
+    mapping: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, given: Any) -> Any:
+        """One table needs no list, and tables need no kind."""
+        if not isinstance(given, Mapping) or not given.get("source"):
+            return given
+        source = given["source"]
+        return {"kind": "tables", **given, "source": [source] if isinstance(source, str) else source}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.kind == "tables") != bool(self.source):
+            tables = count_of(len(self.source), "table")
+            raise ValueError(f"kind = {self.kind!r} does not go with {tables} as source")
+        if len(self.source) > 1 and not self.nbi:
+            raise ValueError("source is several tables, which only nbi = true reads; join others in the mapping")
+        if self.nbi and set(self.mapping) - {"rules"}:
+            raise ValueError("nbi = true needs no mapping; its rules are all it takes")
+        return self
+
+
+class PartitionPlan(_Strict):
+    """How the rows are split; ``given`` as the caller split them."""
+
+    scheme: Literal["auto", "paper", "bridge", "date", "given"] = "auto"
+    until: datetime.date | None = None
+    seed: int = Field(default=PAPER_SEED, ge=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.scheme == "date") != (self.until is not None):
+            raise ValueError("scheme = 'date' and until belong together")
+        return self
+
+
+class TrialPlan(_Strict):
+    """The trials: every case by every method under every preset; None stands for all there are."""
+
+    methods: tuple[str, ...] = METHODS
+    presets: tuple[str, ...] = ("exact",)
+    cases: tuple[str, ...] | None = None
+    covariates: tuple[str, ...] | None = None
+    cost: str = "auto"
+    seed: int = Field(default=PAPER_SEED, ge=0)  # of the start of L-BFGS-B, the same in every fit
+    repeats: int = Field(default=1, ge=1)
+
+    @field_validator("methods", "presets", "cases", "covariates")
+    @classmethod
+    def _once(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if names is not None and len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"{twice} is named twice")
+        return names
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("methods", "presets", "cases"):
+            if getattr(self, name) == ():
+                raise ValueError(f"{name} is empty; name at least one, or leave it out")
+        return self
+
+    def costs(self) -> dict[str, str]:
+        """What the selection runs on, for each preset."""
+        return {name: PRESETS[name].cost if self.cost == "auto" else self.cost for name in self.presets}
+
+
+class StudyPlan(_Strict):
+    """All of it: the TOML file that runs a study."""
+
+    format: Literal["rekka-study"] = "rekka-study"
+    version: Literal[1] = 1
+    data: DataPlan = DataPlan()
+    partition: PartitionPlan = PartitionPlan()
+    study: TrialPlan = TrialPlan()
+
+    def to_toml(self) -> str:
+        """The file's text; every value stands in it, chosen or not."""
+        return tomli_w.dumps(_without_none(self.model_dump()))
+
+    def differences(self, other: StudyPlan) -> list[str]:
+        """What ``other`` has otherwise, in words: 'study.methods was [...], is [...]'."""
+        mine, theirs = (_flatten(plan.model_dump(mode="json")) for plan in (self, other))
+        return [
+            f"{name} was {_show(mine.get(name))}, is {_show(theirs.get(name))}"
+            for name in dict.fromkeys([*mine, *theirs])
+            if mine.get(name) != theirs.get(name)
+        ]
+
+
+def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPlan:
+    """A checked plan from its sections; ``where`` names it in messages."""
+    try:
+        plan = StudyPlan.model_validate(sections)
+    except ValidationError as error:
+        raise _explain(error, where) from None
+    for method in plan.study.methods:
+        check_method(method)
+    for preset in plan.study.presets:
+        if preset not in PRESETS:
+            raise bad_option("preset", preset, list(PRESETS))
+    if plan.study.cost not in COSTS:
+        raise bad_option("cost", plan.study.cost, COSTS)
+    return plan
+
+
+def read_plan(path: Path) -> StudyPlan:
+    """A plan from its TOML file."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"There is no study file {path.name}.", file=str(path)) from None
+    except OSError as error:
+        raise InputError(f"The study file {path.name} cannot be read: {error.strerror}.", file=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadOption(f"{path.name} is not TOML: {error}.", file=str(path)) from None
+    if given.get("format") != "rekka-study":
+        raise BadOption(
+            f"{path.name} is not a study: its format is {given.get('format')!r}, not 'rekka-study'. "
+            "A mapping goes with --mapping.",
+            file=str(path),
+        )
+    return make_plan(path.name, **given)
+
+
+def _explain(error: ValidationError, where: str) -> BadOption:
+    """The first thing wrong, in our words."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    found = first["input"]
+    if first["type"] == "extra_forbidden":
+        *section, key = first["loc"]
+        choices = list((_SECTIONS[str(section[0])] if section else StudyPlan).model_fields)
+        there = f"{'.'.join(map(str, section)) or 'A study'} can hold {', '.join(choices)}."
+        return BadOption(f"{where}: {place} is not known. {there}{did_you_mean(str(key), choices)}", key=place)
+    if first["type"] == "literal_error":
+        return bad_option(
+            f"{where}: {place}", found, re.findall(r"[\w-]+", first["ctx"]["expected"].replace(" or ", " "))
+        )
+    message = first["msg"].removeprefix("Value error, ")
+    said = "" if first["type"] == "value_error" else f" It is {found!r}."
+    return BadOption(f"{where}: {place}: {message}.{said}", key=place)
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {"data": DataPlan, "partition": PartitionPlan, "study": TrialPlan}
+
+
+def _without_none(value: Any) -> Any:
+    """TOML has no null: what is not given is left out."""
+    if isinstance(value, Mapping):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(item) for item in value]
+    return value
+
+
+def _flatten(value: Any, name: str = "") -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        parts = [_flatten(item, f"{name}.{key}" if name else str(key)) for key, item in value.items()]
+        return {key: item for part in parts for key, item in part.items()}
+    return {name: value}
+
+
+def _show(value: Any) -> str:
+    return "not given" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)

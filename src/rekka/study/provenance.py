@@ -1,0 +1,97 @@
+"""What a study was run on and with, so that somebody else can run it again and know what may differ."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import rekka
+from rekka.readers.files import is_folder
+from rekka.study.files import digest_file
+from rekka.study.plan import StudyPlan
+from rekka.study.rows import StudyRows, locate
+
+PACKAGES = ("numpy", "scipy", "numba", "polars", "scikit-learn", "joblib")
+
+
+def describe_run(plan: StudyPlan, rows: StudyRows, base: Path) -> dict[str, Any]:
+    """Data, seeds, versions, machine, command."""
+    counts = rows.frame.group_by("case", "part").len().sort("case", "part")
+    return {
+        "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": describe_command(),
+        "plan": plan.model_dump(mode="json"),
+        "data": {
+            "files": digest_sources(plan, base),
+            "rows_sha256": rows.digest(),
+            "rows": [list(row) for row in counts.rows()],
+            "covariates": list(rows.covariates),
+            "scheme": rows.scheme,
+            "notes": list(rows.notes),
+        },
+        "seeds": {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed},
+        "versions": describe_versions(),
+        "machine": describe_machine(),
+    }
+
+
+def list_sources(plan: StudyPlan, base: Path) -> dict[str, Path]:
+    """The files and folders that are read, by their names in the plan."""
+    names = [*plan.data.source, *(join["file"] for join in plan.data.mapping.get("join", []))]
+    return {name: locate(base, name) for name in names}
+
+
+def digest_sources(plan: StudyPlan, base: Path) -> dict[str, str | None]:
+    """SHA-256 of each file that is read, by its name in the plan; None where it is gone."""
+    found: dict[str, str | None] = {}
+    for name, path in list_sources(plan, base).items():
+        inside = sorted(file for file in path.iterdir() if file.is_file()) if is_folder(path) else [path]
+        for file in inside:
+            label = name if file == path else f"{name}/{file.name}"
+            found[label] = digest_file(file) if file.exists() else None
+    return found
+
+
+def differ_from(begun: Mapping[str, Any]) -> list[str]:
+    """In what versions and machine differ from those a run was begun with; the last digits may differ then."""
+    now: dict[str, dict[str, Any]] = {"versions": describe_versions(), "machine": describe_machine()}
+    return [
+        f"{name} was {was} when the run began and is {now[section].get(name)}"
+        for section in now
+        for name, was in begun[section].items()
+        if was != now[section].get(name)
+    ]
+
+
+def describe_versions() -> dict[str, str]:
+    """Of rekka, of Python, and of what the numbers come from."""
+    own = {"rekka": rekka.__version__, "python": platform.python_version()}
+    return own | {name: metadata.version(name) for name in PACKAGES}
+
+
+def describe_machine() -> dict[str, Any]:
+    """The system, the processor and its cores."""
+    return {"system": platform.platform(), "processor": _name_processor(), "cores": os.cpu_count()}
+
+
+def describe_command() -> str:
+    """The command line, or that a program called the library."""
+    program = Path(sys.argv[0]).name if sys.argv else ""
+    return shlex.join(["rekka", *sys.argv[1:]]) if program in ("rekka", "rekka.exe") else "rekka.compare(...)"
+
+
+def _name_processor() -> str:
+    """The processor as its maker calls it, where the system tells."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,191 @@
+"""Trials and cases as they are made: kept in memory, or in a run folder, each written whole before the next.
+
+cases/             what is known of each case, its baselines among it
+trials/            a file for each trial, sealed with its own SHA-256 and written last
+models/ scalings/  the fitted models and operators as JSON; the trial's file holds their SHA-256
+log.txt            what happened when
+
+A trial is done when its file in trials/ is whole and of this run, and its model and operator are as it says.
+Everything else is made again. Files that rekka did not write are left alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from rekka.errors import DamagedFile
+from rekka.study.files import digest, read_sealed, write_sealed, write_text
+from rekka.study.trial import Case, Fitted, Key, Trial
+
+CASES, TRIALS, MODELS, SCALINGS, LOG = "cases", "trials", "models", "scalings", "log.txt"
+FOLDERS = (CASES, TRIALS, MODELS, SCALINGS)
+LONGEST_SLUG = 40
+_TRIAL, _CASE = "rekka-trial", "rekka-case"
+
+
+class Records(Protocol):
+    """What a study needs of the place its trials are kept in."""
+
+    trials: dict[Key, Trial]
+    cases: dict[str, Case]
+
+    def add_case(self, case: Case) -> None:
+        """Keep what is known of a case."""
+
+    def add_trial(self, fitted: Fitted) -> None:
+        """Keep a trial with its model and operator."""
+
+    def fitted(self, key: Key) -> Fitted:
+        """A trial with its model and operator."""
+
+    def note(self, line: str) -> None:
+        """Keep a line of the log."""
+
+
+class Memory:
+    """Trials in memory only."""
+
+    def __init__(self) -> None:
+        self.trials: dict[Key, Trial] = {}
+        self.cases: dict[str, Case] = {}
+        self._fitted: dict[Key, Fitted] = {}
+
+    def add_case(self, case: Case) -> None:
+        """Keep what is known of a case."""
+        self.cases[case.name] = case
+
+    def add_trial(self, fitted: Fitted) -> None:
+        """Keep a trial with its model and operator."""
+        self.trials[fitted.trial.key] = fitted.trial
+        self._fitted[fitted.trial.key] = fitted
+
+    def fitted(self, key: Key) -> Fitted:
+        """A trial with its model and operator."""
+        return self._fitted[key]
+
+    def note(self, line: str) -> None:
+        """Nothing to write to."""
+
+
+class Files:
+    """Trials in a run folder. ``run`` is its mark, which every file bears: those of another run are not taken."""
+
+    def __init__(self, path: Path, keys: Sequence[Key], run: str) -> None:
+        self.path, self.run = path, run
+        self.trials: dict[Key, Trial] = {}
+        self.cases: dict[str, Case] = {}
+        self.damaged: list[str] = []
+        self._names = {key: _name_trial(number, key) for number, key in enumerate(keys, start=1)}
+        cases = dict.fromkeys(key.case for key in keys)
+        self._case_names = {case: f"{number:03d}-{_slug(case)}.json" for number, case in enumerate(cases, start=1)}
+        self._digests: dict[Key, dict[str, str | None]] = {}
+
+    def load(self) -> None:
+        """Take up what is whole; what is not will be made again."""
+        for case, name in self._case_names.items():
+            if (self.path / CASES / name).exists():
+                self._load_case(case, self.path / CASES / name)
+        for key, name in self._names.items():
+            if (self.path / TRIALS / name).exists():
+                self._load_trial(key, self.path / TRIALS / name)
+
+    def _load_case(self, case: str, file: Path) -> None:
+        try:
+            found = Case.model_validate(self._open(file, _CASE)["case"])
+            if found.name != case:
+                raise DamagedFile(f"{file.name} is of another case.")
+        except (DamagedFile, ValidationError, KeyError):
+            self.damaged.append(f"{CASES}/{file.name}")
+        else:
+            self.cases[case] = found
+
+    def _load_trial(self, key: Key, file: Path) -> None:
+        try:
+            body = self._open(file, _TRIAL)
+            trial = Trial.model_validate(body["trial"])
+            if trial.key != key:
+                raise DamagedFile(f"{file.name} is of another trial.")
+            for folder in (MODELS, SCALINGS):
+                if body["files"][folder] not in (None, self._digest(folder, key)):
+                    raise DamagedFile(f"{file.name} has another file in {folder}, or none.")
+        except (DamagedFile, ValidationError, KeyError, TypeError):
+            self.damaged.append(f"{TRIALS}/{file.name}")
+        else:
+            self.trials[key], self._digests[key] = trial, body["files"]
+
+    def _open(self, file: Path, kind: str) -> dict[str, Any]:
+        body = read_sealed(file, kind)
+        if not isinstance(body, dict) or body.get("run") != self.run:
+            raise DamagedFile(f"{file.name} is of another run.")
+        return body
+
+    def _digest(self, folder: str, key: Key) -> str | None:
+        file = self.path / folder / self._names[key]
+        return digest(file.read_bytes()) if file.exists() else None
+
+    def add_case(self, case: Case) -> None:
+        """Write what is known of a case."""
+        file = self.path / CASES / self._case_names[case.name]
+        write_sealed(file, _CASE, {"run": self.run, "case": json.loads(case.model_dump_json())})
+        self.cases[case.name] = case
+
+    def add_trial(self, fitted: Fitted) -> None:
+        """Write a trial: its model and operator first, its own file last."""
+        trial, name = fitted.trial, self._names[fitted.trial.key]
+        texts = {MODELS: fitted.model, SCALINGS: fitted.scaling}
+        digests = {folder: None if text is None else digest(text.encode()) for folder, text in texts.items()}
+        was = self._digests.pop(trial.key, {})
+        for folder, text in texts.items():
+            if text is not None and digests[folder] != was.get(folder):
+                write_text(self.path / folder / name, text, flush=False)  # known by its digest
+        body = {"run": self.run, "trial": json.loads(trial.model_dump_json()), "files": digests}
+        write_sealed(self.path / TRIALS / name, _TRIAL, body)
+        self.trials[trial.key], self._digests[trial.key] = trial, digests
+
+    def fitted(self, key: Key) -> Fitted:
+        """A trial with its model and operator, read from their files."""
+        texts = (
+            None
+            if self._digests[key][folder] is None
+            else (self.path / folder / self._names[key]).read_bytes().decode()
+            for folder in (MODELS, SCALINGS)
+        )
+        return Fitted(self.trials[key], *texts)
+
+    def note(self, line: str) -> None:
+        """Add a line to the log."""
+        add_line(self.path / LOG, line)
+
+
+def add_line(log: Path, line: str) -> None:
+    """A line more, with its moment and process; one that a crash cut short stays by itself."""
+    moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    text = f"{moment} [{os.getpid()}] {' '.join(line.splitlines())}\n"
+    with log.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            text = text if file.read(1) == b"\n" else f"\n{text}"
+        file.write(text.encode(errors="backslashreplace"))  # a command may hold bytes that are no text
+
+
+def last_line(log: Path) -> str | None:
+    """The log's last line, if there is one."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    return lines[-1] if lines else None
+
+
+def _name_trial(number: int, key: Key) -> str:
+    return f"{number:04d}-{_slug(key.case)}-{key.preset}-{_slug(key.method)}.json"
+
+
+def _slug(name: str) -> str:
+    """A name as part of a file's name, on any disk; the number before it tells equal ones apart."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:LONGEST_SLUG].strip("-") or "x"

@@ -1,0 +1,119 @@
+"""What to look at in a study, in sentences: failures and their cause, false success, equals that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from rekka.errors import count_of
+from rekka.study.study import Study
+from rekka.study.tables import AT_MAXIMUM, each
+from rekka.study.trial import Status
+from rekka.study.words import list_names, name_trials
+
+
+def remark(study: Study) -> tuple[str, ...]:
+    """Sentences, the gravest first; preset by preset."""
+    lines: list[str] = []
+    for preset in study.trials["preset"].unique(maintain_order=True):
+        trials = study.trials.filter(preset=preset)
+        named = f"{preset}: " if study.trials["preset"].n_unique() > 1 else ""
+        lines += [f"{named}{line}" for line in _remark_preset(study, preset, trials)]
+    return (*lines, *_remark_data(study.trials), *_remark_cases(study))
+
+
+def _remark_preset(study: Study, preset: str, trials: pl.DataFrame) -> Iterator[str]:
+    for row in study.floor.filter(preset=preset).iter_rows(named=True):
+        share = row["at_floor_share"] or 0.0
+        yield (
+            f"{row['method']} is selected in {row['case']} with a log loss of {row['log_loss']:.2f}, where others "
+            f"have {row['alternatives_low']:.2f}; {share:.0%} of the golden rows are at the probability floor"
+        )
+    yield from _remark_failures(trials)
+    yield from _remark_false_success(trials)
+    yield from _remark_agreement(study.agreement.filter(preset=preset))
+
+
+def _remark_failures(trials: pl.DataFrame) -> Iterator[str]:
+    """Solvers that failed where the data are not to blame, by what they said."""
+    failed = trials.filter(status=Status.SOLVER_FAILED.value)
+    for (said,), rows in each(failed.with_columns(said=pl.col("reason").str.split("; ").list.first()), "said"):
+        which = name_trials([(row["case"], row["method"]) for row in rows])
+        yield f"the solver failed: {which} ({said})"
+
+
+def _remark_data(trials: pl.DataFrame) -> Iterator[str]:
+    """What no optimizer can help, once for all presets."""
+    words = {
+        Status.NO_MAXIMUM: "no finite maximum",
+        Status.NOT_DETERMINED: "not all coefficients are determined",
+        Status.TRANSFORM_FAILED: "the transform fails",
+        Status.NOT_FITTED: "cannot be fitted",
+    }
+    failed = trials.filter(pl.col("status").is_in([status.value for status in words]))
+    for (case, status, reason), rows in each(failed, "case", "status", "reason"):
+        methods = list_names(dict.fromkeys(row["method"] for row in rows))
+        yield f"{case} ({methods}): {words[Status(status)]}: {reason}"
+
+
+def _remark_false_success(trials: pl.DataFrame) -> Iterator[str]:
+    """Which trials reported success without being at a maximum."""
+    doubtful = trials.filter(status=Status.UNCERTIFIED.value)
+    if doubtful.is_empty():
+        return
+    far = pl.col("shortfall").is_null() | (pl.col("shortfall") > AT_MAXIMUM)
+    floor = pl.col("plateau_train") > 0
+    groups = (
+        (far & floor, "on the probability floor"),
+        (far & ~floor, f"more than {AT_MAXIMUM:g} log-likelihood units short"),
+        (~far, f"within {AT_MAXIMUM:g} units of it, which no score shows"),
+    )
+    found = [(doubtful.filter(here).select("case", "method").rows(), words) for here, words in groups]
+    each_group = "; ".join(f"{len(rows)} {words} ({name_trials(rows)})" for rows, words in found if rows)
+    successes = count_of(int(trials["success"].sum() or 0), "trial")
+    yield f"{len(doubtful)} of {successes} that reported success are not at a certified maximum: {each_group}"
+
+
+def _remark_agreement(agreement: pl.DataFrame) -> Iterator[str]:
+    """Whether max, min-max and z-score agree: they are one model."""
+    judged = agreement.filter(pl.col("agree").is_not_null() & pl.col("maximum_exists").fill_null(True))
+    if judged.is_empty():
+        return
+    apart = judged.filter(~pl.col("agree"))
+    widest = judged.sort("spread", descending=True).row(0, named=True)
+    equals, cases = list_names(widest["methods"]), count_of(len(judged), "case")
+    if apart.is_empty():
+        yield (
+            f"{equals} are one model, and agree wherever there is a maximum ({cases}, log-likelihoods within "
+            f"{widest['spread']:.1g})"
+        )
+        return
+    short = max(widest["short"], key=lambda one: float(one["gap"]))
+    yield (
+        f"{equals} are one model, and disagree in {len(apart)} of {cases}: some stopped short, {short['method']} "
+        f"in {widest['case']} by {short['gap']:.2g} log-likelihood units"
+    )
+
+
+def _remark_cases(study: Study) -> Iterator[str]:
+    """What holds of the cases, whatever the preset."""
+    for row in study.cases.iter_rows(named=True):
+        if row["constant"]:
+            names = list_names(row["constant"])
+            yield f"{row['case']}: {names} does not vary in the training rows and is left out"
+    trials = study.trials.filter(pl.col("certified") & pl.col("accuracy").is_not_null())
+    best = trials.group_by("case", maintain_order=True).agg(
+        pl.col("accuracy").max(), pl.col("log_loss").min(), pl.col("^.*(persistence|no_covariates)_.*$").first()
+    )
+    idle = best.filter(pl.col("accuracy") <= pl.col("persistence_accuracy"))["case"]
+    if len(idle):
+        yield f"no certified fit is more accurate than saying that nothing changes: {list_names(idle)}"
+    plain = best.filter(pl.col("log_loss") >= pl.col("no_covariates_log_loss"))["case"]
+    if len(plain):
+        yield f"no certified fit has a lower log loss than the model without covariates: {list_names(plain)}"
+    lost = study.trials.unique("case", maintain_order=True).filter(pl.col("unsupported") > 0)
+    for case, rows in lost.select("case", "unsupported").rows():
+        yield f"{case}: {count_of(rows, 'golden row')} beyond the training rows' states, left out of the scores"
+    if len(trials):
+        yield "the selection looks at golden rows, so that their scores are optimistic for what was selected"

@@ -1,0 +1,92 @@
+"""What somebody asks for, tables and a few options, made into a plan: on its own, or on top of a plan there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rekka.partition import PAPER_SEED
+from rekka.readers.files import is_folder
+from rekka.scaling.fitting import BEYOND, METHODS
+from rekka.study.compare import OnTrial, describe_tables, resume_study, run_plan
+from rekka.study.plan import StudyPlan, make_plan, read_plan
+from rekka.study.store import load_plan
+from rekka.study.study import Study
+
+GROUPS = {"paper": METHODS, "beyond": BEYOND, "all": (*METHODS, *BEYOND)}
+PRESETS = {"both": ("paper", "exact")}
+
+
+class Request(NamedTuple):
+    """``tables``: files, one study file, or none for the built-in inventory. ``options``: what was given of
+    [partition] and [study]; what was not is the plan's own, or the default.
+    """  # noqa: D205
+
+    tables: Sequence[Path] = ()
+    mapping: Path | None = None
+    reading: Mapping[str, Any] = {}
+    nbi: bool = False
+    options: Mapping[str, Mapping[str, Any]] = {}
+
+
+def begin_study(request: Request, out: Path, *, workers: int = 1, on_trial: OnTrial | None = None) -> Study:
+    """Run a new study in a new run folder."""
+    base = _study_file(request)
+    if base is None:
+        return run_plan(_plan(request, out), out=out, workers=workers, on_trial=on_trial)
+    plan = move_plan(read_plan(base), base.parent, out)
+    return run_plan(_change(plan, request), out=out, workers=workers, on_trial=on_trial)
+
+
+def continue_study(request: Request, out: Path, *, workers: int = 1, on_trial: OnTrial | None = None) -> Study:
+    """Go on with a run; what is asked for besides must be what the run already does."""
+    plan = load_plan(out)
+    expected = _change(plan, request)
+    if request.tables:
+        expected = make_plan(**expected.model_dump() | {"data": _describe(request, out)})
+    return resume_study(out, expected=expected, workers=workers, on_trial=on_trial)
+
+
+def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:
+    """The same plan with its paths counted from another folder."""
+    if plan.data.kind != "tables":
+        return plan
+    joins = [dict(join) | {"file": str(before / join["file"])} for join in plan.data.mapping.get("join", [])]
+    mapping = plan.data.mapping | ({"join": joins} if joins else {})
+    data = describe_tables([before / one for one in plan.data.source], mapping, nbi=plan.data.nbi, out=after)
+    return make_plan(**plan.model_dump() | {"data": data})
+
+
+def _study_file(request: Request) -> Path | None:
+    if len(request.tables) != 1 or is_folder(request.tables[0]):
+        return None
+    return request.tables[0] if request.tables[0].suffix.lower() == ".toml" else None
+
+
+def _plan(request: Request, out: Path) -> StudyPlan:
+    return make_plan(data=_describe(request, out), **_translate(request.options))
+
+
+def _describe(request: Request, out: Path) -> dict[str, Any]:
+    if not request.tables:
+        return {"kind": "inventory", "seed": PAPER_SEED}
+    return describe_tables(request.tables, request.mapping, dict(request.reading), nbi=request.nbi, out=out)
+
+
+def _change(plan: StudyPlan, request: Request) -> StudyPlan:
+    changed = plan.model_dump()
+    for section, values in _translate(request.options).items():
+        changed[section] = changed[section] | values
+    return make_plan(**changed)
+
+
+def _translate(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The options with groups of methods and presets spelled out."""
+    found = {section: dict(values) for section, values in options.items() if values}
+    study = found.get("study", {})
+    if "methods" in study:
+        study["methods"] = tuple(dict.fromkeys(m for name in study["methods"] for m in GROUPS.get(name, (name,))))
+    if "presets" in study:
+        study["presets"] = tuple(p for name in study["presets"] for p in PRESETS.get(name, (name,)))
+    return found

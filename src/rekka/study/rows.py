@@ -1,0 +1,234 @@
+"""The rows of a study: read as its plan says or taken from a program, checked once, split by case."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rekka.errors import BadOption, BadValues, InputError, did_you_mean, missing_columns, name_rows, name_some
+from rekka.model import inputs
+from rekka.panel import PAIRED
+from rekka.partition import (
+    PARTS,
+    Partition,
+    partition_auto,
+    partition_by_bridge,
+    partition_by_date,
+    partition_paper,
+)
+from rekka.readers.attributes import NAMES, PLACES
+from rekka.readers.nbi import read_nbi
+from rekka.simulation.inventory import simulate_inventory
+from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
+from rekka.study.trial import CaseRows
+from rekka.transitions import Transitions, pair_visits, read_transitions
+
+NAMED = ("bridge_id", "case")  # what every row must have
+
+
+@dataclass(frozen=True)
+class StudyRows:
+    """The rows that train, validate and are golden, with their ``part``; ``scheme`` and ``notes`` say how."""
+
+    frame: pl.DataFrame
+    covariates: tuple[str, ...]
+    scheme: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases by name."""
+        return tuple(self.frame["case"].unique().sort().to_list())
+
+    def case(self, name: str) -> CaseRows:
+        """The rows of one case."""
+        rows = self.frame.filter(case=name)
+        train, validation, golden = (rows.filter(part=part) for part in PARTS)
+        return CaseRows.build(name, train, len(validation), golden, self.covariates)
+
+    def digest(self) -> str:
+        """SHA-256 of every value, column by column: the same for the same rows on any machine."""
+        found = hashlib.sha256()
+        for column in self.frame:
+            for part in _spell(column):
+                found.update(part)
+        return found.hexdigest()
+
+
+def _spell(column: pl.Series) -> tuple[bytes, ...]:
+    """A column as bytes that no other column has: its head, which values are missing, and the values.
+
+    Whole numbers, dates and moments as 64 bits, decimal numbers too; all else as text, with the lengths of the
+    pieces. Numbers of another width, as another version may read them, are the same numbers.
+    """
+    missing = column.is_null().to_numpy().tobytes()
+    kind = column.dtype
+    pieces: tuple[bytes, ...]
+    if kind.is_float():
+        word, pieces = "float", (column.cast(pl.Float64).fill_null(0.0).to_numpy().astype("<f8").tobytes(),)
+    elif (kind.is_integer() and kind not in (pl.UInt64, pl.Int128)) or kind.is_temporal():
+        word = "whole" if kind.is_integer() else f"{type(kind).__name__} {getattr(kind, 'time_unit', '')}"
+        pieces = (column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().astype("<i8").tobytes(),)
+    else:
+        word, texts = "text", column.cast(pl.String).fill_null("")
+        pieces = (texts.str.len_bytes().to_numpy().astype("<i8").tobytes(), "".join(texts.to_list()).encode())
+    return json.dumps([column.name, word, len(column)]).encode(), missing, *pieces
+
+
+def read_source(plan: DataPlan, base: Path) -> Transitions:
+    """The transitions that a plan names; its paths count from ``base``."""
+    match plan.kind:
+        case "inventory":
+            drawn = simulate_inventory() if plan.seed is None else simulate_inventory(seed=plan.seed)
+            return read_transitions(drawn.inspections, join=[{"file": drawn.inventory}, {"file": drawn.traffic}])
+        case "given":
+            raise InputError(
+                "The rows of this study came from a program, not from a file: a rerun needs them again. "
+                "Call rekka.compare with them, or use --resume on the run folder, which has a copy."
+            )
+    tables = [locate(base, source) for source in plan.source]
+    mapping = locate_joins(plan.mapping, base)
+    if plan.nbi:
+        return pair_visits(read_nbi(tables), **mapping.get("rules", {}))
+    return read_transitions(tables[0], mapping)
+
+
+def locate(base: Path, name: str) -> Path:
+    """A path that counts from ``base``, which may be a link, or not be there yet: no ``..`` goes through it."""
+    return Path(os.path.normpath(base.resolve() / name))
+
+
+def relate(path: str | Path, base: Path) -> str:
+    """The way from ``base`` to a path; the path in full where there is none, as from another drive."""
+    file = Path(path)
+    place = file.parent.resolve() / file.name  # a file may be a link itself, whose own name is the one to keep
+    try:
+        return Path(os.path.relpath(place, base.resolve())).as_posix()
+    except ValueError:
+        return str(place)
+
+
+def locate_joins(mapping: dict[str, Any], base: Path) -> dict[str, Any]:
+    """A mapping whose joined files are paths from here."""
+    if "join" not in mapping:
+        return mapping
+    return mapping | {"join": [join | {"file": str(locate(base, join["file"]))} for join in mapping["join"]]}
+
+
+def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
+    """Rows of transitions (``Transitions``, ``Partition`` or any dataframe), split and checked."""
+    wanted = trials.covariates
+    notes: tuple[str, ...] = ()
+    if isinstance(data, Partition):
+        parts = data
+    else:
+        found = data if isinstance(data, Transitions) else read_transitions(data)
+        parts, notes = _splitter(split)(found.frame), found.notes
+        wanted = found.covariates if wanted is None else wanted
+    frame = _join_parts(parts)
+    covariates = _choose_covariates(frame, wanted)
+    if trials.cases is not None:
+        frame = _choose_cases(frame, trials.cases)
+    kept = ["part", *NAMES[:3], *PAIRED, *covariates, *PLACES]
+    frame = frame.select(name for name in dict.fromkeys(kept) if name in frame.columns)
+    return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes)
+
+
+def _splitter(plan: PartitionPlan) -> Callable[[pl.DataFrame], Partition]:
+    if plan.scheme == "date":
+        return partial(partition_by_date, until=plan.until, seed=plan.seed)
+    if plan.scheme == "given":
+        raise BadOption("scheme = 'given' needs rows that are split already: a Partition.")
+    schemes = {"auto": partition_auto, "paper": partition_paper, "bridge": partition_by_bridge}
+    return partial(schemes[plan.scheme], seed=plan.seed)
+
+
+def _join_parts(parts: Partition) -> pl.DataFrame:
+    """All rows, whose names are text; a Partition may have been made by hand."""
+    try:
+        frame = parts.rows()
+    except (pl.exceptions.PolarsError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"The parts of the partition cannot be put together: {error}. Polars frames of the same columns are "
+            "needed, as rekka's partition functions make them."
+        ) from None
+    missing = [name for name in (*NAMED, *PAIRED) if name not in frame.columns]
+    if missing:
+        raise missing_columns(missing, frame.columns)
+    return frame.with_columns(pl.col(name).cast(pl.String) for name in NAMES if name in frame.columns)
+
+
+def _choose_covariates(frame: pl.DataFrame, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    own = (*NAMES, *PAIRED)
+    if wanted is None:
+        numbers = (n for n, kind in frame.schema.items() if kind.is_numeric())
+        return tuple(n for n in numbers if n not in (*own, *PLACES))
+    missing = [name for name in wanted if name not in frame.columns]
+    if missing:
+        raise missing_columns(missing, frame.columns)
+    for name in wanted:
+        if name in own:
+            raise BadOption(f"{name} cannot be a covariate: it plays another part. Leave it out.", covariate=name)
+    return tuple(wanted)
+
+
+def _choose_cases(frame: pl.DataFrame, wanted: Sequence[str]) -> pl.DataFrame:
+    there = frame["case"].drop_nulls().unique().sort().to_list()
+    for name in wanted:
+        if name not in there:
+            raise BadOption(
+                f"There is no case {name!r}. Cases there: {name_some(there)}.{did_you_mean(name, there)}",
+                case=name,
+                cases=there,
+            )
+    return frame.filter(pl.col("case").is_in(list(wanted)))
+
+
+def _check(frame: pl.DataFrame, covariates: tuple[str, ...], scheme: str) -> pl.DataFrame:
+    """The rows in the types of the model; refused is what no trial could use."""
+    if frame.is_empty() or not (frame["part"] == "train").any():
+        raise InputError(
+            f"No row trains: {scheme}. {len(frame):,} rows are held out. Choose another partition.", scheme=scheme
+        )
+    try:
+        for name in NAMED:
+            _refuse_nameless(frame[name])
+        columns = inputs.Columns("state_1", "interval_years", covariates)
+        read = inputs.read_predictors(inputs.as_frame(frame), columns)
+        end = inputs.read_ends(frame["state_2"], read.start)
+    except InputError as error:
+        raise _name_table_rows(error, frame) from None
+    numbers = {name: read.x[:, place] for place, name in enumerate(covariates)}
+    return frame.with_columns(
+        state_1=pl.Series(read.start + 1), state_2=pl.Series(end + 1), interval_years=pl.Series(read.dt),
+        **{name: pl.Series(values) for name, values in numbers.items()},
+    )  # fmt: skip
+
+
+def _refuse_nameless(column: pl.Series) -> None:
+    rows = column.is_null().arg_true().to_list()
+    if rows:
+        raise BadValues(
+            f"{column.name} is missing in {len(rows)} of {len(column)} rows ({name_rows(rows)}). "
+            "Fill it in, or set such rows aside.",
+            column=column.name,
+            rows=rows,
+        )
+
+
+def _name_table_rows(error: InputError, frame: pl.DataFrame) -> InputError:
+    """The same error with the rows of the user's table in place of ours, where they are known."""
+    rows = error.values.get("rows")
+    if not rows or "row_1" not in frame.columns or frame["row_1"].null_count():
+        return error
+    numbers = frame["row_1"].gather(rows).to_list()
+    words = str(error).replace(name_rows(rows), name_rows(numbers), 1)
+    return type(error)(words, **error.values | {"rows": numbers})

@@ -1,0 +1,114 @@
+"""Carry a plan's trials out: fit what is missing, alone or side by side; then time, one trial after the other."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import cache
+from threading import Event, Thread
+
+from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
+
+from rekka.errors import BadOption
+from rekka.study.plan import TrialPlan
+from rekka.study.records import Records
+from rekka.study.rows import StudyRows
+from rekka.study.trial import CaseRows, Fitted, Key, Trial, describe_case, run_trial, time_trial
+
+OnTrial = Callable[[Trial, int, int], None]  # the trial, how many are done, how many there are
+LOOK_EVERY = 0.5  # seconds
+
+
+def check_workers(workers: int) -> None:
+    """Refuse a number of processes that is none."""
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        raise BadOption(f"workers is {workers!r}; a whole number of at least 1 is needed.", workers=workers)
+
+
+def list_keys(plan: TrialPlan, cases: Sequence[str]) -> list[Key]:
+    """The trials there are to be, in order: case by case, preset by preset, method by method."""
+    return [
+        Key(case=case, preset=preset, method=method)
+        for case in plan.cases or cases
+        for preset in plan.presets
+        for method in plan.methods
+    ]
+
+
+def carry_out(
+    plan: TrialPlan,
+    rows: StudyRows,
+    keys: Sequence[Key],
+    records: Records,
+    workers: int = 1,
+    on_trial: OnTrial | None = None,
+) -> None:
+    """Do what is not done yet; keep each trial as soon as it is. Clocks are read only while nothing else runs."""
+    case = cache(rows.case)
+    for name in dict.fromkeys(key.case for key in keys):
+        if name not in records.cases:
+            records.add_case(describe_case(case(name)))
+
+    def keep(fitted: Fitted) -> None:
+        records.add_trial(fitted)
+        if fitted.trial.timed:
+            done = sum(trial.timed for trial in records.trials.values())
+            records.note(f"{done} of {len(keys)}: {fitted.trial.key}: {fitted.trial.status}")
+            if on_trial:
+                on_trial(fitted.trial, done, len(keys))
+
+    missing = [key for key in keys if key not in records.trials]
+    if workers > 1 and missing:
+        tasks = [(case(key.case), key, plan.seed) for key in missing]
+        with closing(_fit_side_by_side(tasks, workers)) as side_by_side:
+            for fitted in side_by_side:
+                keep(fitted)
+    else:
+        for key in missing:
+            keep(_fit_and_time(case(key.case), key, plan))
+    for key in keys:
+        if not records.trials[key].timed:
+            seconds = time_trial(case(key.case), key, plan.seed, plan.repeats)
+            keep(records.fitted(key).with_seconds(seconds))
+
+
+def _fit_and_time(rows: CaseRows, key: Key, plan: TrialPlan) -> Fitted:
+    """A trial by itself: its fit is the first timing."""
+    fitted = run_trial(rows, key, plan.seed)
+    if fitted.trial.outcome is None or plan.repeats == 1:
+        return fitted
+    again = time_trial(rows, key, plan.seed, plan.repeats - 1)
+    return fitted.with_seconds((*fitted.trial.seconds, *again))
+
+
+def _fit_side_by_side(tasks: Sequence[tuple[CaseRows, Key, int]], workers: int) -> Generator[Fitted]:
+    """Trials as they come out of so many processes, without a time; no process is left when this ends."""
+    parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, max_nbytes=None)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*generator", category=UserWarning)  # closed early: we know
+            yield from parallel(delayed(_fit_untimed)(*task, os.getpid()) for task in tasks)
+    finally:
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _fit_untimed(rows: CaseRows, key: Key, seed: int, parent: int) -> Fitted:
+    """A trial on one thread whose clock is not read: others run beside it."""
+    _end_with(parent)
+    return run_trial(rows, key, seed, threads=1).with_seconds(())
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """Have this process end when its parent has: one that was killed cannot see to it. Not on Windows."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            Event().wait(LOOK_EVERY)
+        os._exit(1)
+
+    if os.getppid() == parent:
+        Thread(target=watch, daemon=True).start()

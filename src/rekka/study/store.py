@@ -1,0 +1,195 @@
+"""A run folder that survives anything: begun, held by one process, taken up again.
+
+study.toml         the plan: ``rekka compare study.toml`` runs it again. Written first
+partition.parquet  the rows, each with its part
+provenance.json    what it was run on and with: digests, seeds, versions, machine, command
+cases/ trials/ models/ scalings/ log.txt    see records
+trials.parquet, .csv, .json; selection.csv; methods.csv; ...   tables, written when all trials are done
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from filelock import FileLock, Timeout
+
+from rekka.errors import BadOption, DamagedFile, RunFolderError, count_of
+from rekka.study.files import (
+    is_unfinished,
+    plain,
+    read_sealed,
+    remove_unfinished,
+    seal,
+    write_sealed,
+    write_text,
+    write_whole,
+)
+from rekka.study.plan import StudyPlan, read_plan
+from rekka.study.records import FOLDERS, LOG, TRIALS, last_line
+from rekka.study.rows import StudyRows
+
+PLAN, PROVENANCE, PARTITION, LOCK = "study.toml", "provenance.json", "partition.parquet", ".lock"
+_RUN = "rekka-run"
+_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[None]:
+    """Keep other processes out of a folder, made if need be; the lock goes with the process, however it ends."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path / LOCK, timeout=0)
+        lock.acquire()
+    except Timeout:
+        said = last_line(path / LOG)
+        raise RunFolderError(
+            f"Another process is working on {path.name}{f'; its log ends: {said}' if said else ''}. "
+            "Wait until it has ended, or stop it.",
+            folder=str(path),
+        ) from None
+    except OSError as error:
+        if error.errno not in _UNUSABLE:
+            raise
+        raise RunFolderError(
+            f"{path} cannot be used as a run folder: {error.strerror}. Choose a folder that you can write to.",
+            folder=str(path),
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def refuse_occupied(path: Path) -> None:
+    """Refuse to begin a run in a folder that holds something else, or a run. Hidden files do not count."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise RunFolderError(f"{path.name} is a file; a folder is needed.", folder=str(path))
+    if (path / PLAN).exists():
+        done = sum(file.suffix == ".json" for file in (path / TRIALS).glob("*"))
+        raise RunFolderError(
+            f"{path.name} holds a study already, with {count_of(done, 'trial')} done. Go on with it with "
+            f"rekka compare --resume {path.name}, or choose another folder for a new one.",
+            folder=str(path),
+        )
+    others = sorted(f.name for f in path.iterdir() if not (f.name.startswith(".") or is_unfinished(f)))
+    if others:
+        raise RunFolderError(
+            f"{path.name} holds other files ({', '.join(others[:3])}{', ...' if len(others) > 3 else ''}) "
+            "and no study. Choose an empty or a new folder.",
+            folder=str(path),
+        )
+
+
+def begin_run(path: Path, plan: StudyPlan) -> None:
+    """Write the plan: from now on the run can be gone on with. Call it while holding the folder."""
+    try:
+        text = plan.to_toml().encode()
+    except UnicodeEncodeError:
+        raise BadOption(
+            f"A path of the study is not text: {', '.join(map(ascii, plan.data.source))}. Rename the file.",
+        ) from None
+    tidy(path)
+    write_whole(path / PLAN, text)
+
+
+def withdraw_run(path: Path, *, made: bool) -> None:
+    """Take back a run whose data were refused, and the folder too if it was ``made`` for it."""
+    (path / PLAN).unlink()
+    if made:
+        with contextlib.suppress(OSError):  # not where files cannot be removed while they are open
+            (path / LOCK).unlink()
+            path.rmdir()
+
+
+def tidy(path: Path) -> None:
+    """Take away the files that a crash left unfinished."""
+    remove_unfinished([path, *(path / folder for folder in FOLDERS)])
+
+
+def keep_rows(path: Path, rows: StudyRows, provenance: Mapping[str, Any]) -> None:
+    """Write the rows and what they came from; with these the trials can begin."""
+    for folder in FOLDERS:
+        (path / folder).mkdir(exist_ok=True)
+    write_whole(path / PARTITION, to_parquet(rows.frame))
+    write_sealed(path / PROVENANCE, _RUN, dict(provenance))
+
+
+def read_provenance(path: Path) -> dict[str, Any] | None:
+    """What a run was begun on and with; None where it has not got that far."""
+    if not (path / PROVENANCE).exists():
+        return None
+    return dict(read_sealed(path / PROVENANCE, _RUN))
+
+
+def read_rows(path: Path, provenance: Mapping[str, Any]) -> StudyRows:
+    """The rows of a run as they were."""
+    file, data = path / PARTITION, provenance["data"]
+    try:
+        frame = pl.read_parquet(io.BytesIO(file.read_bytes()))
+    except FileNotFoundError:
+        raise DamagedFile(f"{PARTITION} is gone.", file=str(file)) from None
+    except pl.exceptions.PolarsError as error:
+        raise DamagedFile(f"{PARTITION} is not whole: {str(error).splitlines()[0]}.", file=str(file)) from None
+    rows = StudyRows(frame, tuple(data["covariates"]), data["scheme"], tuple(data["notes"]))
+    if rows.digest() != data["rows_sha256"]:
+        raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
+    return rows
+
+
+def mark_run(plan: StudyPlan, rows_sha256: str) -> str:
+    """What tells the trials of this run from those of others: the rows and all that is done with them."""
+    return seal([rows_sha256, plan.study.model_dump(mode="json")])
+
+
+def load_plan(path: Path) -> StudyPlan:
+    """The plan of a run folder."""
+    if not path.is_dir():
+        raise RunFolderError(f"There is no run folder {path.name}.", folder=str(path))
+    if not (path / PLAN).exists():
+        raise RunFolderError(
+            f"{path.name} is not a run folder: there is no {PLAN} in it. "
+            f"Start one with rekka compare DATA --out {path.name}.",
+            folder=str(path),
+        )
+    return read_plan(path / PLAN)
+
+
+def write_tables(path: Path, tables: Mapping[str, pl.DataFrame], documents: Mapping[str, Any]) -> None:
+    """The study's tables, for people and for other programs."""
+    for name, table in tables.items():
+        text = _flatten(table).write_csv(include_bom=True)
+        write_text(path / f"{name}.csv", text)
+    write_whole(path / "trials.parquet", to_parquet(tables["trials"]))
+    for name, document in documents.items():
+        write_text(path / f"{name}.json", json.dumps(plain(document), ensure_ascii=False, indent=1) + "\n")
+
+
+def to_parquet(frame: pl.DataFrame) -> bytes:
+    """A frame as the bytes of a Parquet file; writing them is then ours, errors and all."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _flatten(table: pl.DataFrame) -> pl.DataFrame:
+    """Lists as text, for CSV."""
+    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
+    texts = [
+        pl.Series(name, [None if v is None else "; ".join(map(_show, v)) for v in table[name].to_list()])
+        for name in lists
+    ]
+    return table.with_columns(texts)
+
+
+def _show(value: Any) -> str:
+    return " ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
