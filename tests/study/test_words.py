@@ -1,0 +1,12 @@
+from rekka.study.words import list_names, name_trials
+
+
+def test_names_are_listed_and_many_are_counted():
+    assert list_names([]) == ""
+    assert list_names("ab") == "a, b"
+    assert list_names("abcdefgh") == "a, b, c, d, e, f and 2 more"
+
+
+def test_trials_are_named_by_methods_that_share_their_cases():
+    trials = [("Pier", "max"), ("Pier", "minmax"), ("Deck", "max"), ("Deck", "minmax"), ("Pier", "boxcox")]
+    assert name_trials(trials) == "max, minmax in Pier, Deck; boxcox in Pier"
