@@ -1,6 +1,6 @@
-# make demo    draw an inventory, pair its visits and fit its ten cases
+# make demo    draw an inventory and compare four scalings in its ten cases, under two presets
 # make test    lint, type-check and run all tests
-# make bench   time rekka beside its rivals on the same rows; pairing; coverage of intervals
+# make bench   time rekka beside its rivals on the same rows; the study; pairing; coverage of intervals
 # make clean   forget the environment and the caches
 
 PYTHON ?= python3
@@ -21,6 +21,7 @@ test: $(VENV)/.developer
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks $(BENCH)
+	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m benchmarks.pairing
 	$(BIN)/python -m benchmarks.coverage
 

@@ -52,7 +52,7 @@ def test_compare_closes_with_what_a_person_needs(finished):
     assert "exact (Newton on the exact likelihood): 8 certified, 4 no finite maximum" in said
     assert "max, minmax and zscore tie at" in said
     assert "they are one model" in said
-    assert re.search(r"Slope protection +none +none: the likelihood has no finite maximum", said)
+    assert re.search(r"Slope protection +none: the likelihood has no finite maximum", said)
     assert "What to look at" in said
     assert "max, minmax, zscore are one model, and agree wherever there is a maximum (2 cases" in said
     assert f"The run is in {out}" in words(said)
@@ -242,9 +242,12 @@ def test_fit_saves_models_that_can_be_read(table, tmp_path):
     done = call("fit", table, "--out", tmp_path / "models", "--unit", "traffic_mean=1000")
     assert done.exit_code == 0, done.stderr
     assert "certified: a maximum of the likelihood" in done.stdout
-    assert "coefficients in native units" in done.stdout
+    assert "native units" in done.stdout
     files = sorted(file.name for file in (tmp_path / "models").iterdir())
-    assert files == ["abutment.json", "cross-girder.json", "slope-protection.json"]
+    assert files == ["abutment.json", "coefficients.csv", "cross-girder.json", "slope-protection.json"]
+    coefficients = pl.read_csv(tmp_path / "models" / "coefficients.csv")
+    assert len(coefficients) == 3 * 4 * 5
+    assert set(coefficients.filter(term="traffic_mean")["unit"]) == {1000.0}
     model = rekka.ExponentialHazardMarkovModel.from_json((tmp_path / "models" / "abutment.json").read_text())
     assert model.units == {"traffic_mean": 1000.0}
 
@@ -267,6 +270,41 @@ def test_fit_refuses_one_file_for_several_cases(table, tmp_path):
     assert wrong.exit_code == 2
     assert "is not like traffic_mean=1000" in words(wrong.stderr)
     assert "There is no case 'Pier'" in call("fit", table, "--only", "Pier").stderr
+
+
+def test_fewer_covariates_by_option(table, tmp_path):
+    done = call(
+        "compare", table, "--only", "Slope protection", "--use", "age_at_inspection_1", "--out", tmp_path / "r"
+    )
+    assert done.exit_code == 0, done.stderr
+    cases = pl.read_csv(tmp_path / "r" / "cases.csv")
+    assert cases["covariates"].to_list() == ["age_at_inspection_1"]
+    done = call("fit", table, "--only", "Slope protection", "--use", "age_at_inspection_1, bridge_length")
+    assert "traffic_mean" not in done.stdout
+    assert "Nothing was written; --out says where." in done.stdout
+    done = call("fit", table, "--use", "agee")
+    assert "agee is not in the table" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_a_table_without_transitions(command, tmp_path):
+    path = tmp_path / "one_visit.csv"
+    path.write_text("bridge,date,state\nA,2001-05-01,1\nB,2003-05-01,2\n")
+    out = ["--out", tmp_path / "run"] if command == "compare" else []
+    done = call(command, path, *out)
+    assert done.exit_code == 1
+    assert "No two visits make a transition." in done.stderr
+    assert "rekka check" in done.stderr
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_tables_fit_the_terminal(finished, width):
+    code = "from rekka.cli import main; main()"
+    command = [sys.executable, "-c", code, "show", str(finished[0])]
+    env = os.environ | {"COLUMNS": str(width)}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert "…" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= width
 
 
 def test_compare_without_data_takes_the_built_in_inventory(tmp_path):

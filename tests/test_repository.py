@@ -75,6 +75,7 @@ ORDER = [
     "study.store",
     "study.changes",
     "study.runner",
+    "study.reasons",
     "study.tables",
     "study.hypotheses",
     "study.study",

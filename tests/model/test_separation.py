@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from rekka.model import separation
 from rekka.model.coordinates import orthonormal_coordinates
 from rekka.model.layout import build_layout
 from rekka.model.likelihood import Rows
@@ -82,7 +83,26 @@ def test_the_objective_does_not_grow_with_the_rows(monkeypatch):
 
     linprog = optimize.linprog
     monkeypatch.setattr(optimize, "linprog", record)
+    monkeypatch.setattr(separation, "_has_weights", lambda U: False)
     x = np.random.default_rng(0).normal(size=(5000, 3))
     assert separations([0] * 5000, [0, 1] * 2500, x, 2) == []
     assert sizes
     assert max(sizes) <= 1.0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_weights_that_prove_there_is_none_agree_with_the_program(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(4, 60)), int(rng.integers(1, 5))
+    C = rng.normal(size=(n, p)) + rng.uniform(0, 1.5)
+    nothing = np.zeros(n, bool)
+    ours = _direction(C, nothing) is None
+    monkeypatch.setattr(separation, "_has_weights", lambda U: False)
+    assert ours == (_direction(C, nothing) is None)
+
+
+def test_most_questions_need_no_program(monkeypatch):
+    monkeypatch.setattr(optimize, "linprog", lambda *a, **k: pytest.fail("a linear program was solved"))
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(200, 2))
+    assert separations([0] * 200, rng.integers(0, 2, 200), x, 2) == []

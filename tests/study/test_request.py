@@ -68,3 +68,10 @@ def test_a_mapping_is_not_a_study(project):
     (project / "mapping.toml").write_text('[columns]\nbridge = "ID"\n')
     with pytest.raises(BadOption, match=r"mapping\.toml is not a study.*A mapping goes with --mapping\."):
         begin_study(Request([project / "mapping.toml"]), project / "run")
+
+
+def test_a_study_file_reads_its_tables_its_own_way(project):
+    begin_study(request(project, methods=("zscore",)), project / "one")
+    again = Request([project / "one" / "study.toml"], reading={"state": {"bands": [1, 2]}})
+    with pytest.raises(BadOption, match=r"^study\.toml says itself how its tables are read"):
+        begin_study(again, project / "two")

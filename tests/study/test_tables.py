@@ -134,7 +134,7 @@ class TestWhy:
         rows = [trial("pier", m, 0.6665, 1.0, evaluations=6) for m in ("max", "minmax", "zscore")]
         one = "max, minmax and zscore tie at 0.6665 and 6 evaluations"
         assert why(*rows, cost="evaluations") == f"{one}: they are one model"
-        assert why(*rows, cost="evaluations", is_affine=lambda m: False) == one
+        assert why(*rows, cost="evaluations", model_of=lambda m: m) == one
         rows.append(trial("pier", "boxcox", 0.67, 1.0, evaluations=7))
         assert why(*rows, cost="evaluations") == (
             "max, minmax and zscore (one model) are cheaper (6 evaluations), boxcox more accurate (0.6700)"
@@ -199,15 +199,19 @@ def test_agreement_names_who_stopped_short():
         fit("b", "max", -50.0), fit("b", "zscore", -50.0 - 1e-8), fit("b", "minmax", math.nan),
         fit("c", "max", None), fit("c", "zscore", -10.0, maximum_exists=False), fit("c", "boxcox", -9.0),
     )  # fmt: skip
-    a, b, c = tabulate_agreement(trials).rows(named=True)
+    a, b = tabulate_agreement(trials).rows(named=True)  # one fit alone has nothing to agree with
     assert a["methods"] == ["max", "minmax", "zscore"]
     assert a["spread"] == pytest.approx(0.96)
     assert (a["agree"], a["maximum_exists"]) == (False, True)
     assert [(s["method"], round(s["gap"], 2)) for s in a["short"]] == [("max", 0.96), ("minmax", 0.4)]
     assert (b["methods"], b["agree"], b["short"], b["maximum_exists"]) == (["max", "zscore"], True, [], None)
-    assert (c["methods"], c["agree"], c["spread"], c["maximum_exists"]) == (["zscore"], None, None, False)
-    everything = tabulate_agreement(trials, lambda method: True)
-    assert everything["methods"].to_list()[0] == ["max", "minmax", "zscore", "boxcox"]
+    everything = tabulate_agreement(trials, lambda method: "one")
+    assert everything["methods"].to_list() == [
+        ["max", "minmax", "zscore", "boxcox"],
+        ["max", "zscore"],
+        ["zscore", "boxcox"],
+    ]
+    assert everything["maximum_exists"].to_list() == [True, None, False]
 
 
 CERTIFIED = {"accuracy": 0.5, "certified": True, "maximum_exists": True, "log_likelihood": -100.0, "at_floor": 0}

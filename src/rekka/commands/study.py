@@ -17,7 +17,7 @@ import rekka
 from rekka.commands import telling
 from rekka.commands.data import AsJson, Tables, Until, echo_json
 from rekka.commands.reading import Reader, reads_tables
-from rekka.errors import BadOption, count_of
+from rekka.errors import BadOption, count_of, no_such_case
 
 if TYPE_CHECKING:
     from rekka.study.study import Study
@@ -41,6 +41,10 @@ Workers = Annotated[
     int,
     typer.Option(min=1, help="Processes that fit side by side. Timings are then taken afterwards, one by one."),
 ]
+Use = Annotated[
+    str | None,
+    typer.Option("--use", metavar="LIST", help="Only these covariates, such as age_at_inspection_1,traffic_mean."),
+]
 Only = Annotated[list[str] | None, typer.Option("--only", metavar="CASE", help="Only this case. Repeatable.")]
 
 
@@ -62,9 +66,12 @@ def compare(
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="exact (Newton, exact likelihood; the default), paper (its conditions) or both."),
+        typer.Option(
+            metavar="NAME", help="exact (Newton, exact likelihood; the default), paper (its conditions) or both."
+        ),
     ] = None,
     only: Only = None,
+    use: Use = None,
     partition: Annotated[
         str | None,
         typer.Option(metavar="SCHEME", help="auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
@@ -101,9 +108,10 @@ def compare(
 
     split = {"scheme": partition or ("date" if until else None), "until": until, "seed": seed}
     trials = {
-        "methods": None if methods is None else tuple(name.strip() for name in methods.split(",")),
-        "presets": None if preset is None else tuple(name.strip() for name in preset.split(",")),
+        "methods": _split(methods),
+        "presets": _split(preset),
         "cases": None if not only else tuple(only),
+        "covariates": _split(use),
         "cost": cost,
         "seed": seed,
         "repeats": repeats,
@@ -169,6 +177,7 @@ def fit(
         str, typer.Option(help="Scaling of the covariates, such as zscore or boxcox+zscore.")
     ] = "zscore",
     only: Only = None,
+    use: Use = None,
     ridge: Annotated[float, typer.Option(min=0, help="Penalty on slopes, in z-scored units.")] = 0.0,
     unit: Annotated[
         list[str] | None,
@@ -182,7 +191,7 @@ def fit(
 ) -> None:
     """Fit the model to all rows of each case: coefficients in native units, hazard ratios, certificate.
 
-    Standard errors are clustered by bridge.
+    Standard errors are clustered by bridge. Beside the models stand their coefficients as CSV.
 
     For example:
 
@@ -191,33 +200,36 @@ def fit(
       rekka fit inspections.xlsx --unit age_at_inspection_1=10 --unit traffic_mean=1000 --out models
     """
     units = dict(_read_unit(text) for text in unit or ())
-    errors = Console(stderr=True)
+    errors, console = Console(stderr=True), Console()
     with errors.status(f"Reading {tables[0].name} ..."):
         found = reader.transitions(tables)
+    if found.frame.is_empty():
+        errors.print(f"No two visits make a transition. rekka check {tables[0]} says why.")
+        raise typer.Exit(1)
     cases = _choose(found.frame["case"].unique().sort().to_list(), only)
     files = _place_models(cases, out)
-    told = []
+    told, coefficients = [], []
     for case in cases:
         rows = found.frame.filter(case=case)
         model = rekka.ExponentialHazardMarkovModel(
-            scaling, ridge=ridge, covariates=found.covariates, units=units or None
+            scaling, ridge=ridge, covariates=_split(use) or found.covariates, units=units or None
         )
         with errors.status(f"Fitting {case} ..."):
             model.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy())
         if case in files:
             files[case].parent.mkdir(parents=True, exist_ok=True)
             files[case].write_text(model.to_json() + "\n", encoding="utf-8")
-        if as_json:
-            told.append(_describe_model(case, model) | {"file": str(files[case]) if case in files else None})
-        else:
-            _print_model(Console(), case, len(rows), model)
+        coefficients += [{"case": case} | row for row in model.summary().to_dicts()]
+        told.append(_describe_model(case, model) | {"file": str(files[case]) if case in files else None})
+        if not as_json:
+            _print_model(console, case, len(rows), model)
+    written = _write_coefficients(coefficients, out) if out is not None else None
     if as_json:
         echo_json(told)
+    elif written is None:
+        console.print("Nothing was written; --out says where.", highlight=False)
     else:
-        where = ", ".join(dict.fromkeys(str(file.parent if len(cases) > 1 else file) for file in files.values()))
-        Console().print(
-            f"written: {where}" if files else "Nothing was written; --out says where.", highlight=False
-        )
+        console.print(f"written: {out} (the model{'s' if len(cases) > 1 else ''}), {written}", highlight=False)
 
 
 def print_study(console: Console, study: Study, folder: Path) -> None:
@@ -271,6 +283,11 @@ def _go_on(folder: Path) -> str:
     return "Nothing was begun yet."
 
 
+def _split(names: str | None) -> tuple[str, ...] | None:
+    """A list in an option."""
+    return None if names is None else tuple(name.strip() for name in names.split(","))
+
+
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
@@ -300,7 +317,7 @@ def _read_unit(text: str) -> tuple[str, float]:
 def _choose(there: list[str], only: list[str] | None) -> list[str]:
     for name in only or ():
         if name not in there:
-            raise BadOption(f"There is no case {name!r}. Cases there: {', '.join(there)}.", case=name)
+            raise no_such_case(name, there)
     return only or there
 
 
@@ -334,17 +351,31 @@ def _describe_model(case: str, model: Any) -> dict[str, Any]:
     }
 
 
+def _write_coefficients(coefficients: list[dict[str, Any]], out: Path) -> Path:
+    """All coefficients as a table that Excel opens."""
+    import polars as pl
+
+    path = out.with_suffix(".csv") if out.suffix.lower() == ".json" else out / "coefficients.csv"
+    pl.DataFrame(coefficients, infer_schema_length=None).write_csv(path, include_bom=True)
+    return path
+
+
 def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
     """Coefficients and certificate."""
     scale = "native units" if model.coefficient_scale_ == "native" else f"units of {model.coefficient_scale_}"
     table = telling.new_table(
         f"{escape(case)}: {count_of(rows, 'row')}, {model.n_states_} states, log-likelihood "
-        f"{model.log_likelihood_:.4f}; coefficients in {scale}"
+        f"{model.log_likelihood_:.4f}; {scale}"
     )
-    summary = model.summary()
-    telling.add_columns(table, *summary.columns)
-    for row in summary.rows():
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
+    telling.add_columns(table, "leaving", "term", "estimate", "std. error", "hazard ratio", "95 % interval", "per")
+    table.columns[1].justify = "left"
+    for row in model.summary().to_dicts():
+        ratio = (row["hazard_ratio"], row["hr_low"], row["hr_high"])
+        shown = "", "", ""
+        if row["hazard_ratio"] is not None:
+            middle, low, high = (f"{value:.4g}" for value in ratio)
+            shown = middle, f"{low} to {high}", f"{row['unit']:g}"
+        table.add_row(f"state {row['state']}", row["term"], f"{row['estimate']:.4g}", f"{row['se']:.2g}", *shown)
     console.print(table)
     console.print(escape(str(model.certificate_)), highlight=False)
     console.print()

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from rekka.errors import count_of
 from rekka.study.words import name_trials
@@ -18,23 +19,19 @@ if TYPE_CHECKING:
     from rekka.study.study import Study
 
 NOTHING = "-"
-CERTIFIED, SELECTED = "°", "*"
+CERTIFIED, SELECTED, AT_FLOOR = "°", "*", "_"
 
 
 def print_cases(console: Console, study: Study) -> None:
     """Rows of each case, and its baselines (paper, Table cases)."""
-    table = new_table("The cases: rows in each part; scores on golden rows of two forecasters to beat")
-    add_columns(table, "case", "train", "validation", "golden", "states", "same", "no cov.", "log loss")
+    table = new_table("The cases: rows in each part; golden scores of two forecasters to beat")
+    add_columns(table, "case", "train", "valid.", "golden", "states", "same", "no cov.", "log loss")
     baselines = {(row["case"], row["baseline"]): row for row in study.baselines.iter_rows(named=True)}
     for row in study.cases.iter_rows(named=True):
         same, plain = (baselines[row["case"], name] for name in ("persistence", "no_covariates"))
         counts = (f"{row[name]:,}" for name in ("train", "validation", "golden", "n_states"))
-        scores = (
-            _figure(same["accuracy"], ".4f"),
-            _figure(plain["accuracy"], ".4f"),
-            _figure(plain["log_loss"], ".3f"),
-        )
-        table.add_row(escape(row["case"]), *counts, *scores)
+        accuracies = (_figure(score["accuracy"], ".4f") for score in (same, plain))
+        table.add_row(escape(row["case"]), *counts, *accuracies, _figure(plain["log_loss"], ".3f"))
     console.print(table)
     _explain(
         console,
@@ -48,14 +45,13 @@ def print_methods(console: Console, study: Study) -> None:
     for preset, words in _presets(study):
         table = new_table(f"Methods, preset {preset}: {words}")
         counts = ("converged", "certified", "selected")
-        add_columns(table, "method", *counts, "mean acc.", "median s", "(low)", "iterations", "at floor")
+        add_columns(table, "method", *counts, "accuracy", "seconds", "iterations", "at floor")
         for row in study.methods.filter(preset=preset).iter_rows(named=True):
             table.add_row(
                 row["method"],
                 *(f"{row[name]}/{row['trials']}" for name in counts),
                 _figure(row["mean_accuracy"], ".4f"),
                 _seconds(row["median_seconds"]),
-                _seconds(row["median_seconds_low"]),
                 _figure(row["median_iterations"], "g"),
                 _figure(row["at_floor_share"], ".1%"),
             )
@@ -63,22 +59,44 @@ def print_methods(console: Console, study: Study) -> None:
     _explain(
         console,
         "converged: the solver says so and everything is finite, the paper's sense. certified: it is a maximum of "
-        "the likelihood. Means and medians are over the converged. at floor: share of golden rows whose outcome "
-        "was given a probability of 1e-12 or less.",
+        "the likelihood. Of the converged: mean accuracy, median seconds and iterations, and the share of golden "
+        "rows whose outcome was given a probability of 1e-12 or less.",
     )
 
 
 def print_selection(console: Console, study: Study) -> None:
-    """What was selected for each case, and why (paper, Table selection)."""
+    """What was selected for each case and why, and its log loss beside others (paper, Table selection)."""
     for preset, _ in _presets(study):
-        table = new_table(f"Selected, preset {preset}: no other method is as accurate at a lower cost")
-        add_columns(table, "case", "selected", "why")
-        table.columns[1].justify = table.columns[2].justify = "left"
-        table.columns[1].no_wrap = table.columns[2].no_wrap = False
+        table = new_table(f"Selected, preset {preset}: methods that no other beats in accuracy and cost together")
+        add_columns(table, "case", "selected, and why")
+        table.columns[1].justify, table.columns[1].no_wrap = "left", False
+        trials = study.trials.filter(preset=preset)
         for row in study.selection.filter(preset=preset).iter_rows(named=True):
-            table.add_row(escape(row["case"]), ", ".join(row["selected"]) or "none", escape(row["why"]))
+            losses = describe_losses(trials.filter(case=row["case"]))
+            table.add_row(escape(row["case"]), f"{escape(row['why'])}" + (f"\n[dim]{losses}[/]" if losses else ""))
         console.print(table)
         console.print()
+
+
+def describe_losses(trials: Any) -> str:
+    """'log loss .824; lowest .785 (boxcox); without covariates .822. Nothing changes: accuracy .645'."""
+    from rekka.study.words import list_names
+
+    scored = trials.filter(trials["eligible"] & trials["log_loss"].is_not_null())
+    chosen = scored.filter(scored["selected"])
+    if chosen.is_empty():
+        return ""
+    by_loss: dict[str, list[str]] = {}
+    for method, loss in chosen.select("method", "log_loss").rows():
+        by_loss.setdefault(f"{loss:.3f}", []).append(method)
+    by_loss = {loss: by_loss[loss] for loss in sorted(by_loss, key=float)}
+    own = ", ".join(
+        loss if len(by_loss) == 1 else f"{loss} ({list_names(names)})" for loss, names in by_loss.items()
+    )
+    best = scored.sort("log_loss").row(0, named=True)
+    lowest = "" if f"{best['log_loss']:.3f}" in by_loss else f"; lowest {best['log_loss']:.3f} ({best['method']})"
+    plain, same = _figure(best["no_covariates_log_loss"], ".3f"), _figure(best["persistence_accuracy"], ".4f")
+    return f"log loss {own}{lowest}; without covariates {plain}. Nothing changes: accuracy {same}"
 
 
 def print_trials(console: Console, study: Study) -> None:
@@ -89,16 +107,40 @@ def print_trials(console: Console, study: Study) -> None:
     ]
     for preset, _ in _presets(study):
         rows = {(r["case"], r["method"]): r for r in study.trials.filter(preset=preset).iter_rows(named=True)}
-        methods = list(dict.fromkeys(method for _, method in rows))
         for title, show in figures:
-            table = new_table(f"Every trial, preset {preset}: {title}")
-            add_columns(table, "case", *methods)
-            for case in dict.fromkeys(case for case, _ in rows):
-                table.add_row(escape(case), *(_cell(rows.get((case, method)), show) for method in methods))
-            console.print(table)
+            _print_grid(console, f"Every trial, preset {preset}: {title}", rows, show)
     _explain(
-        console, f"{SELECTED} selected, {CERTIFIED} certified, {NOTHING} did not converge or could not be scored."
+        console,
+        f"{SELECTED} selected, {CERTIFIED} certified, {AT_FLOOR} golden rows at the probability floor, "
+        f"{NOTHING} did not converge or could not be scored.",
     )
+
+
+def _print_grid(
+    console: Console,
+    title: str,
+    rows: dict[tuple[str, str], dict[str, Any]],
+    show: Callable[[dict[str, Any]], str],
+) -> None:
+    """Cases by methods; as many tables as the terminal's width asks for."""
+    cases, methods = (list(dict.fromkeys(key[place] for key in rows)) for place in (0, 1))
+    cells = {key: _cell(row, show) for key, row in rows.items()}
+    wide = {
+        m: max([len(m), *(Text.from_markup(cells[c, m]).cell_len for c in cases if (c, m) in cells)])
+        for m in methods
+    }
+    room = console.width - max(map(len, cases)) - 1
+    groups: list[list[str]] = [[]]
+    for method in methods:
+        if groups[-1] and sum(wide[m] + 2 for m in [*groups[-1], method]) > room:
+            groups.append([])
+        groups[-1].append(method)
+    for group in groups:
+        table = new_table(title)
+        add_columns(table, "case", *group)
+        for case in cases:
+            table.add_row(escape(case), *(cells.get((case, method), "") for method in group))
+        console.print(table)
 
 
 def print_floor(console: Console, study: Study) -> None:
@@ -187,7 +229,15 @@ def _presets(study: Study) -> list[tuple[str, str]]:
 
 def new_table(title: str) -> Table:
     """A table in the house's style."""
-    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1))
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        padding=(0, 1),
+        collapse_padding=True,
+    )
 
 
 def add_columns(table: Table, first: str, *others: str) -> None:
@@ -207,7 +257,8 @@ def _cell(row: dict[str, Any] | None, show: Callable[[dict[str, Any]], str]) -> 
         return ""
     if not row["converged"] or row["accuracy"] is None:
         return NOTHING
-    marks = (CERTIFIED if row["certified"] else " ") + (SELECTED if row["selected"] else " ")
+    facts = ((AT_FLOOR, row["at_floor"]), (CERTIFIED, row["certified"]), (SELECTED, row["selected"]))
+    marks = "".join(mark if holds else " " for mark, holds in facts)
     return f"[bold]{show(row)}{marks}[/]" if row["selected"] else f"{show(row)}{marks}"
 
 

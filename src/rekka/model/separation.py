@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
+from scipy import linalg, optimize, special
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.layout import INTERCEPT, Layout
@@ -29,6 +29,8 @@ ROWS_AT_A_TIME = 250
 FEASIBILITY = 1e-9  # rows are scaled to length 1 and |d| <= 1
 MARGIN = 1e-6
 TINY = 1e-300
+LOGISTIC_STEPS = 30
+VANISHING = 1e-6  # a weight that goes to zero: the rows may be separated
 RANK = 1e-12
 
 
@@ -138,6 +140,8 @@ def _direction(C: Array, zero: NDArray[np.bool_]) -> Array | None:
         return None
     U = left[:, :rank]
     U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), TINY)
+    if not zero.any() and _has_weights(U):
+        return None
     active = np.unique(np.linspace(0, len(U) - 1, min(len(U), ROWS_AT_FIRST)).astype(np.int64))
     while True:
         e = _maximize(U, active, zero)
@@ -150,6 +154,25 @@ def _direction(C: Array, zero: NDArray[np.bool_]) -> Array | None:
             return np.asarray(right[:rank].T @ (e / sizes[:rank]))
         worst = np.argsort(violation)[-ROWS_AT_A_TIME:]
         active = np.union1d(active, worst[violation[worst] > FEASIBILITY])
+
+
+def _has_weights(U: Array) -> bool:
+    """Whether some y > 0 has U'y = 0, which proves that there is no direction (Stiemke 1915): no program needed.
+
+    U e >= 0 with |e| <= 1 then gives y'U e <= |U'y|_1, so that no entry of U e is above |U'y|_1 / min y: MARGIN
+    at most, as the program has it. The y of a logistic fit is such a one where the fit is finite; Newton finds it
+    in a few steps, or gives up where y goes to zero.
+    """
+    e = np.zeros(U.shape[1])
+    for _ in range(LOGISTIC_STEPS):
+        y = special.expit(-(U @ e))
+        gradient, least = U.T @ y, float(y.min())
+        if np.abs(gradient).sum() < least * MARGIN:
+            return True
+        if least < VANISHING:
+            return False
+        e += linalg.solve((U * (y * (1.0 - y))[:, None]).T @ U, gradient, assume_a="pos")
+    return False
 
 
 def _maximize(U: Array, active: NDArray[np.int64], zero: NDArray[np.bool_]) -> Array:

@@ -63,6 +63,18 @@ def is_affine(method: str) -> bool:
     return all(REGISTRY[link].affine for link in split_method(method))
 
 
+def model_of(method: str) -> str:
+    """Which model a method leads to: "affine", or its links up to the last that is not.
+
+    Every state has an intercept, so that affine operators at the end change no prediction at the maximum: zscore
+    and minmax lead to one model, boxcox and boxcox+zscore to another.
+    """
+    links = list(split_method(method))
+    while links and is_affine(links[-1]):
+        links.pop()
+    return "+".join(links) or "affine"
+
+
 def check_method(scaling: Any) -> None:
     """Refuse a ``scaling`` option that is neither a known name or chain, None, nor a transformer."""
     if isinstance(scaling, NamedScaler):

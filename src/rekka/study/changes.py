@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -108,7 +108,7 @@ def _refuse(path: Path, begun: Provenance, difference: str) -> NoReturn:
 
 def describe_difference(was: StudyRows, now: StudyRows) -> str:
     """The first thing in which two sets of rows differ."""
-    before, after = was.frame, now.frame
+    before, after = was.values(), now.values()
     if before.columns != after.columns:
         names = sorted(set(before.columns) ^ set(after.columns))
         return f"columns differ: {', '.join(names) or 'they are in another order'}"
@@ -117,9 +117,11 @@ def describe_difference(was: StudyRows, now: StudyRows) -> str:
     for name in before.columns:
         if before[name].dtype != after[name].dtype:
             return f"{name} was {before[name].dtype} and is {after[name].dtype}"
+    if before.equals(after):
+        return "a zero has another sign"  # all that equality does not tell
     if before.sort(before.columns).equals(after.sort(after.columns)):
         return "the rows are in another order"
-    return _compare_values(before, after, before.columns)
+    return _compare_values(before, after)
 
 
 def _count(rows: StudyRows) -> dict[tuple[str, str], int]:
@@ -135,12 +137,10 @@ def _compare_counts(was: Mapping[tuple[str, str], int], now: Mapping[tuple[str, 
     return None
 
 
-def _compare_values(before: pl.DataFrame, after: pl.DataFrame, names: Sequence[str]) -> str:
-    for name in names:
-        unequal = before[name].ne_missing(after[name]).arg_true()
-        if len(unequal):
-            place = unequal[0]
-            where = f"bridge {before['bridge_id'][place]} ({before['case'][place]})"
-            values = f"was {before[name][place]} and is {after[name][place]}"
-            return f"{name} of {where} {values}, one of {count_of(len(unequal), 'row')} that differ"
-    return "a zero has another sign"  # all that equality does not tell
+def _compare_values(before: pl.DataFrame, after: pl.DataFrame) -> str:
+    name = next(name for name in before.columns if not before[name].equals(after[name]))
+    unequal = before[name].ne_missing(after[name]).arg_true()
+    place = unequal[0]
+    where = f"bridge {before['bridge_id'][place]} ({before['case'][place]})"
+    values = f"was {before[name][place]} and is {after[name][place]}"
+    return f"{name} of {where} {values}; {count_of(len(unequal), 'such difference')} in all"

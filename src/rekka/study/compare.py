@@ -125,7 +125,7 @@ def run_plan(
     if out is None:
         rows = _read(plan, data, base or Path())
         return _finish(plan, rows, Memory(), workers, on_trial)
-    folder = Path(out)
+    folder = Path(out).absolute()
     refuse_occupied(folder)
     made = not folder.exists()
     with hold(folder):
@@ -156,7 +156,7 @@ def resume_study(
     give the same rows; ``expected``, a plan, must be the folder's.
     """
     check_workers(workers)
-    folder = Path(out)
+    folder = Path(out).absolute()
     plan = load_plan(folder)
     with hold(folder):
         if expected is not None:
@@ -173,7 +173,7 @@ def resume_study(
 
 def load_study(out: str | Path) -> Study:
     """The study in a run folder, as far as it has got; nothing is written."""
-    folder = Path(out)
+    folder = Path(out).absolute()
     plan = load_plan(folder)
     begun = read_provenance(folder)
     if begun is None:

@@ -14,7 +14,8 @@ from typing import Any
 import polars as pl
 
 from rekka.errors import count_of, name_some
-from rekka.study.tables import KEY, MATERIALLY_WORSE, Row, each, is_papers_affine, read_columns
+from rekka.study.reasons import Row
+from rekka.study.tables import KEY, MATERIALLY_WORSE, each, is_papers_affine, read_columns
 
 ZSCORE, BOXCOX = "zscore", "boxcox"
 SMALL_DIFFERENCE = 0.01  # of accuracy; paper, outcome of H2: "at most 0.01" among max, min-max and z-score

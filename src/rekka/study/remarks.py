@@ -67,7 +67,7 @@ def _remark_false_success(trials: pl.DataFrame) -> Iterator[str]:
     groups = (
         (far & floor, "on the probability floor"),
         (far & ~floor, f"more than {AT_MAXIMUM:g} log-likelihood units short"),
-        (~far, f"within {AT_MAXIMUM:g} units of it, which no score shows"),
+        (~far, f"within {AT_MAXIMUM:g} units of it, on which no choice should hang"),
     )
     found = [(doubtful.filter(here).select("case", "method").rows(), words) for here, words in groups]
     each_group = "; ".join(f"{len(rows)} {words} ({name_trials(rows)})" for rows, words in found if rows)
@@ -76,24 +76,22 @@ def _remark_false_success(trials: pl.DataFrame) -> Iterator[str]:
 
 
 def _remark_agreement(agreement: pl.DataFrame) -> Iterator[str]:
-    """Whether max, min-max and z-score agree: they are one model."""
-    judged = agreement.filter(pl.col("agree").is_not_null() & pl.col("maximum_exists").fill_null(True))
-    if judged.is_empty():
-        return
-    apart = judged.filter(~pl.col("agree"))
-    widest = judged.sort("spread", descending=True).row(0, named=True)
-    equals, cases = list_names(widest["methods"]), count_of(len(judged), "case")
-    if apart.is_empty():
-        yield (
-            f"{equals} are one model, and agree wherever there is a maximum ({cases}, log-likelihoods within "
-            f"{widest['spread']:.1g})"
-        )
-        return
-    short = max(widest["short"], key=lambda one: float(one["gap"]))
-    yield (
-        f"{equals} are one model, and disagree in {len(apart)} of {cases}: some stopped short, {short['method']} "
-        f"in {widest['case']} by {short['gap']:.2g} log-likelihood units"
-    )
+    """Whether methods that are one model agree, as max, min-max and z-score are."""
+    judged = agreement.filter(pl.col("maximum_exists").fill_null(True))
+    for _, rows in each(judged, "model"):
+        apart = [row for row in rows if not row["agree"]]
+        widest = max(rows, key=lambda row: float(row["spread"]))
+        equals, cases = list_names(widest["methods"]), count_of(len(rows), "case")
+        if apart:
+            short = max(widest["short"], key=lambda one: float(one["gap"]))
+            yield (
+                f"{equals} are one model, and disagree in {len(apart)} of {cases}: some stopped short, "
+                f"{short['method']} in {widest['case']} by {short['gap']:.2g} log-likelihood units"
+            )
+        else:
+            digits = f"within {widest['spread']:.1g}" if widest["spread"] else "equal to the last digit"
+            told = f"{cases}, log-likelihoods {digits}"
+            yield f"{equals} are one model, and agree wherever there is a maximum ({told})"
 
 
 def _remark_cases(study: Study) -> Iterator[str]:

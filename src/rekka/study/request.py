@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rekka.errors import BadOption
 from rekka.partition import PAPER_SEED
 from rekka.readers.files import is_folder
 from rekka.scaling.fitting import BEYOND, METHODS
@@ -35,6 +36,11 @@ def begin_study(request: Request, out: Path, *, workers: int = 1, on_trial: OnTr
     base = _study_file(request)
     if base is None:
         return run_plan(_plan(request, out), out=out, workers=workers, on_trial=on_trial)
+    if request.mapping or request.reading or request.nbi:
+        raise BadOption(
+            f"{base.name} says itself how its tables are read; options that say it again are not applied. "
+            "Change its [data], or give the tables instead of it."
+        )
     plan = move_plan(read_plan(base), base.parent, out)
     return run_plan(_change(plan, request), out=out, workers=workers, on_trial=on_trial)
 

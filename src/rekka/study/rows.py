@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from rekka.errors import BadOption, BadValues, InputError, did_you_mean, missing_columns, name_rows, name_some
+from rekka.errors import BadOption, BadValues, InputError, count_of, missing_columns, name_rows, no_such_case
 from rekka.model import inputs
 from rekka.panel import PAIRED
 from rekka.partition import (
@@ -32,6 +32,7 @@ from rekka.study.trial import CaseRows
 from rekka.transitions import Transitions, pair_visits, read_transitions
 
 NAMED = ("bridge_id", "case")  # what every row must have
+LINES = ("row_1", "row_2")
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,14 @@ class StudyRows:
     def digest(self) -> str:
         """SHA-256 of every value, column by column: the same for the same rows on any machine."""
         found = hashlib.sha256()
-        for column in self.frame:
+        for column in self.values():
             for part in _spell(column):
                 found.update(part)
         return found.hexdigest()
+
+    def values(self) -> pl.DataFrame:
+        """What makes the rows what they are: all but the lines of the table they stood in."""
+        return self.frame.drop(LINES, strict=False)
 
 
 def _spell(column: pl.Series) -> tuple[bytes, ...]:
@@ -131,7 +136,9 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
         parts = data
     else:
         found = data if isinstance(data, Transitions) else read_transitions(data)
-        parts, notes = _splitter(split)(found.frame), found.notes
+        if found.frame.is_empty():
+            raise InputError("No two visits make a transition. rekka check, on the same table, says why.")
+        parts, notes = _splitter(split)(found.frame), (*found.notes, *_account(found))
         wanted = found.covariates if wanted is None else wanted
     frame = _join_parts(parts)
     covariates = _choose_covariates(frame, wanted)
@@ -140,6 +147,16 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
     kept = ["part", *NAMES[:3], *PAIRED, *covariates, *PLACES]
     frame = frame.select(name for name in dict.fromkeys(kept) if name in frame.columns)
     return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes)
+
+
+def _account(found: Transitions) -> list[str]:
+    """What became of the records, where visits were paired."""
+    if found.audit is None:
+        return []
+    aside = found.audit.table.filter(pl.col("outcome").str.contains("set aside"))
+    reasons = "; ".join(f"{reason}: {count:,}" for reason, count in aside.select("reason", "count").rows())
+    made = f"{count_of(found.audit.records, 'record')} make {count_of(found.audit.transitions, 'transition')}"
+    return [f"{made}; set aside: {reasons}" if reasons else made]
 
 
 def _splitter(plan: PartitionPlan) -> Callable[[pl.DataFrame], Partition]:
@@ -184,11 +201,7 @@ def _choose_cases(frame: pl.DataFrame, wanted: Sequence[str]) -> pl.DataFrame:
     there = frame["case"].drop_nulls().unique().sort().to_list()
     for name in wanted:
         if name not in there:
-            raise BadOption(
-                f"There is no case {name!r}. Cases there: {name_some(there)}.{did_you_mean(name, there)}",
-                case=name,
-                cases=there,
-            )
+            raise no_such_case(name, there)
     return frame.filter(pl.col("case").is_in(list(wanted)))
 
 

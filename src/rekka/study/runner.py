@@ -86,29 +86,31 @@ def _fit_and_time(rows: CaseRows, key: Key, plan: TrialPlan) -> Fitted:
 
 def _fit_side_by_side(tasks: Sequence[tuple[CaseRows, Key, int]], workers: int) -> Generator[Fitted]:
     """Trials as they come out of so many processes, without a time; no process is left when this ends."""
-    parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, max_nbytes=None)
+    mine = {"initializer": _end_with, "initargs": (os.getpid(),), "max_nbytes": None}
+    parallel = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", batch_size=1, **mine)
+    results = parallel(delayed(_fit_untimed)(*task) for task in tasks)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*generator", category=UserWarning)  # closed early: we know
-            yield from parallel(delayed(_fit_untimed)(*task, os.getpid()) for task in tasks)
+        for fitted in results:  # noqa: UP028 (yield from would close it, warnings and all, before we can)
+            yield fitted
     finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that some were not waited for
+            results.close()
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _fit_untimed(rows: CaseRows, key: Key, seed: int, parent: int) -> Fitted:
+def _fit_untimed(rows: CaseRows, key: Key, seed: int) -> Fitted:
     """A trial on one thread whose clock is not read: others run beside it."""
-    _end_with(parent)
     return run_trial(rows, key, seed, threads=1).with_seconds(())
 
 
-@cache
 def _end_with(parent: int) -> None:
-    """Have this process end when its parent has: one that was killed cannot see to it. Not on Windows."""
+    """Have this process end when its parent has: one that was killed cannot see to it."""
 
     def watch() -> None:
         while os.getppid() == parent:
             Event().wait(LOOK_EVERY)
         os._exit(1)
 
-    if os.getppid() == parent:
+    if os.name == "posix":  # elsewhere a process keeps the number of a parent that is gone
         Thread(target=watch, daemon=True).start()

@@ -12,7 +12,7 @@ import polars as pl
 
 from rekka.errors import BadOption, did_you_mean
 from rekka.model.estimator import ExponentialHazardMarkovModel
-from rekka.scaling.fitting import is_affine
+from rekka.scaling.fitting import is_affine, model_of
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
 from rekka.study.plan import StudyPlan
 from rekka.study.tables import (
@@ -67,7 +67,7 @@ class Study:
     @cached_property
     def selection(self) -> pl.DataFrame:
         """For each preset and case the methods selected, and why."""
-        return tabulate_selection(self.trials, is_affine=is_affine)
+        return tabulate_selection(self.trials, model_of=model_of)
 
     @cached_property
     def methods(self) -> pl.DataFrame:
@@ -81,8 +81,8 @@ class Study:
 
     @cached_property
     def agreement(self) -> pl.DataFrame:
-        """Whether the affine methods, which are one model, agree; those that stopped short are named."""
-        return tabulate_agreement(self.trials, is_affine)
+        """Whether the methods that are one model, as all affine ones are, agree; and which stopped short."""
+        return tabulate_agreement(self.trials, model_of)
 
     @cached_property
     def presets(self) -> pl.DataFrame:

@@ -13,12 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from rekka.errors import BadValues, bad_option, count_of, missing_columns
+from rekka.errors import BadValues, bad_option, missing_columns
 from rekka.model.certificate import affine_agreement
-from rekka.selection import COUNT_TOLERANCE, SECONDS_TOLERANCE, Point, pareto_set, ties
+from rekka.selection import pareto_set
+from rekka.study.reasons import COSTS, Row, comparable, explain
 from rekka.study.trial import Status
 
-Row = dict[str, Any]
 Types = dict[str, pl.DataType | type[pl.DataType]]
 
 KEY = ("preset", "case", "method")
@@ -29,7 +29,6 @@ SCHEMA: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(("log_likelihood", "shortfall"), pl.Float64),
     **dict.fromkeys(("iterations", "evaluations", "train", "at_floor", "scored"), pl.Int64),
 }
-COSTS = {"seconds": SECONDS_TOLERANCE, "evaluations": COUNT_TOLERANCE, "iterations": COUNT_TOLERANCE}
 PAPER, EXACT = "paper", "exact"  # the presets that are set side by side
 # Log-likelihood units. Two fits this close differ by a hundredth of what separates a coefficient from one a
 # standard error away (half a unit), and in no printed score.
@@ -57,6 +56,11 @@ class Cause(enum.StrEnum):
 def is_papers_affine(method: str) -> bool:
     """Whether a method is one of the paper's affine scalings, which are one model."""
     return method in ("max", "minmax", "zscore")
+
+
+def papers_model(method: str) -> str:
+    """Which model a method of the paper's leads to: the affine ones to the same, any other to its own."""
+    return "affine" if is_papers_affine(method) else method
 
 
 def read_columns(trials: pl.DataFrame, needed: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
@@ -101,7 +105,7 @@ def mark_selected(trials: pl.DataFrame, cost: str | Mapping[str, str]) -> pl.Dat
     table = read_columns(trials, (*KEY, "eligible", "accuracy", *dict.fromkeys(costs.values())))
     chosen = set()
     for (preset, case), rows in each(table, "preset", "case"):
-        points = _points(rows, costs[preset])
+        points = comparable(rows, costs[preset])
         chosen |= {(preset, case, method) for method in pareto_set(points, COSTS[costs[preset]])}
     keys = table.select(KEY).rows()
     return trials.with_columns(
@@ -110,18 +114,7 @@ def mark_selected(trials: pl.DataFrame, cost: str | Mapping[str, str]) -> pl.Dat
     )
 
 
-def _points(rows: Sequence[Row], cost: str) -> dict[str, Point]:
-    """The trials that can be compared: eligible, with accuracy and cost."""
-    return {
-        row["method"]: Point(row["accuracy"], row[cost])
-        for row in rows
-        if row["eligible"] and row["accuracy"] is not None and row[cost] is not None
-    }
-
-
-def tabulate_selection(
-    trials: pl.DataFrame, *, is_affine: Callable[[str], bool] = is_papers_affine
-) -> pl.DataFrame:
+def tabulate_selection(trials: pl.DataFrame, *, model_of: Callable[[str], str] = papers_model) -> pl.DataFrame:
     """One row a preset and case: the methods selected, out of how many, and why (paper, Table selection).
 
     Needs preset, case, method, converged, eligible, accuracy, selected, cost and the costs: see ``mark_selected``.
@@ -135,98 +128,13 @@ def tabulate_selection(
             [row["method"] for row in rows if row["selected"]],
             sum(row["eligible"] for row in rows),
             len(rows),
-            _explain(rows, is_affine),
+            explain(rows, model_of),
         )
         for key, rows in each(table, "preset", "case")
     ]
     schema: Types = {"preset": pl.String, "case": pl.String, "selected": pl.List(pl.String)}
     schema |= {"eligible": pl.Int64, "trials": pl.Int64, "why": pl.String}
     return pl.DataFrame(lines, schema=schema, orient="row")
-
-
-def _explain(rows: Sequence[Row], is_affine: Callable[[str], bool]) -> str:
-    """Why these methods of a case and no others, in one sentence."""
-    cost = rows[0]["cost"]
-    points = _points(rows, cost)
-    selected = [row["method"] for row in rows if row["selected"]]
-    if not selected:
-        return f"none: {_why_none(rows)}"
-    groups: list[list[str]] = []
-    for method in sorted(selected, key=lambda m: points[m].cost):
-        tied = groups and ties(points[groups[-1][0]], points[method], COSTS[cost])
-        groups = [*groups[:-1], [*groups[-1], method]] if tied else [*groups, [method]]
-    if len(groups) > 1:
-        return _explain_trade(groups, points, cost, is_affine)
-    if len(selected) > 1:
-        figures = f"{_name_accuracy(points[selected[0]])} and {_name_cost(points[selected[0]], cost)}"
-        return f"{_join(selected)} tie at {figures}{_one_model(selected, is_affine)}"
-    return f"{selected[0]}: {_explain_single(rows, points, selected[0], cost)}"
-
-
-def _why_none(rows: Sequence[Row]) -> str:
-    if not any(row["converged"] for row in rows):
-        return "no method converged"
-    if any(row["eligible"] for row in rows):
-        return "no golden row could be scored"
-    exists = {row["maximum_exists"] for row in rows}
-    if False in exists and True not in exists:
-        return "the likelihood has no finite maximum"
-    return "no fit that converged is eligible"
-
-
-def _explain_single(rows: Sequence[Row], points: Mapping[str, Point], method: str, cost: str) -> str:
-    """Why one method leaves no other beside it."""
-    mine = points[method]
-    accuracy, price = _name_accuracy(mine), _name_cost(mine, cost)
-    others = [Point(point.accuracy, 0.0) for name, point in points.items() if name != method]
-    level = [ties(other, Point(mine.accuracy, 0.0)) for other in others]
-    if not others:
-        only = "that converged" if sum(row["converged"] for row in rows) == 1 else "that is eligible"
-        return f"the only method {only} ({accuracy}, {price})"
-    if all(level):
-        return f"as accurate as every other ({accuracy}) at the lowest cost, {price}"
-    if any(level):
-        return f"none is more accurate ({accuracy}), at the lowest cost, {price}"
-    return f"the most accurate ({accuracy}) at the lowest cost, {price}"
-
-
-def _explain_trade(
-    groups: Sequence[Sequence[str]], points: Mapping[str, Point], cost: str, is_affine: Callable[[str], bool]
-) -> str:
-    """What is gained and what is paid, from the cheapest to the most accurate."""
-    names = [
-        _join(group) + (" (one model)" if len(group) > 1 and all(map(is_affine, group)) else "")
-        for group in groups
-    ]
-    prices = [_name_cost(points[group[0]], cost) for group in groups]
-    accuracies = [_name_accuracy(points[group[0]]) for group in groups]
-    if len(groups) == 2:
-        verb = "is" if len(groups[0]) == 1 else "are"
-        return f"{names[0]} {verb} cheaper ({prices[0]}), {names[1]} more accurate ({accuracies[1]})"
-    steps = [f"{n} ({p}, {a})" for n, p, a in zip(names, prices, accuracies, strict=True)]
-    return f"from the cheapest to the most accurate: {', '.join(steps)}"
-
-
-def _one_model(methods: Sequence[str], is_affine: Callable[[str], bool]) -> str:
-    affine = [method for method in methods if is_affine(method)]
-    if len(affine) < 2:
-        return ""
-    return ": they are one model" if len(affine) == len(methods) else f": of these {_join(affine)} are one model"
-
-
-def _join(names: Sequence[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
-    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
-
-
-def _name_accuracy(point: Point) -> str:
-    return f"{point.accuracy:.4f}"
-
-
-def _name_cost(point: Point, cost: str) -> str:
-    if cost == "seconds":
-        return f"{point.cost:.3f} s" if point.cost >= 0.1 else f"{point.cost:.2g} s"
-    return count_of(int(point.cost), cost.removesuffix("s"))
 
 
 def tabulate_methods(trials: pl.DataFrame) -> pl.DataFrame:
@@ -260,25 +168,28 @@ def tabulate_methods(trials: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def tabulate_agreement(trials: pl.DataFrame, is_affine: Callable[[str], bool] = is_papers_affine) -> pl.DataFrame:
-    """One row a preset and case: whether the affine methods, which are one model, reached one log-likelihood.
+def tabulate_agreement(trials: pl.DataFrame, model_of: Callable[[str], str] = papers_model) -> pl.DataFrame:
+    """One row a preset, case and model: whether the methods that are one model reached one log-likelihood.
 
-    ``spread`` is the largest minus the smallest, ``short`` lists the methods below the best, with the gap.
-    ``agree`` is null where fewer than two were fitted. Where ``maximum_exists`` is false there is no maximum to
-    agree on, and a gap says only where each got tired. Needs preset, case, method, log_likelihood.
+    ``model`` is what ``model_of`` says of its methods; those with one fitted method alone are left out. ``spread``
+    is the largest minus the smallest, ``short`` lists the methods below the best, with the gap. Where
+    ``maximum_exists`` is false there is no maximum to agree on, and a gap says only where each got tired. Needs
+    preset, case, method, log_likelihood.
     """
     table = read_columns(trials, (*KEY, "log_likelihood"), ("maximum_exists",))
+    models = pl.Series("model", [model_of(method) for method in table["method"]], dtype=pl.String)
+    fitted = table.with_columns(models).filter(pl.col("log_likelihood").is_not_null())
     lines = []
-    for key, rows in each(table, "preset", "case"):
-        fitted = [row for row in rows if is_affine(row["method"]) and row["log_likelihood"] is not None]
-        values = {row["method"]: row["log_likelihood"] for row in fitted}
-        exists = {row["maximum_exists"] for row in fitted} - {None}
-        judged = affine_agreement(values) if len(values) > 1 else None
-        spread = judged and judged.best - min(values.values())
-        short = [{"method": method, "gap": gap} for method, gap in (judged.short if judged else {}).items()]
-        lines.append((*key, list(values), spread, judged and judged.agree, short, all(exists) if exists else None))
+    for key, rows in each(fitted, "preset", "case", "model"):
+        if len(rows) > 1:
+            values = {row["method"]: row["log_likelihood"] for row in rows}
+            exists = {row["maximum_exists"] for row in rows} - {None}
+            judged = affine_agreement(values)
+            spread = judged.best - min(values.values())
+            short = [{"method": method, "gap": gap} for method, gap in judged.short.items()]
+            lines.append((*key, list(values), spread, judged.agree, short, all(exists) if exists else None))
     gaps = pl.List(pl.Struct({"method": pl.String, "gap": pl.Float64}))
-    schema: Types = {"preset": pl.String, "case": pl.String, "methods": pl.List(pl.String)}
+    schema: Types = {"preset": pl.String, "case": pl.String, "model": pl.String, "methods": pl.List(pl.String)}
     schema |= {"spread": pl.Float64, "agree": pl.Boolean, "short": gaps, "maximum_exists": pl.Boolean}
     return pl.DataFrame(lines, schema=schema, orient="row")
 

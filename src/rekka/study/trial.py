@@ -179,6 +179,7 @@ def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> 
         certificate=certificate,
         scores=scores,
     )
+    model.set_params(threads=None)  # these were of this process; the model is the same for any number
     return Fitted(trial, model.to_json(), scaling_to_json(model.scaling_))
 
 
@@ -231,7 +232,7 @@ def _judge(outcome: Outcome, certificate: Certificate, converged: bool) -> tuple
     """The status and the reason in words."""
     reasons = "; ".join(certificate.reasons)
     match certificate.verdict:
-        case Verdict.CERTIFIED:
+        case Verdict.CERTIFIED if converged:
             return Status.CERTIFIED, None
         case Verdict.NO_FINITE_MAXIMUM:
             return Status.NO_MAXIMUM, reasons
@@ -244,7 +245,7 @@ def _judge(outcome: Outcome, certificate: Certificate, converged: bool) -> tuple
     said = (
         f"it reports success at a log-likelihood of {-outcome.objective}" if outcome.success else outcome.message
     )
-    return Status.SOLVER_FAILED, f"{said}; {reasons}"
+    return Status.SOLVER_FAILED, f"{said}; {reasons or 'where it stopped is a maximum all the same'}"
 
 
 def _score(model: ExponentialHazardMarkovModel, golden: pl.DataFrame) -> tuple[Scores, Certificate]:

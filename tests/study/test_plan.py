@@ -1,0 +1,132 @@
+"""Plans: checked, kept as TOML, compared."""
+
+import datetime
+
+import pytest
+
+from rekka.errors import BadOption, InputError
+from rekka.study.plan import PRESETS, StudyPlan, make_plan, read_plan
+
+
+def full_plan() -> StudyPlan:
+    return make_plan(
+        data={
+            "source": "../träffic 二.csv",
+            "mapping": {"columns": {"bridge": "no"}, "join": [{"file": "b.csv"}]},
+        },
+        partition={"scheme": "date", "until": "2014-03-31", "seed": 3},
+        study={
+            "methods": ["zscore", "boxcox+zscore"],
+            "presets": ["paper", "exact"],
+            "cases": ["Pier", 'a "b" \\ \n 🌉'],
+            "covariates": [],
+            "cost": "seconds",
+            "repeats": 3,
+        },
+    )
+
+
+@pytest.mark.parametrize("plan", [make_plan(), full_plan()], ids=["default", "full"])
+def test_a_plan_comes_back_from_its_file(tmp_path, plan):
+    file = tmp_path / "study.toml"
+    file.write_text(plan.to_toml(), encoding="utf-8")
+    assert read_plan(file) == plan
+    assert plan.differences(read_plan(file)) == []
+
+
+def test_a_plan_comes_back_from_json():
+    assert make_plan("provenance", **full_plan().model_dump(mode="json")) == full_plan()
+
+
+def test_nothing_said_is_the_built_in_inventory():
+    plan = make_plan()
+    assert plan.data.kind == "inventory"
+    assert plan.study.presets == ("exact",)
+    assert plan.study.costs() == {"exact": "evaluations"}
+    assert full_plan().study.costs() == {"paper": "seconds", "exact": "seconds"}
+    assert full_plan().partition.until == datetime.date(2014, 3, 31)
+
+
+def test_tables_need_no_kind_and_one_needs_no_list():
+    assert full_plan().data.kind == "tables"
+    assert full_plan().data.source == ("../träffic 二.csv",)
+
+
+def test_differences_are_named():
+    other = make_plan(study={"seed": 5, "methods": ["zscore"], "cases": ["Pier"]})
+    assert make_plan().differences(other) == [
+        "study.methods was max, minmax, zscore, boxcox, is zscore",
+        "study.cases was not given, is Pier",
+        "study.seed was 20260924, is 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"study": {"methods": ["zscor"]}}, "zscor.*Did you mean zscore"),
+        ({"study": {"methods": []}}, "methods is empty"),
+        ({"study": {"cases": []}}, "cases is empty"),
+        ({"study": {"methods": ["max", "max"]}}, "max is named twice"),
+        ({"study": {"presets": ["papers"]}}, "preset is 'papers'; it can be exact, paper. Did you mean paper"),
+        ({"study": {"cost": "money"}}, "cost is 'money'; it can be auto, seconds, evaluations"),
+        ({"study": {"repeats": 0}}, r"study.repeats: .*greater than or equal to 1\. It is 0"),
+        ({"study": {"seed": -1}}, "study.seed"),
+        ({"study": {"colour": 1}}, "study.colour is not known. study can hold methods, presets"),
+        ({"study": {"methode": ["max"]}}, "Did you mean methods"),
+        ({"stody": {}}, "stody is not known. A study can hold format, version, data, partition, study"),
+        (
+            {"partition": {"scheme": "dates", "until": "2014-01-01"}},
+            "auto, paper, bridge, date, given. Did you mean",
+        ),
+        ({"partition": {"scheme": "date"}}, "scheme = 'date' and until belong together"),
+        ({"partition": {"until": "2014-01-01"}}, "belong together"),
+        ({"partition": {"scheme": "date", "until": "yesterday"}}, "partition.until"),
+        ({"data": {"kind": "tables"}}, "kind = 'tables' does not go with 0 tables"),
+        ({"data": {"kind": "given", "source": "a.csv"}}, "kind = 'given' does not go with 1 table as source"),
+        ({"data": {"source": ["a.csv", "b.csv"]}}, "only nbi = true reads"),
+        ({"data": {"source": "a", "nbi": True, "mapping": {"columns": {}}}}, "its rules are all it takes"),
+        ({"data": 3}, "data"),
+        ({"version": 2}, "version is 2; it can be 1"),
+    ],
+)
+def test_a_wrong_plan_is_refused_with_what_it_can_be(sections, message):
+    with pytest.raises(BadOption, match=message):
+        make_plan("study.toml", **sections)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "its format is None, not 'rekka-study'"),
+        (b"[columns]\nbridge = 'no'\n", "A mapping goes with --mapping"),
+        (b"format = ", "s.toml is not TOML"),
+        (b"\xff\xfe", "s.toml is not TOML"),
+        (b"format = 'rekka-study'\nmethods = 1\n", "s.toml: methods is not known"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_refused(tmp_path, content, message):
+    file = tmp_path / "s.toml"
+    file.write_bytes(content)
+    with pytest.raises(BadOption, match=message):
+        read_plan(file)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"There is no study file none\.toml"):
+        read_plan(tmp_path / "none.toml")
+    (tmp_path / "folder.toml").mkdir()
+    with pytest.raises(InputError, match=r"folder\.toml cannot be read"):
+        read_plan(tmp_path / "folder.toml")
+
+
+def test_a_byte_order_mark_is_no_matter(tmp_path):
+    (tmp_path / "s.toml").write_bytes(b"\xef\xbb\xbf" + make_plan().to_toml().encode())
+    assert read_plan(tmp_path / "s.toml") == make_plan()
+
+
+def test_presets_are_the_papers_conditions_and_ours():
+    assert PRESETS["paper"].options == {
+        "solver": "lbfgs", "gradient": "numeric", "likelihood": "paper", "max_iter": 500,
+    }  # fmt: skip
+    assert PRESETS["exact"].eligible == "certified"
