@@ -205,7 +205,7 @@ class TestJudgement:
     def test_success_at_infinity(self):
         status, reason = self.judge(Verdict.NONFINITE, "beta is infinite", objective=math.inf)
         assert status is Status.SOLVER_FAILED
-        assert reason == "it reports success at a log-likelihood of -inf; beta is infinite"
+        assert reason == "it reports success at a log-likelihood of -inf, which no rows have; beta is infinite"
 
 
 class TestConstantCovariates:

@@ -194,6 +194,11 @@ def print_remarks(console: Console, remarks: Sequence[str]) -> None:
 def print_headline(console: Console, study: Study) -> None:
     """What was run, in a sentence or two."""
     trials = study.trials
+    if study.plan.data.kind == "tables":
+        console.print("[bold]How the tables were understood[/]")
+        for line in study.notes:
+            console.print(Padding(escape(line), (0, 0, 0, 2)), highlight=False)
+        console.print()
     done = "" if len(trials) == study.planned else f" ({len(trials)} of {study.planned} done so far)"
     cases, methods = trials["case"].n_unique(), trials["method"].n_unique()
     console.print(

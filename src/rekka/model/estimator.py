@@ -137,19 +137,16 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         frame = inputs.as_frame(X)
         columns = inputs.find_columns(frame, self.start, self.dt, self.covariates)
         check_units(self.units, columns.covariates)
-        rows = inputs.read_predictors(frame, columns)
-        end = inputs.read_ends(y, rows.start)
-        weight = inputs.read_weights(sample_weight, end.size)
-        members = None if groups is None else inputs.read_groups(groups, end.size)
-        if not weight.all():  # weight 0 is absence, in every respect
-            here = weight > 0
-            rows, end, weight = rows.take(here), end[here], weight[here]
-            members = None if members is None else inputs.read_groups(members[here], end.size)
-        n_states = inputs.count_states(end, self.n_states)
-        inputs.check_covariates(rows.x, columns.covariates)
-        weight = weight * inputs.class_weights(self.class_weight, rows.start, end)
-        transitions = Rows(rows.start, end, rows.dt, weight, n_states)
-        fit = fit_rows(transitions, rows.x, columns.covariates, options, members)
+        training = inputs.read_training(
+            frame,
+            y,
+            columns,
+            sample_weight=sample_weight,
+            groups=groups,
+            n_states=self.n_states,
+            class_weight=self.class_weight,
+        )
+        fit = fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
         self._adopt(fit, frame.columns)
         return self
 

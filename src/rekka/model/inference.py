@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, stats
+from scipy import linalg, special
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.likelihood import Evaluation
@@ -100,9 +100,9 @@ def _sandwich(
 
 def normal_quantile(level: float) -> float:
     """The half-width, in standard errors, of a two-sided interval."""
-    return float(stats.norm.ppf(0.5 + level / 2))
+    return float(special.ndtri(0.5 + level / 2))
 
 
 def two_sided_p(z: Array) -> Array:
     """The probability of a standard normal at least as far from zero."""
-    return np.asarray(2.0 * stats.norm.sf(np.abs(z)))
+    return np.asarray(2.0 * special.ndtr(-np.abs(z)))

@@ -21,6 +21,7 @@ from rekka.errors import (
     missing_columns,
     name_rows,
 )
+from rekka.model.likelihood import Rows
 
 Array = NDArray[np.float64]
 States = NDArray[np.int64]
@@ -50,6 +51,15 @@ class Predictors:
     def take(self, here: NDArray[np.bool_]) -> Predictors:
         """Some of the rows."""
         return Predictors(self.start[here], self.dt[here], self.x[here])
+
+
+@dataclass(frozen=True)
+class Training:
+    """Checked rows to fit: transitions, raw covariates x (n, p), and the group of each row, if it has one."""
+
+    rows: Rows
+    x: Array
+    groups: NDArray[np.int64] | None
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any]:
@@ -98,6 +108,31 @@ def read_predictors(frame: nw.DataFrame[Any], columns: Columns) -> Predictors:
             rows=bad.tolist(),
         )
     return Predictors(start, dt, read_covariates(frame, columns.covariates))
+
+
+def read_training(
+    frame: nw.DataFrame[Any],
+    y: Any,
+    columns: Columns,
+    *,
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_states: int | None = None,
+    class_weight: str | None = None,
+) -> Training:
+    """All that a fit needs, each value checked; ``n_states`` None takes the worst end state."""
+    read = read_predictors(frame, columns)
+    end = read_ends(y, read.start)
+    weight = read_weights(sample_weight, end.size)
+    members = None if groups is None else read_groups(groups, end.size)
+    if not weight.all():  # weight 0 is absence, in every respect
+        here = weight > 0
+        read, end, weight = read.take(here), end[here], weight[here]
+        members = None if members is None else read_groups(members[here], end.size)
+    count = count_states(end, n_states)
+    check_covariates(read.x, columns.covariates)
+    weight = weight * class_weights(class_weight, read.start, end)
+    return Training(Rows(read.start, end, read.dt, weight, count), read.x, members)
 
 
 def read_covariates(frame: nw.DataFrame[Any], covariates: Sequence[str]) -> Array:

@@ -9,20 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 
 DENOMINATOR_FLOOR = 1e-9  # paper, Proposition 1
 PROBABILITY_FLOOR = 1e-12  # paper, Eq. mle
 
-_states, _numbers, _matrix = types.int64[::1], types.float64[::1], types.float64[:, ::1]
 
-
-@njit(
-    types.float64(_matrix, _matrix, _states, _states, _numbers, _numbers),
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-)
+@njit(cache=True, nogil=True, error_model="numpy")
 def floored_log_likelihood(X: Any, beta: Any, start: Any, end: Any, dt: Any, weight: Any) -> float:
     """sum_rows weight log max(pi, 1e-12), Eq. mle; X (n, p+1), beta (K-1, p+1), states 0-based.
 

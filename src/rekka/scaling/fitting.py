@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from sklearn.base import clone
 
 from rekka.errors import BadOption, ScalingError, did_you_mean
 from rekka.scaling.chain import ChainScaling
-from rekka.scaling.foreign import ForeignScaling
+from rekka.scaling.foreign import fit_foreign
 from rekka.scaling.operators import (
     AffineScaling,
     Array,
@@ -89,7 +88,7 @@ def fit_scaling(method: Any, x: Array, names: Sequence[str]) -> FittedScaling:
     if isinstance(method, NamedScaler):
         method = method.method
     elif method is not None and not isinstance(method, str | list | tuple):
-        return ForeignScaling(clone(method, safe=False).fit(x))
+        return fit_foreign(method, x)
     if not len(x):
         raise ScalingError("There are no training rows to fit a scaling on; at least one is needed.")
     links = split_method(method)

@@ -61,3 +61,10 @@ class ForeignScaling:
             f"A model scaled by {self.method} cannot be written as JSON: only rekka's own operators "
             "(zscore, boxcox+zscore, ..., None) have an exact text form. Use one of them, or pickle the model."
         )
+
+
+def fit_foreign(transformer: Any, x: Array) -> ForeignScaling:
+    """Fit a copy of a transformer on training rows x (n, p); the one given stays as it is."""
+    from sklearn.base import clone  # a second of imports; whoever hands a transformer in has them already
+
+    return ForeignScaling(clone(transformer, safe=False).fit(x))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize
 
 from rekka.errors import ScalingError
 from rekka.scaling.operators import (
@@ -117,7 +117,7 @@ def _fit_boxcox(rows: Training) -> BoxCoxScaling:
 
 
 def _fit_yeojohnson(rows: Training) -> YeoJohnsonScaling:
-    exponent = _exponents("yeojohnson", lambda x: stats.yeojohnson(x)[1], rows, rows.x)
+    exponent = _exponents("yeojohnson", _yeojohnson_exponent, rows, rows.x)
     return YeoJohnsonScaling("yeojohnson", rows.names, rows.low, rows.high, exponent)
 
 
@@ -138,6 +138,12 @@ def _boxcox_exponent(x: Array) -> float:
         return float(np.log((np.expm1(exponent * d) / exponent if exponent else d).var()))
 
     return float(optimize.brent(spread, brack=(-2.0, 2.0)))
+
+
+def _yeojohnson_exponent(x: Array) -> float:
+    from scipy import stats  # half a second of imports, for this alone
+
+    return float(stats.yeojohnson(x)[1])
 
 
 def _exponents(method: str, estimate: Callable[[Array], float], rows: Training, values: Array) -> Array:

@@ -184,7 +184,7 @@ def load_study(out: str | Path) -> Study:
     data = begun["data"]
     cases = list(dict.fromkeys(case for case, *_ in data["rows"]))
     files = _open_files(folder, plan, cases, data["rows_sha256"])
-    return _gather(plan, data["scheme"], files, list_keys(plan.study, cases))
+    return _gather(plan, data["scheme"], files, list_keys(plan.study, cases), data["notes"])
 
 
 def describe_tables(
@@ -235,7 +235,7 @@ def _finish(plan: StudyPlan, rows: StudyRows, records: Records, workers: int, on
     keys = list_keys(plan.study, rows.cases)
     try:
         carry_out(plan.study, rows, keys, records, workers, on_trial)
-        study = _gather(plan, rows.scheme, records, keys)
+        study = _gather(plan, rows.scheme, records, keys, rows.notes)
         if isinstance(records, Files):
             write_tables(records.path, study.tables(), study.documents())
     except BaseException as error:
@@ -246,8 +246,8 @@ def _finish(plan: StudyPlan, rows: StudyRows, records: Records, workers: int, on
     return study
 
 
-def _gather(plan: StudyPlan, scheme: str, records: Records, keys: Sequence[Key]) -> Study:
+def _gather(plan: StudyPlan, scheme: str, records: Records, keys: Sequence[Key], notes: Sequence[str]) -> Study:
     """The study in the order of its plan, whatever order the trials came in."""
     cases = [records.cases[name] for name in dict.fromkeys(key.case for key in keys) if name in records.cases]
     trials = [records.trials[key] for key in keys if key in records.trials and key.case in records.cases]
-    return Study(plan, scheme, len(keys), tuple(trials), tuple(cases), records.fitted)
+    return Study(plan, scheme, len(keys), tuple(trials), tuple(cases), records.fitted, tuple(notes))

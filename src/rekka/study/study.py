@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+import rekka  # for what it loads on first use: an estimator brings scikit-learn with it
 from rekka.errors import BadOption, did_you_mean
-from rekka.model.estimator import ExponentialHazardMarkovModel
 from rekka.scaling.fitting import is_affine, model_of
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
 from rekka.study.plan import StudyPlan
@@ -56,6 +56,7 @@ class Study:
     results: tuple[Trial, ...]
     described: tuple[Case, ...]
     read_fitted: Callable[[Key], Fitted]
+    notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
 
     @cached_property
     def trials(self) -> pl.DataFrame:
@@ -117,7 +118,7 @@ class Study:
         shares = dict.fromkeys((name for name in SCORES if name != "at_floor"), pl.Float64)
         return pl.DataFrame(lines, schema={"case": pl.String, "baseline": pl.String, **whole, **shares})
 
-    def model(self, case: str, method: str, preset: str | None = None) -> ExponentialHazardMarkovModel:
+    def model(self, case: str, method: str, preset: str | None = None) -> rekka.ExponentialHazardMarkovModel:
         """The fitted model of a trial; ``preset`` may be left out where there is one."""
         key = Key(case=case, preset=preset or self.plan.study.presets[0], method=method)
         trial = next((trial for trial in self.results if trial.key == key), None)
@@ -126,7 +127,7 @@ class Study:
         text = self.read_fitted(key).model
         if text is None:
             raise BadOption(f"The trial {key} has no model: {trial.reason}")
-        return ExponentialHazardMarkovModel.from_json(text)
+        return rekka.ExponentialHazardMarkovModel.from_json(text)
 
     def _no_trial(self, key: Key) -> BadOption:
         plan = self.plan.study

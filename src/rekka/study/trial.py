@@ -19,9 +19,11 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from rekka.errors import InputError, OutsideTrainingRange, ScalingError
+from rekka.model import inputs
 from rekka.model.certificate import Certificate, Verdict
-from rekka.model.estimator import ExponentialHazardMarkovModel
-from rekka.model.serial import ModelFile
+from rekka.model.fit import Fit, Options, fit_rows
+from rekka.model.likelihood import Rows
+from rekka.model.serial import ModelFile, dump_model
 from rekka.model.solvers import Outcome
 from rekka.scaling.serial import scaling_to_json
 from rekka.scores import Scores, score, score_persistence, split_supported
@@ -160,33 +162,34 @@ def _give_up(key: Key, status: Status, reason: str) -> Fitted:
 
 
 def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Fitted:
-    model = _fit(rows, key, seed, threads)
-    converged, scores, certificate = bool(model.converged_), None, model.certificate_
-    status, reason = _judge(model.outcome_, certificate, converged)
+    fit = _fit(rows, key, seed, threads)
+    converged, scores, certificate = fit.converged, None, fit.certificate
+    status, reason = _judge(fit.outcome, certificate, converged)
     if converged:
         try:
-            scores, certificate = _score(model, rows.golden)
+            scores, certificate = _score(fit, rows.golden)
         except OutsideTrainingRange as error:
-            status, reason, converged = Status.TRANSFORM_FAILED, _blame(error, model, rows.golden), False
+            status, reason, converged = Status.TRANSFORM_FAILED, _blame(error, fit, rows.golden), False
     trial = Trial(
         key=key,
         status=status,
         reason=reason,
         converged=converged,
-        outcome=model.outcome_,
-        seconds=(model.outcome_.seconds,),
-        log_likelihood=float(model.log_likelihood_),
+        outcome=fit.outcome,
+        seconds=(fit.outcome.seconds,),
+        log_likelihood=fit.inference.log_likelihood,
         certificate=certificate,
         scores=scores,
     )
-    model.set_params(threads=None)  # these were of this process; the model is the same for any number
-    return Fitted(trial, model.to_json(), scaling_to_json(model.scaling_))
+    parameters = {"scaling": key.method, "seed": seed, "covariates": list(rows.covariates)}
+    model = dump_model(fit, parameters | PRESETS[key.preset].options, rows.train.columns)
+    return Fitted(trial, model, scaling_to_json(fit.scaling))
 
 
 def time_trial(rows: CaseRows, key: Key, seed: int, repeats: int) -> tuple[float, ...]:
     """Seconds of the solver call alone, of so many fits one after the other."""
     with _quiet():
-        return tuple(_fit(rows, key, seed, None).outcome_.seconds for _ in range(repeats))
+        return tuple(_fit(rows, key, seed, None).outcome.seconds for _ in range(repeats))
 
 
 @contextmanager
@@ -204,7 +207,7 @@ def describe_case(rows: CaseRows) -> Case:
     lost = len(rows.golden) - len(known)
     try:
         with _quiet():
-            plain = ExponentialHazardMarkovModel(None, covariates=()).fit(rows.train, rows.train["state_2"])
+            plain = _fit_options(rows.train, (), Options(scaling=None))
             no_covariates = _score(plain, rows.golden)[0]
     except (ArithmeticError, ValueError):  # the trials of this case give the reason
         no_covariates = Scores.empty(lost)
@@ -221,11 +224,17 @@ def describe_case(rows: CaseRows) -> Case:
     )
 
 
-def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> ExponentialHazardMarkovModel:
-    model = ExponentialHazardMarkovModel(
-        key.method, covariates=rows.covariates, seed=seed, threads=threads, **PRESETS[key.preset].options
-    )
-    return model.fit(rows.train, rows.train["state_2"], groups=rows.train["bridge_id"].to_numpy())
+def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Fit:
+    options = Options(scaling=key.method, seed=seed, threads=threads, **PRESETS[key.preset].options)
+    return _fit_options(rows.train, rows.covariates, options)
+
+
+def _fit_options(train: pl.DataFrame, covariates: tuple[str, ...], options: Options) -> Fit:
+    """What the estimator does, without scikit-learn, whose imports take longer than all the fits of a study."""
+    columns = inputs.Columns("state_1", "interval_years", covariates)
+    groups = train["bridge_id"].to_numpy()
+    training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups)
+    return fit_rows(training.rows, training.x, covariates, options, training.groups)
 
 
 def _judge(outcome: Outcome, certificate: Certificate, converged: bool) -> tuple[Status, str | None]:
@@ -242,27 +251,28 @@ def _judge(outcome: Outcome, certificate: Certificate, converged: bool) -> tuple
         plateau = certificate.plateau_train
         level = f"{plateau:.0%} of the training rows are at the probability floor; " if plateau > 0 else ""
         return Status.UNCERTIFIED, f"{level}{reasons}"
-    said = (
-        f"it reports success at a log-likelihood of {-outcome.objective}" if outcome.success else outcome.message
-    )
+    impossible = f"it reports success at a log-likelihood of {-outcome.objective}, which no rows have"
+    said = impossible if outcome.success else outcome.message
     return Status.SOLVER_FAILED, f"{said}; {reasons or 'where it stopped is a maximum all the same'}"
 
 
-def _score(model: ExponentialHazardMarkovModel, golden: pl.DataFrame) -> tuple[Scores, Certificate]:
+def _score(fit: Fit, golden: pl.DataFrame) -> tuple[Scores, Certificate]:
     """Scores of the golden rows within the training K, and the certificate with their share on the plateau."""
-    known = _supported(golden, model.n_states_)
+    known = _supported(golden, fit.n_states)
     lost = len(golden) - len(known)
     if known.is_empty():
-        return Scores.empty(lost), model.certificate_
-    log_p = model.log_probabilities(known, known["state_2"])
-    scores = score(model.predict_proba(known), log_p, *_states(known), lost)
-    return scores, model.certificate_.with_golden(log_p)
+        return Scores.empty(lost), fit.certificate
+    start, end = _states(known)
+    dt, x = known["interval_years"].to_numpy(), inputs.read_covariates(inputs.as_frame(known), fit.covariates)
+    log_p = fit.log_probabilities(Rows(start, end, dt, np.ones(len(known)), fit.n_states), x)
+    scores = score(fit.probabilities(start, dt, x), log_p, start, end, lost)
+    return scores, fit.certificate.with_golden(log_p)
 
 
-def _blame(error: OutsideTrainingRange, model: ExponentialHazardMarkovModel, golden: pl.DataFrame) -> str:
+def _blame(error: OutsideTrainingRange, fit: Fit, golden: pl.DataFrame) -> str:
     """What the operator could not take, with the bridge in place of a row that only we can count."""
     row = error.values["row"]
-    bridge = _supported(golden, model.n_states_)["bridge_id"][row]
+    bridge = _supported(golden, fit.n_states)["bridge_id"][row]
     return f"golden rows: {str(error).replace(f'row {row}', f'bridge {bridge}', 1)}"
 
 
