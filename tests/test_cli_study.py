@@ -151,7 +151,7 @@ def test_show_refuses_an_unknown_section(finished):
         (["--only", "Abutmen"], "There is no case 'Abutmen'. Cases there: Abutment, Cross girder, Slope protection. Did you mean Abutment?"),
         (["--methods", "zscore,zscore"], None),
         (["--partition", "weekday"], "partition.scheme"),
-        (["--partition", "date"], "scheme = 'date' and until belong together"),
+        (["--partition", "date"], "scheme = 'date' and until, the last day of training, belong together"),
     ],
 )  # fmt: skip
 def test_wrong_options(table, tmp_path, options, message):
@@ -281,6 +281,7 @@ def test_fewer_covariates_by_option(table, tmp_path):
     assert cases["covariates"].to_list() == ["age_at_inspection_1"]
     done = call("fit", table, "--only", "Slope protection", "--use", "age_at_inspection_1, bridge_length")
     assert "traffic_mean" not in done.stdout
+    assert "…" not in done.stdout
     assert "Nothing was written; --out says where." in done.stdout
     done = call("fit", table, "--use", "agee")
     assert "agee is not in the table" in done.stderr

@@ -238,3 +238,17 @@ def test_a_column_is_found_but_for_case_and_blanks():
     assert rekka.read_panel(data, columns={"bridge": "bridge_no"}).records == 1
     with pytest.raises(MissingColumns, match=r"bridgeno1 is not in the dataframe.*Did you mean Bridge No\?"):
         rekka.read_panel(data, columns={"bridge": "bridgeno1"})
+
+
+def test_names_that_differ_only_in_capitals_are_told():
+    frame = pl.DataFrame(
+        {
+            "bridge": ["B-1", "b-1", "B-2"],
+            "case": ["Deck", "Deck", "deck"],
+            "date": ["2001-01-01"] * 3,
+            "state": [1, 2, 3],
+        }
+    )
+    notes = "\n".join(rekka.read_panel(frame).notes)
+    assert "2 names of bridge differ from another only in capitals, such as B-1 and b-1" in notes
+    assert "2 names of case differ from another only in capitals, such as Deck and deck" in notes

@@ -131,6 +131,13 @@ def test_a_column_of_parts_is_taken_as_it_is():
     assert "by bridge" in partition_auto(transitions().drop("visit_1")).scheme
 
 
+def test_auto_does_not_leave_most_rows_out():
+    """Visits that were only counted are numbered 1 to 5 too."""
+    early = transitions().with_columns(visit_1=pl.col("visit_1") - 2, visit_2=pl.col("visit_2") - 2)
+    counted = pl.concat([transitions(), early, early])
+    assert "by bridge" in partition_auto(counted).scheme
+
+
 def test_folds_are_whole_bridges_of_equal_number():
     data = transitions()
     fold = fold_bridges(data, 5)

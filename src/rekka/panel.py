@@ -14,12 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from rekka.errors import BadValues, MissingColumns, UnreadableTable, missing_columns, name_some
+from rekka.errors import BadValues, MissingColumns, UnreadableTable, count_of, missing_columns, name_some
 from rekka.readers.attributes import ATTRIBUTES, check_names, read_attributes, read_name, survey, translate
 from rekka.readers.files import EXCEL, PARQUET, ROW, TEXT, Table, is_folder, open_table
 from rekka.readers.joins import join_table
 from rekka.readers.mapping import Columns, Join, Rules, TableMapping, Wide, load_mapping
 from rekka.readers.names import KNOWN_NAMES, find_columns, is_fiscal, is_known, resolve
+from rekka.readers.queries import collect
 from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
@@ -107,6 +108,7 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
     records = _unpivot(table, columns, wide, plan.table.decimal) if wide else _lay_out(table, found, columns)
     fiscal = wide.key == "fiscal_year" if wide and not wide.date else is_fiscal(found.get("date", ""))
     visits, scale, number = _understand(records, plan, fiscal, table.name, notes)
+    notes += _find_twins(visits, table.name, "member" in found)
     for join in [*sides, *plan.join]:
         visits = join_table(visits, join, plan.dates, notes)
     panel = _finish(table.name, visits, plan, scale, number, "member" in found, notes)
@@ -177,7 +179,8 @@ def _find_remedy(table: Table, role: str) -> str:
     used = next((name for name in table.columns if is_known(role, name)), None)
     if used is not None:
         return f"{used} has been given another part; say that it is the {role}, too, or which column is."
-    words = f"Say which it is, or call it one of {', '.join(KNOWN_NAMES[role][:4])}."
+    words = f"Say which it is (--{role} COLUMN, or {role} in [columns] of a mapping), or call it one of "
+    words += f"{', '.join(KNOWN_NAMES[role][:4])}."
     unnamed = any(re.fullmatch(r"column \d+", name) for name in table.columns)
     return words + (" Some have no name: if the header is another row, give header_row." if unnamed else "")
 
@@ -315,6 +318,23 @@ def _understand_dates(
     codes = seen.select(code_dates(pl.col("text"), dates)).to_series()
     problem = translate("date", seen, codes).fill_null(Problem.BLANK_DATE)
     return translate("date", seen, dates), problem
+
+
+def _find_twins(visits: pl.LazyFrame, table: str, members: bool) -> list[str]:
+    """Names that differ only in capitals: they are different names, and perhaps should not be."""
+    roles = ("bridge_id", "case", *(("member",) if members else ()))
+    found = collect(visits.select(pl.col(role).unique().implode() for role in roles), table)
+    lines = []
+    for role in roles:
+        names = found[role].explode().drop_nulls().cast(pl.String).sort()
+        twins = names.filter(names.str.to_lowercase().is_duplicated())
+        if len(twins):
+            pair = twins.filter(twins.str.to_lowercase() == twins.str.to_lowercase()[0])[:2]
+            lines.append(
+                f"{table}: {count_of(len(twins), 'name')} of {role.removesuffix('_id')} differ from another only "
+                f"in capitals, such as {' and '.join(pair)}; they are taken for different ones"
+            )
+    return lines
 
 
 def _finish(

@@ -20,6 +20,7 @@ PAPER_SEED = 20260924  # paper, Dataset Description
 PAPER_ROW_CAP = 20_000  # paper, Dataset Description; rows of a case
 PAPER_VALIDATION = 0.2  # paper, Dataset Description; share of the bridges of the later rows
 PARTS = ("train", "validation", "golden")
+MOSTLY_LATE = 0.5  # share of the rows that the paper's split must use for it to be chosen by itself
 
 
 @dataclass(frozen=True)
@@ -113,17 +114,20 @@ def partition_by_bridge(
 
 
 def partition_auto(transitions: Any, *, seed: int = PAPER_SEED) -> Partition:
-    """As its column ``part`` says; or the paper's where the visits are its five rounds; otherwise by bridge."""
+    """As its column ``part`` says; or the paper's, where the visits are its five rounds; otherwise by bridge.
+
+    Visits that were only counted look like rounds too; there the paper's split would leave most of them out.
+    """
     frame = _read(transitions, ("bridge_id", "case"))
     if "part" in frame.columns and set(frame["part"].drop_nulls()) <= set(PARTS):
         parts = {name: frame.filter(pl.col("part") == name).drop("part") for name in PARTS}
         return Partition(**parts, scheme="as the column part says")
     rounds = set(frame["visit_1"].unique()) if {"visit_1", "visit_2"} <= set(frame.columns) else set()
-    return (
-        partition_paper(frame, seed=seed)
-        if {3, 4} <= rounds <= {1, 2, 3, 4}
-        else partition_by_bridge(frame, seed=seed)
-    )
+    if {3, 4} <= rounds <= {1, 2, 3, 4}:
+        late = frame["visit_1"].is_in([3, 4]).mean()
+        if isinstance(late, float) and late >= MOSTLY_LATE:
+            return partition_paper(frame, seed=seed)
+    return partition_by_bridge(frame, seed=seed)
 
 
 def mark_parts(transitions: Any, split: Callable[[pl.DataFrame], Partition]) -> pl.DataFrame:

@@ -26,8 +26,8 @@ GOOD = HEAD + "".join(
 JAPANESE = "橋梁番号,点検日,健全度\nあ橋,2010-06-01,Ⅰ\nあ橋,2015-06-01,Ⅱ\n"
 VISITS = "bridge_id,visit,date,state,traffic\n"
 WIDE = "bridge_id,2010,2015\nB1,1,2\n"
-KNOWN_STATE = "Say which it is, or call it one of state, condition, condition_state, condition_rating."
-KNOWN_BRIDGE = "Say which it is, or call it one of bridge_id, bridge, bridge_number, bridge_no."
+KNOWN_STATE = "Say which it is (--state COLUMN, or state in [columns] of a mapping), or call it one of state, condition, condition_state, condition_rating."
+KNOWN_BRIDGE = "Say which it is (--bridge COLUMN, or bridge in [columns] of a mapping), or call it one of bridge_id, bridge, bridge_number, bridge_no."
 FORMATS = "Say their format: iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y."
 ENDINGS = ".csv, .txt, .tsv, .parquet, .pq, .xlsx, .xlsm, .xlsb, .xls, .ods"
 COLUMN_KEYS = (
@@ -302,7 +302,7 @@ FILES = [
     Case("no bridge", csv(GOOD.replace("bridge_id", "q1")), {}, MissingColumns,
          f"a.csv has no column that is known as the bridge. Columns there: q1, date, state, traffic. {KNOWN_BRIDGE}"),
     Case("no date", csv(GOOD.replace("date", "when")), {}, MissingColumns,
-         "a.csv has no column that is known as the date. Columns there: bridge_id, when, state, traffic. Say which it is, or "
+         "a.csv has no column that is known as the date. Columns there: bridge_id, when, state, traffic. Say which it is (--date COLUMN, or date in [columns] of a mapping), or "
          "call it one of date, inspection_date, date_of_inspection, inspected."),
     Case("one column for two parts", csv(GOOD), {"columns": {"traffic": "state"}}, MissingColumns,
          "a.csv has no column that is known as the state. Columns there: bridge_id, date, state, traffic. state has been given "

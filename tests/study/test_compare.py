@@ -180,7 +180,7 @@ class TestWhatIsRefused:
             ({"preset": "exakt"}, "preset is 'exakt'; it can be exact, paper"),
             ({"cost": "time"}, "cost is 'time'; it can be auto, seconds, evaluations"),
             ({"partition": "random"}, "partition.scheme is 'random'; it can be auto, paper, bridge, date"),
-            ({"partition": "date"}, "scheme = 'date' and until belong together"),
+            ({"partition": "date"}, "scheme = 'date' and until, the last day of training, belong together"),
             ({"repeats": 0}, "repeats"),
             ({"workers": 0}, "workers is 0; a whole number of at least 1 is needed"),
             ({"workers": True}, "workers is True"),

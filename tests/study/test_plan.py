@@ -68,7 +68,10 @@ def test_differences_are_named():
         ({"study": {"methods": []}}, "methods is empty"),
         ({"study": {"cases": []}}, "cases is empty"),
         ({"study": {"methods": ["max", "max"]}}, "max is named twice"),
-        ({"study": {"presets": ["papers"]}}, "preset is 'papers'; it can be exact, paper. Did you mean paper"),
+        (
+            {"study": {"presets": ["papers"]}},
+            "preset is 'papers'; it can be exact, paper, both. Did you mean paper",
+        ),
         ({"study": {"cost": "money"}}, "cost is 'money'; it can be auto, seconds, evaluations"),
         ({"study": {"repeats": 0}}, r"study.repeats: .*greater than or equal to 1\. It is 0"),
         ({"study": {"seed": -1}}, "study.seed"),
@@ -79,7 +82,10 @@ def test_differences_are_named():
             {"partition": {"scheme": "dates", "until": "2014-01-01"}},
             "auto, paper, bridge, date, given. Did you mean",
         ),
-        ({"partition": {"scheme": "date"}}, "scheme = 'date' and until belong together"),
+        (
+            {"partition": {"scheme": "date"}},
+            "scheme = 'date' and until, the last day of training, belong together",
+        ),
         ({"partition": {"until": "2014-01-01"}}, "belong together"),
         ({"partition": {"scheme": "date", "until": "yesterday"}}, "partition.until"),
         ({"data": {"kind": "tables"}}, "kind = 'tables' does not go with 0 tables"),

@@ -33,7 +33,7 @@ def test_both_presets_of_a_small_and_a_smaller_case(rows):
 
 def test_one_preset_is_not_named(rows):
     study = rekka.compare(rows, cases=["Abutment"], methods=["max", "zscore"])
-    assert remark(study)[0].startswith("max, zscore are one model, and agree wherever there is a maximum (1 case")
+    assert remark(study)[-1].startswith("max, zscore are one model, and agree wherever there is a maximum (1 case")
 
 
 def test_what_holds_of_a_case(rows):
@@ -70,3 +70,12 @@ def test_a_solver_that_gives_up(rows):
     for case, message in failed.filter(~pl.col("success")).select("case", "message").rows():
         assert case in text(study)
         assert f"({message})" in text(study)
+
+
+def test_nothing_is_said_of_what_was_not_scored(rows):
+    train = rows.train.filter(case="Abutment")
+    study = rekka.compare(rekka.Partition(train, train.head(0), train.head(0), "given"), methods=["zscore"])
+    assert study.trials["accuracy"].null_count() == 1
+    assert "more accurate" not in text(study)
+    assert "log loss" not in text(study)
+    assert "fewer than 50 golden rows, so that one row decides: Abutment" in text(study)

@@ -1,6 +1,7 @@
 """A study: frozen, its tables in the order of the plan, its models when asked for."""
 
 import dataclasses
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -110,3 +111,9 @@ def test_a_trial_that_has_not_been_run(study):
 def test_it_is_frozen(study):
     with pytest.raises(dataclasses.FrozenInstanceError):
         study.planned = 3
+
+
+def test_the_page_names_every_column_of_the_trials():
+    page = (Path(__file__).parents[2] / "docs" / "study.md").read_text()
+    study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"])
+    assert [name for name in study.trials.columns if f"`{name}`" not in page] == []

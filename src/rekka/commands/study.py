@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STOPPED = 130
 RUN = Path("rekka-run")
 SECTIONS = ("cases", "methods", "selection", "trials", "floor", "presets", "hypotheses")
-BEFORE_FIRST = "starting (the first fits after an installation take half a minute)"
+BEFORE_FIRST = "starting (half a minute on first use)"
 
 Data = Annotated[
     list[Path] | None,
@@ -367,7 +367,7 @@ def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
         f"{escape(case)}: {count_of(rows, 'row')}, {model.n_states_} states, log-likelihood "
         f"{model.log_likelihood_:.4f}; {scale}"
     )
-    telling.add_columns(table, "leaving", "term", "estimate", "std. error", "hazard ratio", "95 % interval", "per")
+    telling.add_columns(table, "state", "term", "estimate", "std.err.", "ratio", "95 % interval", "per")
     table.columns[1].justify = "left"
     for row in model.summary().to_dicts():
         ratio = (row["hazard_ratio"], row["hr_low"], row["hr_high"])
@@ -375,7 +375,8 @@ def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
         if row["hazard_ratio"] is not None:
             middle, low, high = (f"{value:.4g}" for value in ratio)
             shown = middle, f"{low} to {high}", f"{row['unit']:g}"
-        table.add_row(f"state {row['state']}", row["term"], f"{row['estimate']:.4g}", f"{row['se']:.2g}", *shown)
+        table.add_row(str(row["state"]), row["term"], f"{row['estimate']:.4g}", f"{row['se']:.2g}", *shown)
     console.print(table)
+    console.print("ratio: of the hazard of leaving the state, for so many units more (per).", style="dim")
     console.print(escape(str(model.certificate_)), highlight=False)
     console.print()

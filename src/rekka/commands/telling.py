@@ -45,7 +45,7 @@ def print_methods(console: Console, study: Study) -> None:
     for preset, words in _presets(study):
         table = new_table(f"Methods, preset {preset}: {words}")
         counts = ("converged", "certified", "selected")
-        add_columns(table, "method", *counts, "accuracy", "seconds", "iterations", "at floor")
+        add_columns(table, "method", *counts, "accuracy", "seconds", "steps", "at floor")
         for row in study.methods.filter(preset=preset).iter_rows(named=True):
             table.add_row(
                 row["method"],
@@ -59,8 +59,8 @@ def print_methods(console: Console, study: Study) -> None:
     _explain(
         console,
         "converged: the solver says so and everything is finite, the paper's sense. certified: it is a maximum of "
-        "the likelihood. Of the converged: mean accuracy, median seconds and iterations, and the share of golden "
-        "rows whose outcome was given a probability of 1e-12 or less.",
+        "the likelihood. Of the converged: mean accuracy, median seconds and steps (iterations), and the share of "
+        "golden rows whose outcome was given a probability of 1e-12 or less.",
     )
 
 
@@ -199,8 +199,13 @@ def print_headline(console: Console, study: Study) -> None:
         for line in study.notes:
             console.print(Padding(escape(line), (0, 0, 0, 2)), highlight=False)
         console.print()
+    if study.plan.data.kind == "inventory":
+        console.print(
+            "No table was given: these are simulated bridges, the built-in inventory.\n", highlight=False
+        )
     done = "" if len(trials) == study.planned else f" ({len(trials)} of {study.planned} done so far)"
-    cases, methods = trials["case"].n_unique(), trials["method"].n_unique()
+    plan = study.plan.study
+    cases, methods = len(study.cases), len(plan.methods)
     console.print(
         f"[bold]{count_of(cases, 'case')} by {count_of(methods, 'method')}"
         f"{'' if len(_presets(study)) == 1 else f' under {len(_presets(study))} presets'}: "

@@ -86,12 +86,13 @@ class Certificate:
     def __str__(self) -> str:
         exists = {True: "yes", False: "no", None: "not decided"}[self.maximum_exists]
         higher = "none higher" if self.shortfall <= DECREMENT_LIMIT else f"best {self.shortfall:.2g} higher"
+        starts = f"{self.starts} tried, {higher}" if self.starts else "none tried: there are many rows"
         golden = "" if self.plateau_golden is None else f", {self.plateau_golden:.2%} of golden rows"
         lines = [
             str(self.verdict),
             f"  finite maximum exists    {exists}",
             f"  distance to the maximum  {self.decrement:.2g} log-likelihood units (limit {DECREMENT_LIMIT:g})",
-            f"  other starts             {self.starts} tried, {higher}",
+            f"  other starts             {starts}",
             f"  curvature                {'positive definite' if self.positive_definite else 'not definite'}",
             f"  conditioning             {self.condition_number:.3g}; weakest: {self.weakest_direction}",
             f"  at probability 1e-12     {self.plateau_train:.2%} of training rows{golden}",

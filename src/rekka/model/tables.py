@@ -56,7 +56,8 @@ def check_units(units: Mapping[str, float] | None, covariates: Sequence[str]) ->
     for name, unit in (units or {}).items():
         if name not in covariates:
             raise BadOption(
-                f"units names {name}, which is not a covariate of this model.{did_you_mean(name, covariates)}",
+                f"units names {name}, which is not a covariate of this model; {', '.join(covariates) or 'none'} "
+                f"are.{did_you_mean(name, covariates)}",
                 option="units",
                 value=name,
             )

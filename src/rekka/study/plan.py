@@ -96,7 +96,7 @@ class PartitionPlan(_Strict):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.scheme == "date") != (self.until is not None):
-            raise ValueError("scheme = 'date' and until belong together")
+            raise ValueError("scheme = 'date' and until, the last day of training, belong together")
         return self
 
 
@@ -164,7 +164,7 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
         check_method(method)
     for preset in plan.study.presets:
         if preset not in PRESETS:
-            raise bad_option("preset", preset, list(PRESETS))
+            raise bad_option("preset", preset, [*PRESETS, "both"])
     if plan.study.cost not in COSTS:
         raise bad_option("cost", plan.study.cost, COSTS)
     return plan

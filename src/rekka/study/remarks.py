@@ -7,20 +7,26 @@ from collections.abc import Iterator
 import polars as pl
 
 from rekka.errors import count_of
+from rekka.study.reasons import Row
 from rekka.study.study import Study
 from rekka.study.tables import AT_MAXIMUM, each
 from rekka.study.trial import Status
 from rekka.study.words import list_names, name_trials
 
+FEW_GOLDEN = 50  # an accuracy has a standard error of 7 % there
+
 
 def remark(study: Study) -> tuple[str, ...]:
-    """Sentences, the gravest first; preset by preset."""
-    lines: list[str] = []
-    for preset in study.trials["preset"].unique(maintain_order=True):
-        trials = study.trials.filter(preset=preset)
-        named = f"{preset}: " if study.trials["preset"].n_unique() > 1 else ""
-        lines += [f"{named}{line}" for line in _remark_preset(study, preset, trials)]
-    return (*lines, *_remark_data(study.trials), *_remark_cases(study))
+    """Sentences, the gravest first: preset by preset, then what holds of the data, then what is well."""
+    presets = study.trials["preset"].unique(maintain_order=True)
+    doubts: list[str] = []
+    well: list[str] = []
+    for preset in presets:
+        named = f"{preset}: " if len(presets) > 1 else ""
+        trials, agreement = study.trials.filter(preset=preset), study.agreement.filter(preset=preset)
+        doubts += [f"{named}{line}" for line in _remark_preset(study, preset, trials)]
+        well += [f"{named}{line}" for line in _remark_agreement(agreement)]
+    return (*doubts, *_remark_data(study.trials), *_remark_cases(study), *well)
 
 
 def _remark_preset(study: Study, preset: str, trials: pl.DataFrame) -> Iterator[str]:
@@ -32,7 +38,7 @@ def _remark_preset(study: Study, preset: str, trials: pl.DataFrame) -> Iterator[
         )
     yield from _remark_failures(trials)
     yield from _remark_false_success(trials)
-    yield from _remark_agreement(study.agreement.filter(preset=preset))
+    yield from _remark_disagreement(study.agreement.filter(preset=preset))
 
 
 def _remark_failures(trials: pl.DataFrame) -> Iterator[str]:
@@ -75,23 +81,36 @@ def _remark_false_success(trials: pl.DataFrame) -> Iterator[str]:
     yield f"{len(doubtful)} of {successes} that reported success are not at a certified maximum: {each_group}"
 
 
-def _remark_agreement(agreement: pl.DataFrame) -> Iterator[str]:
-    """Whether methods that are one model agree, as max, min-max and z-score are."""
-    judged = agreement.filter(pl.col("maximum_exists").fill_null(True))
-    for _, rows in each(judged, "model"):
+def _remark_disagreement(agreement: pl.DataFrame) -> Iterator[str]:
+    """Methods that are one model, as max, min-max and z-score are, and did not reach one maximum."""
+    for rows in _judged(agreement):
         apart = [row for row in rows if not row["agree"]]
-        widest = max(rows, key=lambda row: float(row["spread"]))
-        equals, cases = list_names(widest["methods"]), count_of(len(rows), "case")
         if apart:
+            widest = max(rows, key=lambda row: float(row["spread"]))
             short = max(widest["short"], key=lambda one: float(one["gap"]))
             yield (
-                f"{equals} are one model, and disagree in {len(apart)} of {cases}: some stopped short, "
-                f"{short['method']} in {widest['case']} by {short['gap']:.2g} log-likelihood units"
+                f"{list_names(widest['methods'])} are one model, and disagree in {len(apart)} of "
+                f"{count_of(len(rows), 'case')}: some stopped short, {short['method']} in {widest['case']} by "
+                f"{short['gap']:.2g} log-likelihood units"
             )
-        else:
+
+
+def _remark_agreement(agreement: pl.DataFrame) -> Iterator[str]:
+    """Methods that are one model, and did."""
+    for rows in _judged(agreement):
+        if all(row["agree"] for row in rows):
+            widest = max(rows, key=lambda row: float(row["spread"]))
             digits = f"within {widest['spread']:.1g}" if widest["spread"] else "equal to the last digit"
-            told = f"{cases}, log-likelihoods {digits}"
-            yield f"{equals} are one model, and agree wherever there is a maximum ({told})"
+            yield (
+                f"{list_names(widest['methods'])} are one model, and agree wherever there is a maximum "
+                f"({count_of(len(rows), 'case')}, log-likelihoods {digits})"
+            )
+
+
+def _judged(agreement: pl.DataFrame) -> Iterator[list[Row]]:
+    """The rows of each model, of cases that have a maximum to agree on."""
+    for _, rows in each(agreement.filter(pl.col("maximum_exists").fill_null(True)), "model"):
+        yield rows
 
 
 def _remark_cases(study: Study) -> Iterator[str]:
@@ -113,5 +132,8 @@ def _remark_cases(study: Study) -> Iterator[str]:
     lost = study.trials.unique("case", maintain_order=True).filter(pl.col("unsupported") > 0)
     for case, rows in lost.select("case", "unsupported").rows():
         yield f"{case}: {count_of(rows, 'golden row')} beyond the training rows' states, left out of the scores"
+    few = study.trials.unique("case", maintain_order=True).filter(pl.col("golden") < FEW_GOLDEN)["case"]
+    if len(few):
+        yield f"fewer than {FEW_GOLDEN} golden rows, so that one row decides: {list_names(few)}"
     if len(trials):
         yield "the selection looks at golden rows, so that their scores are optimistic for what was selected"

@@ -138,7 +138,12 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
         found = data if isinstance(data, Transitions) else read_transitions(data)
         if found.frame.is_empty():
             raise InputError("No two visits make a transition. rekka check, on the same table, says why.")
-        parts, notes = _splitter(split)(found.frame), (*found.notes, *_account(found))
+        parts = _splitter(split)(found.frame)
+        used = sum(len(part) for part in (parts.train, parts.validation, parts.golden))
+        unused = (
+            [] if used == len(found.frame) else [f"{used:,} of {count_of(len(found.frame), 'transition')} used"]
+        )
+        notes = (*found.notes, *_account(found), *unused)
         wanted = found.covariates if wanted is None else wanted
     frame = _join_parts(parts)
     covariates = _choose_covariates(frame, wanted)

@@ -186,7 +186,7 @@ def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:
         line |= {"verdict": trial.certificate.verdict.value} | trial.certificate.figures
     if trial.scores is not None:
         line |= {"scored": trial.scores.rows} | {name: getattr(trial.scores, name) for name in SCORES}
-    return {name: line.get(name) for name in SCHEMA} | _finite({name: line[name] for name in TIMES})
+    return _finite({name: line.get(name) for name in SCHEMA})
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
