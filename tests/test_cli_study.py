@@ -209,10 +209,16 @@ def test_a_disk_that_is_full(table, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     done = call("compare", table, "--out", tmp_path / "run", "--only", "Cross girder")
+    assert done.exit_code == 1
+    assert done.stderr == "x: No space left on device.\n"  # nothing was begun
+    monkeypatch.undo()
+    assert call("compare", table, "--out", tmp_path / "run", "--only", "Cross girder").exit_code == 0
+    next(iter((tmp_path / "run" / "trials").iterdir())).unlink()
+    monkeypatch.setattr(os, "fsync", full)
+    done = call("compare", "--resume", tmp_path / "run")
     monkeypatch.undo()
     assert done.exit_code == 1
-    assert "No space left on device" in done.stderr
-    assert "What is done is kept." in done.stderr
+    assert "What is done is kept. Go on with: rekka compare --resume" in words(done.stderr)
 
 
 def test_ontario_with_five_and_three_states(ontario, tmp_path):
@@ -340,3 +346,124 @@ def test_a_study_is_moved_with_its_data(table, tmp_path):
     done = call("compare", "--resume", moved / "run")
     assert done.exit_code == 0, done.stderr
     assert len(pl.read_parquet(moved / "run" / "trials.parquet")) == 4
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """Names that are markup, or very long, and a case that cannot be fitted."""
+    inventory = rekka.simulate_transitions(200, n_states=3, seed=1).rename({"bridge_length": "length [m]"})
+    names = [
+        "[/]",
+        "a b",
+        "a-b",
+        "a-b-1",
+        "Bridge deck, reinforced concrete, cast in place, northern district, " * 2,
+    ]
+    frames = [inventory.with_columns(case=pl.lit(name)) for name in names]
+    stuck = inventory.with_columns(case=pl.lit("stuck"), state_1=pl.lit(1), state_2=pl.lit(1)).cast(
+        inventory.schema | {"case": pl.String}
+    )
+    path = tmp_path / "odd.csv"
+    columns = frames[0].columns
+    pl.concat([frame.select(columns) for frame in (*frames, stuck)]).write_csv(path)
+    return path
+
+
+def test_odd_names_are_shown_as_they_are(odd, tmp_path):
+    out = tmp_path / "run [b]"
+    done = call("compare", odd, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert "next: rekka show '" in done.stdout
+    assert "[/]" in done.stdout
+    code = "from rekka.cli import main; main()"
+    command = [sys.executable, "-c", code, "show", str(out)]
+    narrow = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "80"})
+    assert narrow.returncode == 0, narrow.stderr
+    assert "…" not in narrow.stdout
+    assert words(narrow.stdout).count("Nothing changes: accuracy") == 5
+    json.loads(call("show", out, "--json").stdout, parse_constant=lambda text: pytest.fail(text))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a terminal is opened the POSIX way")
+def test_the_bar_of_trials_takes_any_name(odd, tmp_path):
+    import pty
+
+    code = "from rekka.cli import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "compare",
+        str(odd),
+        "--methods",
+        "zscore",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    assert process.wait(timeout=60) == 0, shown.decode(errors="replace")
+    assert b"6/6" in shown
+
+
+def test_fit_goes_on_after_a_case_that_cannot_be_fitted(odd, tmp_path):
+    done = call("fit", odd, "--out", tmp_path / "models")
+    assert done.exit_code == 1
+    assert "stuck cannot be fitted: Every row stays in state 1" in done.stderr
+    assert "length [m]" in done.stdout
+    names = {file.name for file in (tmp_path / "models").iterdir()}
+    assert {"a-b.json", "a-b-1.json", "a-b-1-1.json", "case.json", "coefficients.csv"} <= names
+    assert len(names) == 6
+    assert pl.read_csv(tmp_path / "models" / "coefficients.csv")["case"].n_unique() == 5
+
+
+def test_one_spelling_of_a_method(table, tmp_path):
+    done = call(
+        "compare", table, "--only", "Cross girder", "--methods", "zscore, boxcox + zscore", "--out", tmp_path / "r"
+    )
+    assert done.exit_code == 0, done.stderr
+    again = call("compare", "--resume", tmp_path / "r", "--methods", "zscore,boxcox+zscore")
+    assert again.exit_code == 0, again.stderr
+
+
+@pytest.mark.parametrize(
+    "join", ['join = "x.csv"', "join = [3]", "[[data.mapping.join]]", "[[data.mapping.join]]\nfile = 3"]
+)
+def test_a_study_file_with_a_wrong_join(table, tmp_path, join):
+    study = tmp_path / "study.toml"
+    section = "" if join.startswith("[[") else "[data.mapping]\n"
+    study.write_text(f'format = "rekka-study"\nversion = 1\n[data]\nsource = "{table.name}"\n{section}{join}\n')
+    done = call("compare", study, "--out", tmp_path / "run")
+    assert done.exit_code == 2
+    assert "join" in done.stderr
+
+
+def test_a_demo_leaves_files_of_others(tmp_path, monkeypatch):
+    from rekka.study.store import clear_run
+
+    rekka.compare(rekka.simulate_transitions(200, n_states=3, seed=1), methods=["zscore"], out=tmp_path / "run")
+    mine = [tmp_path / "run" / "mine.txt", tmp_path / "run" / "models" / "mine.txt"]
+    for file in mine:
+        file.write_text("hi")
+    clear_run(tmp_path / "run")
+    left = {str(file.relative_to(tmp_path / "run")) for file in (tmp_path / "run").rglob("*") if file.is_file()}
+    assert left - {".lock"} == {"mine.txt", "models/mine.txt"}
+    clear_run(tmp_path / "run")  # nothing is there any more
+
+
+def test_a_model_of_two_presets_needs_the_preset():
+    study = rekka.compare(rekka.simulate_transitions(200, n_states=3, seed=1), methods=["zscore"], preset="both")
+    with pytest.raises(rekka.InputError, match="more than one preset; say which: paper, exact"):
+        study.model("all", "zscore")
+    assert study.model("all", "zscore", "exact").solver == "newton"

@@ -35,7 +35,14 @@ def test_five_for_each_preset_as_plain_data():
 
 def test_what_every_study_must_have():
     with pytest.raises(MissingColumns, match="converged is not in the table of trials"):
-        judge_hypotheses(study({"pier": {"zscore": 0.5}}).drop("converged"))
+        judge_hypotheses(study({"pier": {"zscore": 0.5}}).drop("converged", "eligible", strict=False))
+
+
+def test_a_trial_without_a_maximum_has_not_converged():
+    """Under the exact preset Newton's own word does not count: the certificate does."""
+    trials = study({"pier": {"zscore": 0.5, "max": 0.5}}).with_columns(eligible=pl.col("method") == "max")
+    first = judge_hypotheses(trials)[0]
+    assert "zscore converges in 0 of 1 case" in first.evidence
 
 
 @pytest.mark.parametrize(

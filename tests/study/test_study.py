@@ -77,9 +77,9 @@ def test_scores_of_no_rows_are_missing():
 
 
 def test_models(study):
-    model = study.model("Pier", "max")
+    model = study.model("Pier", "max", "paper")
     assert model.scaling == "max"
-    assert model.solver == "lbfgs"  # the first preset
+    assert model.solver == "lbfgs"
     assert study.model("Pier", "max", "exact").solver == "newton"
 
 
@@ -87,12 +87,15 @@ def test_models(study):
     ("names", "message"),
     [
         (
-            ("Peer", "max"),
+            ("Peer", "max", "exact"),
             "There is no case 'Peer' in this study; there are Pier, Bearing, Deck slab. Did you mean Pier",
         ),
-        (("Pier", "maxi"), "There is no method 'maxi' in this study; there are zscore, max. Did you mean max"),
+        (
+            ("Pier", "maxi", "exact"),
+            "There is no method 'maxi' in this study; there are zscore, max. Did you mean max",
+        ),
         (("Pier", "max", "exakt"), "There is no preset 'exakt' .* Did you mean exact"),
-        (("Bearing", "max"), "The trial Bearing, max .paper. has no model: .*Leave one"),
+        (("Bearing", "max", "paper"), "The trial Bearing, max .paper. has no model: .*Leave one"),
     ],
 )
 def test_models_that_are_not_there(study, names, message):

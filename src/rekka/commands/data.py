@@ -19,6 +19,7 @@ from rich.table import Table
 import rekka
 from rekka.commands.reading import Reader, reads_tables
 from rekka.errors import count_of
+from rekka.study.files import plain
 
 PARTITIONS = ("auto", "paper", "bridge", "date", "none")
 ROWS_SHOWN = 5
@@ -227,8 +228,8 @@ def _splitter(name: str, until: str | None, seed: int) -> Callable[[Any], Any] |
 
 
 def echo_json(value: Any) -> None:
-    """JSON for machines."""
-    typer.echo(json.dumps(value, ensure_ascii=False, default=str))
+    """JSON for machines; infinite and undefined numbers as words, which JSON has not."""
+    typer.echo(json.dumps(plain(value), ensure_ascii=False, default=str, allow_nan=False))
 
 
 def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:

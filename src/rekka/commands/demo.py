@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,13 +25,14 @@ def demo(
     """
     from rekka.study.remarks import remark
     from rekka.study.request import Request, begin_study
+    from rekka.study.store import clear_run
 
     console, errors = Console(), Console(stderr=True)
     with errors.status("Drawing the inventory ..."):
         rekka.write_inventory(folder, seed=seed, force=folder == DEMO_FOLDER)
     run = folder / "study"
-    if folder == DEMO_FOLDER and (run / "study.toml").exists():
-        shutil.rmtree(run)  # of an earlier demo; other folders are never touched
+    if folder == DEMO_FOLDER:
+        clear_run(run)
     options: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
     with watch(errors, run) as on_trial:
         study = begin_study(Request([folder], options=options), run, on_trial=on_trial)
@@ -41,4 +41,5 @@ def demo(
         f"\nThe raw tables are in {folder}, the study in {run}: study.toml runs it again, trials.csv has every "
         f"trial, models/ every fit.\nnext: rekka check {folder}, then rekka compare with a table of your own",
         highlight=False,
+        markup=False,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ import rekka
 from rekka.commands import telling
 from rekka.commands.data import AsJson, Tables, Until, echo_json
 from rekka.commands.reading import Reader, reads_tables
-from rekka.errors import BadOption, count_of, no_such_case
+from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
 
 if TYPE_CHECKING:
     from rekka.study.study import Study
@@ -151,11 +152,15 @@ def show(
 
     study = rekka.load_study(run)
     if as_json:
-        echo_json(_plain(study, run) | {"trials": study.trials.to_dicts()})
+        echo_json(_plain(study, run) | {"trials": study.documents()["trials"]["trials"]})
         return
     console = Console()
     if study.trials.is_empty():
-        console.print(f"No trial of {run.name} is done yet: rekka compare --resume {run}", highlight=False)
+        console.print(
+            f"No trial of {run.name} is done yet: rekka compare --resume {quote(run)}",
+            highlight=False,
+            markup=False,
+        )
         return
     if not section:
         telling.print_all(console, study, remark(study))
@@ -201,21 +206,28 @@ def fit(
     """
     units = dict(_read_unit(text) for text in unit or ())
     errors, console = Console(stderr=True), Console()
-    with errors.status(f"Reading {tables[0].name} ..."):
+    with errors.status(f"Reading {escape(tables[0].name)} ..."):
         found = reader.transitions(tables)
     if found.frame.is_empty():
-        errors.print(f"No two visits make a transition. rekka check {tables[0]} says why.")
+        errors.print(f"No two visits make a transition. rekka check {quote(tables[0])} says why.", markup=False)
         raise typer.Exit(1)
     cases = _choose(found.frame["case"].unique().sort().to_list(), only)
     files = _place_models(cases, out)
-    told, coefficients = [], []
+    told, coefficients, failed = [], [], 0
     for case in cases:
         rows = found.frame.filter(case=case)
-        model = rekka.ExponentialHazardMarkovModel(
-            scaling, ridge=ridge, covariates=_split(use) or found.covariates, units=units or None
-        )
-        with errors.status(f"Fitting {case} ..."):
-            model.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy())
+        names = [name for name in _split(use) or found.covariates if name not in rows or rows[name].n_unique() > 1]
+        model = rekka.ExponentialHazardMarkovModel(scaling, ridge=ridge, covariates=names, units=units or None)
+        try:
+            with errors.status(f"Fitting {escape(case)} ..."):
+                model.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy())
+        except (MissingColumns, BadOption):
+            raise
+        except rekka.InputError as error:  # of this case; the others go on
+            failed += 1
+            errors.print(f"{case} cannot be fitted: {error}\n", highlight=False, markup=False)
+            told.append({"case": case, "reason": str(error)})
+            continue
         if case in files:
             files[case].parent.mkdir(parents=True, exist_ok=True)
             files[case].write_text(model.to_json() + "\n", encoding="utf-8")
@@ -223,13 +235,16 @@ def fit(
         told.append(_describe_model(case, model) | {"file": str(files[case]) if case in files else None})
         if not as_json:
             _print_model(console, case, len(rows), model)
-    written = _write_coefficients(coefficients, out) if out is not None else None
+    written = _write_coefficients(coefficients, out) if out is not None and coefficients else None
     if as_json:
         echo_json(told)
     elif written is None:
         console.print("Nothing was written; --out says where.", highlight=False)
     else:
-        console.print(f"written: {out} (the model{'s' if len(cases) > 1 else ''}), {written}", highlight=False)
+        models = f"{out} (the model{'s' if len(files) > 1 else ''})"
+        console.print(f"written: {models}, {written}", highlight=False, markup=False)
+    if failed:
+        raise typer.Exit(1)
 
 
 def print_study(console: Console, study: Study, folder: Path) -> None:
@@ -243,8 +258,9 @@ def print_study(console: Console, study: Study, folder: Path) -> None:
     telling.print_remarks(console, remark(study))
     console.print(
         f"\nThe run is in {folder}: study.toml runs it again, trials.csv has every trial, models/ every fit.\n"
-        f"next: rekka show {folder}",
+        f"next: rekka show {quote(folder)}",
         highlight=False,
+        markup=False,
     )
 
 
@@ -256,7 +272,7 @@ def watch(errors: Console, folder: Path) -> Iterator[Callable[[Trial, int, int],
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     finished = total = 0
     try:
@@ -270,16 +286,23 @@ def watch(errors: Console, folder: Path) -> Iterator[Callable[[Trial, int, int],
 
             yield on_trial
     except KeyboardInterrupt:
-        errors.print(f"Stopped{f' after {finished} of {total} trials' if total else ''}. {_go_on(folder)}")
+        told = f"Stopped{f' after {finished} of {total} trials' if total else ''}. {_go_on(folder)}"
+        errors.print(told, highlight=False, markup=False)
         raise typer.Exit(STOPPED) from None
     except OSError:
-        errors.print(f"What is done is kept. {_go_on(folder)}", highlight=False)
+        if (folder / "study.toml").exists():
+            errors.print(f"What is done is kept. {_go_on(folder)}", highlight=False, markup=False)
         raise
+
+
+def quote(path: Path) -> str:
+    """A path as a shell reads it."""
+    return shlex.quote(str(path))
 
 
 def _go_on(folder: Path) -> str:
     if (folder / "study.toml").exists():
-        return f"Go on with: rekka compare --resume {escape(str(folder))}"
+        return f"Go on with: rekka compare --resume {quote(folder)}"
     return "Nothing was begun yet."
 
 
@@ -296,14 +319,13 @@ def _plain(study: Study, folder: Path) -> dict[str, Any]:
     """A study as plain data."""
     from dataclasses import asdict
 
-    from rekka.study.files import plain
     from rekka.study.remarks import remark
 
     tables = ("methods", "selection", "agreement", "presets", "floor")
     found = {name: getattr(study, name).to_dicts() for name in tables}
     judged = [asdict(one) for one in study.hypotheses]
     counts = {"run": str(folder), "done": len(study.trials), "planned": study.planned, "partition": study.scheme}
-    return dict(plain(counts | found | {"hypotheses": judged, "remarks": remark(study)}))
+    return counts | found | {"hypotheses": judged, "remarks": remark(study)}
 
 
 def _read_unit(text: str) -> tuple[str, float]:
@@ -318,7 +340,7 @@ def _choose(there: list[str], only: list[str] | None) -> list[str]:
     for name in only or ():
         if name not in there:
             raise no_such_case(name, there)
-    return only or there
+    return list(dict.fromkeys(only or there))
 
 
 def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
@@ -331,12 +353,12 @@ def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
                 f"{out.name} is one file, and there are {count_of(len(cases), 'case')}. Give a folder, or --only."
             )
         return {cases[0]: out}
-    slugs = [re.sub(r"[^\w]+", "-", case.lower()).strip("-") or "case" for case in cases]
-    twice = {slug for slug in slugs if slugs.count(slug) > 1}
-    return {
-        case: out / f"{slug}{f'-{place}' if slug in twice else ''}.json"
-        for place, (case, slug) in enumerate(zip(cases, slugs, strict=True), start=1)
-    }
+    taken: dict[str, Path] = {}
+    for case in cases:
+        slug = re.sub(r"[^\w]+", "-", case.lower()).strip("-") or "case"
+        names = (f"{slug}{f'-{number}' if number else ''}.json" for number in range(len(cases) + 1))
+        taken[case] = next(out / name for name in names if out / name not in taken.values())
+    return taken
 
 
 def _describe_model(case: str, model: Any) -> dict[str, Any]:
@@ -375,7 +397,7 @@ def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
         if row["hazard_ratio"] is not None:
             middle, low, high = (f"{value:.4g}" for value in ratio)
             shown = middle, f"{low} to {high}", f"{row['unit']:g}"
-        table.add_row(str(row["state"]), row["term"], f"{row['estimate']:.4g}", f"{row['se']:.2g}", *shown)
+        table.add_row(str(row["state"]), escape(row["term"]), f"{row['estimate']:.4g}", f"{row['se']:.2g}", *shown)
     console.print(table)
     console.print("ratio: of the hazard of leaving the state, for so many units more (per).", style="dim")
     console.print(escape(str(model.certificate_)), highlight=False)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rekka.study.study import Study
 
 NOTHING = "-"
+LONGEST_NAME = 24  # of a case, in one line
 CERTIFIED, SELECTED, AT_FLOOR = "°", "*", "_"
 
 
@@ -129,7 +130,7 @@ def _print_grid(
         m: max([len(m), *(Text.from_markup(cells[c, m]).cell_len for c in cases if (c, m) in cells)])
         for m in methods
     }
-    room = console.width - max(map(len, cases)) - 1
+    room = console.width - min(max(map(len, cases)), LONGEST_NAME) - 1
     groups: list[list[str]] = [[]]
     for method in methods:
         if groups[-1] and sum(wide[m] + 2 for m in [*groups[-1], method]) > room:
@@ -251,8 +252,8 @@ def new_table(title: str) -> Table:
 
 
 def add_columns(table: Table, first: str, *others: str) -> None:
-    """The first column to the left, the others to the right."""
-    table.add_column(first, no_wrap=True)
+    """The first column to the left, the others to the right; a long name is folded, a number never cut."""
+    table.add_column(first, max_width=LONGEST_NAME, overflow="fold")
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)
 

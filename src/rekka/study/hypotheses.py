@@ -68,11 +68,14 @@ def judge_hypotheses(
 ) -> tuple[Hypothesis, ...]:
     """H1 to H5 for each preset, in order of appearance.
 
-    Needs preset, case, method, converged; takes accuracy (H2), seconds and log_loss (H3), selected (H4: see
-    ``mark_selected``), train (H5).
+    A trial has converged if it is eligible: certified under our conditions, the solver's word under the paper's.
+    Needs preset, case, method, and eligible or converged; takes accuracy (H2), seconds and log_loss (H3), selected
+    (H4: see ``mark_selected``), train (H5).
     """
     optional = ("accuracy", "seconds", "log_loss", "selected", "train")
-    table = read_columns(trials, (*KEY, "converged"), optional)
+    column = "eligible" if "eligible" in trials.columns else "converged"  # converged, as the preset means it
+    named = trials.with_columns(converged=pl.col(column)) if column in trials.columns else trials
+    table = read_columns(named, (*KEY, "converged"), optional)
     judged = []
     for (preset,), group in table.group_by("preset", maintain_order=True):
         cases = {case: rows for (case,), rows in each(group, "case")}

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rekka.errors import BadOption, InputError, bad_option, count_of, did_you_mean
 from rekka.partition import PAPER_SEED
+from rekka.readers.mapping import load_mapping
 from rekka.scaling.fitting import METHODS, check_method
 
 
@@ -83,6 +84,12 @@ class DataPlan(_Strict):
             raise ValueError("source is several tables, which only nbi = true reads; join others in the mapping")
         if self.nbi and set(self.mapping) - {"rules"}:
             raise ValueError("nbi = true needs no mapping; its rules are all it takes")
+        try:
+            joins = load_mapping(self.mapping).join
+        except InputError as error:
+            raise ValueError(str(error).rstrip(".")) from None
+        if not all(isinstance(join.file, str) for join in joins):
+            raise ValueError("a [[join]] needs a file: its path")
         return self
 
 
@@ -110,6 +117,12 @@ class TrialPlan(_Strict):
     cost: str = "auto"
     seed: int = Field(default=PAPER_SEED, ge=0)  # of the start of L-BFGS-B, the same in every fit
     repeats: int = Field(default=1, ge=1)
+
+    @field_validator("methods")
+    @classmethod
+    def _spell(cls, methods: tuple[str, ...]) -> tuple[str, ...]:
+        """One spelling for each: 'boxcox + zscore' is boxcox+zscore. Unknown names are refused elsewhere."""
+        return tuple("+".join(link.strip() for link in method.split("+")) for method in methods)
 
     @field_validator("methods", "presets", "cases", "covariates")
     @classmethod

@@ -9,11 +9,12 @@ import polars as pl
 from rekka.errors import count_of
 from rekka.study.reasons import Row
 from rekka.study.study import Study
-from rekka.study.tables import AT_MAXIMUM, each
+from rekka.study.tables import AT_MAXIMUM, EXACT, each
 from rekka.study.trial import Status
 from rekka.study.words import list_names, name_trials
 
 FEW_GOLDEN = 50  # an accuracy has a standard error of 7 % there
+HOPELESS = 1e6  # log-likelihood units; beyond it a fit is nowhere
 
 
 def remark(study: Study) -> tuple[str, ...]:
@@ -60,24 +61,29 @@ def _remark_data(trials: pl.DataFrame) -> Iterator[str]:
     failed = trials.filter(pl.col("status").is_in([status.value for status in words]))
     for (case, status, reason), rows in each(failed, "case", "status", "reason"):
         methods = list_names(dict.fromkeys(row["method"] for row in rows))
-        yield f"{case} ({methods}): {words[Status(status)]}: {reason}"
+        yield f"{case} ({methods}): {words[Status(status)]}: {reason.rstrip('.')}"
 
 
 def _remark_false_success(trials: pl.DataFrame) -> Iterator[str]:
     """Which trials reported success without being at a maximum."""
-    doubtful = trials.filter(status=Status.UNCERTIFIED.value)
-    if doubtful.is_empty():
+    reported = trials.filter(pl.col("success").fill_null(False))
+    doubtful = reported.filter(~pl.col("certified"))
+    if doubtful.is_empty() or trials["preset"][0] == EXACT:  # Newton's own are told by their status
         return
+    none, broken = (pl.col("status") == status.value for status in (Status.NO_MAXIMUM, Status.SOLVER_FAILED))
     far = pl.col("shortfall").is_null() | (pl.col("shortfall") > AT_MAXIMUM)
     floor = pl.col("plateau_train") > 0
+    other = ~none & ~broken
     groups = (
-        (far & floor, "on the probability floor"),
-        (far & ~floor, f"more than {AT_MAXIMUM:g} log-likelihood units short"),
-        (~far, f"within {AT_MAXIMUM:g} units of it, on which no choice should hang"),
+        (broken, "at an infinite likelihood"),
+        (other & far & floor, "on the probability floor"),
+        (other & far & ~floor, f"more than {AT_MAXIMUM:g} log-likelihood units short"),
+        (none, "where there is no finite maximum"),
+        (other & ~far, f"within {AT_MAXIMUM:g} units of it, on which no choice should hang"),
     )
     found = [(doubtful.filter(here).select("case", "method").rows(), words) for here, words in groups]
     each_group = "; ".join(f"{len(rows)} {words} ({name_trials(rows)})" for rows, words in found if rows)
-    successes = count_of(int(trials["success"].sum() or 0), "trial")
+    successes = count_of(len(reported), "trial")
     yield f"{len(doubtful)} of {successes} that reported success are not at a certified maximum: {each_group}"
 
 
@@ -91,8 +97,12 @@ def _remark_disagreement(agreement: pl.DataFrame) -> Iterator[str]:
             yield (
                 f"{list_names(widest['methods'])} are one model, and disagree in {len(apart)} of "
                 f"{count_of(len(rows), 'case')}: some stopped short, {short['method']} in {widest['case']} by "
-                f"{short['gap']:.2g} log-likelihood units"
+                f"{_gap(short['gap'])}"
             )
+
+
+def _gap(units: float) -> str:
+    return f"{units:.2g} log-likelihood units" if units < HOPELESS else "more than any number means"
 
 
 def _remark_agreement(agreement: pl.DataFrame) -> Iterator[str]:
@@ -126,7 +136,10 @@ def _remark_cases(study: Study) -> Iterator[str]:
     idle = best.filter(pl.col("accuracy") <= pl.col("persistence_accuracy"))["case"]
     if len(idle):
         yield f"no certified fit is more accurate than saying that nothing changes: {list_names(idle)}"
-    plain = best.filter(pl.col("log_loss") >= pl.col("no_covariates_log_loss"))["case"]
+    with_some = study.cases.filter(pl.col("covariates").list.len() > 0)["case"].to_list()
+    plain = best.filter(
+        (pl.col("log_loss") >= pl.col("no_covariates_log_loss")) & pl.col("case").is_in(with_some)
+    )["case"]
     if len(plain):
         yield f"no certified fit has a lower log loss than the model without covariates: {list_names(plain)}"
     lost = study.trials.unique("case", maintain_order=True).filter(pl.col("unsupported") > 0)

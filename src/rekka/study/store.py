@@ -38,6 +38,10 @@ from rekka.study.rows import StudyRows
 
 PLAN, PROVENANCE, PARTITION, LOCK = "study.toml", "provenance.json", "partition.parquet", ".lock"
 _RUN = "rekka-run"
+TABLES = (
+    "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
+    "partition", "provenance",
+)  # fmt: skip
 _UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
 
 
@@ -109,6 +113,29 @@ def withdraw_run(path: Path, *, made: bool) -> None:
         with contextlib.suppress(OSError):  # not where files cannot be removed while they are open
             (path / LOCK).unlink()
             path.rmdir()
+
+
+def clear_run(path: Path) -> None:
+    """Take away a run that is there, so that another can begin in its place; files of others stay."""
+    if not (path / PLAN).exists():
+        return
+    with hold(path):
+        for file in _list_own(path):
+            file.unlink()
+        for folder in FOLDERS:
+            with contextlib.suppress(OSError):  # not there, or files of others in it
+                (path / folder).rmdir()
+
+
+def _list_own(path: Path) -> list[Path]:
+    """The files that a run has written: in its folders, and its tables beside them."""
+    ours = [file for folder in FOLDERS for file in (path / folder).glob("[0-9]*.json")]
+    tables = [*path.glob("*.csv"), *path.glob("*.json"), *path.glob("*.parquet")]
+    return [
+        *ours,
+        *(file for file in tables if file.stem in TABLES),
+        *(path / n for n in (LOG, PLAN) if (path / n).exists()),
+    ]
 
 
 def tidy(path: Path) -> None:

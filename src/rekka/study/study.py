@@ -120,7 +120,12 @@ class Study:
 
     def model(self, case: str, method: str, preset: str | None = None) -> rekka.ExponentialHazardMarkovModel:
         """The fitted model of a trial; ``preset`` may be left out where there is one."""
-        key = Key(case=case, preset=preset or self.plan.study.presets[0], method=method)
+        presets = self.plan.study.presets
+        if preset is None and len(presets) > 1:
+            raise BadOption(
+                f"This study has more than one preset; say which: {', '.join(presets)}.", option="preset"
+            )
+        key = Key(case=case, preset=preset or presets[0], method=method)
         trial = next((trial for trial in self.results if trial.key == key), None)
         if trial is None:
             raise self._no_trial(key)

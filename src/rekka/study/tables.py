@@ -8,6 +8,7 @@ they first appear. A figure that is infinite or no number counts as absent.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ MATERIALLY_WORSE = 1.5
 class Cause(enum.StrEnum):
     """Why the paper's conditions gave what they gave. The value is what a person reads."""
 
-    NONE = "none: both at the maximum"
+    NONE = "none: both within 0.01 of the maximum"
     NO_MAXIMUM = "data: no finite maximum"
     TRANSFORM = "data: the transform fails"
     NOT_FITTED = "data: cannot be fitted"
@@ -140,28 +141,29 @@ def tabulate_selection(trials: pl.DataFrame, *, model_of: Callable[[str], str] =
 def tabulate_methods(trials: pl.DataFrame) -> pl.DataFrame:
     """One row a preset and method: how often it converged and was selected, and its mean and medians.
 
-    Means and medians are over the converged trials (paper, Table method-summary). ``median_seconds_low`` is the
-    lower of the two middle values where their number is even, which is what the paper prints; ``median_seconds``
-    is their mean. ``at_floor_share`` is the share of all scored rows. Needs preset, case, method, converged,
-    accuracy, seconds, selected; takes certified, iterations, at_floor, scored.
+    Means and medians are over the eligible trials: the converged under the paper's conditions (paper, Table
+    method-summary), the certified under ours. ``median_seconds_low`` is the lower of the two middle values where
+    their number is even, which is what the paper prints; ``median_seconds`` is their mean. ``at_floor_share`` is
+    the share of all scored rows. Needs preset, case, method, converged, eligible, accuracy, seconds, selected;
+    takes certified, iterations, at_floor, scored.
     """
-    needed = (*KEY, "converged", "accuracy", "seconds", "selected")
+    needed = (*KEY, "converged", "eligible", "accuracy", "seconds", "selected")
     table = read_columns(trials, needed, ("certified", "iterations", "at_floor", "scored"))
 
-    def of_converged(name: str) -> pl.Expr:
-        return pl.col(name).filter(pl.col("converged"))
+    def of_eligible(name: str) -> pl.Expr:
+        return pl.col(name).filter(pl.col("eligible"))
 
-    counted = pl.col("converged") & pl.col("at_floor").is_not_null() & (pl.col("scored") > 0)
+    counted = pl.col("eligible") & pl.col("at_floor").is_not_null() & (pl.col("scored") > 0)
     certified = pl.col("certified")
     return table.group_by("preset", "method", maintain_order=True).agg(
         trials=pl.len().cast(pl.Int64),
         converged=pl.col("converged").sum().cast(pl.Int64),
         certified=pl.when(certified.is_not_null().any()).then(certified.sum().cast(pl.Int64)),
         selected=pl.col("selected").sum().cast(pl.Int64),
-        mean_accuracy=of_converged("accuracy").mean(),
-        median_seconds_low=of_converged("seconds").quantile(0.5, interpolation="lower"),
-        median_seconds=of_converged("seconds").median(),
-        median_iterations=of_converged("iterations").median(),
+        mean_accuracy=of_eligible("accuracy").mean(),
+        median_seconds_low=of_eligible("seconds").quantile(0.5, interpolation="lower"),
+        median_seconds=of_eligible("seconds").median(),
+        median_iterations=of_eligible("iterations").median(),
         at_floor_share=pl.when(counted.any()).then(
             pl.col("at_floor").filter(counted).sum() / pl.col("scored").filter(counted).sum()
         ),
@@ -177,11 +179,14 @@ def tabulate_agreement(trials: pl.DataFrame, model_of: Callable[[str], str] = pa
     preset, case, method, log_likelihood.
     """
     table = read_columns(trials, (*KEY, "log_likelihood"), ("maximum_exists",))
+    values_as_given = trials["log_likelihood"].cast(pl.Float64)  # minus infinity is a place to stop short at too
     models = pl.Series("model", [model_of(method) for method in table["method"]], dtype=pl.String)
-    fitted = table.with_columns(models).filter(pl.col("log_likelihood").is_not_null())
+    fitted = table.with_columns(models, log_likelihood=values_as_given).filter(
+        pl.col("log_likelihood").is_not_null() & pl.col("log_likelihood").is_not_nan()
+    )
     lines = []
     for key, rows in each(fitted, "preset", "case", "model"):
-        if len(rows) > 1:
+        if len(rows) > 1 and any(math.isfinite(row["log_likelihood"]) for row in rows):
             values = {row["method"]: row["log_likelihood"] for row in rows}
             exists = {row["maximum_exists"] for row in rows} - {None}
             judged = affine_agreement(values)
