@@ -380,7 +380,7 @@ def test_odd_names_are_shown_as_they_are(odd, tmp_path):
     narrow = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "80"})
     assert narrow.returncode == 0, narrow.stderr
     assert "…" not in narrow.stdout
-    assert words(narrow.stdout).count("Nothing changes: accuracy") == 5
+    assert narrow.stdout.count("without covariates") >= 4  # the lines under what was selected
     json.loads(call("show", out, "--json").stdout, parse_constant=lambda text: pytest.fail(text))
 
 

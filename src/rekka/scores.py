@@ -55,11 +55,6 @@ class Scores:
         """The scores of no rows at all."""
         return cls(0, unsupported, 0, *[math.nan] * 6)
 
-    @property
-    def at_floor_share(self) -> float:
-        """Share of the scored rows at the probability floor."""
-        return self.at_floor / self.rows if self.rows else math.nan
-
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data."""
         return asdict(self)

@@ -130,6 +130,10 @@ class TestWhy:
             "boxcox (0.110 s, 0.3964)"
         )
 
+    def test_rows_that_do_not_determine_the_coefficients(self):
+        row = trial("pier", "zscore", 0.5, status=Status.NOT_DETERMINED, maximum_exists=True) | {"eligible": False}
+        assert why(row) == "none: the rows do not determine all coefficients"
+
     def test_affine_methods_that_tie_are_one_model(self):
         rows = [trial("pier", m, 0.6665, 1.0, evaluations=6) for m in ("max", "minmax", "zscore")]
         one = "max, minmax and zscore tie at 0.6665 and 6 evaluations"

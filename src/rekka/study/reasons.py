@@ -7,6 +7,7 @@ from typing import Any
 
 from rekka.errors import count_of
 from rekka.selection import COUNT_TOLERANCE, SECONDS_TOLERANCE, Point, ties
+from rekka.study.trial import Status
 
 Row = dict[str, Any]
 
@@ -49,6 +50,8 @@ def _why_none(rows: Sequence[Row]) -> str:
     exists = {row["maximum_exists"] for row in rows}
     if False in exists and True not in exists:
         return "the likelihood has no finite maximum"
+    if all(row["status"] == Status.NOT_DETERMINED for row in rows if row["converged"]):
+        return "the rows do not determine all coefficients"
     return "no fit that converged is eligible"
 
 

@@ -122,7 +122,7 @@ def tabulate_selection(trials: pl.DataFrame, *, model_of: Callable[[str], str] =
     """
     needed = (*KEY, "converged", "eligible", "accuracy", "selected", "cost")
     used = trials["cost"].unique(maintain_order=True).to_list() if "cost" in trials.columns else []
-    table = read_columns(trials, (*needed, *used), ("maximum_exists",))
+    table = read_columns(trials, (*needed, *used), ("maximum_exists", "status"))
     lines = [
         (
             *key,
