@@ -24,19 +24,19 @@ PLACES = {
     "fitting: scalings": ("rekka.model.fit:fit_scaling",),
     "fitting: compiled code loaded": ("rekka.model.fit:compile_kernels",),
     "fitting: the optimizer": ("rekka.model.fit:newton", "rekka.model.fit:lbfgs"),
-    "fitting: inputs, coordinates": ("rekka.model.estimator:ExponentialHazardMarkovModel.fit",),
+    "fitting: inputs, coordinates": ("rekka.study.trial:_fit_options",),
     "fitting: standard errors": ("rekka.model.fit:infer",),
     "certificates: linear programs": ("rekka.model.fit:find_separations",),
     "certificates: other starts": ("rekka.model.fit:restart",),
     "certificates: verdict": ("rekka.model.fit:certify",),
     "scoring": (
-        "rekka.model.estimator:ExponentialHazardMarkovModel.predict_proba",
-        "rekka.model.estimator:ExponentialHazardMarkovModel.log_probabilities",
+        "rekka.model.fit:Fit.probabilities",
+        "rekka.model.fit:Fit.log_probabilities",
         "rekka.study.trial:score",
         "rekka.study.trial:score_persistence",
     ),
     "writing: models and operators as JSON": (
-        "rekka.model.estimator:ExponentialHazardMarkovModel.to_json",
+        "rekka.study.trial:dump_model",
         "rekka.study.trial:scaling_to_json",
     ),
     "writing: cases and trials": (

@@ -129,8 +129,8 @@ def _boxcox_exponent(x: Array) -> float:
     """argmax of the profile likelihood, Box and Cox (1964): the least log var(expm1(lambda d) / lambda).
 
     d are the logarithms less their mean: divided by the geometric mean to the power lambda, the transformed
-    values need no other term. It is what scipy.stats.boxcox maximizes, by the same search, twenty times as fast; on
-    columns with next to no spread SciPy bounds the exponent, while here the transform is refused afterwards.
+    values need no other term. It is what scipy.stats.boxcox maximizes, by the same search, twenty times as fast.
+    On columns with next to no spread SciPy bounds the exponent, while here the transform is refused afterwards.
     """
     d = np.log(x)
     d = d - d.mean()
