@@ -61,8 +61,8 @@ def print_methods(console: Console, study: Study) -> None:
         console,
         "converged: the solver says so and everything is finite, the paper's sense. certified: it is a maximum of "
         "the likelihood. Of those that can be selected (paper: converged; exact: certified): mean accuracy, "
-        "median seconds and steps (iterations), and the share of golden rows whose outcome was given a probability "
-        "of 1e-12 or less.",
+        "median seconds and steps (iterations), and the share of golden rows whose outcome was given a "
+        "probability of 1e-12 or less.",
     )
 
 
