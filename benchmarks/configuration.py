@@ -10,16 +10,18 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import rekka
 from benchmarks import rekka_newton, rival_msm, rival_paper
 from benchmarks.problems import SEED
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("rekka", "numpy", "numba", "scipy", "polars", "mpmath")
+PACKAGES = ("numpy", "numba", "scipy", "polars", "mpmath")
 
 
 def describe(with_msm: bool) -> dict[str, object]:
     """The configuration of this run; call it before anything is measured."""
-    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    own = {"python": platform.python_version(), "rekka": rekka.__version__}
+    versions = own | {name: version(name) for name in PACKAGES}
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": SEED,
