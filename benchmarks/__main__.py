@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import accuracy, configuration, problems, rekka_newton, rival_msm, rival_paper, scaling
-from benchmarks.aims import Aim, Comparison, judge
+from benchmarks.aims import Comparison, judge, print_aims
 from benchmarks.runs import Run
+from rekka.study.files import plain
 
 PARTS = ("simulated", "ontario", "scaling", "accuracy")
 RESULTS = Path(__file__).with_name("results")
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     points, megabytes = _scale(options.quick, console) if "scaling" in wanted else ([], None)
     worst = _measure_accuracy(options.quick, console) if "accuracy" in wanted else {}
     aims = judge(comparisons, points, megabytes)
-    _print_aims(aims, console)
+    print_aims(aims, console)
     unchanged = configuration.source_digest() == setting["source"]
     if not unchanged:
         console.print("The source was edited during this run: its figures belong to no one version. Run it again.")
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "accuracy": {name: asdict(found) for name, found in worst.items()},
     }
     RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps(_plain(result), indent=1) + "\n")
+    path.write_text(json.dumps(plain(result), indent=1) + "\n")
     console.print(f"Stored in benchmarks/results/{path.name}.")
 
 
@@ -166,29 +165,10 @@ def _cells(name: str, run: Run) -> tuple[str, ...]:
     return (name, run.rival, run.method, *figures, "yes" if run.converged else "no", run.note)
 
 
-def _print_aims(aims: Sequence[Aim], console: Console) -> None:
-    table = Table("aim", "figure", "", title="Aims")
-    words = {True: "met", False: "NOT MET", None: "-"}
-    for aim in aims:
-        table.add_row(aim.aim, aim.figure, words[aim.met])
-    console.print(table)
-
-
 def _figure(value: float | None, form: str) -> str:
     if value is None:
         return "-"
     return format(value, form if abs(value) < READABLE else ".3e")
-
-
-def _plain(value: Any) -> Any:
-    """The same with infinite and undefined numbers as words: JSON has none."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 if __name__ == "__main__":

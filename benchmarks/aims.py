@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from rich.console import Console
+from rich.table import Table
+
 from benchmarks import rekka_newton, rival_msm
 from benchmarks.problems import ONTARIO
 from benchmarks.runs import Run
@@ -147,3 +150,12 @@ def _ratio(theirs: Run | None, ours: Run, typical: bool) -> float | None:
     if theirs is None or theirs.seconds is None or seconds is None:
         return None
     return theirs.seconds / seconds
+
+
+def print_aims(aims: Sequence[Aim], console: Console) -> None:
+    """Met or not."""
+    table = Table("aim", "figure", "", title="Aims")
+    words = {True: "met", False: "NOT MET", None: "-"}
+    for aim in aims:
+        table.add_row(aim.aim, aim.figure, words[aim.met])
+    console.print(table)

@@ -31,7 +31,7 @@ from rich.table import Table
 
 import rekka
 from benchmarks import configuration, rival_paper
-from benchmarks.aims import TIMES_PAPER, Aim
+from benchmarks.aims import TIMES_PAPER, Aim, print_aims
 from benchmarks.problems import SEED, Problem
 from benchmarks.runs import Run
 
@@ -229,15 +229,6 @@ def print_stages(command: Command, console: Console) -> None:
     table.add_column("share", justify="right")
     for stage, seconds in sorted(command.stages.items(), key=lambda item: -item[1]):
         table.add_row(stage, f"{seconds:.3f}", f"{seconds / whole:.0%}")
-    console.print(table)
-
-
-def print_aims(aims: Sequence[Aim], console: Console) -> None:
-    """Met or not."""
-    table = Table("aim", "figure", "", title="Aims")
-    words = {True: "met", False: "NOT MET", None: "-"}
-    for aim in aims:
-        table.add_row(aim.aim, aim.figure, words[aim.met])
     console.print(table)
 
 

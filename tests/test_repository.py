@@ -86,6 +86,7 @@ ORDER = [
     "commands.data",
     "commands.telling",
     "commands.study",
+    "commands.fit",
     "commands.demo",
     "cli",
 ]

@@ -14,8 +14,10 @@ import typer
 import rekka
 from rekka.commands import data, study
 from rekka.commands.demo import demo
+from rekka.commands.fit import fit
+from rekka.commands.study import STOPPED
 
-CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes
+CANNOT_GO_ON, WRONG_USAGE = 1, 2  # exit codes
 
 app = typer.Typer(
     name="rekka",
@@ -62,7 +64,7 @@ def _register(command: Callable[..., None]) -> None:
     app.command()(guarded)
 
 
-for _command in (demo, study.compare, study.show, study.fit, data.simulate, data.check, data.transitions):
+for _command in (demo, study.compare, study.show, fit, data.simulate, data.check, data.transitions):
     _register(_command)
 
 

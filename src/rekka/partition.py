@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -130,6 +131,14 @@ def partition_auto(transitions: Any, *, seed: int = PAPER_SEED) -> Partition:
         if isinstance(late, float) and late >= MOSTLY_LATE:
             return partition_paper(frame, seed=seed)
     return partition_by_bridge(frame, seed=seed)
+
+
+def choose_split(scheme: str, *, until: Any = None, seed: int = PAPER_SEED) -> Callable[[pl.DataFrame], Partition]:
+    """The function that splits: auto, paper, bridge, or date with ``until``."""
+    if scheme == "date":
+        return partial(partition_by_date, until=until, seed=seed)
+    schemes = {"auto": partition_auto, "paper": partition_paper, "bridge": partition_by_bridge}
+    return partial(schemes[scheme], seed=seed)
 
 
 def mark_parts(transitions: Any, split: Callable[[pl.DataFrame], Partition]) -> pl.DataFrame:

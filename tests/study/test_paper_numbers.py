@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rekka.scaling.fitting import is_affine
 from rekka.scores import LOG_FLOOR
 from rekka.study.hypotheses import Verdict, judge_hypotheses
 from rekka.study.tables import (
-    is_papers_affine,
     mark_selected,
     tabulate_floor,
     tabulate_methods,
@@ -227,7 +227,7 @@ class TestWhatDoesNot:
 def test_every_block_names_its_source():
     assert PAPER["source"]
     assert all(block["source"] for block in PAPER.values() if isinstance(block, dict))
-    assert [m for m in METHODS if is_papers_affine(m)] == AFFINE
+    assert [m for m in METHODS if is_affine(m)] == AFFINE
 
 
 def test_every_test_that_the_errata_name_is_here():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -214,15 +213,10 @@ def _splitter(name: str, until: str | None, seed: int) -> Callable[[Any], Any] |
         raise typer.BadParameter("--partition date and --until belong together", param_hint="--until")
     if name == "none":
         return None
-    if until is None:
-        schemes = {
-            "auto": rekka.partition_auto,
-            "paper": rekka.partition_paper,
-            "bridge": rekka.partition_by_bridge,
-        }
-        return functools.partial(schemes[name], seed=seed)
+    from rekka.partition import choose_split
+
     try:
-        return functools.partial(rekka.partition_by_date, until=date.fromisoformat(until), seed=seed)
+        return choose_split(name, until=until and date.fromisoformat(until), seed=seed)
     except ValueError:
         raise typer.BadParameter(f"{until!r} is not a date such as 2015-03-31", param_hint="--until") from None
 

@@ -1,4 +1,4 @@
-"""The options that say how a table is read, once for every command that reads one."""
+"""The options that say what is read and how, once for every command that reads a table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import rekka
+
+Use = Annotated[
+    str | None,
+    typer.Option("--use", metavar="LIST", help="Only these covariates, such as age_at_inspection_1,traffic_mean."),
+]
+Only = Annotated[list[str] | None, typer.Option("--only", metavar="CASE", help="Only this case. Repeatable.")]
 
 
 class Flag(NamedTuple):
@@ -171,3 +177,8 @@ def _translate(flag: Flag, value: Any) -> Any:
     if flag.name == "--separator" and value in ("tab", r"\t"):
         return "\t"
     return value
+
+
+def split_list(names: str | None) -> tuple[str, ...] | None:
+    """A list in an option."""
+    return None if names is None else tuple(name.strip() for name in names.split(","))

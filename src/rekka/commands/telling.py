@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rekka.errors import count_of
-from rekka.study.words import name_trials
+from rekka.study.words import list_names, name_trials
 
 if TYPE_CHECKING:
     from rekka.study.study import Study
@@ -82,8 +84,6 @@ def print_selection(console: Console, study: Study) -> None:
 
 def describe_losses(trials: Any) -> str:
     """'log loss .824; lowest .785 (boxcox); without covariates .822. Nothing changes: accuracy .645'."""
-    from rekka.study.words import list_names
-
     scored = trials.filter(trials["eligible"] & trials["log_loss"].is_not_null())
     chosen = scored.filter(scored["selected"])
     if chosen.is_empty():
@@ -239,6 +239,11 @@ def _presets(study: Study) -> list[tuple[str, str]]:
     return [(name, PRESETS[name].words) for name in study.trials["preset"].unique(maintain_order=True)]
 
 
+def quote(path: Path) -> str:
+    """A path as a shell reads it."""
+    return shlex.quote(str(path))
+
+
 def new_table(title: str) -> Table:
     """A table in the house's style."""
     return Table(
@@ -264,9 +269,7 @@ def _explain(console: Console, words: str) -> None:
     console.print()
 
 
-def _cell(row: dict[str, Any] | None, show: Callable[[dict[str, Any]], str]) -> str:
-    if row is None:
-        return ""
+def _cell(row: dict[str, Any], show: Callable[[dict[str, Any]], str]) -> str:
     if not row["converged"] or row["accuracy"] is None:
         return NOTHING
     facts = ((AT_FLOOR, row["at_floor"]), (CERTIFIED, row["certified"]), (SELECTED, row["selected"]))

@@ -14,8 +14,9 @@ from typing import Any
 import polars as pl
 
 from rekka.errors import count_of, name_some
+from rekka.scaling.fitting import is_affine
 from rekka.study.reasons import Row
-from rekka.study.tables import KEY, MATERIALLY_WORSE, each, is_papers_affine, read_columns
+from rekka.study.tables import KEY, MATERIALLY_WORSE, each, is_materially_worse, read_columns
 
 ZSCORE, BOXCOX = "zscore", "boxcox"
 SMALL_DIFFERENCE = 0.01  # of accuracy; paper, outcome of H2: "at most 0.01" among max, min-max and z-score
@@ -64,7 +65,7 @@ class Hypothesis:
 
 
 def judge_hypotheses(
-    trials: pl.DataFrame, *, is_affine: Callable[[str], bool] = is_papers_affine
+    trials: pl.DataFrame, *, is_affine: Callable[[str], bool] = is_affine
 ) -> tuple[Hypothesis, ...]:
     """H1 to H5 for each preset, in order of appearance.
 
@@ -116,7 +117,7 @@ def judge_reliability(cases: Cases) -> Ruling:
     return Ruling(verdict, evidence, {"cases": total, "failed": failed})
 
 
-def judge_accuracy(cases: Cases, is_affine: Callable[[str], bool] = is_papers_affine) -> Ruling:
+def judge_accuracy(cases: Cases, is_affine: Callable[[str], bool] = is_affine) -> Ruling:
     """H2. Small is SMALL_DIFFERENCE. Partly: among the affine methods only, which is the paper's own evidence."""
     every = _largest_difference(cases, lambda method: True)
     affine = _largest_difference(cases, is_affine)
@@ -160,7 +161,7 @@ def judge_speed_and_calibration(cases: Cases) -> Ruling:
         if mine and others:
             facts[case] = {
                 "fastest": mine["seconds"] < min(row["seconds"] for row in others),
-                "worse": _is_materially_worse(mine, others),
+                "worse": _is_worse(mine, others),
             }
     if not facts:
         return Ruling(
@@ -185,12 +186,12 @@ def judge_speed_and_calibration(cases: Cases) -> Ruling:
     return Ruling(_share_verdict(len(both), len(decided)), evidence, figures)
 
 
-def _is_materially_worse(mine: Row, others: Sequence[Row]) -> bool | None:
+def _is_worse(mine: Row, others: Sequence[Row]) -> bool | None:
     """Whether a log loss is materially worse than the best of the others; None if it cannot be known."""
     losses = [row["log_loss"] for row in others if row["log_loss"] is not None]
     if mine["log_loss"] is None or not losses:
         return None
-    return bool(mine["log_loss"] >= MATERIALLY_WORSE * min(losses) and mine["log_loss"] > min(losses))
+    return bool(is_materially_worse(mine["log_loss"], min(losses)))
 
 
 def judge_concentration(cases: Cases) -> Ruling:

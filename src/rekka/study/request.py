@@ -10,13 +10,12 @@ from rekka.errors import BadOption
 from rekka.partition import PAPER_SEED
 from rekka.readers.files import is_folder
 from rekka.scaling.fitting import BEYOND, METHODS
-from rekka.study.compare import OnTrial, describe_tables, resume_study, run_plan
+from rekka.study.compare import BOTH, OnTrial, describe_tables, resume_study, run_plan
 from rekka.study.plan import StudyPlan, make_plan, read_plan
 from rekka.study.store import load_plan
 from rekka.study.study import Study
 
 GROUPS = {"paper": METHODS, "beyond": BEYOND, "all": (*METHODS, *BEYOND)}
-PRESETS = {"both": ("paper", "exact")}
 
 
 class Request(NamedTuple):
@@ -94,5 +93,5 @@ def _translate(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
     if "methods" in study:
         study["methods"] = tuple(dict.fromkeys(m for name in study["methods"] for m in GROUPS.get(name, (name,))))
     if "presets" in study:
-        study["presets"] = tuple(p for name in study["presets"] for p in PRESETS.get(name, (name,)))
+        study["presets"] = tuple(p for name in study["presets"] for p in (BOTH if name == "both" else (name,)))
     return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,7 @@ import polars as pl
 from rekka.errors import BadOption, BadValues, InputError, count_of, missing_columns, name_rows, no_such_case
 from rekka.model import inputs
 from rekka.panel import PAIRED
-from rekka.partition import (
-    PARTS,
-    Partition,
-    partition_auto,
-    partition_by_bridge,
-    partition_by_date,
-    partition_paper,
-)
+from rekka.partition import PARTS, Partition, choose_split
 from rekka.readers.attributes import NAMES, PLACES
 from rekka.readers.nbi import read_nbi
 from rekka.simulation.inventory import simulate_inventory
@@ -138,7 +130,9 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
         found = data if isinstance(data, Transitions) else read_transitions(data)
         if found.frame.is_empty():
             raise InputError("No two visits make a transition. rekka check, on the same table, says why.")
-        parts = _splitter(split)(found.frame)
+        if split.scheme == "given":
+            raise BadOption("scheme = 'given' needs rows that are split already: a Partition.")
+        parts = choose_split(split.scheme, until=split.until, seed=split.seed)(found.frame)
         used = sum(len(part) for part in (parts.train, parts.validation, parts.golden))
         unused = (
             [] if used == len(found.frame) else [f"{used:,} of {count_of(len(found.frame), 'transition')} used"]
@@ -162,15 +156,6 @@ def _account(found: Transitions) -> list[str]:
     reasons = "; ".join(f"{reason}: {count:,}" for reason, count in aside.select("reason", "count").rows())
     made = f"{count_of(found.audit.records, 'record')} make {count_of(found.audit.transitions, 'transition')}"
     return [f"{made}; set aside: {reasons}" if reasons else made]
-
-
-def _splitter(plan: PartitionPlan) -> Callable[[pl.DataFrame], Partition]:
-    if plan.scheme == "date":
-        return partial(partition_by_date, until=plan.until, seed=plan.seed)
-    if plan.scheme == "given":
-        raise BadOption("scheme = 'given' needs rows that are split already: a Partition.")
-    schemes = {"auto": partition_auto, "paper": partition_paper, "bridge": partition_by_bridge}
-    return partial(schemes[plan.scheme], seed=plan.seed)
 
 
 def _join_parts(parts: Partition) -> pl.DataFrame:

@@ -12,7 +12,6 @@ import polars as pl
 
 import rekka  # for what it loads on first use: an estimator brings scikit-learn with it
 from rekka.errors import BadOption, did_you_mean
-from rekka.scaling.fitting import is_affine, model_of
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
 from rekka.study.plan import StudyPlan
 from rekka.study.tables import (
@@ -68,7 +67,7 @@ class Study:
     @cached_property
     def selection(self) -> pl.DataFrame:
         """For each preset and case the methods selected, and why."""
-        return tabulate_selection(self.trials, model_of=model_of)
+        return tabulate_selection(self.trials)
 
     @cached_property
     def methods(self) -> pl.DataFrame:
@@ -78,12 +77,12 @@ class Study:
     @cached_property
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """The paper's five hypotheses, judged on these trials."""
-        return judge_hypotheses(self.trials, is_affine=is_affine)
+        return judge_hypotheses(self.trials)
 
     @cached_property
     def agreement(self) -> pl.DataFrame:
         """Whether the methods that are one model, as all affine ones are, agree; and which stopped short."""
-        return tabulate_agreement(self.trials, model_of)
+        return tabulate_agreement(self.trials)
 
     @cached_property
     def presets(self) -> pl.DataFrame:

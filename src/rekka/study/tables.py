@@ -16,6 +16,7 @@ import polars as pl
 
 from rekka.errors import BadValues, bad_option, missing_columns
 from rekka.model.certificate import affine_agreement
+from rekka.scaling.fitting import model_of
 from rekka.selection import pareto_set
 from rekka.study.reasons import COSTS, Row, comparable, explain
 from rekka.study.trial import Status
@@ -52,16 +53,6 @@ class Cause(enum.StrEnum):
     FLOOR = "optimizer: reported success on the probability floor"
     FAILURE = "optimizer: did not converge"
     UNKNOWN = "not known: the exact fit is not a certified maximum"
-
-
-def is_papers_affine(method: str) -> bool:
-    """Whether a method is one of the paper's affine scalings, which are one model."""
-    return method in ("max", "minmax", "zscore")
-
-
-def papers_model(method: str) -> str:
-    """Which model a method of the paper's leads to: the affine ones to the same, any other to its own."""
-    return "affine" if is_papers_affine(method) else method
 
 
 def read_columns(trials: pl.DataFrame, needed: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
@@ -115,7 +106,7 @@ def mark_selected(trials: pl.DataFrame, cost: str | Mapping[str, str]) -> pl.Dat
     )
 
 
-def tabulate_selection(trials: pl.DataFrame, *, model_of: Callable[[str], str] = papers_model) -> pl.DataFrame:
+def tabulate_selection(trials: pl.DataFrame, *, model_of: Callable[[str], str] = model_of) -> pl.DataFrame:
     """One row a preset and case: the methods selected, out of how many, and why (paper, Table selection).
 
     Needs preset, case, method, converged, eligible, accuracy, selected, cost and the costs: see ``mark_selected``.
@@ -170,7 +161,7 @@ def tabulate_methods(trials: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def tabulate_agreement(trials: pl.DataFrame, model_of: Callable[[str], str] = papers_model) -> pl.DataFrame:
+def tabulate_agreement(trials: pl.DataFrame, model_of: Callable[[str], str] = model_of) -> pl.DataFrame:
     """One row a preset, case and model: whether the methods that are one model reached one log-likelihood.
 
     ``model`` is what ``model_of`` says of its methods; those with one fitted method alone are left out. ``spread``
@@ -258,6 +249,11 @@ def find_cause(pair: Row) -> Cause:
     return Cause.FLOOR if on_floor else Cause.SHORT
 
 
+def is_materially_worse(loss: Any, best: Any, worse: float = MATERIALLY_WORSE) -> Any:
+    """Whether a log loss is ``worse`` times the best at least, and not its equal where both are 0; or columns."""
+    return (loss >= worse * best) & (loss > best)
+
+
 def tabulate_floor(trials: pl.DataFrame, *, worse: float = MATERIALLY_WORSE) -> pl.DataFrame:
     """The selected methods whose log loss is at least ``worse`` times that of the best alternative.
 
@@ -281,7 +277,7 @@ def tabulate_floor(trials: pl.DataFrame, *, worse: float = MATERIALLY_WORSE) -> 
     return (
         table.filter("selected")
         .join(ranges, on=KEY, maintain_order="left")
-        .filter((pl.col("log_loss") >= worse * low) & (pl.col("log_loss") > low))
+        .filter(is_materially_worse(pl.col("log_loss"), low, worse))
         .select(
             *KEY,
             "accuracy",

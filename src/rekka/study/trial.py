@@ -202,7 +202,7 @@ def _quiet() -> Iterator[None]:
 
 def describe_case(rows: CaseRows) -> Case:
     """Counts and baselines: that nothing changes, and the model without covariates."""
-    n_states = int(rows.train["state_2"].max() or 0)  # type: ignore[arg-type]
+    n_states = 0 if rows.train.is_empty() else int(rows.train["state_2"].to_numpy().max())
     known = _supported(rows.golden, n_states)
     lost = len(rows.golden) - len(known)
     try:
@@ -283,7 +283,8 @@ def _supported(golden: pl.DataFrame, n_states: int) -> pl.DataFrame:
 
 def _states(frame: pl.DataFrame) -> tuple[Any, Any]:
     """Start and end, 0-based."""
-    return tuple(frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))  # type: ignore[return-value]
+    start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
+    return start, end
 
 
 def spread(seconds: Sequence[float]) -> tuple[float, float, float]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rekka.errors import name_some
+
 MOST_NAMES = 6
 
 
 def list_names(names: Iterable[str]) -> str:
     """'a, b, c', or the first of very many and how many more there are."""
     some = list(names)
-    return ", ".join(some[:MOST_NAMES]) + (f" and {len(some) - MOST_NAMES} more" if len(some) > MOST_NAMES else "")
+    return name_some(some, MOST_NAMES) if some else ""
 
 
 def name_trials(trials: Sequence[tuple[str, str]]) -> str:
