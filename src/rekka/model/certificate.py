@@ -175,6 +175,14 @@ def _judge(
     return Verdict.CERTIFIED, []
 
 
+def is_settled(coordinates: Coordinates, here: Evaluation) -> bool:
+    """Whether every standard error at this point is one that data can mean: no coefficient has run away."""
+    if not (np.isfinite(here.value) and np.isfinite(here.hessian).all()):
+        return False
+    hessian = coordinates.standard.T @ here.hessian @ coordinates.standard
+    return bool(np.linalg.eigvalsh(hessian)[0] > RUNAWAY**-2)
+
+
 def _ran_away(coordinates: Coordinates, best: Evaluation, separation: Separation) -> bool:
     """Whether the best point is where a solver tires, not where the likelihood peaks.
 

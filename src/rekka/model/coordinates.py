@@ -10,6 +10,7 @@ L-BFGS-B works in the coordinates the scaling gives it, because that is what the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,17 @@ from scipy import linalg
 
 from rekka.model.layout import Layout
 from rekka.model.likelihood import Evaluation, Likelihood, Rows
+from rekka.model.prior import Prior
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A likelihood seen as a function of P free coordinates psi, with a quadratic penalty psi' S psi / 2."""
+    """A likelihood as a function of P free coordinates psi, with a penalty psi' S psi / 2 - c' psi + constant.
+
+    A ridge has no centre; a prior has one, and c pulls psi towards it.
+    """
 
     likelihood: Likelihood
     basis: Array  # (F, P)
@@ -31,6 +36,8 @@ class Coordinates:
     forward: Array  # (P, F), psi of allowed coefficients of the scaled covariates
     standard: Array  # (P, P), psi = standard @ free parameters of the standardised covariates
     penalty: Array  # (P, P)
+    centre: Array  # (P,)
+    constant: float
 
     def gamma(self, psi: Array) -> Array:
         """Coefficients of W, (K-1, p+1)."""
@@ -49,26 +56,33 @@ class Coordinates:
     def objective(self, psi: Array, order: int = 2) -> Evaluation:
         """What a solver minimizes: minus the log-likelihood plus the penalty."""
         value, gradient, hessian = self.evaluate(psi, order)
-        pull = self.penalty @ psi
-        return Evaluation(0.5 * float(psi @ pull) - value, pull - gradient, self.penalty - hessian)
+        slope = self.penalty @ psi - self.centre
+        return Evaluation(self.pull(psi) - value, slope - gradient, self.penalty - hessian)
+
+    def pull(self, psi: Array) -> float:
+        """The penalty at psi."""
+        return 0.5 * float(psi @ self.penalty @ psi) - float(self.centre @ psi) + self.constant
 
 
-def scaled_coordinates(rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None) -> Coordinates:
+def scaled_coordinates(
+    rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None, prior: Prior | None = None
+) -> Coordinates:
     """The scaled covariates as they are: psi are the free coefficients themselves."""
     select = layout.select
     _, sd = _moments(z, rows.weight)
+    ridges = _ridge(layout, ridge * np.concatenate([[0.0], sd]) ** 2)
     return Coordinates(
         Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads),
         basis=select,
         back=select,
         forward=np.asarray(np.linalg.pinv(select), dtype=np.float64),
         standard=np.diag(1.0 / np.concatenate([[1.0], sd])[layout.term_of]),
-        penalty=_ridge(layout, ridge * np.concatenate([[0.0], sd]) ** 2),
+        **_penalty(ridges, prior, select),
     )
 
 
 def orthonormal_coordinates(
-    rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None
+    rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None, prior: Prior | None = None
 ) -> Coordinates:
     """Orthonormal columns, and an orthonormal basis of the coefficients that the layout allows."""
     n, p = z.shape
@@ -88,14 +102,27 @@ def orthonormal_coordinates(
     inverse = linalg.solve_triangular(upper, np.eye(layout.n_parameters))
     back = np.kron(identity, to_scaled) @ basis
     back[layout.parameter < 0] = 0.0  # absent coefficients are zero, not nearly zero
+    ridges = inverse.T @ _ridge(layout, np.full(p + 1, ridge) * (np.arange(p + 1) > 0)) @ inverse
     return Coordinates(
         Likelihood.build(rows, W, threads),
         basis=basis,
         back=back,
         forward=basis.T @ np.kron(identity, to_gamma),
         standard=upper,
-        penalty=inverse.T @ _ridge(layout, np.full(p + 1, ridge) * (np.arange(p + 1) > 0)) @ inverse,
+        **_penalty(ridges, prior, back),
     )
+
+
+def _penalty(ridges: Array, prior: Prior | None, back: Array) -> dict[str, Any]:
+    """The ridge, or the prior of the coefficients back @ psi, as a function of psi."""
+    if prior is None:
+        return {"penalty": ridges, "centre": np.zeros(len(ridges)), "constant": 0.0}
+    towards = prior.precision @ prior.mean
+    return {
+        "penalty": ridges + back.T @ prior.precision @ back,
+        "centre": back.T @ towards,
+        "constant": 0.5 * float(prior.mean @ towards),
+    }
 
 
 def _moments(z: Array, weight: Array) -> tuple[Array, Array]:

@@ -45,6 +45,9 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         Of the start of lbfgs, N(0, 0.1^2), drawn anew in every fit. Newton draws nothing.
     ridge : float
         Penalty ridge/2 times the sum of squared slopes in z-scored units; intercepts are never penalised.
+    prior : dict with mean (F,) and precision (F, F), or None
+        Normal prior of the coefficients of the scaled covariates, state by state, intercept first: what partial
+        pooling across cases gives a case.
     class_weight : None or "inverse_frequency"
         Weight each row by the inverse frequency of its (start, end) pair.
     effects : dict, covariate -> states
@@ -90,6 +93,7 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         max_iter: int = 500,
         seed: int = 0,
         ridge: float = 0.0,
+        prior: Any = None,
         class_weight: str | None = None,
         effects: Effects | None = None,
         shared: Shared | None = None,
@@ -107,6 +111,7 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         self.max_iter = max_iter
         self.seed = seed
         self.ridge = ridge
+        self.prior = prior
         self.class_weight = class_weight
         self.effects = effects
         self.shared = shared

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rekka.errors import BadOption, bad_option
-from rekka.model import kernel
-from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify
-from rekka.model.coordinates import orthonormal_coordinates, scaled_coordinates
+from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify, is_settled
+from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
 from rekka.model.inference import Inference, infer
 from rekka.model.layout import Effects, Layout, Shared, build_layout
-from rekka.model.likelihood import Likelihood, Rows, compile_kernels
+from rekka.model.likelihood import Rows, compile_kernels
 from rekka.model.paper_kernel import floored_log_likelihood
-from rekka.model.restarts import crude_start, restart
+from rekka.model.predictor import Predictor
+from rekka.model.prior import Prior, read_prior
+from rekka.model.restarts import Restarts, crude_start, restart
 from rekka.model.separation import find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
 from rekka.scaling.fitting import check_method, fit_scaling
@@ -43,20 +44,17 @@ class Options:
     max_iter: int = 500
     seed: int = 0
     ridge: float = 0.0
+    prior: Prior | Mapping[str, Any] | None = None
     effects: Effects | None = None
     shared: Shared | None = None
     threads: int | None = None
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Predictor):
     """A fitted model. ``beta`` (K-1, p+1) belongs to the scaled covariates, ``inference`` to native units."""
 
-    n_states: int
-    covariates: tuple[str, ...]
     layout: Layout
-    scaling: FittedScaling
-    beta: Array
     inference: Inference
     outcome: Outcome
     certificate: Certificate
@@ -72,28 +70,6 @@ class Fit:
         """The paper's definition: success, finite parameters, finite log-likelihood."""
         finite = np.isfinite(self.beta).all() and np.isfinite(self.outcome.objective)
         return bool(self.outcome.success and finite)
-
-    def log_hazards(self, x: Array) -> Array:
-        """eta (n, K-1) for raw covariates x (n, p)."""
-        return np.asarray(self.beta[:, 0] + self.scaling.transform(x) @ self.beta[:, 1:].T)
-
-    def probabilities(self, start: NDArray[np.int64], dt: Array, x: Array) -> Array:
-        """pi (n, K) of each row's end state."""
-        order = np.argsort(start, kind="stable")
-        p, in_order = np.empty((2, start.size, self.n_states))
-        eta, years = self.log_hazards(x)[order], dt[order, None]  # errors name rows in the order given
-        with np.errstate(over="ignore"):  # a fit gone wrong predicts too
-            kernel.probability_rows(np.exp(eta) * years, eta + np.log(years), start[order], 0, in_order)
-        p[order] = in_order
-        return p
-
-    def log_probabilities(self, rows: Rows, x: Array) -> Array:
-        """log pi (n,) of each row's own end state, exact however small pi is."""
-        order = rows.grouping
-        X = np.column_stack([np.ones(len(x)), self.scaling.transform(x)])[order]
-        value = np.empty(len(x))
-        value[order] = Likelihood.build(rows.take(order), X).by_row(self.beta)[0]
-        return value
 
 
 def check_options(options: Options) -> None:
@@ -117,6 +93,8 @@ def check_options(options: Options) -> None:
         raise BadOption(f"seed is {options.seed!r}; a whole number of at least 0 is needed.")
     if not (isinstance(options.ridge, int | float | np.number) and 0 <= options.ridge < np.inf):
         raise BadOption(f"ridge is {options.ridge!r}; a finite number of at least 0 is needed.")
+    if options.prior is not None and options.ridge:
+        raise BadOption("ridge and prior both hold the slopes; give one of them.")
     threads = options.threads
     if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
         raise BadOption(f"threads is {threads!r}; a whole number of at least 1 is needed, or None for all cores.")
@@ -140,47 +118,126 @@ def _linear_algebra() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _fit_rows(
-    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, groups: NDArray[np.int64] | None
-) -> Fit:
+@dataclass(frozen=True)
+class Problem:
+    """Rows in the kernel's order, scaled, in Newton's coordinates: what is left is to solve it."""
+
+    rows: Rows
+    z: Array
+    order: NDArray[np.intp]
+    layout: Layout
+    scaling: FittedScaling
+    coordinates: Coordinates
+    prior: Prior | None
+
+    @property
+    def held(self) -> bool:
+        """Whether a prior holds every coefficient, so that a maximum exists whatever the rows."""
+        return self.prior is not None
+
+
+def pose(rows: Rows, x: Array, covariates: tuple[str, ...], options: Options) -> Problem:
+    """Fit the operator, transform, choose coordinates."""
     layout = build_layout(covariates, rows.n_states, options.effects, options.shared)
     scaling = fit_scaling(options.scaling, x, covariates)
     order = rows.grouping
     rows, z = rows.take(order), scaling.transform(x[order])
-    coordinates = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads)
+    prior = read_prior(options.prior, layout.parameter.size)
+    coordinates = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads, prior)
     compile_kernels()
-    separations = find_separations(coordinates, layout, options.ridge)
+    return Problem(rows, z, order, layout, scaling, coordinates, prior)
+
+
+def solve(problem: Problem, options: Options, start: Array | None = None) -> tuple[Array, Array, Outcome]:
+    """One solver call: psi, beta (K-1, p+1) and the outcome. ``start`` is a beta for Newton to start from."""
+    coordinates = problem.coordinates
     if options.solver == "newton":
-        psi, outcome = newton(coordinates.objective, crude_start(coordinates), options.max_iter)
-        restarts = restart(coordinates, psi, separations)
-        if outcome.success and restarts.outcome is not None and restarts.shortfall > DECREMENT_LIMIT:
-            psi, outcome = restarts.psi, restarts.outcome  # a higher maximum than the one next to crude rates
-            restarts = restarts._replace(shortfall=0.0)
-        beta = coordinates.beta(psi)
-    else:
-        beta, outcome = _fit_lbfgs(rows, z, layout, options)
-        psi = coordinates.forward @ beta.ravel()
-        restarts = restart(coordinates, psi, separations)
+        first = crude_start(coordinates) if start is None else coordinates.forward @ start.ravel()
+        psi, outcome = newton(coordinates.objective, first, options.max_iter)
+        return psi, coordinates.beta(psi), outcome
+    beta, outcome = _fit_lbfgs(problem, options)
+    return coordinates.forward @ beta.ravel(), beta, outcome
+
+
+def _fit_rows(
+    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, groups: NDArray[np.int64] | None
+) -> Fit:
+    problem = pose(rows, x, covariates, options)
+    coordinates, layout = problem.coordinates, problem.layout
+    separations = [] if problem.held else find_separations(coordinates, layout, options.ridge)
+    psi, beta, outcome = solve(problem, options)
+    restarts = restart(coordinates, psi, separations)
+    if (
+        options.solver == "newton"
+        and outcome.success
+        and restarts.outcome is not None
+        and restarts.shortfall > DECREMENT_LIMIT
+    ):
+        psi, outcome = restarts.psi, restarts.outcome  # a higher maximum than the one next to crude rates
+        beta, restarts = coordinates.beta(psi), restarts._replace(shortfall=0.0)
     here = coordinates.objective(psi)
     log_probability, slope = coordinates.likelihood.by_row(coordinates.gamma(psi))
     log_likelihood = coordinates.evaluate(psi, 0).value
-    members = None if groups is None else groups[order]
+    members = None if groups is None else groups[problem.order]
     return Fit(
         n_states=rows.n_states,
         covariates=covariates,
         layout=layout,
-        scaling=scaling,
+        scaling=problem.scaling,
         beta=beta,
-        inference=infer(coordinates, psi, here, log_likelihood, scaling, slope, members),
+        inference=infer(coordinates, psi, here, log_likelihood, problem.scaling, slope, members),
         outcome=outcome,
         certificate=certify(coordinates, layout, psi, here, log_probability, separations, restarts),
         n_rows=rows.dt.size,
     )
 
 
-def _fit_lbfgs(rows: Rows, z: Array, layout: Layout, options: Options) -> tuple[Array, Outcome]:
+@dataclass(frozen=True)
+class Refit(Predictor):
+    """A fit among many, of resampled or simulated rows: no other starts, no standard errors."""
+
+    outcome: Outcome
+    certificate: Certificate
+    log_likelihood: float
+
+    @property
+    def certified(self) -> bool:
+        """Whether it is a certified maximum."""
+        return self.outcome.success and self.certificate.certified
+
+
+def refit_rows(
+    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, start: Array | None = None
+) -> Refit:
+    """Solve once and certify what was reached; ``start`` is a beta (K-1, p+1) for Newton to start from.
+
+    Whether a maximum exists is asked only where the solver did not plainly reach one: along a direction in which
+    the likelihood rises for ever, whatever the coefficients, no point has a gradient of zero.
+    """
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        problem = pose(rows, x, covariates, options)
+        coordinates, layout = problem.coordinates, problem.layout
+        psi, beta, outcome = solve(problem, options, start)
+        here = coordinates.objective(psi)
+        plain = outcome.success and is_settled(coordinates, here)
+        separations = [] if plain or problem.held else find_separations(coordinates, layout, options.ridge)
+        log_probability, _ = coordinates.likelihood.by_row(coordinates.gamma(psi))
+        unmoved = Restarts(psi, None, 0, 0.0)
+        return Refit(
+            n_states=rows.n_states,
+            covariates=covariates,
+            scaling=problem.scaling,
+            beta=beta,
+            outcome=outcome,
+            certificate=certify(coordinates, layout, psi, here, log_probability, separations, unmoved),
+            log_likelihood=coordinates.evaluate(psi, 0).value,
+        )
+
+
+def _fit_lbfgs(problem: Problem, options: Options) -> tuple[Array, Outcome]:
     """The paper's solver in the coordinates of the scaling."""
-    scaled = scaled_coordinates(rows, z, layout, options.ridge, options.threads)
+    rows, layout = problem.rows, problem.layout
+    scaled = scaled_coordinates(rows, problem.z, layout, options.ridge, options.threads, problem.prior)
     start = random_start(layout.n_parameters, options.seed)
 
     def exact(psi: Array) -> tuple[float, Array]:
@@ -195,7 +252,7 @@ def _fit_lbfgs(rows: Rows, z: Array, layout: Layout, options: Options) -> tuple[
     def floored(psi: Array) -> float:
         beta = np.ascontiguousarray(scaled.beta(psi))
         value = floored_log_likelihood(X, beta, rows.start, rows.end, rows.dt, rows.weight)
-        return 0.5 * float(psi @ scaled.penalty @ psi) - float(value)
+        return scaled.pull(psi) - float(value)
 
     if options.likelihood == "paper":
         floored(start)  # compiled, or loaded, before the clock starts

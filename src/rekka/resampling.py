@@ -1,0 +1,85 @@
+"""A case's rows drawn again: whole bridges, never single rows, because rows of one bridge go together.
+
+Folds are cut from the order of a SHA-256 of seed and bridge, as partitions are. Draws come from a generator made
+for each from seed, case, kind and number, so that any of them can be made again by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rekka.model import inputs
+from rekka.model.likelihood import Rows
+from rekka.partition import order_bridges
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of a case: transitions with K, raw covariates x (n, p), and the bridge of each row."""
+
+    rows: Rows
+    x: Array
+    bridge: NDArray[np.str_]
+    covariates: tuple[str, ...]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, covariates: tuple[str, ...], n_states: int) -> Sample:
+        """From checked transitions whose states are all within ``n_states``."""
+        start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
+        rows = Rows(start, end, frame["interval_years"].to_numpy(), np.ones(len(frame)), n_states)
+        x = inputs.read_covariates(inputs.as_frame(frame), covariates)
+        return cls(rows, x, frame["bridge_id"].to_numpy().astype(np.str_), covariates)
+
+    def __len__(self) -> int:
+        return self.rows.dt.size
+
+    def take(self, index: Index | NDArray[np.bool_]) -> Sample:
+        """Some of the rows, or some of them several times; K stays."""
+        rows = self.rows
+        some = Rows(rows.start[index], rows.end[index], rows.dt[index], rows.weight[index], rows.n_states)
+        return replace(self, rows=some, x=self.x[index], bridge=self.bridge[index])
+
+
+def fold_rows(bridge: NDArray[np.str_], k: int, seed: int | str) -> NDArray[np.int64]:
+    """The fold, 0 to k - 1, of each row: whole bridges, as equal in number as can be."""
+    names, inverse = np.unique(bridge, return_inverse=True)
+    place = {name: number for number, name in enumerate(order_bridges(names.tolist(), seed))}
+    return np.array([place[name] % k for name in names.tolist()], dtype=np.int64)[inverse]
+
+
+def draw_bootstrap(bridge: NDArray[np.str_], rng: np.random.Generator) -> tuple[Index, Index]:
+    """As many bridges as there are, drawn with replacement: their rows, and the rows of those not drawn."""
+    _, inverse = np.unique(bridge, return_inverse=True)
+    count = int(inverse.max()) + 1
+    times = np.bincount(rng.integers(0, count, count), minlength=count)[inverse]
+    return np.repeat(np.arange(len(bridge)), times), np.flatnonzero(times == 0)
+
+
+def draw_split(bridge: NDArray[np.str_], share: float, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Rows of a random ``share`` of the bridges, and the rows of the others; at least one bridge on each side."""
+    names, inverse = np.unique(bridge, return_inverse=True)
+    inside = np.zeros(names.size, bool)
+    inside[rng.permutation(names.size)[: min(max(round(share * names.size), 1), names.size - 1)]] = True
+    return np.flatnonzero(inside[inverse]), np.flatnonzero(~inside[inverse])
+
+
+def generator(seed: int, *labels: str | int) -> np.random.Generator:
+    """A generator of its own for what the labels name, whatever was drawn before."""
+    text = ":".join(map(str, (seed, *labels)))
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]))
+
+
+def folds(bridge: NDArray[np.str_], k: int, seed: int | str) -> Iterator[tuple[Index, Index]]:
+    """For each fold the rows outside it and those inside it; fewer than k where there are fewer bridges."""
+    fold = fold_rows(bridge, k, seed)
+    for number in range(int(fold.max()) + 1 if len(fold) else 0):
+        yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
