@@ -24,17 +24,14 @@ PLACES = {
     "fitting: scalings": ("rekka.model.fit:fit_scaling",),
     "fitting: compiled code loaded": ("rekka.model.fit:compile_kernels",),
     "fitting: the optimizer": ("rekka.model.fit:newton", "rekka.model.fit:lbfgs"),
-    "fitting: inputs, coordinates": ("rekka.study.trial:_fit_options",),
+    "fitting: inputs, coordinates": ("rekka.study.trial:_fit",),
     "fitting: standard errors": ("rekka.model.fit:infer",),
     "certificates: linear programs": ("rekka.model.fit:find_separations",),
     "certificates: other starts": ("rekka.model.fit:restart",),
     "certificates: verdict": ("rekka.model.fit:certify",),
-    "scoring": (
-        "rekka.model.fit:Fit.probabilities",
-        "rekka.model.fit:Fit.log_probabilities",
-        "rekka.study.trial:score",
-        "rekka.study.trial:score_persistence",
-    ),
+    "scoring": ("rekka.study.trial:judge", "rekka.study.trial:judge_persistence", "rekka.study.trial:judge_plain"),
+    "choosing: rule, folds, resamples": ("rekka.study.compare:choose",),
+    "confirming": ("rekka.study.compare:confirm_choices",),
     "writing: models and operators as JSON": (
         "rekka.study.trial:dump_model",
         "rekka.study.trial:scaling_to_json",
@@ -53,7 +50,7 @@ PLACES = {
     "selecting: tables made": ("rekka.study.study:Study.tables", "rekka.study.study:Study.documents"),
     "printing": ("rekka.commands.study:print_study",),
 }
-MODULES = ("rekka.cli", "rekka.study.request", "rekka.study.remarks")  # what the command imports
+MODULES = ("rekka.cli", "rekka.study.request", "rekka.study.checks.registry")  # what the command imports
 
 
 class Stopwatch:

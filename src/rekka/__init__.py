@@ -28,9 +28,13 @@ if TYPE_CHECKING:
     from rekka.simulation.inventory import simulate_inventory as simulate_inventory
     from rekka.simulation.inventory import write_inventory as write_inventory
     from rekka.simulation.rows import simulate_transitions as simulate_transitions
+    from rekka.study.checks.registry import check_study as check_study
     from rekka.study.compare import compare as compare
+    from rekka.study.compare import confirm as confirm
     from rekka.study.compare import load_study as load_study
     from rekka.study.compare import resume_study as resume_study
+    from rekka.study.stability import Stability as Stability
+    from rekka.study.stability import stability as stability
     from rekka.study.study import Study as Study
     from rekka.transitions import Transitions as Transitions
     from rekka.transitions import pair_visits as pair_visits
@@ -48,11 +52,14 @@ _HOMES = {
     "Panel": "rekka.panel",
     "Partition": "rekka.partition",
     "RekkaError": "rekka.errors",
+    "Stability": "rekka.study.stability",
     "Study": "rekka.study.study",
     "Transitions": "rekka.transitions",
     "affine_agreement": "rekka.model.certificate",
+    "check_study": "rekka.study.checks.registry",
     "check_transitions": "rekka.checks.doctor",
     "compare": "rekka.study.compare",
+    "confirm": "rekka.study.compare",
     "fold_bridges": "rekka.partition",
     "load_study": "rekka.study.compare",
     "pair_visits": "rekka.transitions",
@@ -66,6 +73,7 @@ _HOMES = {
     "resume_study": "rekka.study.compare",
     "simulate_inventory": "rekka.simulation.inventory",
     "simulate_transitions": "rekka.simulation.rows",
+    "stability": "rekka.study.stability",
     "transition_probabilities": "rekka.model.probabilities",
     "write_inventory": "rekka.simulation.inventory",
     "write_transitions": "rekka.transitions",
@@ -82,12 +90,15 @@ __all__ = [
     "Panel",
     "Partition",
     "RekkaError",
+    "Stability",
     "Study",
     "Transitions",
     "__version__",
     "affine_agreement",
+    "check_study",
     "check_transitions",
     "compare",
+    "confirm",
     "fold_bridges",
     "load_study",
     "pair_visits",
@@ -101,6 +112,7 @@ __all__ = [
     "resume_study",
     "simulate_inventory",
     "simulate_transitions",
+    "stability",
     "transition_probabilities",
     "write_inventory",
     "write_transitions",

@@ -13,8 +13,10 @@ import typer
 
 import rekka
 from rekka.commands import data, study
+from rekka.commands.checks import checks
 from rekka.commands.demo import demo
 from rekka.commands.fit import fit
+from rekka.commands.stability import stability
 from rekka.commands.study import STOPPED
 
 CANNOT_GO_ON, WRONG_USAGE = 1, 2  # exit codes
@@ -64,7 +66,18 @@ def _register(command: Callable[..., None]) -> None:
     app.command()(guarded)
 
 
-for _command in (demo, study.compare, study.show, fit, data.simulate, data.check, data.transitions):
+for _command in (
+    demo,
+    study.compare,
+    study.show,
+    study.confirm,
+    checks,
+    stability,
+    fit,
+    data.simulate,
+    data.check,
+    data.transitions,
+):
     _register(_command)
 
 

@@ -58,14 +58,16 @@ def fold_rows(bridge: NDArray[np.str_], k: int, seed: int | str) -> NDArray[np.i
 
 def draw_bootstrap(bridge: NDArray[np.str_], rng: np.random.Generator) -> tuple[Index, Index]:
     """As many bridges as there are, drawn with replacement: their rows, and the rows of those not drawn."""
-    _, inverse = np.unique(bridge, return_inverse=True)
-    count = int(inverse.max()) + 1
-    times = np.bincount(rng.integers(0, count, count), minlength=count)[inverse]
+    names, inverse = np.unique(bridge, return_inverse=True)
+    times = np.bincount(rng.integers(0, names.size, names.size), minlength=names.size)[inverse]
     return np.repeat(np.arange(len(bridge)), times), np.flatnonzero(times == 0)
 
 
 def draw_split(bridge: NDArray[np.str_], share: float, rng: np.random.Generator) -> tuple[Index, Index]:
-    """Rows of a random ``share`` of the bridges, and the rows of the others; at least one bridge on each side."""
+    """Rows of a random ``share`` of the bridges, and the rows of the others: a bridge at least on each side.
+
+    Of one bridge all rows are among the others.
+    """
     names, inverse = np.unique(bridge, return_inverse=True)
     inside = np.zeros(names.size, bool)
     inside[rng.permutation(names.size)[: min(max(round(share * names.size), 1), names.size - 1)]] = True
@@ -74,12 +76,15 @@ def draw_split(bridge: NDArray[np.str_], share: float, rng: np.random.Generator)
 
 def generator(seed: int, *labels: str | int) -> np.random.Generator:
     """A generator of its own for what the labels name, whatever was drawn before."""
-    text = ":".join(map(str, (seed, *labels)))
+    text = "\0".join(map(str, (seed, *labels)))  # a colon may stand in the name of a case
     return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]))
 
 
 def folds(bridge: NDArray[np.str_], k: int, seed: int | str) -> Iterator[tuple[Index, Index]]:
-    """For each fold the rows outside it and those inside it; fewer than k where there are fewer bridges."""
+    """For each fold the rows outside it and those inside it; fewer than k where there are fewer bridges.
+
+    Of one bridge there is one fold, with no rows outside it.
+    """
     fold = fold_rows(bridge, k, seed)
     for number in range(int(fold.max()) + 1 if len(fold) else 0):
         yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)

@@ -13,7 +13,8 @@ probability floor, never left out and never right.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,48 @@ class Scores:
         return asdict(self)
 
 
-def score(p: Array, log_p_observed: Array, start: States, end: States, unsupported: int = 0) -> Scores:
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """What each forecast is worth, (n,): whether it was right, its log-probability, brier and rps; its class."""
+
+    right: NDArray[np.bool_]
+    log_p: Array  # of the observed end; minus infinity where a forecast is no number
+    brier: Array
+    rps: Array
+    label: States  # of the transition class (start, end)
+
+    @property
+    def loss(self) -> Array:
+        """-log max(pi, 1e-12), (n,)."""
+        return -np.maximum(self.log_p, LOG_FLOOR)
+
+    def take(self, index: NDArray[Any]) -> RowScores:
+        """Some of the rows."""
+        return RowScores(*(getattr(self, part.name)[index] for part in fields(self)))
+
+    def mean(self, unsupported: int = 0) -> Scores:
+        """The scores of all rows together."""
+        if not len(self.right):
+            return Scores.empty(unsupported)
+        return Scores(
+            rows=len(self.right),
+            unsupported=unsupported,
+            at_floor=int((self.log_p <= LOG_FLOOR).sum()),
+            accuracy=float(self.right.mean()),
+            log_loss=float(self.loss.mean()),
+            log_loss_exact=float(-self.log_p.mean()),
+            macro_recall=_mean_by_class(self.right, self.label),
+            brier=float(self.brier.mean()),
+            rps=float(self.rps.mean()),
+        )
+
+
+def join_rows(parts: Sequence[RowScores]) -> RowScores:
+    """The rows of all parts, one after the other."""
+    return RowScores(*(np.concatenate([getattr(one, part.name) for one in parts]) for part in fields(RowScores)))
+
+
+def score_rows(p: Array, log_p_observed: Array, start: States, end: States) -> RowScores:
     """Score p (n, K), the probability of each end state, and log_p_observed (n,), that of the observed one.
 
     The logarithm comes separately because it is exact where the probability itself has underflowed to 0. The
@@ -68,28 +110,24 @@ def score(p: Array, log_p_observed: Array, start: States, end: States, unsupport
     """
     _check(p, log_p_observed, start, end)
     n, n_states = p.shape
-    if n == 0:
-        return Scores.empty(unsupported)
     start, end = start.astype(np.int64), end.astype(np.int64)  # narrow integers would overflow in a product
     undefined = ~(np.isfinite(p).all(axis=1) & (log_p_observed < np.inf))
-    log_p = np.where(undefined, -np.inf, log_p_observed)
     error = np.where(undefined[:, None], 0.0, p)
     right = (error.argmax(axis=1) == end) & ~undefined  # argmax takes the first of equals: the better state
     error[np.arange(n), end] -= 1.0
     farthest = np.maximum(end, n_states - 1 - end)  # rps of being certain of the state farthest away
-    brier = np.where(undefined, WORST_BRIER, np.square(error).sum(axis=1))
-    rps = np.where(undefined, farthest, np.square(error.cumsum(axis=1)).sum(axis=1))
-    return Scores(
-        rows=n,
-        unsupported=unsupported,
-        at_floor=int((log_p <= LOG_FLOOR).sum()),
-        accuracy=float(right.mean()),
-        log_loss=float(-np.maximum(log_p, LOG_FLOOR).mean()),
-        log_loss_exact=float(-log_p.mean()),
-        macro_recall=_mean_by_class(right, start * n_states + end),
-        brier=float(brier.mean()),
-        rps=float(rps.mean()),
+    return RowScores(
+        right=right,
+        log_p=np.where(undefined, -np.inf, log_p_observed),
+        brier=np.where(undefined, WORST_BRIER, np.square(error).sum(axis=1)),
+        rps=np.where(undefined, farthest, np.square(error.cumsum(axis=1)).sum(axis=1)),
+        label=start * n_states + end,
     )
+
+
+def score(p: Array, log_p_observed: Array, start: States, end: States, unsupported: int = 0) -> Scores:
+    """The scores of all rows together; see ``score_rows``."""
+    return score_rows(p, log_p_observed, start, end).mean(unsupported)
 
 
 def score_persistence(start: States, end: States, n_states: int, unsupported: int = 0) -> Scores:
@@ -97,9 +135,14 @@ def score_persistence(start: States, end: States, n_states: int, unsupported: in
 
     Its floored log loss is (1 - accuracy) 27.63, its exact one infinite as soon as one state changed.
     """
+    return score_persistence_rows(start, end, n_states).mean(unsupported)
+
+
+def score_persistence_rows(start: States, end: States, n_states: int) -> RowScores:
+    """The same, row by row."""
     p = np.zeros((len(start), n_states))
     p[np.arange(len(start)), start] = 1.0
-    return score(p, np.where(start == end, 0.0, -np.inf), start, end, unsupported)
+    return score_rows(p, np.where(start == end, 0.0, -np.inf), start, end)
 
 
 def split_supported(start: States, end: States, n_states: int) -> NDArray[np.bool_]:

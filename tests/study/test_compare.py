@@ -45,10 +45,12 @@ class TestWhatComesOut:
     def test_the_folder_has_what_it_should(self, tmp_path):
         run = tmp_path / "run"
         study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], out=run)
-        tables = ("trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor")
+        tables = ("trials", "cases", "baselines", "selection", "verdicts", "optimism", "confirmation", "methods",
+                  "agreement", "presets", "floor")  # fmt: skip
         assert file_names(run) == sorted([
             ".lock", "study.toml", "provenance.json", "partition.parquet", "log.txt", "trials.parquet", "trials.json",
             "hypotheses.json", *(f"{name}.csv" for name in tables), "cases/001-pier.json",
+            "choices/001-pier-exact.json", "confirmation.json",
             *(f"{folder}/0001-pier-exact-zscore.json" for folder in ("trials", "models", "scalings")),
         ])  # fmt: skip
         assert pl.read_parquet(run / "trials.parquet").equals(study.trials)
@@ -259,7 +261,7 @@ class TestFailedTrialsStay:
             bridge_length=pl.when((case == "golden out of range") & golden).then(-50.0).otherwise("bridge_length"),
             flat=pl.lit(2.0),
         )  # fmt: skip
-        study = rekka.compare(rows, methods=["zscore", "boxcox"], preset="both")
+        study = rekka.compare(rows, methods=["zscore", "boxcox"], preset="both", select_on="golden")
         assert len(study.trials) == 4 * len(cases)
         found = {
             row["case"]: row for row in study.trials.filter(preset="exact", method="boxcox").iter_rows(named=True)

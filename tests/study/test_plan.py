@@ -77,7 +77,7 @@ def test_differences_are_named():
         ({"study": {"seed": -1}}, "study.seed"),
         ({"study": {"colour": 1}}, "study.colour is not known. study can hold methods, presets"),
         ({"study": {"methode": ["max"]}}, "Did you mean methods"),
-        ({"stody": {}}, "stody is not known. A study can hold format, version, data, partition, study"),
+        ({"stody": {}}, "stody is not known. A study can hold format, version, data, partition, study, guard"),
         (
             {"partition": {"scheme": "dates", "until": "2014-01-01"}},
             "auto, paper, bridge, date, given. Did you mean",
@@ -93,7 +93,7 @@ def test_differences_are_named():
         ({"data": {"source": ["a.csv", "b.csv"]}}, "only nbi = true reads"),
         ({"data": {"source": "a", "nbi": True, "mapping": {"columns": {}}}}, "its rules are all it takes"),
         ({"data": 3}, "data"),
-        ({"version": 2}, "version is 2; it can be 1"),
+        ({"version": 3}, "version is 3; it can be 2"),
     ],
 )
 def test_a_wrong_plan_is_refused_with_what_it_can_be(sections, message):

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from study_cases import draw_rows, read_json, write_json
 
-from rekka.study.plan import PartitionPlan, TrialPlan
+from rekka.study.plan import PartitionPlan, StudyPlan, TrialPlan
 from rekka.study.records import FOLDERS, Files, Memory, add_line, last_line
 from rekka.study.rows import split_rows
-from rekka.study.runner import carry_out, list_keys
+from rekka.study.runner import carry_out, choose, list_keys, open_cases
 from rekka.study.trial import Key, Status
 
 PLAN = TrialPlan(methods=("max", "zscore"))
@@ -32,7 +32,9 @@ def made() -> Memory:
     )
     memory = Memory()
     found = split_rows(rows, PartitionPlan(), PLAN)
-    carry_out(PLAN, found, list_keys(PLAN, found.cases), memory)
+    plan, case, keys = StudyPlan(study=PLAN), open_cases(PLAN, found), list_keys(PLAN, found.cases)
+    carry_out(PLAN, case, keys, memory)
+    choose(plan, case, keys, memory)
     return memory
 
 
@@ -52,6 +54,8 @@ def kept(tmp_path, made) -> Path:
         files.add_case(case)
     for key in made.trials:
         files.add_trial(made.fitted(key))
+    for choice in made.choices.values():
+        files.add_choice(choice)
     return tmp_path
 
 
@@ -63,6 +67,7 @@ def test_all_comes_back(kept, made):
     files = open_files(kept, list(made.trials))
     assert files.trials == made.trials
     assert {name: str(case) for name, case in files.cases.items()} == {n: str(c) for n, c in made.cases.items()}
+    assert {pair: str(one) for pair, one in files.choices.items()} == {p: str(c) for p, c in made.choices.items()}
     assert files.damaged == []
     for key in made.trials:
         assert files.fitted(key) == made.fitted(key)
@@ -110,6 +115,10 @@ def test_what_is_not_whole_is_not_taken(kept, made, folder, spoil):
         assert list(files.cases) == ["Pier"]
         assert files.trials == made.trials
         assert files.damaged == ([] if spoil == "gone" else ["cases/001-deck-slab.json"])
+    elif folder == "choices":
+        assert list(files.choices) == [("exact", "Pier")]
+        assert files.trials == made.trials
+        assert files.damaged == ([] if spoil == "gone" else ["choices/001-deck-slab-exact.json"])
     else:
         assert first not in files.trials
         assert len(files.trials) == 3
@@ -140,7 +149,8 @@ def test_records_of_another_run_are_not_taken(kept, made):
     files = open_files(kept, list(made.trials), "the mark of another run")
     assert files.trials == {}
     assert files.cases == {}
-    assert len(files.damaged) == 6
+    assert files.choices == {}
+    assert len(files.damaged) == 8
 
 
 @pytest.mark.parametrize("body", [None, [], {}, {"run": RUN}, {"run": RUN, "trial": {}, "files": []}])

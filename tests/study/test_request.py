@@ -4,6 +4,7 @@ import pytest
 
 from rekka.errors import BadOption, RunFolderError
 from rekka.scaling.fitting import BEYOND, METHODS
+from rekka.study.methods import SHRINKING
 from rekka.study.plan import make_plan, read_plan
 from rekka.study.request import Request, begin_study, continue_study, move_plan
 
@@ -25,7 +26,7 @@ def request(project, **study):
 
 def test_groups_are_spelled_out(project):
     study = begin_study(request(project, methods=("all", "zscore"), presets=("both",)), project / "run")
-    assert study.plan.study.methods == (*METHODS, *BEYOND)
+    assert study.plan.study.methods == (*METHODS, *BEYOND, *SHRINKING)
     assert study.plan.study.presets == ("paper", "exact")
 
 

@@ -23,6 +23,7 @@ from rekka.errors import BadOption, DamagedFile, RunFolderError
 from rekka.study import compare as compare_module
 from rekka.study import files, runner
 from rekka.study.changes import describe_difference
+from rekka.study.choosing import choose_case
 from rekka.study.plan import make_plan
 from rekka.study.provenance import describe_machine
 from rekka.study.rows import StudyRows
@@ -225,8 +226,13 @@ def test_at_every_step_of_every_write(error, expected, tmp_path, monkeypatch):
 
         return acted
 
+    def choose_once(contest: Any) -> Any:
+        key = (contest.preset, contest.rows.name)
+        return cache[key] if key in cache else cache.setdefault(key, choose_case(contest))
+
     monkeypatch.setattr(runner, "run_trial", once(run_trial))
     monkeypatch.setattr(runner, "describe_case", once(describe_case))
+    monkeypatch.setattr(runner, "choose_case", choose_once)
     monkeypatch.setattr(rekka.Study, "tables", lambda study: {"trials": study.trials})  # one table for all of them
     monkeypatch.setattr(rekka.Study, "documents", lambda study: {})
     kept = [n for n in file_names(expected) if "/" in n or not n.endswith((".csv", ".json"))]
@@ -246,10 +252,11 @@ def test_at_every_step_of_every_write(error, expected, tmp_path, monkeypatch):
         else:
             study = rekka.compare(data, out=out, **OPTIONS)
         assert untimed(study).equals(untimed(rekka.load_study(expected)))
-        assert file_names(out) == sorted([*kept, "provenance.json", "trials.csv"])
+        assert file_names(out) == sorted([*kept, "provenance.json", "confirmation.json", "trials.csv"])
         shutil.rmtree(out)
-    # 3 files of the run, 2 of cases, 4 of trials and 2 tables at 3 steps each; 8 models and operators at 1
-    assert steps == (41 if os.name == "posix" else 30)
+    # 3 files of the run, 2 of cases, 4 of trials, 2 choices, 1 look and 2 tables at 3 steps each; 8 models and
+    # operators at 1
+    assert steps == (50 if os.name == "posix" else 36)
 
 
 class TestStoppedByHand:
@@ -301,7 +308,8 @@ class TestGoesOn:
         after = {name: (run / name).stat().st_mtime_ns for name in file_names(run)}
         touched = {name for name in before if before[name] != after[name]}
         assert touched == {name for name in before if "/" not in name and name.endswith((".csv", ".json"))} - {
-            "provenance.json"
+            "provenance.json",
+            "confirmation.json",
         } | {"trials.parquet", "log.txt", *({".lock"} & touched)}
         assert "resumed: rekka.compare(...); 4 trials kept" in log_of(run)
 

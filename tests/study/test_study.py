@@ -33,7 +33,7 @@ def test_trials_stand_in_the_order_of_the_plan(study):
 
 
 def test_columns(study):
-    assert study.trials.columns == [*SCHEMA, "selected", "cost"]
+    assert study.trials.columns == [*SCHEMA, "pareto", "cost", "selected"]
     assert set(TIMES) < set(SCHEMA)
 
 
@@ -55,6 +55,9 @@ def test_the_tables_are_all_there(study):
         "cases",
         "baselines",
         "selection",
+        "verdicts",
+        "optimism",
+        "confirmation",
         "methods",
         "agreement",
         "presets",
@@ -68,7 +71,7 @@ def test_the_tables_are_all_there(study):
 
 def test_scores_of_no_rows_are_missing():
     rows = draw_rows().filter((pl.col("case") == "Pier") | (pl.col("part") != "golden"))
-    study = rekka.compare(rows, methods=["zscore"])
+    study = rekka.compare(rows, methods=["zscore"], select_on="golden")
     empty = study.trials.filter(case="Deck slab").row(0, named=True)
     assert empty["certified"]
     assert not empty["selected"]

@@ -126,7 +126,8 @@ def check(
     """Look a table over before fitting: numbered findings, with rows and remedies.
 
     The table is one of inspection records, or of transitions already paired. Exit code 1 means that a
-    finding stops the work.
+    finding stops the work. This looks at a table before anything is fitted; rekka checks, with an s, looks at a
+    study afterwards.
 
     For example:
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 import rekka
 from rekka.commands import telling
+from rekka.commands.checks import print_brief
 from rekka.commands.study import watch
 
 DEMO_FOLDER = Path("rekka-demo")
@@ -23,7 +24,6 @@ def demo(
 
     Example: rekka demo --folder demo
     """
-    from rekka.study.remarks import remark
     from rekka.study.request import Request, begin_study
     from rekka.study.store import clear_run
 
@@ -34,9 +34,10 @@ def demo(
     if folder == DEMO_FOLDER:
         clear_run(run)
     options: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
-    with watch(errors, run) as on_trial:
-        study = begin_study(Request([folder], options=options), run, on_trial=on_trial)
-    telling.print_all(console, study, remark(study))
+    with watch(errors, run) as (on_trial, on_choice):
+        study = begin_study(Request([folder], options=options), run, on_trial=on_trial, on_choice=on_choice)
+    telling.print_all(console, study)
+    print_brief(console, rekka.check_study(study), run)
     console.print(
         f"\nThe raw tables are in {folder}, the study in {run}: study.toml runs it again, trials.csv has every "
         f"trial, models/ every fit.\nnext: rekka check {folder}, then rekka compare with a table of your own",

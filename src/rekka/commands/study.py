@@ -1,4 +1,4 @@
-"""``rekka compare``, ``rekka show``: from transitions to a selection."""
+"""``rekka compare``, ``rekka show``, ``rekka confirm``: from transitions to a choice, and its confirmation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,31 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import rekka
 from rekka.commands import telling
+from rekka.commands.checks import print_brief
 from rekka.commands.data import AsJson, Until, echo_json
 from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
 
 if TYPE_CHECKING:
+    from rekka.study.choosing import Choice
     from rekka.study.study import Study
     from rekka.study.trial import Trial
 
+    OnTrial = Callable[[Trial, int, int], None]
+    OnChoice = Callable[[Choice, int, int], None]
+
 STOPPED = 130  # exit code
 RUN = Path("rekka-run")
-SECTIONS = ("cases", "methods", "selection", "trials", "floor", "presets", "hypotheses")
+SECTIONS = (
+    "cases",
+    "methods",
+    "selection",
+    "verdicts",
+    "confirmation",
+    "trials",
+    "floor",
+    "presets",
+    "hypotheses",
+)
 BEFORE_FIRST = "starting (half a minute on first use)"
 
 Data = Annotated[
@@ -53,7 +68,7 @@ def compare(
         typer.Option(
             metavar="LIST",
             help="Scalings, such as zscore,boxcox+zscore; paper (max,minmax,zscore,boxcox; the default), beyond "
-            "(boxcox+zscore,yeojohnson+zscore,log+zscore,robust) or all.",
+            "(boxcox+zscore,yeojohnson+zscore,log+zscore,robust), small (ridge,pooled) or all.",
         ),
     ] = None,
     preset: Annotated[
@@ -69,6 +84,39 @@ def compare(
         typer.Option(metavar="SCHEME", help="auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
     ] = None,
     until: Until = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="How to choose: guarded (certified, no less accurate, log loss not worse, stable; the default) "
+            "or pareto (the paper's, over accuracy and cost).",
+        ),
+    ] = None,
+    select_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            help="What methods are judged on: validation, folds, golden (optimistic), or auto: validation, folds "
+            "where it is small, golden for --rule pareto.",
+        ),
+    ] = None,
+    default: Annotated[
+        str | None,
+        typer.Option(metavar="METHOD", help="The method that others have to match. Default: zscore."),
+    ] = None,
+    accuracy_margin: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="How much less accurate is not lower. Default: 0.")
+    ] = None,
+    log_loss_margin: Annotated[
+        float | None, typer.Option(metavar="NATS", help="How much more log loss is not worse. Default: 0.02.")
+    ] = None,
+    resamples: Annotated[
+        int | None, typer.Option(min=0, help="Resamples in which a choice must be certified. Default: 20.")
+    ] = None,
+    confirm: Annotated[
+        bool | None,
+        typer.Option("--confirm/--no-confirm", help="Score the choice on the golden rows, once (the default)."),
+    ] = None,
     cost: Annotated[
         str | None,
         typer.Option(
@@ -83,9 +131,10 @@ def compare(
     workers: Workers = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Compare scaling methods: fit, time and score every case by every method, and select.
+    """Compare methods: fit, time and score every case by every method, choose, and confirm the choice.
 
-    Everything is kept in a run folder, trial by trial: a run that was stopped or killed goes on with --resume.
+    Methods are judged on validation rows; what was chosen is scored once on the golden rows, which nothing has
+    seen. Everything is kept in a run folder: a run that was stopped or killed goes on with --resume.
 
     For example:
 
@@ -94,6 +143,8 @@ def compare(
       rekka compare inspections.xlsx --out run
 
       rekka compare transitions.parquet --preset both --methods all --out run2
+
+      rekka compare transitions.parquet --rule pareto --preset paper --out as-in-the-paper
 
       rekka compare --resume run
     """  # fmt: skip
@@ -105,17 +156,26 @@ def compare(
         "presets": split_list(preset),
         "cases": None if not only else tuple(only),
         "covariates": split_list(use),
+        "rule": rule,
+        "select_on": select_on,
+        "confirm": confirm,
         "cost": cost,
         "seed": seed,
         "repeats": repeats,
     }
-    options = {"partition": _given(split), "study": _given(trials)}
+    guard = {
+        "default": default,
+        "accuracy_margin": accuracy_margin,
+        "log_loss_margin": log_loss_margin,
+        "resamples": resamples,
+    }
+    options = {"partition": _given(split), "study": _given(trials), "guard": _given(guard)}
     request = Request(data or (), reader.mapping, reader.changes, reader.nbi, options)
     folder = resume or out
     errors = Console(stderr=True)
-    with watch(errors, folder) as on_trial:
+    with watch(errors, folder) as (on_trial, on_choice):
         act = begin_study if resume is None else continue_study
-        study = act(request, folder, workers=workers, on_trial=on_trial)
+        study = act(request, folder, workers=workers, on_trial=on_trial, on_choice=on_choice)
     if as_json:
         echo_json(_plain(study, folder))
     else:
@@ -127,7 +187,7 @@ def show(
     section: Annotated[
         list[str] | None,
         typer.Option(
-            "--section", metavar="NAME", help=f"Only this: {', '.join(SECTIONS)} or remarks. Repeatable."
+            "--section", metavar="NAME", help=f"Only this: {', '.join(SECTIONS)} or findings. Repeatable."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -140,8 +200,6 @@ def show(
 
       rekka show run --section trials --section presets
     """
-    from rekka.study.remarks import remark
-
     study = rekka.load_study(run)
     if as_json:
         echo_json(_plain(study, run) | {"trials": study.documents()["trials"]["trials"]})
@@ -155,26 +213,53 @@ def show(
         )
         return
     if not section:
-        telling.print_all(console, study, remark(study))
+        telling.print_all(console, study)
+        print_brief(console, rekka.check_study(study), run)
         return
     for name in section:
-        if name not in (*SECTIONS, "remarks"):
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(SECTIONS)}, remarks", param_hint="--section")
-        if name == "remarks":
-            telling.print_remarks(console, remark(study))
+        if name not in (*SECTIONS, "findings"):
+            raise typer.BadParameter(
+                f"{name!r} is none of {', '.join(SECTIONS)}, findings", param_hint="--section"
+            )
+        if name == "findings":
+            print_brief(console, rekka.check_study(study), run)
         else:
             getattr(telling, f"print_{name}")(console, study)
 
 
+def confirm(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    force: Annotated[
+        bool, typer.Option("--force", help="Look a second time; the result is marked as such.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score what a study chose on its golden rows: once.
+
+    rekka compare does this at its end, unless it was run with --no-confirm. A second look at the same golden rows,
+    in this run or in one beside it, is no confirmation: whoever looks twice can choose the better of two.
+
+    For example:
+
+      rekka compare inspections.xlsx --no-confirm --out run
+
+      rekka confirm run
+    """
+    study = rekka.confirm(run, force=force)
+    if as_json:
+        echo_json({"run": str(run), "looks": [look.model_dump(mode="json") for look in study.looks]})
+        return
+    telling.print_confirmation(Console(), study)
+
+
 def print_study(console: Console, study: Study, folder: Path) -> None:
     """The closing summary: what converged, what was selected and why, what to look at, where the files are."""
-    from rekka.study.remarks import remark
-
     telling.print_headline(console, study)
     telling.print_methods(console, study)
     telling.print_selection(console, study)
     telling.print_floor(console, study)
-    telling.print_remarks(console, remark(study))
+    telling.print_confirmation(console, study)
+    print_brief(console, rekka.check_study(study), folder)
     console.print(
         f"\nThe run is in {folder}: study.toml runs it again, trials.csv has every trial, models/ every fit.\n"
         f"next: rekka show {telling.quote(folder)}",
@@ -184,10 +269,10 @@ def print_study(console: Console, study: Study, folder: Path) -> None:
 
 
 @contextmanager
-def watch(errors: Console, folder: Path) -> Iterator[Callable[[Trial, int, int], None]]:
-    """A bar of trials; a run that is interrupted ends with the way to go on."""
+def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
+    """A bar of trials, then one of choices; a run that is interrupted ends with the way to go on."""
     columns = (
-        TextColumn("Trials"),
+        TextColumn("{task.fields[what]}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -196,14 +281,18 @@ def watch(errors: Console, folder: Path) -> Iterator[Callable[[Trial, int, int],
     finished = total = 0
     try:
         with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-            task = progress.add_task(BEFORE_FIRST, total=None)
+            task = progress.add_task(BEFORE_FIRST, total=None, what="Trials")
+
+            def on_choice(choice: Choice, done: int, planned: int) -> None:
+                told = f"{choice.case} ({choice.preset}): {choice.chosen or 'none'}"
+                progress.update(task, what="Choices", completed=done, total=planned, description=told)
 
             def on_trial(trial: Trial, done: int, planned: int) -> None:
                 nonlocal finished, total
                 finished, total = done, planned
                 progress.update(task, completed=done, total=planned, description=f"{trial.key}: {trial.status}")
 
-            yield on_trial
+            yield on_trial, on_choice
     except KeyboardInterrupt:
         told = f"Stopped{f' after {finished} of {total} trials' if total else ''}. {_go_on(folder)}"
         errors.print(told, highlight=False, markup=False)
@@ -228,10 +317,9 @@ def _plain(study: Study, folder: Path) -> dict[str, Any]:
     """A study as plain data."""
     from dataclasses import asdict
 
-    from rekka.study.remarks import remark
-
-    tables = ("methods", "selection", "agreement", "presets", "floor")
+    tables = ("methods", "selection", "verdicts", "optimism", "confirmation", "agreement", "presets", "floor")
     found = {name: getattr(study, name).to_dicts() for name in tables}
     judged = [asdict(one) for one in study.hypotheses]
     counts = {"run": str(folder), "done": len(study.trials), "planned": study.planned, "partition": study.scheme}
-    return counts | found | {"hypotheses": judged, "remarks": remark(study)}
+    findings = [finding.to_dict() for finding in rekka.check_study(study)]
+    return counts | found | {"hypotheses": judged, "findings": findings}

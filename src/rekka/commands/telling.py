@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
@@ -27,7 +28,7 @@ CERTIFIED, SELECTED, AT_FLOOR = "°", "*", "_"
 
 def print_cases(console: Console, study: Study) -> None:
     """Rows of each case, and its baselines (paper, Table cases)."""
-    table = new_table("The cases: rows in each part; golden scores of two forecasters to beat")
+    table = new_table("The cases: rows in each part; scores, on the judged rows, of two forecasters to beat")
     add_columns(table, "case", "train", "valid.", "golden", "states", "same", "no cov.", "log loss")
     baselines = {(row["case"], row["baseline"]): row for row in study.baselines.iter_rows(named=True)}
     for row in study.cases.iter_rows(named=True):
@@ -63,23 +64,95 @@ def print_methods(console: Console, study: Study) -> None:
         console,
         "converged: the solver says so and everything is finite, the paper's sense. certified: it is a maximum of "
         "the likelihood. Of those that can be selected (paper: converged; exact: certified): mean accuracy, "
-        "median seconds and steps (iterations), and the share of golden rows whose outcome was given a "
+        "median seconds and steps (iterations), and the share of judged rows whose outcome was given a "
         "probability of 1e-12 or less.",
     )
 
 
 def print_selection(console: Console, study: Study) -> None:
-    """What was selected for each case and why, and its log loss beside others (paper, Table selection)."""
+    """What was chosen for each case and why, and its log loss beside others (paper, Table selection)."""
+    titles = {
+        "guarded": "Chosen, preset {}: certified, no less accurate, log loss not worse, stable across resamples",
+        "pareto": "Selected, preset {}: methods that no other beats in accuracy and cost together",
+    }
     for preset, _ in _presets(study):
-        table = new_table(f"Selected, preset {preset}: methods that no other beats in accuracy and cost together")
-        add_columns(table, "case", "selected, and why")
+        table = new_table(titles[study.plan.study.rule].format(preset))
+        add_columns(table, "case", "chosen, and why")
         table.columns[1].justify, table.columns[1].no_wrap = "left", False
         trials = study.trials.filter(preset=preset)
         for row in study.selection.filter(preset=preset).iter_rows(named=True):
             losses = describe_losses(trials.filter(case=row["case"]))
             table.add_row(escape(row["case"]), f"{escape(row['why'])}" + (f"\n[dim]{losses}[/]" if losses else ""))
         console.print(table)
+        if told := _tell_optimism(study, preset):
+            _explain(console, told)
+        else:
+            console.print()
+
+
+def _tell_optimism(study: Study, preset: str) -> str:
+    """How much selecting on golden rows flatters what was selected; nothing where they were kept out of it."""
+    judged = study.optimism.filter(preset=preset, judged_on="golden")
+    if judged.is_empty():
+        return ""
+    accuracy = np.mean(judged["naive_accuracy"].to_numpy() - judged["nested_accuracy"].to_numpy())
+    loss = np.mean(judged["nested_log_loss"].to_numpy() - judged["naive_log_loss"].to_numpy())
+    return (
+        "Optimistic: the golden rows chose, and their scores flatter what was chosen, in the mean by "
+        f"{accuracy:.4f} in accuracy and {loss:.4f} in log loss (the choice on all rows, against choices on other "
+        "bridges' rows). They cannot confirm it."
+    )
+
+
+def print_verdicts(console: Console, study: Study) -> None:
+    """What the rule says of every method, methods of which it says the same together."""
+    for preset, _ in _presets(study):
+        console.print(f"[bold]What the {study.plan.study.rule} rule says of every method, preset {preset}[/]")
+        for (case,), rows in study.verdicts.filter(preset=preset).group_by("case", maintain_order=True):
+            console.print(f"  {escape(str(case))}", highlight=False)
+            for line in _merge_verdicts(rows.select("method", "why").rows()):
+                console.print(Padding(escape(line), (0, 0, 0, 4)), highlight=False)
         console.print()
+
+
+def _merge_verdicts(verdicts: Sequence[tuple[str, str]]) -> list[str]:
+    """'max, minmax are dropped at step 4, ...' for methods whose sentences differ in the name alone."""
+    merged: dict[str, list[str]] = {}
+    for method, why in verdicts:
+        merged.setdefault(why.removeprefix(f"{method} "), []).append(method)
+    return [
+        f"{', '.join(names)} {rest if len(names) == 1 else rest.replace('is ', 'are ', 1)}"
+        for rest, names in merged.items()
+    ]
+
+
+def print_confirmation(console: Console, study: Study) -> None:
+    """What was chosen, on the golden rows, beside two forecasters to beat."""
+    if not study.looks:
+        return
+    for number, look in enumerate(study.looks, start=1):
+        again = "" if number == 1 else f": look {number}"
+        table = new_table(f"Confirmed on golden rows, which no choice has seen{again}")
+        names = ("case", "preset", "method", "rows", "accuracy", "same", "log loss", "interval", "no cov.")
+        add_columns(table, *names)
+        for row in study.confirmation.filter(look=number).iter_rows(named=True):
+            table.add_row(
+                escape(row["case"]), row["preset"], row["method"] + ("!" if row["seen"] else ""),
+                f"{row['rows']:,}", f"{row['accuracy']:.4f}", f"{row['persistence_accuracy']:.4f}",
+                f"{row['log_loss']:.3f}",
+                _range(row["log_loss_low"], row["log_loss_high"], ".3f"),
+                _figure(row["no_covariates_log_loss"], ".3f"),
+            )  # fmt: skip
+        if look.results:
+            console.print(table)
+        for case, why in look.refused.items():
+            console.print(f"  {escape(case)} is not confirmed: {escape(why)}", highlight=False)
+    _explain(
+        console,
+        "same: accuracy of saying that nothing changes. no cov.: log loss of the model without covariates. "
+        "Intervals are by bridge. !: these golden rows were looked at before, with another model; that is no "
+        "confirmation.",
+    )
 
 
 def describe_losses(trials: Any) -> str:
@@ -113,7 +186,7 @@ def print_trials(console: Console, study: Study) -> None:
             _print_grid(console, f"Every trial, preset {preset}: {title}", rows, show)
     _explain(
         console,
-        f"{SELECTED} selected, {CERTIFIED} certified, {AT_FLOOR} golden rows at the probability floor, "
+        f"{SELECTED} selected, {CERTIFIED} certified, {AT_FLOOR} rows at the probability floor, "
         f"{NOTHING} did not converge or could not be scored.",
     )
 
@@ -149,7 +222,7 @@ def print_floor(console: Console, study: Study) -> None:
     """Selected methods with a far worse log loss than others (paper, Table boxcox-logloss)."""
     if study.floor.is_empty():
         return
-    table = new_table("Selected in spite of a far worse log loss: accuracy and time do not see it")
+    table = new_table("What the paper's rule selects in spite of a far worse log loss: it does not see it")
     add_columns(table, "case", "preset", "method", "accuracy", "log loss", "alternatives", "times", "at floor")
     for row in study.floor.iter_rows(named=True):
         table.add_row(
@@ -223,13 +296,12 @@ def print_headline(console: Console, study: Study) -> None:
     console.print()
 
 
-def print_all(console: Console, study: Study, remarks: Sequence[str]) -> None:
+def print_all(console: Console, study: Study) -> None:
     """Every table."""
     print_headline(console, study)
-    for section in (print_cases, print_methods, print_selection, print_trials, print_floor, print_presets,
-                    print_hypotheses):  # fmt: skip
+    for section in (print_cases, print_methods, print_selection, print_verdicts, print_confirmation, print_trials,
+                    print_floor, print_presets, print_hypotheses):  # fmt: skip
         section(console, study)
-    print_remarks(console, remarks)
 
 
 def _presets(study: Study) -> list[tuple[str, str]]:

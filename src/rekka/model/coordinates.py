@@ -25,9 +25,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A likelihood as a function of P free coordinates psi, with a penalty psi' S psi / 2 - c' psi + constant.
+    """A likelihood as a function of P free coordinates psi, with a penalty (psi - c)' S (psi - c) / 2 + constant.
 
-    A ridge has no centre; a prior has one, and c pulls psi towards it.
+    The centre c of a ridge is zero. It is kept as a point: with a precise prior the terms of the square multiplied
+    out are large, and their difference has too few digits left for Newton to finish on.
     """
 
     likelihood: Likelihood
@@ -56,12 +57,13 @@ class Coordinates:
     def objective(self, psi: Array, order: int = 2) -> Evaluation:
         """What a solver minimizes: minus the log-likelihood plus the penalty."""
         value, gradient, hessian = self.evaluate(psi, order)
-        slope = self.penalty @ psi - self.centre
+        slope = self.penalty @ (psi - self.centre)
         return Evaluation(self.pull(psi) - value, slope - gradient, self.penalty - hessian)
 
     def pull(self, psi: Array) -> float:
         """The penalty at psi."""
-        return 0.5 * float(psi @ self.penalty @ psi) - float(self.centre @ psi) + self.constant
+        away = psi - self.centre
+        return 0.5 * float(away @ self.penalty @ away) + self.constant
 
 
 def scaled_coordinates(
@@ -69,7 +71,7 @@ def scaled_coordinates(
 ) -> Coordinates:
     """The scaled covariates as they are: psi are the free coefficients themselves."""
     select = layout.select
-    _, sd = _moments(z, rows.weight)
+    _, sd = moments(z, rows.weight)
     ridges = _ridge(layout, ridge * np.concatenate([[0.0], sd]) ** 2)
     return Coordinates(
         Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads),
@@ -86,7 +88,7 @@ def orthonormal_coordinates(
 ) -> Coordinates:
     """Orthonormal columns, and an orthonormal basis of the coefficients that the layout allows."""
     n, p = z.shape
-    mean, sd = _moments(z, rows.weight)
+    mean, sd = moments(z, rows.weight)
     W = np.ones((n, p + 1))
     W[:, 1:] = (z - mean) / sd
     share = np.sqrt(rows.weight / rows.weight.sum())[:, None]
@@ -117,15 +119,13 @@ def _penalty(ridges: Array, prior: Prior | None, back: Array) -> dict[str, Any]:
     """The ridge, or the prior of the coefficients back @ psi, as a function of psi."""
     if prior is None:
         return {"penalty": ridges, "centre": np.zeros(len(ridges)), "constant": 0.0}
-    towards = prior.precision @ prior.mean
-    return {
-        "penalty": ridges + back.T @ prior.precision @ back,
-        "centre": back.T @ towards,
-        "constant": 0.5 * float(prior.mean @ towards),
-    }
+    penalty = ridges + back.T @ prior.precision @ back
+    centre = np.linalg.solve(penalty, back.T @ prior.precision @ prior.mean)
+    short = back @ centre - prior.mean  # zero, unless the layout does not allow the prior's mean
+    return {"penalty": penalty, "centre": centre, "constant": 0.5 * float(short @ prior.precision @ short)}
 
 
-def _moments(z: Array, weight: Array) -> tuple[Array, Array]:
+def moments(z: Array, weight: Array) -> tuple[Array, Array]:
     """Weighted mean and standard deviation of each column, so that a row of weight 2 is two rows."""
     mean = np.average(z, axis=0, weights=weight)
     return mean, np.sqrt(np.average((z - mean) ** 2, axis=0, weights=weight))

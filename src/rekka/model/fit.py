@@ -68,8 +68,12 @@ class Fit(Predictor):
     @property
     def converged(self) -> bool:
         """The paper's definition: success, finite parameters, finite log-likelihood."""
-        finite = np.isfinite(self.beta).all() and np.isfinite(self.outcome.objective)
-        return bool(self.outcome.success and finite)
+        return has_converged(self.outcome, self.beta)
+
+
+def has_converged(outcome: Outcome, beta: Array) -> bool:
+    """The paper's definition: success, finite parameters, finite log-likelihood."""
+    return bool(outcome.success and np.isfinite(beta).all() and np.isfinite(outcome.objective))
 
 
 def check_options(options: Options) -> None:
@@ -201,6 +205,11 @@ class Refit(Predictor):
     log_likelihood: float
 
     @property
+    def converged(self) -> bool:
+        """The paper's definition: success, finite parameters, finite log-likelihood."""
+        return has_converged(self.outcome, self.beta)
+
+    @property
     def certified(self) -> bool:
         """Whether it is a certified maximum."""
         return self.outcome.success and self.certificate.certified
@@ -211,25 +220,28 @@ def refit_rows(
 ) -> Refit:
     """Solve once and certify what was reached; ``start`` is a beta (K-1, p+1) for Newton to start from.
 
-    Whether a maximum exists is asked only where the solver did not plainly reach one: along a direction in which
-    the likelihood rises for ever, whatever the coefficients, no point has a gradient of zero.
+    Where Newton plainly reached a maximum (``is_settled``), nothing more is asked: it stands, though a higher one
+    may lie elsewhere, or at infinity beyond a dip. Otherwise a separation is looked for, and if one is found that
+    need not rise for ever, other starts decide, as in ``fit_rows``.
     """
+    check_options(options)
     with _linear_algebra().limit(limits=1, user_api="blas"):
         problem = pose(rows, x, covariates, options)
         coordinates, layout = problem.coordinates, problem.layout
         psi, beta, outcome = solve(problem, options, start)
         here = coordinates.objective(psi)
-        plain = outcome.success and is_settled(coordinates, here)
-        separations = [] if plain or problem.held else find_separations(coordinates, layout, options.ridge)
+        plain = problem.held or is_settled(coordinates, here)
+        separations = [] if plain else find_separations(coordinates, layout, options.ridge)
+        undecided = bool(separations) and not any(separation.certain for separation in separations)
+        restarts = restart(coordinates, psi, separations) if undecided else Restarts(psi, None, 0, 0.0)
         log_probability, _ = coordinates.likelihood.by_row(coordinates.gamma(psi))
-        unmoved = Restarts(psi, None, 0, 0.0)
         return Refit(
             n_states=rows.n_states,
             covariates=covariates,
             scaling=problem.scaling,
             beta=beta,
             outcome=outcome,
-            certificate=certify(coordinates, layout, psi, here, log_probability, separations, unmoved),
+            certificate=certify(coordinates, layout, psi, here, log_probability, separations, restarts),
             log_likelihood=coordinates.evaluate(psi, 0).value,
         )
 

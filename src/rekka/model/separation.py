@@ -12,7 +12,7 @@ leave open is decided by fitting again from far along d, and by looking whether 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,13 +48,27 @@ class Separation:
 
     def sentence(self) -> str:
         """Which state, which covariates."""
-        name = f"state{'s' if len(self.states) > 1 else ''} {', '.join(map(str, self.states))}"
+        return describe_separations([self])[0]
+
+    def fact(self) -> str:
+        """The same without the state."""
         if self.nobody_left:
-            return f"{name}: no row leaves it"
+            return "no row leaves it"
         if self.nobody_stayed:
-            return f"{name}: no row ends in it"
+            return "no row ends in it"
         covariates = ", ".join(term for term in self.terms if term != INTERCEPT)
-        return f"{name}: the rows that left it are told apart from those that ended in it by {covariates}"
+        return f"the rows that left it are told apart from those that ended in it by {covariates}"
+
+
+def describe_separations(separations: Sequence[Separation]) -> list[str]:
+    """A sentence for each thing that holds, with all the states it holds of."""
+    states: dict[str, list[int]] = {}
+    for one in separations:
+        states.setdefault(one.fact(), []).extend(one.states)
+    return [
+        f"state{'s' if len(names) > 1 else ''} {', '.join(map(str, names))}: {fact}"
+        for fact, names in states.items()
+    ]
 
 
 def find_separations(coordinates: Coordinates, layout: Layout, ridge: float) -> list[Separation]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rekka.errors import BadOption, InputError, RunFolderError, count_of
+from rekka.model.serial import load_model
 from rekka.partition import PAPER_SEED, Partition
 from rekka.readers.mapping import load_mapping
 from rekka.scaling.fitting import METHODS
+from rekka.study.cases import CaseRows
 from rekka.study.changes import refuse_other_plan, take_up
-from rekka.study.plan import StudyPlan, make_plan
+from rekka.study.choosing import Choice
+from rekka.study.confirming import Candidate, list_seen, look
+from rekka.study.plan import GUARDED, StudyPlan, make_plan
 from rekka.study.provenance import describe_command, describe_run, differ_from
 from rekka.study.records import Files, Memory, Records
 from rekka.study.rows import StudyRows, read_source, relate, split_rows
+from rekka.study.runner import OnChoice, carry_out, check_workers, choose, list_keys, open_cases
 from rekka.study.runner import OnTrial as OnTrial
-from rekka.study.runner import carry_out, check_workers, list_keys
 from rekka.study.store import (
     PROVENANCE,
     begin_run,
@@ -27,6 +31,7 @@ from rekka.study.store import (
     load_plan,
     mark_run,
     read_provenance,
+    read_rows,
     refuse_occupied,
     tidy,
     withdraw_run,
@@ -50,14 +55,19 @@ def compare(
     partition: str = "auto",
     until: Any = None,
     partition_seed: int = PAPER_SEED,
+    rule: str = GUARDED,
+    select_on: str = "auto",
+    guard: Mapping[str, Any] | None = None,
+    confirm: bool = True,
     cost: str = "auto",
     seed: int = PAPER_SEED,
     repeats: int = 1,
     workers: int = 1,
     out: str | Path | None = None,
     on_trial: OnTrial | None = None,
+    on_choice: OnChoice | None = None,
 ) -> Study:
-    """Compare scaling methods: every case by every method, fitted, timed, scored and selected.
+    """Compare methods: every case by every method, fitted, timed, scored; one chosen, and confirmed once.
 
     Parameters
     ----------
@@ -66,7 +76,7 @@ def compare(
     mapping : path or dict, optional
         How to read a table that needs it; see ``read_panel``.
     methods : sequence of str
-        Scaling operators, such as "zscore" or "boxcox+zscore".
+        Scaling operators, such as "zscore" or "boxcox+zscore"; "ridge" and "pooled" for small cases.
     preset : "exact", "paper", "both", or a sequence of the first two
         Newton on the exact likelihood, or the paper's conditions.
     cases, covariates : sequence of str, optional
@@ -77,6 +87,17 @@ def compare(
         Last day of training, for "date".
     partition_seed, seed : int
         Of the split, and of the start of L-BFGS-B, which is the same in every fit.
+    rule : "guarded" or "pareto"
+        How to choose: certified, no less accurate, log loss not worse, stable; or the paper's rule over accuracy
+        and cost.
+    select_on : "auto", "validation", "folds" or "golden"
+        What methods are judged on. Auto: validation rows, folds by bridge where they are few; golden rows for
+        "pareto", as in the paper, which then cannot confirm the choice.
+    guard : dict, optional
+        Margins of the guarded rule: default, certified, accuracy_margin, log_loss_margin, confidence, resamples,
+        stable_share.
+    confirm : bool
+        Whether to look at the golden rows, once, with what was chosen.
     cost : "auto", "seconds" or "evaluations"
         What the selection weighs against accuracy; auto takes seconds for "paper", evaluations for "exact".
     repeats : int
@@ -87,6 +108,8 @@ def compare(
         A run folder: every trial is kept there as soon as it is done.
     on_trial : callable, optional
         Called with each trial that is done, the number done and the number there are.
+    on_choice : callable, optional
+        The same for each case's choice.
 
     """
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
@@ -103,12 +126,16 @@ def compare(
             "presets": _list_names("preset", presets),
             "cases": _list_names("cases", cases),
             "covariates": _list_names("covariates", covariates),
+            "rule": rule,
+            "select_on": select_on,
+            "confirm": confirm,
             "cost": cost,
             "seed": seed,
             "repeats": repeats,
         },
+        guard=dict(guard or {}),
     )
-    return run_plan(plan, given, out=out, workers=workers, on_trial=on_trial)
+    return run_plan(plan, given, out=out, workers=workers, on_trial=on_trial, on_choice=on_choice)
 
 
 def run_plan(
@@ -119,12 +146,13 @@ def run_plan(
     out: str | Path | None = None,
     workers: int = 1,
     on_trial: OnTrial | None = None,
+    on_choice: OnChoice | None = None,
 ) -> Study:
     """Carry a plan out in a new run folder, from where its paths count; or in memory, and they count from base."""
     check_workers(workers)
     if out is None:
         rows = _read(plan, data, base or Path())
-        return _finish(plan, rows, Memory(), workers, on_trial)
+        return _finish(plan, rows, Memory(), workers, on_trial, on_choice)
     folder = Path(out).absolute()
     refuse_occupied(folder)
     made = not folder.exists()
@@ -139,7 +167,7 @@ def run_plan(
         keep_rows(folder, rows, describe_run(plan, rows, folder))
         files = _open_files(folder, plan, rows.cases, rows.digest())
         files.note(f"begun: {describe_command()}; {count_of(len(rows.frame), 'row')}: {rows.scheme}")
-        return _finish(plan, rows, files, workers, on_trial)
+        return _finish(plan, rows, files, workers, on_trial, on_choice)
 
 
 def resume_study(
@@ -149,6 +177,7 @@ def resume_study(
     expected: StudyPlan | None = None,
     workers: int = 1,
     on_trial: OnTrial | None = None,
+    on_choice: OnChoice | None = None,
 ) -> Study:
     """Go on with a run that was stopped, or finish one that was killed.
 
@@ -168,7 +197,7 @@ def resume_study(
         again = (f"made again: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
-        return _finish(plan, rows, files, workers, on_trial)
+        return _finish(plan, rows, files, workers, on_trial, on_choice)
 
 
 def load_study(out: str | Path) -> Study:
@@ -184,7 +213,8 @@ def load_study(out: str | Path) -> Study:
     data = begun["data"]
     cases = list(dict.fromkeys(case for case, *_ in data["rows"]))
     files = _open_files(folder, plan, cases, data["rows_sha256"])
-    return _gather(plan, data["scheme"], files, list_keys(plan.study, cases), data["notes"])
+    keys = list_keys(plan.study, cases)
+    return _gather(plan, data["scheme"], files, keys, data["notes"], lambda: read_rows(folder, begun))
 
 
 def describe_tables(
@@ -230,14 +260,24 @@ def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256
     return files
 
 
-def _finish(plan: StudyPlan, rows: StudyRows, records: Records, workers: int, on_trial: OnTrial | None) -> Study:
-    """Carry out what is missing; gather all; write the tables where there is a folder."""
+def _finish(
+    plan: StudyPlan,
+    rows: StudyRows,
+    records: Records,
+    workers: int,
+    on_trial: OnTrial | None,
+    on_choice: OnChoice | None,
+) -> Study:
+    """Carry out what is missing; choose; confirm; gather all; write the tables where there is a folder."""
     keys = list_keys(plan.study, rows.cases)
+    case = open_cases(plan.study, rows)
     try:
-        carry_out(plan.study, rows, keys, records, workers, on_trial)
-        study = _gather(plan, rows.scheme, records, keys, rows.notes)
-        if isinstance(records, Files):
-            write_tables(records.path, study.tables(), study.documents())
+        carry_out(plan.study, case, keys, records, workers, on_trial)
+        choose(plan, case, keys, records, workers, on_choice)
+        if plan.study.confirm and not records.looks:
+            confirm_choices(plan, case, records)
+        study = _gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows)
+        _write(study, records)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the disk may be full
             records.note(f"stopped: {type(error).__name__} {error}".rstrip())
@@ -246,8 +286,82 @@ def _finish(plan: StudyPlan, rows: StudyRows, records: Records, workers: int, on
     return study
 
 
-def _gather(plan: StudyPlan, scheme: str, records: Records, keys: Sequence[Key], notes: Sequence[str]) -> Study:
+def _write(study: Study, records: Records) -> None:
+    if isinstance(records, Files):
+        write_tables(records.path, study.tables(), study.documents())
+
+
+def confirm_choices(
+    plan: StudyPlan, case: Callable[[str], CaseRows], records: Records, *, force: bool = False
+) -> None:
+    """Look at the golden rows, with what was chosen."""
+    candidates = [
+        Candidate(choice, case(choice.case), load_model(records.fitted(_key(choice)).model or "")[0])
+        for choice in records.choices.values()
+        if choice.chosen is not None
+    ]
+    seen = list_seen(records.earlier_looks())
+    taken = look(candidates, seen, plan.guard.confidence, plan.study.seed, force=force)
+    records.add_look(taken)
+    refused = f"; {len(taken.refused)} refused" if taken.refused else ""
+    forced = ", forced" if force else ""
+    records.note(f"looked at the golden rows{forced}: {count_of(len(taken.results), 'choice')}{refused}")
+
+
+def _key(choice: Choice) -> Key:
+    return Key(case=choice.case, preset=choice.preset, method=choice.chosen or "")
+
+
+def confirm(out: str | Path, *, force: bool = False) -> Study:
+    """Look at the golden rows of a run with what was chosen: once.
+
+    A run that has looked already is refused, unless ``force``: then it looks again, and the result is marked.
+    """
+    folder = Path(out).absolute()
+    plan = load_plan(folder)
+    with hold(folder):
+        rows = take_up(folder, plan)
+        files = _open_files(folder, plan, rows.cases, rows.digest())
+        keys = list_keys(plan.study, rows.cases)
+        missing = {(key.preset, key.case) for key in keys} - files.choices.keys()
+        if missing:
+            raise RunFolderError(
+                f"{folder.name} is not finished: {count_of(len(missing), 'choice')} to be made yet. "
+                f"Go on with rekka compare --resume {folder.name}.",
+                folder=str(folder),
+            )
+        if any(one.results for one in files.looks) and not force:
+            raise RunFolderError(
+                f"{folder.name} has looked at its golden rows already, on {files.looks[0].made[:10]}. A second "
+                "look is no confirmation. With --force it is taken all the same, and marked.",
+                folder=str(folder),
+            )
+        confirm_choices(plan, open_cases(plan.study, rows), files, force=force)
+        study = _gather(plan, rows.scheme, files, keys, rows.notes, lambda: rows)
+        _write(study, files)
+        return study
+
+
+def _gather(
+    plan: StudyPlan,
+    scheme: str,
+    records: Records,
+    keys: Sequence[Key],
+    notes: Sequence[str],
+    read_rows: Callable[[], StudyRows],
+) -> Study:
     """The study in the order of its plan, whatever order the trials came in."""
-    cases = [records.cases[name] for name in dict.fromkeys(key.case for key in keys) if name in records.cases]
-    trials = [records.trials[key] for key in keys if key in records.trials and key.case in records.cases]
-    return Study(plan, scheme, len(keys), tuple(trials), tuple(cases), records.fitted, tuple(notes))
+    names = [name for name in dict.fromkeys(key.case for key in keys) if name in records.cases]
+    pairs = dict.fromkeys((key.preset, key.case) for key in keys)
+    return Study(
+        plan=plan,
+        scheme=scheme,
+        planned=len(keys),
+        results=tuple(records.trials[key] for key in keys if key in records.trials and key.case in records.cases),
+        described=tuple(records.cases[name] for name in names),
+        choices=tuple(records.choices[pair] for pair in pairs if pair in records.choices),
+        looks=tuple(records.looks),
+        read_fitted=records.fitted,
+        read_rows=read_rows,
+        notes=tuple(notes),
+    )

@@ -3,7 +3,8 @@
 [data]       source: the tables, beside this file or as a path; none is the built-in inventory. nbi, mapping: how
              they are read
 [partition]  scheme, until, seed: which rows train and which are golden
-[study]      methods, presets, cases, covariates, cost, seed, repeats
+[study]      methods, presets, cases, covariates, rule, select_on, confirm, cost, seed, repeats
+[guard]      default, margins and resamples of the guarded rule
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from rekka.errors import BadOption, InputError, bad_option, count_of, did_you_mean
 from rekka.partition import PAPER_SEED
 from rekka.readers.mapping import load_mapping
-from rekka.scaling.fitting import METHODS, check_method
+from rekka.scaling.fitting import METHODS
+from rekka.selection import Guard
+from rekka.study.methods import check_method
+
+VERSION = 2  # 2: a rule, the rows it looks at, and its margins
 
 
 class Preset(BaseModel):
@@ -51,6 +56,9 @@ PRESETS = {
     ),
 }
 COSTS = ("auto", "seconds", "evaluations")
+GUARDED, PARETO = "guarded", "pareto"
+RULES = (GUARDED, PARETO)
+SELECT_ON = ("auto", "validation", "folds", "golden")
 
 
 class _Strict(BaseModel):
@@ -114,6 +122,9 @@ class TrialPlan(_Strict):
     presets: tuple[str, ...] = ("exact",)
     cases: tuple[str, ...] | None = None
     covariates: tuple[str, ...] | None = None
+    rule: str = GUARDED
+    select_on: str = "auto"
+    confirm: bool = True  # the choice on the golden rows, once
     cost: str = "auto"
     seed: int = Field(default=PAPER_SEED, ge=0)  # of the start of L-BFGS-B, the same in every fit
     repeats: int = Field(default=1, ge=1)
@@ -139,6 +150,11 @@ class TrialPlan(_Strict):
                 raise ValueError(f"{name} is empty; name at least one, or leave it out")
         return self
 
+    @property
+    def judges_on(self) -> str:
+        """What methods are judged on: the paper's rule on golden rows, as in the paper, unless told otherwise."""
+        return "golden" if self.select_on == "auto" and self.rule == PARETO else self.select_on
+
     def costs(self) -> dict[str, str]:
         """What the selection runs on, for each preset."""
         return {name: PRESETS[name].cost if self.cost == "auto" else self.cost for name in self.presets}
@@ -148,10 +164,11 @@ class StudyPlan(_Strict):
     """All of it: the TOML file that runs a study."""
 
     format: Literal["rekka-study"] = "rekka-study"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     data: DataPlan = DataPlan()
     partition: PartitionPlan = PartitionPlan()
     study: TrialPlan = TrialPlan()
+    guard: Guard = Guard()
 
     def to_toml(self) -> str:
         """The file's text; every value stands in it, chosen or not."""
@@ -175,11 +192,13 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
         raise _explain(error, where) from None
     for method in plan.study.methods:
         check_method(method)
+    check_method(plan.guard.default)
     for preset in plan.study.presets:
         if preset not in PRESETS:
             raise bad_option("preset", preset, [*PRESETS, "both"])
-    if plan.study.cost not in COSTS:
-        raise bad_option("cost", plan.study.cost, COSTS)
+    for option, choices in (("cost", COSTS), ("rule", RULES), ("select_on", SELECT_ON)):
+        if getattr(plan.study, option) not in choices:
+            raise bad_option(option, getattr(plan.study, option), choices)
     return plan
 
 
@@ -199,7 +218,15 @@ def read_plan(path: Path) -> StudyPlan:
             "A mapping goes with --mapping.",
             file=str(path),
         )
-    return make_plan(path.name, **given)
+    return make_plan(path.name, **_update(given))
+
+
+def _update(given: dict[str, Any]) -> dict[str, Any]:
+    """A plan of version 1 said nothing of rules: it selected by the paper's, on golden rows."""
+    if given.get("version") != 1:
+        return given
+    before = {"rule": PARETO, "select_on": "golden", "confirm": False}
+    return given | {"version": VERSION, "study": before | given.get("study", {})}
 
 
 def _explain(error: ValidationError, where: str) -> BadOption:
@@ -221,7 +248,12 @@ def _explain(error: ValidationError, where: str) -> BadOption:
     return BadOption(f"{where}: {place}: {message}.{said}", key=place)
 
 
-_SECTIONS: dict[str, type[BaseModel]] = {"data": DataPlan, "partition": PartitionPlan, "study": TrialPlan}
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "data": DataPlan,
+    "partition": PartitionPlan,
+    "study": TrialPlan,
+    "guard": Guard,
+}
 
 
 def _without_none(value: Any) -> Any:

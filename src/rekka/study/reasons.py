@@ -38,7 +38,7 @@ def explain(rows: Sequence[Row], model_of: Callable[[str], str]) -> str:
         return _explain_trade(groups, points, cost, model_of)
     if len(selected) > 1:
         figures = f"{_name_accuracy(points[selected[0]])} and {_name_cost(points[selected[0]], cost)}"
-        return f"{_join(selected)} tie at {figures}{_one_model(selected, model_of)}"
+        return f"{join_names(selected)} tie at {figures}{_one_model(selected, model_of)}"
     return f"{selected[0]}: {_explain_single(rows, points, selected[0], cost)}"
 
 
@@ -76,7 +76,7 @@ def _explain_trade(
 ) -> str:
     """What is gained and what is paid, from the cheapest to the most accurate."""
     names = [
-        _join(group) + (" (one model)" if len(group) > 1 and len(set(map(model_of, group))) == 1 else "")
+        join_names(group) + (" (one model)" if len(group) > 1 and len(set(map(model_of, group))) == 1 else "")
         for group in groups
     ]
     prices = [_name_cost(points[group[0]], cost) for group in groups]
@@ -96,10 +96,10 @@ def _one_model(methods: Sequence[str], model_of: Callable[[str], str]) -> str:
     shared = [group for group in models.values() if len(group) > 1]
     if len(models) == 1:
         return ": they are one model"
-    return f": of these {'; '.join(f'{_join(group)} are one model' for group in shared)}" if shared else ""
+    return f": of these {'; '.join(f'{join_names(group)} are one model' for group in shared)}" if shared else ""
 
 
-def _join(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """'a', 'a and b', 'a, b and c'."""
     return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
 
@@ -109,6 +109,11 @@ def _name_accuracy(point: Point) -> str:
 
 
 def _name_cost(point: Point, cost: str) -> str:
+    return name_cost(point.cost, cost)
+
+
+def name_cost(value: float, cost: str) -> str:
+    """'0.421 s', '7 evaluations'."""
     if cost == "seconds":
-        return f"{point.cost:.3f} s" if point.cost >= 0.1 else f"{point.cost:.2g} s"
-    return count_of(int(point.cost), cost.removesuffix("s"))
+        return f"{value:.3f} s" if value >= 0.1 else f"{value:.2g} s"
+    return count_of(int(value), cost.removesuffix("s"))

@@ -1,6 +1,8 @@
 """Trials and cases as they are made: kept in memory, or in a run folder, each written whole before the next.
 
 cases/             what is known of each case, its baselines among it
+choices/           what was chosen for each case under each preset, and why
+confirmation.json  every look at the golden rows
 trials/            a file for each trial, sealed with its own SHA-256 and written last
 models/ scalings/  the fitted models and operators as JSON; the trial's file holds their SHA-256
 log.txt            what happened when
@@ -22,13 +24,18 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from rekka.errors import DamagedFile
+from rekka.study.choosing import Choice
+from rekka.study.confirming import Look
 from rekka.study.files import digest, read_sealed, write_sealed, write_text
 from rekka.study.trial import Case, Fitted, Key, Trial
 
-CASES, TRIALS, MODELS, SCALINGS, LOG = "cases", "trials", "models", "scalings", "log.txt"
-FOLDERS = (CASES, TRIALS, MODELS, SCALINGS)
+CASES, TRIALS, MODELS, SCALINGS, CHOICES = "cases", "trials", "models", "scalings", "choices"
+LOG, CONFIRMATION = "log.txt", "confirmation.json"
+FOLDERS = (CASES, TRIALS, MODELS, SCALINGS, CHOICES)
 LONGEST_SLUG = 40
-_TRIAL, _CASE = "rekka-trial", "rekka-case"
+_TRIAL, _CASE, _CHOICE, _LOOKS = "rekka-trial", "rekka-case", "rekka-choice", "rekka-confirmation"
+
+Pair = tuple[str, str]  # preset and case
 
 
 class Records(Protocol):
@@ -36,6 +43,8 @@ class Records(Protocol):
 
     trials: dict[Key, Trial]
     cases: dict[str, Case]
+    choices: dict[Pair, Choice]
+    looks: list[Look]
 
     def add_case(self, case: Case) -> None:
         """Keep what is known of a case."""
@@ -45,6 +54,15 @@ class Records(Protocol):
 
     def fitted(self, key: Key) -> Fitted:
         """A trial with its model and operator."""
+
+    def add_choice(self, choice: Choice) -> None:
+        """Keep what was chosen for a case under a preset."""
+
+    def add_look(self, look: Look) -> None:
+        """Keep a look at the golden rows."""
+
+    def earlier_looks(self) -> dict[str, list[Look]]:
+        """Looks at golden rows that were taken before, by the name of their run."""
 
     def note(self, line: str) -> None:
         """Keep a line of the log."""
@@ -56,6 +74,8 @@ class Memory:
     def __init__(self) -> None:
         self.trials: dict[Key, Trial] = {}
         self.cases: dict[str, Case] = {}
+        self.choices: dict[Pair, Choice] = {}
+        self.looks: list[Look] = []
         self._fitted: dict[Key, Fitted] = {}
 
     def add_case(self, case: Case) -> None:
@@ -71,6 +91,18 @@ class Memory:
         """A trial with its model and operator."""
         return self._fitted[key]
 
+    def add_choice(self, choice: Choice) -> None:
+        """Keep what was chosen for a case under a preset."""
+        self.choices[choice.preset, choice.case] = choice
+
+    def add_look(self, look: Look) -> None:
+        """Keep a look at the golden rows."""
+        self.looks.append(look)
+
+    def earlier_looks(self) -> dict[str, list[Look]]:
+        """Its own, if any: memory does not know of other runs."""
+        return {"this study": self.looks}
+
     def note(self, line: str) -> None:
         """Nothing to write to."""
 
@@ -82,10 +114,16 @@ class Files:
         self.path, self.run = path, run
         self.trials: dict[Key, Trial] = {}
         self.cases: dict[str, Case] = {}
+        self.choices: dict[Pair, Choice] = {}
+        self.looks: list[Look] = []
         self.damaged: list[str] = []
         self._names = {key: _name_trial(number, key) for number, key in enumerate(keys, start=1)}
         cases = dict.fromkeys(key.case for key in keys)
         self._case_names = {case: f"{number:03d}-{_slug(case)}.json" for number, case in enumerate(cases, start=1)}
+        pairs = dict.fromkeys((key.preset, key.case) for key in keys)
+        self._choice_names = {
+            pair: f"{number:03d}-{_slug(pair[1])}-{pair[0]}.json" for number, pair in enumerate(pairs, start=1)
+        }
         self._digests: dict[Key, dict[str, str | None]] = {}
 
     def load(self) -> None:
@@ -96,6 +134,20 @@ class Files:
         for key, name in self._names.items():
             if (self.path / TRIALS / name).exists():
                 self._load_trial(key, self.path / TRIALS / name)
+        for pair, name in self._choice_names.items():
+            if (self.path / CHOICES / name).exists():
+                self._load_choice(pair, self.path / CHOICES / name)
+        self.looks = read_looks(self.path)
+
+    def _load_choice(self, pair: Pair, file: Path) -> None:
+        try:
+            found = Choice.model_validate(self._open(file, _CHOICE)["choice"])
+            if (found.preset, found.case) != pair:
+                raise DamagedFile(f"{file.name} is of another case.")
+        except (DamagedFile, ValidationError, KeyError):
+            self.damaged.append(f"{CHOICES}/{file.name}")
+        else:
+            self.choices[pair] = found
 
     def _load_case(self, case: str, file: Path) -> None:
         try:
@@ -160,9 +212,44 @@ class Files:
         )
         return Fitted(self.trials[key], *texts)
 
+    def add_choice(self, choice: Choice) -> None:
+        """Write what was chosen for a case under a preset."""
+        pair = (choice.preset, choice.case)
+        file = self.path / CHOICES / self._choice_names[pair]
+        write_sealed(file, _CHOICE, {"run": self.run, "choice": json.loads(choice.model_dump_json())})
+        self.choices[pair] = choice
+
+    def add_look(self, look: Look) -> None:
+        """Write a look at the golden rows; those before it stay."""
+        self.looks.append(look)
+        body = [json.loads(one.model_dump_json()) for one in self.looks]
+        write_sealed(self.path / CONFIRMATION, _LOOKS, body)
+
+    def earlier_looks(self) -> dict[str, list[Look]]:
+        """Of this run, and of the runs in folders beside it."""
+        found = {self.path.name: self.looks}
+        for other in sorted(self.path.parent.glob(f"*/{CONFIRMATION}")):
+            if other.parent.name != self.path.name:
+                try:
+                    found[other.parent.name] = read_looks(other.parent)
+                except DamagedFile as error:
+                    self.note(f"not taken into account: {other.parent.name}: {error}")
+        return found
+
     def note(self, line: str) -> None:
         """Add a line to the log."""
         add_line(self.path / LOG, line)
+
+
+def read_looks(run: Path) -> list[Look]:
+    """The looks at the golden rows that a run has taken."""
+    file = run / CONFIRMATION
+    if not file.exists():
+        return []
+    try:
+        return [Look.model_validate(one) for one in read_sealed(file, _LOOKS)]
+    except ValidationError:
+        raise DamagedFile(f"{CONFIRMATION} is of another version of rekka.", file=str(file)) from None
 
 
 def add_line(log: Path, line: str) -> None:

@@ -11,11 +11,13 @@ from rekka.partition import PAPER_SEED
 from rekka.readers.files import is_folder
 from rekka.scaling.fitting import BEYOND, METHODS
 from rekka.study.compare import BOTH, OnTrial, describe_tables, resume_study, run_plan
+from rekka.study.methods import SHRINKING
 from rekka.study.plan import StudyPlan, make_plan, read_plan
+from rekka.study.runner import OnChoice
 from rekka.study.store import load_plan
 from rekka.study.study import Study
 
-GROUPS = {"paper": METHODS, "beyond": BEYOND, "all": (*METHODS, *BEYOND)}
+GROUPS = {"paper": METHODS, "beyond": BEYOND, "small": SHRINKING, "all": (*METHODS, *BEYOND, *SHRINKING)}
 
 
 class Request(NamedTuple):
@@ -30,27 +32,41 @@ class Request(NamedTuple):
     options: Mapping[str, Mapping[str, Any]] = {}
 
 
-def begin_study(request: Request, out: Path, *, workers: int = 1, on_trial: OnTrial | None = None) -> Study:
+def begin_study(
+    request: Request,
+    out: Path,
+    *,
+    workers: int = 1,
+    on_trial: OnTrial | None = None,
+    on_choice: OnChoice | None = None,
+) -> Study:
     """Run a new study in a new run folder."""
     base = _study_file(request)
     if base is None:
-        return run_plan(_plan(request, out), out=out, workers=workers, on_trial=on_trial)
+        return run_plan(_plan(request, out), out=out, workers=workers, on_trial=on_trial, on_choice=on_choice)
     if request.mapping or request.reading or request.nbi:
         raise BadOption(
             f"{base.name} says itself how its tables are read; options that say it again are not applied. "
             "Change its [data], or give the tables instead of it."
         )
     plan = move_plan(read_plan(base), base.parent, out)
-    return run_plan(_change(plan, request), out=out, workers=workers, on_trial=on_trial)
+    return run_plan(_change(plan, request), out=out, workers=workers, on_trial=on_trial, on_choice=on_choice)
 
 
-def continue_study(request: Request, out: Path, *, workers: int = 1, on_trial: OnTrial | None = None) -> Study:
+def continue_study(
+    request: Request,
+    out: Path,
+    *,
+    workers: int = 1,
+    on_trial: OnTrial | None = None,
+    on_choice: OnChoice | None = None,
+) -> Study:
     """Go on with a run; what is asked for besides must be what the run already does."""
     plan = load_plan(out)
     expected = _change(plan, request)
     if request.tables:
         expected = make_plan(**expected.model_dump() | {"data": _describe(request, out)})
-    return resume_study(out, expected=expected, workers=workers, on_trial=on_trial)
+    return resume_study(out, expected=expected, workers=workers, on_trial=on_trial, on_choice=on_choice)
 
 
 def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:

@@ -19,8 +19,8 @@ from rekka.partition import PARTS, Partition, choose_split
 from rekka.readers.attributes import NAMES, PLACES
 from rekka.readers.nbi import read_nbi
 from rekka.simulation.inventory import simulate_inventory
+from rekka.study.cases import GOLDEN, CaseRows
 from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
-from rekka.study.trial import CaseRows
 from rekka.transitions import Transitions, pair_visits, read_transitions
 
 NAMED = ("bridge_id", "case")  # what every row must have
@@ -41,23 +41,28 @@ class StudyRows:
         """The cases by name."""
         return tuple(self.frame["case"].unique().sort().to_list())
 
-    def case(self, name: str) -> CaseRows:
-        """The rows of one case."""
+    def case(self, name: str, select_on: str = GOLDEN) -> CaseRows:
+        """The rows of one case, and which of them its methods are judged on."""
         rows = self.frame.filter(case=name)
         train, validation, golden = (rows.filter(part=part) for part in PARTS)
-        return CaseRows.build(name, train, len(validation), golden, self.covariates)
+        return CaseRows.build(name, train, validation, golden, self.covariates, select_on)
 
     def digest(self) -> str:
         """SHA-256 of every value, column by column: the same for the same rows on any machine."""
-        found = hashlib.sha256()
-        for column in self.values():
-            for part in _spell(column):
-                found.update(part)
-        return found.hexdigest()
+        return digest_values(self.values())
 
     def values(self) -> pl.DataFrame:
         """What makes the rows what they are: all but the lines of the table they stood in."""
         return self.frame.drop(LINES, strict=False)
+
+
+def digest_values(frame: pl.DataFrame) -> str:
+    """SHA-256 of every value, column by column."""
+    found = hashlib.sha256()
+    for column in frame:
+        for part in _spell(column):
+            found.update(part)
+    return found.hexdigest()
 
 
 def _spell(column: pl.Series) -> tuple[bytes, ...]:

@@ -1,4 +1,4 @@
-"""Carry a plan's trials out: fit what is missing, alone or side by side; then time, one trial after the other."""
+"""Carry a plan out: fit what is missing, alone or side by side; time, one trial after the other; choose."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ import os
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from threading import Event, Thread
+from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from rekka.errors import BadOption
-from rekka.study.plan import TrialPlan
+from rekka.study.cases import CaseRows
+from rekka.study.choosing import Choice, Contest, choose_case
+from rekka.study.methods import POOLED
+from rekka.study.plan import StudyPlan, TrialPlan
 from rekka.study.records import Records
 from rekka.study.rows import StudyRows
-from rekka.study.trial import CaseRows, Fitted, Key, Trial, describe_case, run_trial, time_trial
+from rekka.study.trial import Fitted, Key, Trial, describe_case, run_trial, time_trial
 
+Result = TypeVar("Result")
+OnChoice = Callable[[Choice, int, int], None]
 OnTrial = Callable[[Trial, int, int], None]  # the trial, how many are done, how many there are
 LOOK_EVERY = 0.5  # seconds
 
@@ -38,19 +45,29 @@ def list_keys(plan: TrialPlan, cases: Sequence[str]) -> list[Key]:
     ]
 
 
+def open_cases(plan: TrialPlan, rows: StudyRows) -> Callable[[str], CaseRows]:
+    """The rows of each case, read once; where a method pools, with the training rows of the others."""
+    case = cache(lambda name: rows.case(name, plan.judges_on))
+    if POOLED not in plan.methods:
+        return case
+    samples = {name: case(name).training for name in rows.cases if not case(name).train.is_empty()}
+    return cache(
+        lambda name: replace(case(name), others={other: s for other, s in samples.items() if other != name})
+    )
+
+
 def carry_out(
     plan: TrialPlan,
-    rows: StudyRows,
+    case: Callable[[str], CaseRows],
     keys: Sequence[Key],
     records: Records,
     workers: int = 1,
     on_trial: OnTrial | None = None,
 ) -> None:
     """Do what is not done yet; keep each trial as soon as it is. Clocks are read only while nothing else runs."""
-    case = cache(rows.case)
     for name in dict.fromkeys(key.case for key in keys):
         if name not in records.cases:
-            records.add_case(describe_case(case(name)))
+            records.add_case(describe_case(case(name), plan.seed))
 
     def keep(fitted: Fitted) -> None:
         records.add_trial(fitted)
@@ -63,8 +80,8 @@ def carry_out(
     missing = [key for key in keys if key not in records.trials]
     if workers > 1 and missing:
         tasks = [(case(key.case), key, plan.seed) for key in missing]
-        with closing(_fit_side_by_side(tasks, workers)) as side_by_side:
-            for fitted in side_by_side:
+        with closing(side_by_side(_fit_untimed, tasks, workers)) as fits:
+            for fitted in fits:
                 keep(fitted)
     else:
         for key in missing:
@@ -73,6 +90,35 @@ def carry_out(
         if not records.trials[key].timed:
             seconds = time_trial(case(key.case), key, plan.seed, plan.repeats)
             keep(records.fitted(key).with_seconds(seconds))
+
+
+def choose(
+    plan: StudyPlan,
+    case: Callable[[str], CaseRows],
+    keys: Sequence[Key],
+    records: Records,
+    workers: int = 1,
+    on_choice: OnChoice | None = None,
+) -> None:
+    """Apply the rule to each case under each preset, where that is not done yet."""
+    pairs = list(dict.fromkeys((key.preset, key.case) for key in keys))
+    missing = [pair for pair in pairs if pair not in records.choices]
+    tasks = [(_contest(plan, case(name), preset, records),) for preset, name in missing]
+    choices = side_by_side(choose_case, tasks, workers) if workers > 1 else (choose_case(*task) for task in tasks)
+    with closing(choices):
+        for choice in choices:
+            records.add_choice(choice)
+            done = len(records.choices)
+            records.note(f"chosen: {choice.case} ({choice.preset}): {choice.chosen or 'none'}")
+            if on_choice:
+                on_choice(choice, done, len(pairs))
+
+
+def _contest(plan: StudyPlan, rows: CaseRows, preset: str, records: Records) -> Contest:
+    keys = {method: Key(case=rows.name, preset=preset, method=method) for method in plan.study.methods}
+    trials = {method: records.trials[key] for method, key in keys.items()}
+    models = {method: records.fitted(keys[method]).model for method, trial in trials.items() if trial.converged}
+    return Contest(rows, preset, plan.study, plan.guard, trials, models)
 
 
 def _fit_and_time(rows: CaseRows, key: Key, plan: TrialPlan) -> Fitted:
@@ -84,14 +130,16 @@ def _fit_and_time(rows: CaseRows, key: Key, plan: TrialPlan) -> Fitted:
     return fitted.with_seconds((*fitted.trial.seconds, *again))
 
 
-def _fit_side_by_side(tasks: Sequence[tuple[CaseRows, Key, int]], workers: int) -> Generator[Fitted]:
-    """Trials as they come out of so many processes, without a time; no process is left when this ends."""
+def side_by_side(
+    function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], workers: int
+) -> Generator[Result]:
+    """Results as they come out of so many processes, in any order; no process is left when this ends."""
     mine = {"initializer": _end_with, "initargs": (os.getpid(),), "max_nbytes": None}
     parallel = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", batch_size=1, **mine)
-    results = parallel(delayed(_fit_untimed)(*task) for task in tasks)
+    results = parallel(delayed(function)(*task) for task in tasks)
     try:
-        for fitted in results:  # noqa: UP028 (yield from would close it, warnings and all, before we can)
-            yield fitted
+        for result in results:  # noqa: UP028 (yield from would close it, warnings and all, before we can)
+            yield result
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that some were not waited for

@@ -3,7 +3,7 @@
 study.toml         the plan: ``rekka compare study.toml`` runs it again. Written first
 partition.parquet  the rows, each with its part
 provenance.json    what it was run on and with: digests, seeds, versions, machine, command
-cases/ trials/ models/ scalings/ log.txt    see records
+cases/ trials/ models/ scalings/ choices/ confirmation.json log.txt    see records
 trials.parquet, .csv, .json; selection.csv; methods.csv; ...   tables, written when all trials are done
 """
 
@@ -32,7 +32,7 @@ from rekka.study.files import (
     write_text,
     write_whole,
 )
-from rekka.study.plan import StudyPlan, read_plan
+from rekka.study.plan import VERSION, StudyPlan, read_plan
 from rekka.study.records import FOLDERS, LOG, TRIALS, last_line
 from rekka.study.rows import StudyRows
 
@@ -40,7 +40,7 @@ PLAN, PROVENANCE, PARTITION, LOCK = "study.toml", "provenance.json", "partition.
 _RUN = "rekka-run"
 TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
-    "partition", "provenance",
+    "partition", "provenance", "confirmation", "verdicts", "optimism",
 )  # fmt: skip
 _UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
 
@@ -122,14 +122,19 @@ def clear_run(path: Path) -> None:
     with hold(path):
         for file in _list_own(path):
             file.unlink()
-        for folder in FOLDERS:
+        for folder in (
+            *FOLDERS,
+            *(str(one.relative_to(path)) for one in path.glob("stability/draws-*")),
+            "stability",
+        ):
             with contextlib.suppress(OSError):  # not there, or files of others in it
                 (path / folder).rmdir()
 
 
 def _list_own(path: Path) -> list[Path]:
     """The files that a run has written: in its folders, and its tables beside them."""
-    ours = [file for folder in FOLDERS for file in (path / folder).glob("[0-9]*.json")]
+    ours = [file for folder in (*FOLDERS, "stability/draws-*") for file in path.glob(f"{folder}/[0-9]*.json")]
+    ours += path.glob("stability/*.csv")
     tables = [*path.glob("*.csv"), *path.glob("*.json"), *path.glob("*.parquet")]
     return [
         *ours,
@@ -155,7 +160,14 @@ def read_provenance(path: Path) -> dict[str, Any] | None:
     """What a run was begun on and with; None where it has not got that far."""
     if not (path / PROVENANCE).exists():
         return None
-    return dict(read_sealed(path / PROVENANCE, _RUN))
+    found = dict(read_sealed(path / PROVENANCE, _RUN))
+    if found["plan"].get("version") != VERSION:
+        raise RunFolderError(
+            f"{path.name} was made by rekka {found['versions']['rekka']}, whose trials this one does not read. "
+            f"Run its plan again: rekka compare {path.name}/{PLAN} --out NEW.",
+            folder=str(path),
+        )
+    return found
 
 
 def read_rows(path: Path, provenance: Mapping[str, Any]) -> StudyRows:
@@ -175,7 +187,7 @@ def read_rows(path: Path, provenance: Mapping[str, Any]) -> StudyRows:
 
 def mark_run(plan: StudyPlan, rows_sha256: str) -> str:
     """What tells the trials of this run from those of others: the rows and all that is done with them."""
-    return seal([rows_sha256, plan.study.model_dump(mode="json")])
+    return seal([rows_sha256, plan.study.model_dump(mode="json"), plan.guard.model_dump(mode="json")])
 
 
 def load_plan(path: Path) -> StudyPlan:

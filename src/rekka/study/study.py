@@ -11,9 +11,16 @@ from typing import Any
 import polars as pl
 
 import rekka  # for what it loads on first use: an estimator brings scikit-learn with it
-from rekka.errors import BadOption, did_you_mean
+from rekka.calibration import REPLICATES, Calibration
+from rekka.errors import BadOption, bad_option, did_you_mean
+from rekka.partition import PARTS
+from rekka.study.calibrating import calibrate_model
+from rekka.study.choosing import Choice, Optimism, Verdict
+from rekka.study.confirming import Confirmed, Look
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
-from rekka.study.plan import StudyPlan
+from rekka.study.plan import PARETO, StudyPlan
+from rekka.study.rows import StudyRows
+from rekka.study.rulings import tell_case, tell_method
 from rekka.study.tables import (
     mark_selected,
     tabulate_agreement,
@@ -35,8 +42,10 @@ SCHEMA: dict[str, Any] = {
     "accuracy": pl.Float64, "log_loss": pl.Float64, "log_loss_exact": pl.Float64, "macro_recall": pl.Float64,
     "brier": pl.Float64, "rps": pl.Float64, "at_floor": pl.Int64,
     "persistence_accuracy": pl.Float64, "no_covariates_accuracy": pl.Float64, "no_covariates_log_loss": pl.Float64,
-    "n_states": pl.Int64, "train": pl.Int64, "golden": pl.Int64, "scored": pl.Int64, "unsupported": pl.Int64,
+    "judged_on": pl.String, "n_states": pl.Int64, "train": pl.Int64, "golden": pl.Int64,
+    "scored": pl.Int64, "unsupported": pl.Int64,
 }  # fmt: skip
+COUNTS = ("train", "validation", "golden", "bridges", "moves", "n_states")
 TIMES = ("seconds", "seconds_low", "seconds_high")  # the columns that a rerun does not repeat
 SCORES = ("accuracy", "log_loss", "log_loss_exact", "macro_recall", "brier", "rps", "at_floor")
 
@@ -54,20 +63,102 @@ class Study:
     planned: int
     results: tuple[Trial, ...]
     described: tuple[Case, ...]
+    choices: tuple[Choice, ...]
+    looks: tuple[Look, ...]
     read_fitted: Callable[[Key], Fitted]
+    read_rows: Callable[[], StudyRows]
     notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
 
     @cached_property
     def trials(self) -> pl.DataFrame:
-        """A row for each trial: what became of it, its costs, certificate, scores and counts, and if selected."""
+        """A row for each trial: what became of it, its costs, certificate, scores and counts; if the study's rule
+        selects it, and if the paper's would, on the same scores.
+        """  # noqa: D205
         cases = {case.name: case for case in self.described}
         lines = [_lay_out(trial, cases[trial.key.case]) for trial in self.results]
-        return mark_selected(pl.DataFrame(lines, schema=SCHEMA, orient="row"), self.plan.study.costs())
+        table = mark_selected(pl.DataFrame(lines, schema=SCHEMA, orient="row"), self.plan.study.costs())
+        kept = {(choice.case, choice.preset, method) for choice in self.choices for method in choice.kept}
+        selected = [key in kept for key in table.select("case", "preset", "method").rows()]
+        return table.rename({"selected": "pareto"}).with_columns(pl.Series("selected", selected, dtype=pl.Boolean))
+
+    @cached_property
+    def by_pareto(self) -> pl.DataFrame:
+        """The trials with what the paper's rule selects, whatever the study's own is: what the paper speaks of."""
+        return self.trials.with_columns(selected="pareto")
 
     @cached_property
     def selection(self) -> pl.DataFrame:
-        """For each preset and case the methods selected, and why."""
-        return tabulate_selection(self.trials)
+        """For each preset and case what was chosen, what else the rule keeps, and why; and the Pareto set."""
+        pareto = tabulate_selection(self.by_pareto).rename({"selected": "pareto"})
+        lines = []
+        for row in pareto.iter_rows(named=True):
+            choice = self.choice(row["case"], row["preset"])
+            told = None if choice is None else tell_case(choice, self.plan.guard, self._trials_of(choice))
+            lines.append(
+                {
+                    "chosen": None if choice is None else choice.chosen,
+                    "selected": [] if choice is None else list(choice.kept),
+                    "judged_on": None if choice is None else choice.judged_on,
+                    "why": row["why"] if self.plan.study.rule == PARETO else told,
+                }
+            )
+        schema: dict[str, Any] = {"chosen": pl.String, "selected": pl.List(pl.String), "judged_on": pl.String}
+        chosen = pl.DataFrame(lines, schema=schema | {"why": pl.String})
+        order = ("preset", "case", "chosen", "selected", "pareto", "eligible", "trials", "judged_on", "why")
+        return pl.concat([pareto.drop("why"), chosen], how="horizontal").select(order)
+
+    @cached_property
+    def verdicts(self) -> pl.DataFrame:
+        """Every method in every case: kept or dropped, at which step, with which figures, in a sentence."""
+        lines = [
+            {"preset": choice.preset, "case": choice.case, "rule": choice.rule}
+            | verdict.model_dump(mode="json")
+            | {"why": tell_method(choice, verdict, self.plan.guard, self._trials_of(choice)[verdict.method])}
+            for choice in self.choices
+            for verdict in choice.verdicts
+        ]
+        texts = dict.fromkeys(("preset", "case", "rule", "method", "step", "rival", "why"), pl.String)
+        counts = dict.fromkeys(("at_floor", "bridges", "certified", "drawn"), pl.Int64)
+        figures = ("accuracy", "log_loss", "cost", "difference", "low", "high")
+        types: dict[str, Any] = texts | counts | dict.fromkeys(figures, pl.Float64) | {"kept": pl.Boolean}
+        order = ("preset", "case", "rule", *Verdict.model_fields, "why")
+        return pl.DataFrame(lines, schema={name: types[name] for name in order})
+
+    @cached_property
+    def optimism(self) -> pl.DataFrame:
+        """How much the scores of what was chosen flatter it: on the rows it was chosen by, and nested."""
+        lines = [
+            {"preset": choice.preset, "case": choice.case, "judged_on": choice.judged_on, "chosen": choice.chosen}
+            | choice.optimism.model_dump()
+            for choice in self.choices
+            if choice.optimism is not None
+        ]
+        names = [name for name in Optimism.model_fields if name not in ("folds", "changed")]
+        schema: dict[str, Any] = dict.fromkeys(("preset", "case", "judged_on", "chosen"), pl.String)
+        schema |= dict.fromkeys(names, pl.Float64) | dict.fromkeys(("folds", "changed"), pl.Int64)
+        return pl.DataFrame(lines, schema=schema)
+
+    @cached_property
+    def confirmation(self) -> pl.DataFrame:
+        """The looks at the golden rows: scores of what was chosen, with intervals, beside the two baselines."""
+        lines = [
+            {"look": number, "made": look.made, "forced": look.forced} | result.model_dump()
+            for number, look in enumerate(self.looks, start=1)
+            for result in look.results
+        ]
+        fields = {name: _column_type(field.annotation) for name, field in Confirmed.model_fields.items()}
+        return pl.DataFrame(lines, schema={"look": pl.Int64, "made": pl.String, "forced": pl.Boolean, **fields})
+
+    def choice(self, case: str, preset: str | None = None) -> Choice | None:
+        """What was chosen for a case; None where that is not done yet."""
+        wanted = preset or self._only_preset()
+        return next((one for one in self.choices if (one.case, one.preset) == (case, wanted)), None)
+
+    def _trials_of(self, choice: Choice) -> dict[str, Trial]:
+        mine = (
+            trial for trial in self.results if (trial.key.case, trial.key.preset) == (choice.case, choice.preset)
+        )
+        return {trial.key.method: trial for trial in mine}
 
     @cached_property
     def methods(self) -> pl.DataFrame:
@@ -77,7 +168,7 @@ class Study:
     @cached_property
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """The paper's five hypotheses, judged on these trials."""
-        return judge_hypotheses(self.trials)
+        return judge_hypotheses(self.by_pareto)
 
     @cached_property
     def agreement(self) -> pl.DataFrame:
@@ -91,23 +182,27 @@ class Study:
 
     @cached_property
     def floor(self) -> pl.DataFrame:
-        """Selected trials whose log loss is far worse than that of the alternatives."""
-        return tabulate_floor(self.trials)
+        """Trials that the paper's rule selects with a log loss far worse than that of the alternatives."""
+        return tabulate_floor(self.by_pareto)
 
     @cached_property
     def cases(self) -> pl.DataFrame:
         """Each case: rows in each part, states, covariates."""
         lines = [
-            (c.name, c.train, c.validation, c.golden, c.n_states, list(c.covariates), list(c.constant))
+            (
+                *(getattr(c, name) for name in ("name", *COUNTS, "judged_on")),
+                list(c.covariates), list(c.constant),
+            )
             for c in self.described
-        ]
-        counts = dict.fromkeys(("train", "validation", "golden", "n_states"), pl.Int64)
+        ]  # fmt: skip
+        counts = dict.fromkeys(COUNTS, pl.Int64)
         lists = dict.fromkeys(("covariates", "constant"), pl.List(pl.String))
-        return pl.DataFrame(lines, schema={"case": pl.String, **counts, **lists}, orient="row")
+        schema: dict[str, Any] = {"case": pl.String, **counts, "judged_on": pl.String, **lists}
+        return pl.DataFrame(lines, schema=schema, orient="row")
 
     @cached_property
     def baselines(self) -> pl.DataFrame:
-        """Scores of saying that nothing changes, and of the model without covariates, on the same golden rows."""
+        """Scores of saying that nothing changes, and of the model without covariates, on the same judged rows."""
         lines = [
             {"case": case.name, "baseline": name} | _finite(getattr(case, name).to_dict())
             for case in self.described
@@ -117,21 +212,76 @@ class Study:
         shares = dict.fromkeys((name for name in SCORES if name != "at_floor"), pl.Float64)
         return pl.DataFrame(lines, schema={"case": pl.String, "baseline": pl.String, **whole, **shares})
 
-    def model(self, case: str, method: str, preset: str | None = None) -> rekka.ExponentialHazardMarkovModel:
-        """The fitted model of a trial; ``preset`` may be left out where there is one."""
-        presets = self.plan.study.presets
-        if preset is None and len(presets) > 1:
-            raise BadOption(
-                f"This study has more than one preset; say which: {', '.join(presets)}.", option="preset"
-            )
-        key = Key(case=case, preset=preset or presets[0], method=method)
+    def model(
+        self, case: str, method: str | None = None, preset: str | None = None
+    ) -> rekka.ExponentialHazardMarkovModel:
+        """The fitted model of a trial: what was chosen, unless a method is named; one preset needs no name."""
+        key = self._find_key(case, method, preset or self._only_preset())
+        return rekka.ExponentialHazardMarkovModel.from_json(self._read_model(key))
+
+    def _find_key(self, case: str, method: str | None, preset: str) -> Key:
+        """Which trial: the chosen one, unless a method is named."""
+        if method is None:
+            choice = self.choice(case, preset)
+            method = None if choice is None else choice.chosen
+            if choice is not None and method is None:
+                raise BadOption(f"Nothing was chosen for {case}: name a method. {self._why(choice)}")
+        return Key(case=case, preset=preset, method=method or self.plan.guard.default)
+
+    def _read_model(self, key: Key) -> str:
+        """The model as JSON."""
         trial = next((trial for trial in self.results if trial.key == key), None)
         if trial is None:
             raise self._no_trial(key)
         text = self.read_fitted(key).model
         if text is None:
             raise BadOption(f"The trial {key} has no model: {trial.reason}")
-        return rekka.ExponentialHazardMarkovModel.from_json(text)
+        return text
+
+    def calibration(
+        self,
+        case: str,
+        preset: str | None = None,
+        method: str | None = None,
+        *,
+        rows: str = "train",
+        replicates: int = REPLICATES,
+    ) -> Calibration:
+        """Observed against expected counts, reliability, a test of fit and the causes, for one model.
+
+        What was chosen, unless a method is named. ``rows`` is "train", "validation" or "golden"; golden rows only
+        of a model that was confirmed, or of a study that was judged on them. The test takes some seconds.
+        """
+        preset = preset or self._only_preset()
+        if rows not in PARTS:
+            raise bad_option("rows", rows, PARTS)
+        key = self._find_key(case, method, preset)
+        if rows == "golden" and not self._has_looked(key):
+            raise BadOption(
+                f"The golden rows of {case} have not been looked at with {key.method}. A look is for confirming a "
+                "choice: rekka.confirm."
+            )
+        text = self._read_model(key)
+        return calibrate_model(
+            self.read_rows(), case, text, rows, replicates=replicates, seed=self.plan.study.seed
+        )
+
+    def _has_looked(self, key: Key) -> bool:
+        """Whether golden rows were scored with this trial's model."""
+        judged = next((one.judged_on for one in self.described if one.name == key.case), None)
+        looked = {Key(case=r.case, preset=r.preset, method=r.method) for look in self.looks for r in look.results}
+        return judged == "golden" or key in looked
+
+    def _only_preset(self) -> str:
+        presets = self.plan.study.presets
+        if len(presets) > 1:
+            raise BadOption(
+                f"This study has more than one preset; say which: {', '.join(presets)}.", option="preset"
+            )
+        return presets[0]
+
+    def _why(self, choice: Choice) -> str:
+        return tell_case(choice, self.plan.guard, self._trials_of(choice))
 
     def _no_trial(self, key: Key) -> BadOption:
         plan = self.plan.study
@@ -145,7 +295,8 @@ class Study:
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables, by name."""
-        names = ("trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor")
+        names = ("trials", "cases", "baselines", "selection", "verdicts", "optimism", "confirmation", "methods",
+                 "agreement", "presets", "floor")  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def documents(self) -> dict[str, Any]:
@@ -157,6 +308,12 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<Study: {len(self.results)} of {self.planned} trials, {len(self.described)} cases>"
+
+
+def _column_type(annotation: Any) -> type[pl.DataType]:
+    """The column for a field of a value."""
+    kinds: dict[type, type[pl.DataType]] = {str: pl.String, int: pl.Int64, float: pl.Float64}
+    return next(found for kind, found in kinds.items() if annotation in (kind, kind | None))
 
 
 def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:
@@ -177,6 +334,7 @@ def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:
         "persistence_accuracy": case.persistence.accuracy,
         "no_covariates_accuracy": case.no_covariates.accuracy,
         "no_covariates_log_loss": case.no_covariates.log_loss,
+        "judged_on": case.judged_on,
         "n_states": case.n_states,
         "train": case.train,
         "golden": case.golden,

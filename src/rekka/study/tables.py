@@ -16,8 +16,8 @@ import polars as pl
 
 from rekka.errors import BadValues, bad_option, missing_columns
 from rekka.model.certificate import affine_agreement
-from rekka.scaling.fitting import model_of
 from rekka.selection import pareto_set
+from rekka.study.methods import model_of
 from rekka.study.reasons import COSTS, Row, comparable, explain
 from rekka.study.trial import Status
 

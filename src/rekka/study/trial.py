@@ -1,4 +1,4 @@
-"""One trial, one case by one method under one preset: fit on its training rows, score on its golden rows.
+"""One trial, one case by one method under one preset: fit on its training rows, score on the rows it is judged on.
 
 A trial that fails is a value with a status and a reason. Nothing here looks at another trial.
 """
@@ -9,25 +9,28 @@ import dataclasses
 import enum
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from rekka.errors import InputError, OutsideTrainingRange, ScalingError
+from rekka.errors import InputError, OutsideTrainingRange, ScalingError, count_of
 from rekka.model import inputs
 from rekka.model.certificate import Certificate, Verdict
-from rekka.model.fit import Fit, Options, fit_rows
-from rekka.model.likelihood import Rows
+from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
 from rekka.model.serial import ModelFile, dump_model
 from rekka.model.solvers import Outcome
+from rekka.resampling import Sample
 from rekka.scaling.serial import scaling_to_json
-from rekka.scores import Scores, score, score_persistence, split_supported
+from rekka.scores import Scores
+from rekka.study.cases import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing, judge, judge_persistence
+from rekka.study.methods import POOLED, choose_options, leave_out
 from rekka.study.plan import PRESETS
+
+FEW_ROWS = 100  # training rows; paper, Threats to validity
+FEW_EVENTS = 5  # per parameter; below it slopes are biased and intervals too narrow (Vittinghoff, McCulloch 2007)
 
 
 class Status(enum.StrEnum):
@@ -65,7 +68,7 @@ class Trial(_Value):
     key: Key
     status: Status
     reason: str | None
-    converged: bool  # the paper's sense: success, everything finite, and the golden rows could be scored
+    converged: bool  # the paper's sense: success, everything finite, and the judged rows could be scored
     outcome: Outcome | None = None
     seconds: tuple[float, ...] = ()
     log_likelihood: float | None = None
@@ -74,7 +77,7 @@ class Trial(_Value):
 
     @property
     def certified(self) -> bool:
-        """Whether the fit is a certified maximum whose golden rows could be scored."""
+        """Whether the fit is a certified maximum whose judged rows could be scored."""
         return self.status is Status.CERTIFIED
 
     @property
@@ -89,39 +92,40 @@ class Trial(_Value):
 
 
 class Case(_Value):
-    """What is known of a case: its rows in each part, its K, what can be used, and its baselines."""
+    """What is known of a case: its rows in each part, its K, what can be used, and its baselines.
+
+    ``judged_on`` names the rows that methods and baselines are scored on; ``bridges`` and ``moves`` are those of
+    the training rows.
+    """
 
     name: str
     train: int
     validation: int
     golden: int
+    judged_on: str
+    bridges: int
+    moves: int
     n_states: int
     covariates: tuple[str, ...]
     constant: tuple[str, ...]  # covariates that do not vary in the training rows: zero under every method
     persistence: Scores
     no_covariates: Scores
 
+    @property
+    def events_per_parameter(self) -> float:
+        """Departures from a state in the training rows, for each coefficient to estimate."""
+        parameters = (self.n_states - 1) * (len(self.covariates) + 1)
+        return self.moves / parameters if parameters > 0 else math.nan
 
-@dataclass(frozen=True)
-class CaseRows:
-    """Training and golden rows of a case, and the covariates that vary in the training rows."""
-
-    name: str
-    train: pl.DataFrame
-    golden: pl.DataFrame
-    validation: int  # how many; no trial looks at them
-    covariates: tuple[str, ...]
-    constant: tuple[str, ...]
-
-    @classmethod
-    def build(
-        cls, name: str, train: pl.DataFrame, validation: int, golden: pl.DataFrame, covariates: Sequence[str]
-    ) -> CaseRows:
-        """Tell the covariates that vary from those that do not."""
-        constant = tuple(c for c in covariates if train[c].n_unique() == 1) if len(train) else ()
-        varying = tuple(c for c in covariates if c not in constant)
-        needed = ["bridge_id", "state_1", "state_2", "interval_years", *varying]
-        return cls(name, train.select(needed), golden.select(needed), validation, varying, constant)
+    @property
+    def exploratory(self) -> str | None:
+        """Why the case is too small to conclude from, in words; None where it is not."""
+        reasons = []
+        if self.train < FEW_ROWS:
+            reasons.append(f"{count_of(self.train, 'training row')}, fewer than {FEW_ROWS}")
+        if self.events_per_parameter < FEW_EVENTS:
+            reasons.append(f"{self.events_per_parameter:.1f} events per parameter, fewer than {FEW_EVENTS}")
+        return "; ".join(reasons) or None
 
 
 @dataclass(frozen=True)
@@ -143,11 +147,11 @@ class Fitted:
 
 
 def run_trial(rows: CaseRows, key: Key, seed: int, *, threads: int | None = None) -> Fitted:
-    """Algorithm 1, lines 7 to 15: fit the operator and the model, then score the golden rows with the same."""
+    """Algorithm 1, lines 7 to 15: fit the operator and the model, then score the judged rows with the same."""
     if rows.train.is_empty():
         return _give_up(key, Status.NOT_FITTED, f"no row of this case trains; {len(rows.golden):,} are golden")
     try:
-        with _quiet():
+        with quiet():
             return _fit_and_score(rows, key, seed, threads)
     except ScalingError as error:
         return _give_up(key, Status.TRANSFORM_FAILED, str(error))
@@ -162,14 +166,16 @@ def _give_up(key: Key, status: Status, reason: str) -> Fitted:
 
 
 def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Fitted:
-    fit = _fit(rows, key, seed, threads)
+    fit, options = _fit(rows, key, seed, threads)
     converged, scores, certificate = fit.converged, None, fit.certificate
     status, reason = _judge(fit.outcome, certificate, converged)
     if converged:
         try:
-            scores, certificate = _score(fit, rows.golden)
-        except OutsideTrainingRange as error:
-            status, reason, converged = Status.TRANSFORM_FAILED, _blame(error, fit, rows.golden), False
+            judged = judge(rows, fit, refitting(rows, key, seed), seed)
+            scores = judged.scores
+            certificate = certificate.with_golden(judged.rows.log_p) if _on_golden(rows, scores) else certificate
+        except ScalingError as error:
+            status, reason, converged = Status.TRANSFORM_FAILED, _blame(error, rows), False
     trial = Trial(
         key=key,
         status=status,
@@ -181,110 +187,134 @@ def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> 
         certificate=certificate,
         scores=scores,
     )
-    parameters = {"scaling": key.method, "seed": seed, "covariates": list(rows.covariates)}
-    model = dump_model(fit, parameters | PRESETS[key.preset].options, rows.train.columns)
-    return Fitted(trial, model, scaling_to_json(fit.scaling))
+    used = {"scaling": options.scaling, "ridge": options.ridge, "prior": options.prior}
+    parameters = {name: value for name, value in used.items() if value} | {"seed": seed}
+    parameters |= {"covariates": list(rows.covariates)} | PRESETS[key.preset].options
+    return Fitted(trial, dump_model(fit, parameters, rows.train.columns), scaling_to_json(fit.scaling))
+
+
+def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None) -> Callable[[Sample], Refit]:
+    """A function that fits some of a case's rows as the trial fits its training rows.
+
+    A penalty or a prior is estimated from these rows alone; or it is the ``fixed`` one.
+    """
+    given = PRESETS[key.preset].options | {"threads": 1}
+
+    def refit(sample: Sample) -> Refit:
+        options = fixed
+        if options is None:
+            start = rows.pooling if key.method == POOLED else None
+            others = leave_out(rows.others, np.setdiff1d(rows.bridges, sample.bridge)) if start else {}
+            options = choose_options(key.method, sample, others, seed, given, start)
+        return refit_rows(sample.rows, sample.x, sample.covariates, options)
+
+    return refit
 
 
 def time_trial(rows: CaseRows, key: Key, seed: int, repeats: int) -> tuple[float, ...]:
     """Seconds of the solver call alone, of so many fits one after the other."""
-    with _quiet():
-        return tuple(_fit(rows, key, seed, None).outcome.seconds for _ in range(repeats))
+    with quiet():
+        return tuple(_fit(rows, key, seed, None)[0].outcome.seconds for _ in range(repeats))
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """No warning leaves a trial: what came of an overflow or a bad condition is judged by its certificate."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def describe_case(rows: CaseRows) -> Case:
+def describe_case(rows: CaseRows, seed: int = 0) -> Case:
     """Counts and baselines: that nothing changes, and the model without covariates."""
-    n_states = 0 if rows.train.is_empty() else int(rows.train["state_2"].to_numpy().max())
-    known = _supported(rows.golden, n_states)
-    lost = len(rows.golden) - len(known)
-    try:
-        with _quiet():
-            plain = _fit_options(rows.train, (), Options(scaling=None))
-            no_covariates = _score(plain, rows.golden)[0]
-    except (ArithmeticError, ValueError):  # the trials of this case give the reason
-        no_covariates = Scores.empty(lost)
+    same = judge_persistence(rows, rows.judged_on)
+    start, end = (rows.train[name].to_numpy() for name in ("state_1", "state_2"))
     return Case(
         name=rows.name,
         train=len(rows.train),
-        validation=rows.validation,
+        validation=len(rows.validation),
         golden=len(rows.golden),
-        n_states=n_states,
+        judged_on=rows.judged_on,
+        bridges=rows.train["bridge_id"].n_unique(),
+        moves=int((end - start).sum()),
+        n_states=rows.n_states,
         covariates=rows.covariates,
         constant=rows.constant,
-        persistence=score_persistence(*_states(known), max(n_states, 1), lost),
-        no_covariates=no_covariates,
+        persistence=same.scores,
+        no_covariates=judge_plain(rows, seed).scores,
     )
 
 
-def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Fit:
-    options = Options(scaling=key.method, seed=seed, threads=threads, **PRESETS[key.preset].options)
-    return _fit_options(rows.train, rows.covariates, options)
+def judge_plain(rows: CaseRows, seed: int, judged_on: str | None = None) -> Judged:
+    """The judged rows as the model without covariates forecasts them; none where it cannot be fitted."""
+    bare = replace(rows, covariates=(), judged_on=judged_on or rows.judged_on)
+
+    def fit(sample: Sample) -> Refit:
+        return refit_rows(sample.rows, sample.x, (), Options(scaling=None, threads=1))
+
+    try:
+        with quiet():
+            return judge(bare, fit(bare.training), fit, seed)
+    except (ArithmeticError, ValueError):  # the trials of this case give the reason
+        sample, unsupported = bare.judged
+        return Judged(forecast_nothing(rows.n_states), sample.bridge[:0], unsupported + len(sample))
 
 
-def _fit_options(train: pl.DataFrame, covariates: tuple[str, ...], options: Options) -> Fit:
+def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit, Options]:
     """What the estimator does, without scikit-learn, whose imports take longer than all the fits of a study."""
-    columns = inputs.Columns("state_1", "interval_years", covariates)
+    columns = inputs.Columns("state_1", "interval_years", rows.covariates)
+    train = rows.train
     groups = train["bridge_id"].to_numpy()
     training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups)
-    return fit_rows(training.rows, training.x, covariates, options, training.groups)
+    given = PRESETS[key.preset].options | {"threads": threads}
+    start = rows.pooling if key.method == POOLED else None
+    options = choose_options(key.method, rows.training, rows.others, seed, given, start)
+    return fit_rows(training.rows, training.x, rows.covariates, options, training.groups), options
+
+
+def find_status(certificate: Certificate, converged: bool) -> Status:
+    """What became of a fit."""
+    match certificate.verdict:
+        case Verdict.CERTIFIED if converged:
+            return Status.CERTIFIED
+        case Verdict.NO_FINITE_MAXIMUM:
+            return Status.NO_MAXIMUM
+        case Verdict.NOT_IDENTIFIED:
+            return Status.NOT_DETERMINED
+    return Status.UNCERTIFIED if converged else Status.SOLVER_FAILED
 
 
 def _judge(outcome: Outcome, certificate: Certificate, converged: bool) -> tuple[Status, str | None]:
     """The status and the reason in words."""
     reasons = "; ".join(certificate.reasons)
-    match certificate.verdict:
-        case Verdict.CERTIFIED if converged:
+    match find_status(certificate, converged):
+        case Status.CERTIFIED:
             return Status.CERTIFIED, None
-        case Verdict.NO_FINITE_MAXIMUM:
-            return Status.NO_MAXIMUM, reasons
-        case Verdict.NOT_IDENTIFIED:
-            return Status.NOT_DETERMINED, reasons
-    if converged:
-        plateau = certificate.plateau_train
-        level = f"{plateau:.0%} of the training rows are at the probability floor; " if plateau > 0 else ""
-        return Status.UNCERTIFIED, f"{level}{reasons}"
-    impossible = f"it reports success at a log-likelihood of {-outcome.objective}, which no rows have"
-    said = impossible if outcome.success else outcome.message
-    return Status.SOLVER_FAILED, f"{said}; {reasons or 'where it stopped is a maximum all the same'}"
+        case Status.UNCERTIFIED:
+            plateau = certificate.plateau_train
+            level = f"{plateau:.0%} of the training rows are at the probability floor; " if plateau > 0 else ""
+            return Status.UNCERTIFIED, f"{level}{reasons}"
+        case Status.SOLVER_FAILED:
+            impossible = f"it reports success at a log-likelihood of {-outcome.objective}, which no rows have"
+            said = impossible if outcome.success else outcome.message
+            rest = reasons or "where it stopped is a maximum all the same"
+            return Status.SOLVER_FAILED, f"{said}; {rest}"
+        case status:
+            return status, reasons
 
 
-def _score(fit: Fit, golden: pl.DataFrame) -> tuple[Scores, Certificate]:
-    """Scores of the golden rows within the training K, and the certificate with their share on the plateau."""
-    known = _supported(golden, fit.n_states)
-    lost = len(golden) - len(known)
-    if known.is_empty():
-        return Scores.empty(lost), fit.certificate
-    start, end = _states(known)
-    dt, x = known["interval_years"].to_numpy(), inputs.read_covariates(inputs.as_frame(known), fit.covariates)
-    log_p = fit.log_probabilities(Rows(start, end, dt, np.ones(len(known)), fit.n_states), x)
-    scores = score(fit.probabilities(start, dt, x), log_p, start, end, lost)
-    return scores, fit.certificate.with_golden(log_p)
+def _on_golden(rows: CaseRows, scores: Scores) -> bool:
+    return rows.judged_on == GOLDEN and scores.rows > 0
 
 
-def _blame(error: OutsideTrainingRange, fit: Fit, golden: pl.DataFrame) -> str:
+def _blame(error: ScalingError, rows: CaseRows) -> str:
     """What the operator could not take, with the bridge in place of a row that only we can count."""
+    where = WORDS[rows.judged_on]
+    if not isinstance(error, OutsideTrainingRange) or rows.judged_on == IN_FOLDS:
+        return f"{where}: {error}"
     row = error.values["row"]
-    bridge = _supported(golden, fit.n_states)["bridge_id"][row]
-    return f"golden rows: {str(error).replace(f'row {row}', f'bridge {bridge}', 1)}"
-
-
-def _supported(golden: pl.DataFrame, n_states: int) -> pl.DataFrame:
-    """The rows whose states the training rows know."""
-    return golden.filter(pl.Series(split_supported(*_states(golden), n_states)))
-
-
-def _states(frame: pl.DataFrame) -> tuple[Any, Any]:
-    """Start and end, 0-based."""
-    start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
-    return start, end
+    bridge = rows.judged[0].bridge[row]
+    return f"{where}: {str(error).replace(f'row {row}', f'bridge {bridge}', 1)}"
 
 
 def spread(seconds: Sequence[float]) -> tuple[float, float, float]:

@@ -1,0 +1,136 @@
+"""``rekka checks``: a study looked over, with numbered findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import rekka
+from rekka.commands.data import AsJson, echo_json
+from rekka.commands.telling import quote
+from rekka.study.words import list_names
+
+if TYPE_CHECKING:
+    from rekka.study.checks.findings import Finding
+    from rekka.study.study import Study
+
+VERSION = 1  # of the plain data that --json gives
+STYLES = {"issue": "bold red", "tip": "yellow", "passed": "green", "not applicable": "dim"}
+INDENT = 6
+
+
+def checks(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    as_json: AsJson = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Print the checks that passed, and those not applicable, in full too.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out the test of fit (R611), which takes some seconds a case.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there is an issue.")] = False,
+) -> None:
+    """Look a study over when it is run: numbered findings, with figures and remedies.
+
+    An issue makes a result in use wrong or unusable, a tip is something to know. Exit code 0 either way, unless
+    --strict. (rekka check, without the s, looks at a table before anything is fitted.)
+
+    For example:
+
+      rekka checks run
+
+      rekka checks run --quick --all
+
+      rekka checks run --json --strict
+    """
+    from rekka.study.checks.registry import check_study
+
+    study = rekka.load_study(run)
+    calibrations = None if quick else calibrate_choices(Console(stderr=True), study)
+    findings = check_study(study, calibrations=calibrations)
+    if as_json:
+        echo_json(_plain(run, findings))
+    else:
+        print_findings(Console(), findings, run, show_all=show_all)
+    if strict and any(finding.verdict == "issue" for finding in findings):
+        raise typer.Exit(1)
+
+
+def calibrate_choices(errors: Console, study: Study) -> dict[tuple[str, str], Any]:
+    """The calibration of each chosen model on its training rows, by preset and case, with a bar."""
+    chosen = [(choice.preset, choice.case) for choice in study.choices if choice.chosen is not None]
+    columns = (
+        TextColumn("Test of fit"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    found = {}
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        task = progress.add_task("", total=len(chosen))
+        for preset, case in chosen:
+            progress.update(task, description=case)
+            found[preset, case] = study.calibration(case, preset, rows="train")
+            progress.advance(task)
+    return found
+
+
+def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, show_all: bool = False) -> None:
+    """Issues and tips with what to do; the others in a line each verdict, unless all are wanted."""
+    from rekka.study.checks.findings import headline
+
+    console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
+    for finding in findings:
+        if finding.found or show_all:
+            _print_finding(console, finding)
+    if show_all:
+        return
+    console.print()
+    for verdict in STYLES:
+        codes = [finding.code for finding in findings if finding.verdict == verdict and not finding.found]
+        if codes:
+            console.print(f"[{STYLES[verdict]}]{verdict}[/]: {', '.join(codes)}", highlight=False)
+    console.print(f"rekka checks {quote(run)} --all shows these in full.", highlight=False, markup=False)
+
+
+def print_brief(console: Console, findings: Sequence[Finding], run: Path) -> None:
+    """Issues in full, tips by their titles: the end of a study's summary."""
+    from rekka.study.checks.findings import headline
+
+    console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
+    tips = [finding for finding in findings if finding.verdict == "tip"]
+    for finding in findings:
+        if finding.verdict == "issue":
+            _print_finding(console, finding)
+    if tips:
+        console.print()
+    for tip in tips:
+        of = f": {list_names(tip.cases)}" if tip.cases else ""
+        console.print(f"[{STYLES['tip']}]{tip.code} tip[/]  {escape(tip.title)}{escape(of)}", highlight=False)
+    if any(finding.found for finding in findings):
+        console.print(f"Figures and remedies: rekka checks {quote(run)}", highlight=False, markup=False)
+
+
+def _print_finding(console: Console, finding: Finding) -> None:
+    style = STYLES[finding.verdict]
+    console.print(
+        f"\n[{style}]{finding.code} {finding.verdict}[/]  [bold]{escape(finding.title)}[/]", highlight=False
+    )
+    console.print(Padding(escape(finding.explanation), (0, 0, 0, INDENT)), highlight=False)
+    if finding.remedy:
+        console.print(Padding(f"[green]->[/] {escape(finding.remedy)}", (0, 0, 0, INDENT)), highlight=False)
+
+
+def _plain(run: Path, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Plain data."""
+    counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in STYLES}
+    head = {"format": "rekka-checks", "version": VERSION, "run": str(run), "counts": counts}
+    return head | {"findings": [finding.to_dict() for finding in findings]}

@@ -1,0 +1,177 @@
+"""The rows of a case, and which of them its methods are judged on.
+
+A method is judged on rows it was not fitted on: the validation rows; or, where they are few, the training and
+validation rows in folds by bridge, each fold forecast by a fit to the others; or, as the paper has it, the golden
+rows, which then cannot confirm the choice any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rekka.model.likelihood import Rows
+from rekka.model.predictor import Predictor
+from rekka.resampling import Sample, folds
+from rekka.scores import RowScores, Scores, join_rows, score_persistence_rows, score_rows, split_supported
+from rekka.shrinkage.pooling import Pooling, pool_cases
+from rekka.study.methods import OWN
+
+FEW_VALIDATION = 100  # rows; an accuracy has a standard error of 5 % there
+FEW_BRIDGES = 30  # fewer make no interval to rely on
+FOLDS = 5
+VALIDATION, IN_FOLDS, GOLDEN = "validation", "folds", "golden"
+WORDS = {
+    VALIDATION: "validation rows",
+    IN_FOLDS: f"{FOLDS} folds by bridge of the training and validation rows",
+    GOLDEN: "golden rows",
+}
+
+Fitting = Callable[[Sample], Predictor]
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Forecasts of the rows that methods are judged on, row by row, with their bridges."""
+
+    rows: RowScores
+    bridge: NDArray[np.str_]
+    unsupported: int = 0
+
+    @property
+    def scores(self) -> Scores:
+        """Of all rows together."""
+        return self.rows.mean(self.unsupported)
+
+    def take(self, index: NDArray[Any]) -> Judged:
+        """Some of the rows."""
+        return Judged(self.rows.take(index), self.bridge[index], self.unsupported)
+
+
+@dataclass(frozen=True)
+class CaseRows:
+    """Rows of a case in each part, and the covariates that vary in the training rows.
+
+    ``judged_on`` says which rows methods are judged on; ``others`` are training rows of the other cases, where a
+    method pools.
+    """
+
+    name: str
+    train: pl.DataFrame
+    validation: pl.DataFrame
+    golden: pl.DataFrame
+    covariates: tuple[str, ...]
+    constant: tuple[str, ...]
+    judged_on: str = GOLDEN
+    others: Mapping[str, Sample] = field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        train: pl.DataFrame,
+        validation: pl.DataFrame,
+        golden: pl.DataFrame,
+        covariates: Sequence[str],
+        select_on: str = GOLDEN,
+    ) -> CaseRows:
+        """Tell the covariates that vary from those that do not, and choose what to judge on."""
+        constant = tuple(c for c in covariates if train[c].n_unique() == 1) if len(train) else ()
+        varying = tuple(c for c in covariates if c not in constant)
+        needed = ["bridge_id", "state_1", "state_2", "interval_years", *varying]
+        first, second, third = (part.select(needed) for part in (train, validation, golden))
+        return cls(name, first, second, third, varying, constant, choose_rows(select_on, validation))
+
+    @cached_property
+    def n_states(self) -> int:
+        """K, the worst end state of the training rows; 0 where there are none."""
+        return 0 if self.train.is_empty() else int(self.train["state_2"].to_numpy().max())
+
+    @cached_property
+    def training(self) -> Sample:
+        """The rows that train."""
+        return Sample.of(self.train, self.covariates, self.n_states)
+
+    @cached_property
+    def pooling(self) -> Pooling | None:
+        """All training rows pooled, where some method pools: a place to start from when some are left out."""
+        return pool_cases({OWN: self.training, **self.others}, threads=1) if self.others else None
+
+    @cached_property
+    def bridges(self) -> NDArray[np.str_]:
+        """The bridges of the training and validation rows."""
+        return np.unique(self.sample(IN_FOLDS)[0].bridge)
+
+    def sample(self, part: str) -> tuple[Sample, int]:
+        """The rows of a part, or of the folds, whose states the training rows know; and how many others."""
+        frame = pl.concat([self.train, self.validation]) if part == IN_FOLDS else getattr(self, part)
+        known = keep_supported(frame, self.n_states)
+        return Sample.of(known, self.covariates, self.n_states), len(frame) - len(known)
+
+    @cached_property
+    def judged(self) -> tuple[Sample, int]:
+        """The rows that methods are judged on, and how many were left out."""
+        return self.sample(self.judged_on)
+
+
+def choose_rows(select_on: str, validation: pl.DataFrame) -> str:
+    """Validation rows, unless they are few or something else is asked for."""
+    if select_on != "auto":
+        return select_on
+    enough = len(validation) >= FEW_VALIDATION and validation["bridge_id"].n_unique() >= FEW_BRIDGES
+    return VALIDATION if enough else IN_FOLDS
+
+
+def keep_supported(frame: pl.DataFrame, n_states: int) -> pl.DataFrame:
+    """The rows whose states the training rows know."""
+    start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
+    return frame.filter(pl.Series(split_supported(start, end, n_states)))
+
+
+def forecast(predictor: Predictor, sample: Sample) -> RowScores:
+    """The forecasts of these rows, scored one by one."""
+    rows = sample.rows
+    if not len(sample):
+        return forecast_nothing(rows.n_states)
+    log_p = predictor.log_probabilities(rows, sample.x)
+    return score_rows(predictor.probabilities(rows.start, rows.dt, sample.x), log_p, rows.start, rows.end)
+
+
+def forecast_nothing(n_states: int) -> RowScores:
+    """The forecasts of no rows."""
+    none = np.empty(0, np.int64)
+    return score_rows(np.empty((0, max(n_states, 1))), np.empty(0), none, none)
+
+
+def forecast_folds(sample: Sample, fit: Fitting, seed: int) -> RowScores:
+    """Each fold's rows forecast by a fit to the other folds, in the order of the sample."""
+    parts, places = [], []
+    for outside, inside in folds(sample.bridge, FOLDS, seed):
+        predictor = fit(sample.take(outside))
+        parts.append(forecast(predictor, sample.take(inside)))
+        places.append(inside)
+    if not parts:
+        return forecast_nothing(sample.rows.n_states)
+    return join_rows(parts).take(np.argsort(np.concatenate(places)))
+
+
+def judge(rows: CaseRows, fitted: Predictor, fit: Fitting, seed: int) -> Judged:
+    """The judged rows as forecast by ``fitted``, which the training rows gave; in folds by what ``fit`` gives."""
+    sample, unsupported = rows.judged
+    if rows.judged_on == IN_FOLDS:
+        return Judged(forecast_folds(sample, fit, seed), sample.bridge, unsupported)
+    return Judged(forecast(fitted, sample), sample.bridge, unsupported)
+
+
+def judge_persistence(rows: CaseRows, part: str) -> Judged:
+    """The same of saying that nothing changes."""
+    sample, unsupported = rows.sample(part)
+    known: Rows = sample.rows
+    scored = score_persistence_rows(known.start, known.end, max(rows.n_states, 1))
+    return Judged(scored, sample.bridge, unsupported)

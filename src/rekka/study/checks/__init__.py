@@ -1,0 +1,1 @@
+"""A study looked over when it is done: numbered findings, the codes going on where the data doctor's end."""

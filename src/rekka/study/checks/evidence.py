@@ -1,0 +1,170 @@
+"""What the checks of a study look at: trials, what was selected, rows, and calibrations where there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from rekka.panel import ALL_CASES
+from rekka.study.cases import CaseRows
+from rekka.study.choosing import Choice, Verdict
+from rekka.study.confirming import Confirmed
+from rekka.study.study import Study
+from rekka.study.trial import Case, Key, Status, Trial
+from rekka.study.words import name_trials
+
+NOTHING_DONE = "No trial is done yet."
+NOTHING_SELECTED = "Nothing has been selected."
+
+
+class Tested(Protocol):
+    """What is asked of a calibration's test."""
+
+    @property
+    def p_value(self) -> float:
+        """Not a number where there is no test."""
+
+
+class Calibrated(Protocol):
+    """What is asked of a calibration."""
+
+    @property
+    def goodness(self) -> Tested:
+        """Its test."""
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Why forecasts do not fit, in sentences."""
+
+
+Calibrations = Mapping[tuple[str, str], Calibrated]  # by preset and case
+
+
+@dataclass(frozen=True, eq=False)
+class Pick:
+    """A method that was selected for a case; ``confirmed`` where it was chosen and golden rows were scored."""
+
+    choice: Choice
+    verdict: Verdict
+    trial: Trial
+    case: Case
+    label: str  # the case, and its preset where there are several
+    confirmed: Confirmed | None
+
+    @property
+    def method(self) -> str:
+        """Its name."""
+        return self.verdict.method
+
+    @property
+    def chosen(self) -> bool:
+        """Whether it is the one to use."""
+        return self.method == self.choice.chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A study, and what its checks ask of it."""
+
+    study: Study
+    calibrations: Calibrations | None = None
+
+    @cached_property
+    def cases(self) -> dict[str, Case]:
+        """What is known of each case."""
+        return {case.name: case for case in self.study.described}
+
+    @cached_property
+    def trials(self) -> dict[Key, Trial]:
+        """What was tried."""
+        return {trial.key: trial for trial in self.study.results}
+
+    @cached_property
+    def presets(self) -> tuple[str, ...]:
+        """Those of which a trial is done."""
+        return tuple(dict.fromkeys(trial.key.preset for trial in self.study.results))
+
+    def label(self, case: str, preset: str) -> str:
+        """A case by name; with its preset where there are several."""
+        name = name_case(case)
+        return name if len(self.study.plan.study.presets) == 1 else f"{name} ({preset})"
+
+    def prefix(self, preset: str) -> str:
+        """'paper: ' where there are several presets."""
+        return "" if len(self.study.plan.study.presets) == 1 else f"{preset}: "
+
+    @cached_property
+    def selected(self) -> tuple[Pick, ...]:
+        """All that the rule keeps; under the guarded rule the chosen ones and what may stand beside them."""
+        return tuple(self._list_picks())
+
+    def _list_picks(self) -> Iterator[Pick]:
+        for choice in self.study.choices:
+            for verdict in choice.verdicts:
+                trial = self.trials.get(Key(case=choice.case, preset=choice.preset, method=verdict.method))
+                if verdict.kept and trial is not None:
+                    label = self.label(choice.case, choice.preset)
+                    confirmed = self.confirmed.get((choice.preset, choice.case))
+                    mine = confirmed if verdict.method == choice.chosen else None
+                    yield Pick(choice, verdict, trial, self.cases[choice.case], label, mine)
+
+    @cached_property
+    def chosen(self) -> tuple[Pick, ...]:
+        """The one to use of each case, where there is one."""
+        return tuple(pick for pick in self.selected if pick.chosen)
+
+    @cached_property
+    def confirmed(self) -> dict[tuple[str, str], Confirmed]:
+        """The last look at the golden rows, by preset and case."""
+        return {(one.preset, one.case): one for look in self.study.looks for one in look.results}
+
+    def is_selected(self, trial: Trial) -> bool:
+        """Whether the rule keeps a trial."""
+        return trial.key in self._selected_keys
+
+    @cached_property
+    def _selected_keys(self) -> set[Key]:
+        return {pick.trial.key for pick in self.selected}
+
+    def name_trials(self, trials: Iterable[Trial]) -> str:
+        """Methods and cases, with the preset too where there are several."""
+        return name_trials([(self.label(one.key.case, one.key.preset), one.key.method) for one in trials])
+
+    def with_status(self, *statuses: Status) -> list[Trial]:
+        """The trials of which this became."""
+        return [trial for trial in self.study.results if trial.status in statuses]
+
+    @cached_property
+    def without_choice(self) -> dict[str, list[Trial]]:
+        """The certified trials that could be scored, of each case for which no preset has a choice."""
+        chosen = {pick.case.name for pick in self.chosen}
+        groups: dict[str, list[Trial]] = {}
+        for trial in self.study.results:
+            scored = trial.scores is not None and math.isfinite(trial.scores.accuracy)
+            if trial.certified and scored and trial.key.case not in chosen:
+                groups.setdefault(trial.key.case, []).append(trial)
+        return groups
+
+    @cached_property
+    def rows(self) -> dict[str, CaseRows]:
+        """The rows of each case."""
+        table = self.study.read_rows()
+        return {name: table.case(name) for name in self.cases}
+
+
+def name_case(case: str) -> str:
+    """A case as a sentence names it; a table without cases is one, which has no name of its own."""
+    return "all rows" if case == ALL_CASES else case
+
+
+def name_within(trials: Iterable[Trial]) -> str:
+    """Methods and cases, all of one preset."""
+    return name_trials([(name_case(one.key.case), one.key.method) for one in trials])
+
+
+def name_methods(trials: Iterable[Trial]) -> list[str]:
+    """Their methods, each once."""
+    return list(dict.fromkeys(trial.key.method for trial in trials))

@@ -1,0 +1,317 @@
+"""From the trials of a case to one choice: the rule, its evidence row by row, and how optimistic it was.
+
+The scores of whatever was chosen, on the rows it was chosen by, flatter it. By how much is measured: the rule is
+applied again to four fifths of the bridges, what it chooses there is scored on the last fifth, in turn (nested),
+and set beside the score of the choice on all of the rows (naive). In folds the fits that the rule compares are
+made without the last fifth too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from rekka.intervals import Interval, mean_interval
+from rekka.model.fit import Options
+from rekka.model.predictor import Predictor
+from rekka.model.serial import load_model
+from rekka.resampling import draw_bootstrap, folds, generator
+from rekka.scores import join_rows
+from rekka.selection import Guard, Guarded, Point, Ruling, Share, Standing, Step, choose_guarded, pareto_set
+from rekka.study.cases import FOLDS, IN_FOLDS, CaseRows, Judged, forecast_folds, judge
+from rekka.study.methods import SHRINKING, model_of
+from rekka.study.plan import GUARDED, PRESETS, TrialPlan
+from rekka.study.reasons import COSTS
+from rekka.study.trial import Key, Trial, quiet, refitting, spread
+
+Result = TypeVar("Result")
+Verdicts = tuple["Verdict", ...]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+class Verdict(_Value):
+    """What the rule says of a method, with the figures it was asked for; ``step`` is where it fell."""
+
+    method: str
+    kept: bool
+    step: Step | None = None
+    accuracy: float | None = None
+    log_loss: float | None = None
+    at_floor: int | None = None
+    cost: float | None = None
+    difference: float | None = None  # of its log loss from the default's, and the ends of its interval
+    low: float | None = None
+    high: float | None = None
+    bridges: int | None = None
+    certified: int | None = None  # of so many resamples drawn
+    drawn: int | None = None
+    rival: str | None = None
+
+
+class Optimism(_Value):
+    """The choice's scores on the rows it was chosen by, beside those of choosing on other bridges' rows."""
+
+    naive_accuracy: float
+    nested_accuracy: float
+    naive_log_loss: float
+    nested_log_loss: float
+    folds: int
+    changed: int  # folds in which another model was chosen
+
+
+class Choice(_Value):
+    """What was chosen for a case, by which rule, on which rows, and what became of every method."""
+
+    case: str
+    preset: str
+    rule: str
+    judged_on: str
+    cost: str
+    default: str | None
+    chosen: str | None
+    verdicts: Verdicts
+    optimism: Optimism | None = None
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The methods that the rule keeps; the chosen one is among them."""
+        return tuple(verdict.method for verdict in self.verdicts if verdict.kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """The trials of a case under one preset, and what it takes to compare them."""
+
+    rows: CaseRows
+    preset: str
+    plan: TrialPlan
+    guard: Guard
+    trials: Mapping[str, Trial]
+    models: Mapping[str, str | None]  # as JSON
+
+    @property
+    def cost(self) -> str:
+        """What accuracy is weighed against."""
+        return self.plan.costs()[self.preset]
+
+    @cached_property
+    def eligible(self) -> tuple[str, ...]:
+        """The methods that can be chosen: certified, or converged where that is all that is asked."""
+        strict = (
+            self.guard.certified if self.plan.rule == GUARDED else PRESETS[self.preset].eligible == "certified"
+        )
+        return tuple(name for name, one in self.trials.items() if (one.certified if strict else one.converged))
+
+    @cached_property
+    def judged(self) -> dict[str, Judged]:
+        """The judged rows as each eligible method forecasts them."""
+        return self.once(lambda name: judge(self.rows, self.fitted(name), self.refit(name), self.plan.seed))
+
+    def once(self, function: Callable[[str], Result]) -> dict[str, Result]:
+        """Something of each eligible method; refits once for those that are one model (see ``share``)."""
+        refits = self.rows.judged_on == IN_FOLDS
+        models = {name: self.identify(name) if refits else name for name in self.eligible}
+        found: dict[str, Result] = {}
+        for name, model in models.items():
+            if model not in found:
+                found[model] = function(name)
+        return {name: found[model] for name, model in models.items()}
+
+    def identify(self, method: str) -> str:
+        """What is refitted: under Newton on the exact likelihood, methods that are one model are one."""
+        return model_of(method) if self.preset == "exact" else method
+
+    def fitted(self, method: str) -> Predictor:
+        """The trial's model."""
+        text = self.models[method]
+        assert text is not None  # a trial that converged has one
+        return load_model(text)[0]
+
+    def _options(self, method: str) -> Options | None:
+        """How the trial was fitted, where a penalty or a prior was estimated for it."""
+        if method not in SHRINKING:
+            return None
+        given = load_model(self.models[method] or "")[1]
+        found = {name: given[name] for name in ("scaling", "ridge", "prior") if name in given}
+        return Options(**found, seed=self.plan.seed, **PRESETS[self.preset].options, threads=1)
+
+    def refit(self, method: str) -> Callable[..., Any]:
+        """The function that fits some rows by a method."""
+        return refitting(self.rows, Key(case=self.rows.name, preset=self.preset, method=method), self.plan.seed)
+
+    def price(self, method: str) -> float:
+        """The cost of a method's trial."""
+        trial = self.trials[method]
+        if self.cost == "seconds":
+            return spread(trial.seconds)[0]
+        return float("nan") if trial.outcome is None else float(getattr(trial.outcome, self.cost))
+
+    @cached_property
+    def shares(self) -> dict[str, Share]:
+        """Shares of certified resamples, by model, as far as they were asked for."""
+        return {}
+
+    def share(self, method: str) -> Share:
+        """The share of resamples, drawn by bridge from the training rows, in which a method is certified."""
+        model = self.identify(method)
+        if model not in self.shares:
+            self.shares[model] = self._resample(method)
+        return self.shares[model]
+
+    def _resample(self, method: str) -> Share:
+        """Draw and refit until all are drawn, or so many have failed that the share cannot be reached.
+
+        A penalty or a prior stays as the trial has it: whether the fit is a maximum is all that is asked.
+        """
+        key = Key(case=self.rows.name, preset=self.preset, method=method)
+        fit = refitting(self.rows, key, self.plan.seed, self._options(method))
+        sample, guard = self.rows.training, self.guard
+        certified, drawn = 0, 0
+        while (
+            drawn < guard.resamples and certified + guard.resamples - drawn >= guard.stable_share * guard.resamples
+        ):
+            rng = generator(self.plan.seed, self.rows.name, "guard", drawn)
+            drawn += 1
+            try:
+                with quiet():
+                    certified += fit(sample.take(draw_bootstrap(sample.bridge, rng)[0])).certified
+            except (ArithmeticError, ValueError):  # a resample that cannot be fitted is one that is not certified
+                continue
+        return Share(certified, drawn)
+
+
+def choose_case(contest: Contest) -> Choice:
+    """Apply the study's rule to the trials of a case."""
+    with quiet():
+        guarded = _apply(contest, contest.judged)
+        optimism = None if guarded.chosen is None else measure_optimism(contest, guarded.chosen)
+    return Choice(
+        case=contest.rows.name,
+        preset=contest.preset,
+        rule=contest.plan.rule,
+        judged_on=contest.rows.judged_on,
+        cost=contest.cost,
+        default=guarded.default,
+        chosen=guarded.chosen,
+        verdicts=tuple(_tell(contest, name, guarded.rulings[name]) for name in contest.trials),
+        optimism=optimism,
+    )
+
+
+def _apply(contest: Contest, judged: Mapping[str, Judged]) -> Guarded:
+    """The rule on these rows."""
+    standings = {
+        name: Standing(True, judged[name].scores.accuracy, judged[name].scores.log_loss, contest.price(name))
+        if name in judged
+        else Standing(False)
+        for name in contest.trials
+    }
+
+    def difference(one: str, other: str) -> Interval:
+        losses = judged[one].rows.loss - judged[other].rows.loss
+        return mean_interval(losses, judged[one].bridge, contest.guard.confidence)
+
+    rule, tolerance = contest.plan.rule, COSTS[contest.cost]
+    return apply_rule(rule, contest.guard, standings, difference, contest.share, tolerance)
+
+
+def apply_rule(
+    rule: str,
+    guard: Guard,
+    standings: Mapping[str, Standing],
+    difference: Callable[[str, str], Interval],
+    share: Callable[[str], Share],
+    tolerance: float,
+) -> Guarded:
+    """The rule that a study chooses by."""
+    if rule == GUARDED:
+        return choose_guarded(standings, guard, difference, share, tolerance)
+    return _choose_pareto(standings, guard.default, tolerance)
+
+
+def needs_certificate(rule: str, guard: Guard, preset: str) -> bool:
+    """Whether only certified fits can be chosen, or all that converged in the paper's sense."""
+    return guard.certified if rule == GUARDED else PRESETS[preset].eligible == "certified"
+
+
+def _choose_pareto(standings: Mapping[str, Standing], default: str, tolerance: float) -> Guarded:
+    """The Pareto set; of several the most accurate is the one to use, then the cheapest, then the default."""
+    there = {name: one for name, one in standings.items() if one.comparable}
+    kept = pareto_set({name: Point(one.accuracy, one.cost) for name, one in there.items()}, tolerance)
+    rulings = {
+        name: Ruling(True) if name in kept else Ruling(False, Step.PARETO if name in there else Step.CERTIFIED)
+        for name in standings
+    }
+    best = min(kept, key=lambda name: (-there[name].accuracy, there[name].cost, name != default), default=None)
+    return Guarded(None, best, rulings)
+
+
+def measure_optimism(contest: Contest, chosen: str) -> Optimism | None:
+    """The choice on all judged rows, beside choices that had not seen the rows they are scored on.
+
+    None where there are too few bridges: with fewer than two outside a fold there is nothing to choose by.
+    """
+    whole = contest.judged[chosen]
+    sample, _ = contest.rows.judged
+    if np.unique(sample.bridge).size < 2 * FOLDS:
+        return None
+    parts, changed = [], 0
+    for outside, inside in folds(sample.bridge, FOLDS, f"nested {contest.plan.seed}"):
+        try:
+            picked = _apply(contest, _judge_outside(contest, outside)).chosen or chosen
+        except (ArithmeticError, ValueError):  # a fold of a fold that cannot be fitted: nothing can be measured
+            return None
+        parts.append(contest.judged[picked].rows.take(inside))
+        changed += model_of(picked) != model_of(chosen)
+    naive, nested = whole.scores, join_rows(parts).mean()
+    return Optimism(
+        naive_accuracy=naive.accuracy,
+        nested_accuracy=nested.accuracy,
+        naive_log_loss=naive.log_loss,
+        nested_log_loss=nested.log_loss,
+        folds=len(parts),
+        changed=changed,
+    )
+
+
+def _judge_outside(contest: Contest, outside: Any) -> dict[str, Judged]:
+    """Every eligible method on some of the judged rows; in folds, by fits that have not seen the others."""
+    if contest.rows.judged_on != IN_FOLDS:
+        return {name: judged.take(outside) for name, judged in contest.judged.items()}
+    sample = contest.rows.judged[0].take(outside)
+    return contest.once(
+        lambda name: Judged(forecast_folds(sample, contest.refit(name), contest.plan.seed), sample.bridge)
+    )
+
+
+def _tell(contest: Contest, method: str, ruling: Ruling) -> Verdict:
+    scores, trial = None, contest.trials[method]
+    if method in contest.judged:
+        scores = contest.judged[method].scores
+    elif trial.scores is not None:
+        scores = trial.scores
+    difference = ruling.difference
+    return Verdict(
+        method=method,
+        kept=ruling.kept,
+        step=ruling.step,
+        accuracy=None if scores is None or np.isnan(scores.accuracy) else scores.accuracy,
+        log_loss=None if scores is None or np.isnan(scores.log_loss) else scores.log_loss,
+        at_floor=None if scores is None else scores.at_floor,
+        cost=None if trial.outcome is None else contest.price(method),
+        difference=None if difference is None else difference.mean,
+        low=None if difference is None else difference.low,
+        high=None if difference is None else difference.high,
+        bridges=None if difference is None else difference.bridges,
+        certified=None if ruling.share is None else ruling.share.certified,
+        drawn=None if ruling.share is None else ruling.share.drawn,
+        rival=ruling.rival,
+    )

@@ -1,0 +1,204 @@
+"""What was chosen, on rows that no choice has seen: the golden rows, once.
+
+A second look at the same golden rows is no confirmation: whoever looks twice can choose the better of two. So
+every look is written down with what it looked at, and another model of a case whose golden rows have been looked
+at, here or in a run folder beside this one, is refused; forced, it is marked. The same model again is the same
+look.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from rekka.errors import ScalingError, count_of
+from rekka.intervals import Interval, mean_interval
+from rekka.model.predictor import Predictor
+from rekka.study.cases import GOLDEN, CaseRows, Judged, forecast, judge_persistence
+from rekka.study.choosing import Choice
+from rekka.study.rows import digest_values
+from rekka.study.trial import judge_plain, quiet
+
+IDENTITY = ("bridge_id", "state_1", "state_2", "interval_years")  # what makes golden rows the same rows
+DIGITS = 9  # of a coefficient, by which two fits are the same model
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+class Confirmed(_Value):
+    """A chosen model on the golden rows, beside two forecasters to beat; differences are paired, row by row."""
+
+    case: str
+    preset: str
+    method: str
+    rows: int
+    unsupported: int
+    bridges: int
+    at_floor: int
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    log_loss: float
+    log_loss_low: float
+    log_loss_high: float
+    judged_accuracy: float | None  # on the rows it was chosen by
+    judged_log_loss: float | None
+    persistence_accuracy: float
+    persistence_difference: float  # of its accuracy from that of saying that nothing changes
+    persistence_low: float
+    persistence_high: float
+    no_covariates_log_loss: float
+    no_covariates_difference: float  # of its log loss from that of the model without covariates
+    no_covariates_low: float
+    no_covariates_high: float
+    golden_sha256: str
+    model_sha256: str
+    seen: str | None = None  # where these golden rows were looked at before, with another model
+
+
+class Look(_Value):
+    """One look at the golden rows, and what was refused in it."""
+
+    made: str
+    forced: bool
+    results: tuple[Confirmed, ...]
+    refused: dict[str, str]  # case and preset, and why
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A look that was taken before: where, when, at which rows, with which model."""
+
+    where: str
+    made: str
+    case: str
+    golden_sha256: str
+    model_sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A choice that is to be confirmed, its rows and its fitted model."""
+
+    choice: Choice
+    rows: CaseRows
+    fitted: Predictor
+
+
+def look(
+    candidates: Sequence[Candidate], seen: Iterable[Seen], confidence: float, seed: int, *, force: bool = False
+) -> Look:
+    """Score each candidate on its golden rows, where nobody has looked yet; or all the same, marked."""
+    results, refused = [], {}
+    earlier = list(seen)
+    for one in candidates:
+        name = f"{one.choice.case} ({one.choice.preset})"
+        if reason := _refuse(one):
+            refused[name] = reason
+            continue
+        golden, model = identify_rows(one.rows.golden), identify_model(one.fitted)
+        other = [s for s in earlier if s.golden_sha256 == golden and s.model_sha256 != model]
+        if other and not force:
+            refused[name] = f"its golden rows were looked at with another model ({_when(other[0])})"
+            continue
+        marked = "; ".join(dict.fromkeys(map(_when, other))) or None
+        try:
+            results.append(_confirm(one, confidence, seed, golden, model, marked))
+        except (
+            ScalingError
+        ) as error:  # nothing is clipped: a golden row that cannot be transformed has no forecast
+            refused[name] = f"a golden row cannot be forecast: {str(error).rstrip('.')}"
+    moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return Look(made=moment, forced=force, results=tuple(results), refused=refused)
+
+
+def _refuse(one: Candidate) -> str | None:
+    if one.rows.judged_on == GOLDEN:
+        return "the golden rows chose it, and cannot confirm it"
+    if not len(one.rows.sample(GOLDEN)[0]):
+        return f"none of its {count_of(len(one.rows.golden), 'golden row')} can be scored"
+    return None
+
+
+def _when(seen: Seen) -> str:
+    return f"{seen.where}, {seen.made[:10]}"
+
+
+def _confirm(
+    one: Candidate, confidence: float, seed: int, golden: str, model: str, marked: str | None
+) -> Confirmed:
+    sample, unsupported = one.rows.sample(GOLDEN)
+    with quiet():
+        own = Judged(forecast(one.fitted, sample), sample.bridge, unsupported)
+        same = judge_persistence(one.rows, GOLDEN)
+        plain = judge_plain(one.rows, seed, GOLDEN)
+
+    def interval(values: Any) -> Interval:
+        return mean_interval(values, sample.bridge, confidence)
+
+    accuracy, loss = interval(own.rows.right.astype(float)), interval(own.rows.loss)
+    gain = interval(own.rows.right.astype(float) - same.rows.right)
+    saving = interval(own.rows.loss - plain.rows.loss)
+    verdict = next(v for v in one.choice.verdicts if v.method == one.choice.chosen)
+    return Confirmed(
+        case=one.choice.case,
+        preset=one.choice.preset,
+        method=verdict.method,
+        rows=len(sample),
+        unsupported=unsupported,
+        bridges=accuracy.bridges,
+        at_floor=own.scores.at_floor,
+        accuracy=accuracy.mean,
+        accuracy_low=accuracy.low,
+        accuracy_high=accuracy.high,
+        log_loss=loss.mean,
+        log_loss_low=loss.low,
+        log_loss_high=loss.high,
+        judged_accuracy=verdict.accuracy,
+        judged_log_loss=verdict.log_loss,
+        persistence_accuracy=same.scores.accuracy,
+        persistence_difference=gain.mean,
+        persistence_low=gain.low,
+        persistence_high=gain.high,
+        no_covariates_log_loss=plain.scores.log_loss,
+        no_covariates_difference=saving.mean,
+        no_covariates_low=saving.low,
+        no_covariates_high=saving.high,
+        golden_sha256=golden,
+        model_sha256=model,
+        seen=marked,
+    )
+
+
+def identify_rows(golden: pl.DataFrame) -> str:
+    """SHA-256 of which rows they are, whatever covariates and in whatever order."""
+    return digest_values(golden.select(IDENTITY).sort(IDENTITY))
+
+
+def identify_model(fitted: Predictor) -> str:
+    """SHA-256 of what a model forecasts from: covariates, operator and coefficients."""
+    parts: dict[str, Any] = {
+        "covariates": fitted.covariates,
+        "scaling": fitted.scaling.method,
+        "beta": [[f"{value:.{DIGITS}g}" for value in row] for row in fitted.beta.tolist()],
+    }
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def list_seen(looks: Mapping[str, Sequence[Look]]) -> list[Seen]:
+    """All that earlier looks, by the name of their run, have looked at."""
+    return [
+        Seen(where, one.made, result.case, result.golden_sha256, result.model_sha256)
+        for where, several in looks.items()
+        for one in several
+        for result in one.results
+    ]

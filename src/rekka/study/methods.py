@@ -1,0 +1,77 @@
+"""What a method's name asks for: a scaling operator, or z-score with something that holds the coefficients.
+
+    max, minmax, zscore, boxcox, ...   maximum likelihood in the covariates as the operator gives them
+    ridge                              z-score with a ridge penalty chosen by cross-validation, by bridge
+    pooled                             z-score with a prior that all cases of the study share: partial pooling
+
+Whatever a method estimates besides its coefficients, a penalty or a prior, is estimated from the rows it is fitted
+on: a fold that is held out is held out of that too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rekka.model.fit import Options
+from rekka.model.prior import Prior
+from rekka.resampling import Sample
+from rekka.scaling import fitting
+from rekka.shrinkage.pooling import Pooling, pool_cases
+from rekka.shrinkage.ridge import choose_ridge
+
+RIDGE, POOLED = "ridge", "pooled"
+SHRINKING = (RIDGE, POOLED)
+BASE = "zscore"  # the operator under both
+OWN = ""  # the case itself, among the others
+
+
+def check_method(method: str) -> None:
+    """Refuse a name that is neither a scaling nor a way to shrink."""
+    if method not in SHRINKING:
+        fitting.check_method(method)
+
+
+def model_of(method: str) -> str:
+    """Which model a method leads to; those that shrink lead each to its own."""
+    return method if method in SHRINKING else fitting.model_of(method)
+
+
+def is_affine(method: str) -> bool:
+    """Whether a method is an affine operator and nothing else."""
+    return method not in SHRINKING and fitting.is_affine(method)
+
+
+def choose_options(
+    method: str,
+    sample: Sample,
+    others: Mapping[str, Sample],
+    seed: int,
+    given: Mapping[str, Any],
+    start: Pooling | None = None,
+) -> Options:
+    """How to fit these rows of a case; ``others`` are the rows of the other cases, for pooling.
+
+    ``given`` are the preset's options, ``start`` an earlier pooling of nearly the same rows to start from.
+    """
+    options = Options(scaling=BASE if method in SHRINKING else method, seed=seed, **given)
+    if method == RIDGE:
+        chosen = choose_ridge(sample, Options(scaling=BASE, threads=options.threads), seed=seed).options
+        return replace(options, ridge=chosen.ridge, prior=_plain(chosen.prior))
+    if method == POOLED:
+        pooling = pool_cases({OWN: sample, **others}, start=start, threads=options.threads)
+        return replace(options, prior=_plain(pooling.prior(OWN)))
+    return options
+
+
+def _plain(prior: Any) -> Any:
+    """A prior as plain data, which a model file keeps."""
+    return prior.to_dict() if isinstance(prior, Prior) else prior
+
+
+def leave_out(others: Mapping[str, Sample], bridges: Any) -> dict[str, Sample]:
+    """The other cases without the rows of some bridges: those that a fit is judged on."""
+    return {name: one.take(~np.isin(one.bridge, bridges)) for name, one in others.items()}

@@ -1,0 +1,157 @@
+"""What the guarded rule did, in sentences: which step, which figure, which threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from rekka.errors import count_of
+from rekka.selection import Guard, Step
+from rekka.study.choosing import Choice, Verdict
+from rekka.study.methods import model_of
+from rekka.study.plan import GUARDED
+from rekka.study.reasons import join_names, name_cost
+from rekka.study.trial import Trial
+
+NUMBERS = {step: number for number, step in enumerate(Step, start=1)}
+REMEDIES = {
+    "paper": "Fit with the exact preset: --preset exact",
+    "exact": "Leave covariates out, merge states, or let a penalty or the other cases hold the coefficients: "
+    "--methods paper,small",
+}
+
+
+def tell_method(choice: Choice, verdict: Verdict, guard: Guard, trial: Trial) -> str:
+    """The sentence of one method."""
+    if verdict.kept:
+        return _tell_kept(choice, verdict)
+    told = {
+        Step.CERTIFIED: lambda: f"{_why_not(trial)}{_loss(choice, verdict, guard)}",
+        Step.ACCURACY: lambda: _tell_accuracy(choice, verdict, guard),
+        Step.LOG_LOSS: lambda: f"{_tell_log_loss(verdict, guard)}{_loss(choice, verdict, guard)}",
+        Step.STABLE: lambda: _tell_unstable(verdict, guard),
+        Step.REPLACED: lambda: f"that of {verdict.rival} is shown to be, {_against(_find(choice, verdict.rival))}",
+        Step.PARETO: lambda: _tell_dominated(choice, verdict),
+    }
+    step = verdict.step or Step.CERTIFIED
+    at = f" at step {NUMBERS[step]}, {step}" if choice.rule == GUARDED else ""
+    return f"{verdict.method} is dropped{at}: {told[step]()}"
+
+
+def tell_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
+    """The case in one sentence: what was chosen and why."""
+    if choice.chosen is None:
+        return _tell_none(choice, guard, trials)
+    same = [m for m in choice.kept if m != choice.chosen and model_of(m) == model_of(choice.chosen)]
+    name = choice.chosen + (f" (one model with {join_names(same)})" if same else "")
+    chosen = _find(choice, choice.chosen)
+    if choice.default is None:
+        price = name_cost(chosen.cost or 0.0, choice.cost)
+        return f"{name}: the most accurate of those that no other beats ({chosen.accuracy:.4f}, {price})"
+    if choice.chosen != choice.default:
+        return f"{name} replaces {choice.default}: {_gain(choice, chosen)}"
+    beside = [m for m in choice.kept if m != choice.chosen and m not in same]
+    joined = f"; {join_names(beside)} may stand beside it" if beside else ""
+    if choice.default == guard.default:
+        return f"{name}: no other passes every step{joined}"
+    return f"{name}: the lowest log loss of those certified, which {guard.default} is not{joined}"
+
+
+def _tell_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
+    fallen = {verdict.step for verdict in choice.verdicts}
+    if fallen <= {Step.CERTIFIED}:
+        reasons = dict.fromkeys(_why_not(trial) for trial in trials.values())
+        return f"none: no fit is a certified maximum ({'; '.join(reasons)}). {_remedy(choice)}"
+    tried = [verdict for verdict in choice.verdicts if verdict.drawn]
+    best = max(tried, key=lambda one: ((one.certified or 0) / (one.drawn or 1), one.method == choice.default))
+    words = f"{best.method} is certified here, but in {_name_share(best, guard)} only: a matter of luck"
+    return f"none: {words}. {_remedy(choice)}"
+
+
+def _remedy(choice: Choice) -> str:
+    return REMEDIES.get(choice.preset, REMEDIES["exact"])
+
+
+def _tell_kept(choice: Choice, verdict: Verdict) -> str:
+    own = f"accuracy {verdict.accuracy:.4f}, log loss {verdict.log_loss:.3f}"
+    if verdict.method == choice.default:
+        return f"{verdict.method} stays, the method that others have to match ({own})"
+    if choice.default is not None and model_of(verdict.method) == model_of(choice.default):
+        return f"{verdict.method} is one model with {choice.default} ({own})"
+    if choice.rule != GUARDED or choice.default is None:
+        return f"{verdict.method} is kept ({own})"
+    verb = "replaces" if verdict.method == choice.chosen else "joins"
+    return f"{verdict.method} {verb} {choice.default}: {_gain(choice, verdict)}"
+
+
+def _gain(choice: Choice, verdict: Verdict) -> str:
+    """What the method has over the default."""
+    theirs = _find(choice, choice.default)
+    accuracy = f"accuracy {verdict.accuracy:.4f} against {theirs.accuracy:.4f}"
+    return f"log loss {_against(verdict)}, {accuracy}"
+
+
+def _why_not(trial: Trial) -> str:
+    """Why a trial is not certified, without what to do about it."""
+    return (trial.reason or "no row could be scored").split("; remedies: ")[0].rstrip(".")
+
+
+def _loss(choice: Choice, verdict: Verdict, guard: Guard) -> str:
+    """Its log loss beside that of the method to match, and the rows on the floor."""
+    if verdict.log_loss is None:
+        return ""
+    other = choice.default or guard.default
+    theirs = next((v.log_loss for v in choice.verdicts if v.method == other != verdict.method), None)
+    beside = "" if theirs is None else f", {other}'s {theirs:.3f}"
+    on_floor = f"; {count_of(verdict.at_floor, 'row')} on the probability floor" if verdict.at_floor else ""
+    return f"; its log loss is {verdict.log_loss:.3f}{beside}{on_floor}"
+
+
+def _tell_accuracy(choice: Choice, verdict: Verdict, guard: Guard) -> str:
+    theirs = _find(choice, choice.default)
+    margin = f" by more than {guard.accuracy_margin:g}" if guard.accuracy_margin else ""
+    lower = f"{verdict.accuracy:.4f} is below {choice.default}'s {theirs.accuracy:.4f}{margin}"
+    return f"{lower}{_loss(choice, verdict, guard)}"
+
+
+def _tell_log_loss(verdict: Verdict, guard: Guard) -> str:
+    worse = verdict.low is not None and verdict.low > guard.log_loss_margin
+    shown = "beyond" if worse else "and not shown to be within"
+    return f"{_against(verdict)}, {shown} {guard.log_loss_margin:g}"
+
+
+def _tell_unstable(verdict: Verdict, guard: Guard) -> str:
+    return f"it is in {_name_share(verdict, guard)}, and {guard.stable_share:.0%} are asked for"
+
+
+def _name_share(verdict: Verdict, guard: Guard) -> str:
+    """'18 of 20 resamples', or 'the first 3' where that was enough to know."""
+    first = "" if verdict.drawn == guard.resamples else "the first "
+    return f"{verdict.certified} of {first}{count_of(verdict.drawn or 0, 'resample')}"
+
+
+def _tell_dominated(choice: Choice, verdict: Verdict) -> str:
+    mine = f"{verdict.accuracy:.4f}, {name_cost(verdict.cost or 0.0, choice.cost)}"
+    if verdict.rival is None:
+        return f"another is no less accurate and no dearer ({mine})"
+    rival = _find(choice, verdict.rival)
+    theirs = f"{rival.accuracy:.4f}, {name_cost(rival.cost or 0.0, choice.cost)}"
+    return f"{verdict.rival} is no less accurate and no dearer ({theirs} against {mine})"
+
+
+def _find(choice: Choice, method: str | None) -> Verdict:
+    return next(verdict for verdict in choice.verdicts if verdict.method == method)
+
+
+def _against(verdict: Verdict) -> str:
+    """'lower by 0.0210 (interval -0.0340 to -0.0080, 112 bridges)'; where there is no interval, without it."""
+    if verdict.difference is None:
+        return "not compared"
+    way = "lower" if verdict.difference < 0 else "higher"
+    text = f"{way} by {abs(verdict.difference):.4f}"
+    if verdict.low is None or verdict.high is None or verdict.low == verdict.high:
+        return text
+    if not (math.isfinite(verdict.low) and math.isfinite(verdict.high)):
+        return f"{text} (no interval: {count_of(verdict.bridges or 0, 'bridge')})"
+    ends = f"{verdict.low:+.4f} to {verdict.high:+.4f}"
+    return f"{text} (interval {ends}, {count_of(verdict.bridges or 0, 'bridge')})"

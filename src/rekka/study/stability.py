@@ -1,0 +1,276 @@
+"""Would other rows, another split or another start have led to the same choice? ``stability``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+from joblib import cpu_count
+
+from rekka.errors import BadOption, RunFolderError, bad_option, count_of, no_such_case
+from rekka.study.cases import CaseRows
+from rekka.study.compare import load_study
+from rekka.study.plan import StudyPlan
+from rekka.study.runner import check_workers, open_cases, side_by_side
+from rekka.study.stability_draws import KINDS, Unit, refit_draws
+from rekka.study.stability_remarks import remark_stability
+from rekka.study.stability_store import Block, Drawn, DrawnInFiles, DrawnInMemory
+from rekka.study.stability_tables import (
+    tabulate_cases,
+    tabulate_methods,
+    tabulate_selection,
+    tabulate_statuses,
+)
+from rekka.study.store import hold, load_plan, mark_run, read_provenance
+from rekka.study.study import Study
+
+RESAMPLES = 200  # a share has a standard error of at most 3.5 % there
+BLOCK = 25  # draws: seconds of work, so that little is lost by a stop, and no process waits long for the last
+
+OnUnit = Callable[[Unit, int, int], None]  # what was done, how many draws are done, how many there are to be
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """Refits of a study's cases to other rows and from other starts, and what they say of its choices.
+
+    ``refits`` has a row for each draw and method. Made by ``stability``.
+    """
+
+    study: Study
+    kinds: tuple[str, ...]
+    resamples: int
+    seed: int
+    refits: pl.DataFrame
+
+    @cached_property
+    def methods(self) -> pl.DataFrame:
+        """For each method in each case the share of certified refits, and the spread of scores and cost.
+
+        Scores are spread over the refits that could be scored, evaluations over those that ended. Low and high are
+        5 % and 95 % quantiles; of ``certified`` the ends of its 95 % interval (Wilson).
+        """
+        return tabulate_methods(self.refits)
+
+    @cached_property
+    def statuses(self) -> pl.DataFrame:
+        """What became of the refits of each method in each case, counted."""
+        return tabulate_statuses(self.refits)
+
+    @cached_property
+    def selection(self) -> pl.DataFrame:
+        """How often each method is chosen, and kept, in each case: shares of the draws that had rows to score.
+
+        ``none`` is the share in which nothing is chosen; ``in_study`` marks what the study itself chose.
+        """
+        return tabulate_selection(self.refits, self.study.choices)
+
+    @cached_property
+    def cases(self) -> pl.DataFrame:
+        """Each case with its size, and why it is exploratory where it is."""
+        names = self.refits["case"].unique()
+        return tabulate_cases([case for case in self.study.described if case.name in names])
+
+    def remarks(self) -> tuple[str, ...]:
+        """What to look at, in sentences."""
+        return remark_stability(self.study, self.refits, self.cases)
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """All tables, by name."""
+        return {name: getattr(self, name) for name in ("cases", "selection", "methods", "statuses", "refits")}
+
+    def __repr__(self) -> str:
+        refits, cases = count_of(len(self.refits), "refit"), count_of(self.refits["case"].n_unique(), "case")
+        return f"<Stability: {refits} of {cases}: {', '.join(self.kinds)}>"
+
+
+class _Wanted(NamedTuple):
+    """What was asked for, checked."""
+
+    kinds: tuple[str, ...]
+    resamples: int
+    seed: int
+    cases: tuple[str, ...]
+
+
+def stability(
+    study: Study | str | Path,
+    *,
+    kinds: Sequence[str] = KINDS,
+    resamples: int = RESAMPLES,
+    seed: int | None = None,
+    cases: Sequence[str] | None = None,
+    workers: int | None = None,
+    on_unit: OnUnit | None = None,
+) -> Stability:
+    """Refit a study's cases to other rows and from other starts, and see what is certified and what is chosen.
+
+    Golden rows are not used. In a run folder every draw is kept: a call that was stopped goes on, and one with
+    more resamples makes only the new ones. The same seed gives the same draws, whatever the workers.
+
+    Parameters
+    ----------
+    study : Study or path
+        A study, or the run folder of one that is finished.
+    kinds : sequence of str
+        "bootstrap": bridges of the training and validation rows drawn with replacement, scored on the rows of
+        the bridges not drawn. "splits": a random 80 % of these bridges fitted, the others scored. "seeds": the
+        training rows from random starts of the solver, scored on the validation rows.
+    resamples : int
+        Draws of each kind, for each case and preset.
+    seed : int, optional
+        Of the draws; the study's own by default.
+    cases : sequence of str, optional
+        Only these; all by default.
+    workers : int, optional
+        Processes that fit side by side; by default as many as there are cores.
+    on_unit : callable, optional
+        Called with each ``Unit`` of draws that is done, the number of draws done and the number there are to be.
+
+    """
+    workers = cpu_count() if workers is None else workers
+    check_workers(workers)
+    _check(kinds, resamples, seed, cases)
+    if isinstance(study, Study):
+        _refuse_unfinished(study, "RUN")
+        wanted = _settle(study, kinds, resamples, seed, cases)
+        return _carry_out(study, wanted, DrawnInMemory(), workers, on_unit)
+    folder = Path(study).absolute()
+    load_plan(folder)  # refuses what is no run folder, before it is held
+    with hold(folder):
+        found = load_study(folder)
+        _refuse_unfinished(found, folder.name)
+        wanted = _settle(found, kinds, resamples, seed, cases)
+        drawn = _open_files(folder, found, wanted.seed)
+        try:
+            result = _carry_out(found, wanted, drawn, workers, on_unit)
+            drawn.write_tables(result.tables())
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # the disk may be full
+                drawn.note(f"stopped: {type(error).__name__} {error}".rstrip())
+            raise
+        drawn.note(f"done: {count_of(len(result.refits), 'refit')}; tables written")
+        return result
+
+
+def _check(kinds: Sequence[str], resamples: int, seed: int | None, cases: Sequence[str] | None) -> None:
+    """Refuse options that mean nothing, whatever the study."""
+    for option, names in (("kinds", kinds), ("cases", cases)):
+        if isinstance(names, str):
+            raise BadOption(f"{option} is the text {names!r}; a list of names is needed, such as [{names!r}].")
+        if names is not None and not names:
+            raise BadOption(f"{option} is empty; name at least one, or leave it out.", option=option)
+    for kind in kinds:
+        if kind not in KINDS:
+            raise bad_option("kinds", kind, KINDS)
+    for option, value, least in (("resamples", resamples, 1), ("seed", 0 if seed is None else seed, 0)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            message = f"{option} is {value!r}; a whole number of at least {least} is needed."
+            raise BadOption(message, option=option, value=value)
+
+
+def _settle(
+    study: Study, kinds: Sequence[str], resamples: int, seed: int | None, cases: Sequence[str] | None
+) -> _Wanted:
+    """Fill in what was not given; kinds and cases go in the study's order, whatever order they were named in."""
+    there = tuple(case.name for case in study.described)
+    for name in cases or ():
+        if name not in there:
+            raise no_such_case(name, there)
+    return _Wanted(
+        tuple(kind for kind in KINDS if kind in kinds),
+        resamples,
+        study.plan.study.seed if seed is None else seed,
+        tuple(name for name in there if cases is None or name in cases),
+    )
+
+
+def _refuse_unfinished(study: Study, name: str) -> None:
+    """A study whose choices are not all made has nothing to be compared with yet."""
+    choices = study.planned // len(study.plan.study.methods)
+    if len(study.results) == study.planned and len(study.choices) == choices:
+        return
+    trials = f"{len(study.results)} of {count_of(study.planned, 'trial')}"
+    raise RunFolderError(
+        f"{name} is not finished: it has {trials} and {len(study.choices)} of {count_of(choices, 'choice')}. "
+        f"Go on with rekka compare --resume {name} first.",
+        run=name,
+    )
+
+
+def _open_files(folder: Path, study: Study, seed: int) -> DrawnInFiles:
+    begun = read_provenance(folder)
+    assert begun is not None  # the study was read with it
+    run = mark_run(study.plan, begun["data"]["rows_sha256"])
+    return DrawnInFiles(folder, run, seed, tuple(case.name for case in study.described))
+
+
+def _carry_out(study: Study, wanted: _Wanted, drawn: Drawn, workers: int, on_unit: OnUnit | None) -> Stability:
+    """Take up the draws that are there, make those that are missing, put all in order."""
+    blocks = {block: drawn.take(block) for block in _list_blocks(study.plan, wanted)}
+    units = [unit for block, there in blocks.items() if (unit := _find_missing(block, there, wanted)).draws]
+    planned = len(study.plan.study.presets) * len(wanted.cases) * len(wanted.kinds) * wanted.resamples
+    done = planned - sum(len(unit.draws) for unit in units)
+    drawn.note(f"{count_of(planned, 'draw')} with seed {wanted.seed}, {done:,} kept")
+    with closing(_refit(study, units, wanted.seed, workers)) as results:
+        for unit, found in results:
+            block = _block_of(unit)
+            blocks[block] = pl.concat([blocks[block], found]).sort("draw", maintain_order=True)
+            drawn.keep(block, blocks[block])
+            done += len(unit.draws)
+            if on_unit:
+                on_unit(unit, done, planned)
+    refits = pl.concat(list(blocks.values())).filter(pl.col("draw") < wanted.resamples)
+    return Stability(study, wanted.kinds, wanted.resamples, wanted.seed, refits)
+
+
+def _list_blocks(plan: StudyPlan, wanted: _Wanted) -> list[Block]:
+    return [
+        Block(preset, case, kind, first)
+        for preset in plan.study.presets
+        for case in wanted.cases
+        for kind in wanted.kinds
+        for first in range(0, wanted.resamples, BLOCK)
+    ]
+
+
+def _find_missing(block: Block, there: pl.DataFrame, wanted: _Wanted) -> Unit:
+    """The draws of a block that are to be made."""
+    numbers = range(block.first, min(block.first + BLOCK, wanted.resamples))
+    made = set(there["draw"])
+    return Unit(block.preset, block.case, block.kind, tuple(n for n in numbers if n not in made))
+
+
+def _block_of(unit: Unit) -> Block:
+    return Block(unit.preset, unit.case, unit.kind, unit.draws[0] // BLOCK * BLOCK)
+
+
+def _refit(study: Study, units: Sequence[Unit], seed: int, workers: int) -> Generator[tuple[Unit, pl.DataFrame]]:
+    """The draws of the units, side by side or one after the other; rows are read only if something is missing."""
+    if not units:
+        return
+    plan = study.plan
+    case = open_cases(plan.study, study.read_rows())
+    rows = {name: _without_golden(case(name)) for name in dict.fromkeys(unit.case for unit in units)}
+    tasks = [(rows[unit.case], plan, unit, seed) for unit in units]
+    if workers > 1 and len(tasks) > 1:
+        with closing(side_by_side(_refit_unit, tasks, min(workers, len(tasks)))) as results:
+            yield from results
+    else:
+        for task in tasks:
+            yield _refit_unit(*task)
+
+
+def _without_golden(rows: CaseRows) -> CaseRows:
+    """What is not there cannot be looked at."""
+    return replace(rows, golden=rows.golden.clear())
+
+
+def _refit_unit(rows: CaseRows, plan: StudyPlan, unit: Unit, seed: int) -> tuple[Unit, pl.DataFrame]:
+    return unit, refit_draws(rows, plan, unit, seed)

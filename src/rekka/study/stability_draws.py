@@ -1,0 +1,228 @@
+"""A case's rows drawn again and again: every method refitted to each draw, scored on other rows, and judged.
+
+    bootstrap   bridges of the training and validation rows, drawn with replacement; the rows of the others score
+    splits      a random 80 % of these bridges; the rows of the others score
+    seeds       the training rows as they are, from a random start of the solver; the validation rows score
+
+Golden rows are in none of them. Each draw has a generator of its own, made from seed, case, kind and number, so
+that a draw is the same whoever makes it and whatever was made before. Costs are evaluations and iterations: the
+seconds of fits that run side by side would measure each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rekka.errors import InputError, ScalingError
+from rekka.intervals import Interval, mean_interval
+from rekka.model.fit import Options, Refit, refit_rows
+from rekka.model.solvers import random_start
+from rekka.resampling import Sample, draw_bootstrap, draw_split, generator
+from rekka.scaling.fitting import fit_scaling
+from rekka.scores import RowScores, Scores
+from rekka.selection import COUNT_TOLERANCE, Guarded, Share, Standing
+from rekka.study.cases import IN_FOLDS, VALIDATION, CaseRows, forecast
+from rekka.study.choosing import apply_rule, needs_certificate
+from rekka.study.methods import choose_options, model_of
+from rekka.study.plan import PRESETS, StudyPlan
+from rekka.study.trial import Key, Status, find_status, quiet, refitting
+
+BOOTSTRAP, SPLITS, SEEDS = "bootstrap", "splits", "seeds"
+KINDS = (BOOTSTRAP, SPLITS, SEEDS)
+SPLIT_SHARE = 0.8  # of the bridges are fitted: as in the five folds that methods are judged on
+MOST_SEED = 2**32  # below it any generator takes a seed
+SCHEMA: dict[str, Any] = {
+    "preset": pl.String, "case": pl.String, "kind": pl.String, "draw": pl.Int64, "method": pl.String,
+    "certified": pl.Boolean, "converged": pl.Boolean, "status": pl.String, "log_likelihood": pl.Float64,
+    "iterations": pl.Int64, "evaluations": pl.Int64, "held_out": pl.Int64, "scored": pl.Int64,
+    "accuracy": pl.Float64, "log_loss": pl.Float64, "at_floor": pl.Int64, "chosen": pl.Boolean, "kept": pl.Boolean,
+}  # fmt: skip
+
+Array = NDArray[np.float64]
+Fitting = Callable[["Draw"], Refit]
+
+
+class Unit(NamedTuple):
+    """Some draws, by number, of one kind of a case under a preset: what one process does at a time."""
+
+    preset: str
+    case: str
+    kind: str
+    draws: tuple[int, ...]
+
+
+class Draw(NamedTuple):
+    """Rows to fit, rows to score, and the seed of the solver's start where that is what is drawn."""
+
+    number: int
+    inside: Sample
+    outside: Sample
+    seed: int | None = None
+
+
+class Attempt(NamedTuple):
+    """What became of a refit: its status; where rows could be scored, their forecasts one by one and together."""
+
+    status: Status
+    refit: Refit | None = None
+    rows: RowScores | None = None
+    scores: Scores = Scores.empty()
+
+    @property
+    def certified(self) -> bool:
+        """Whether the fit is a certified maximum, scored or not."""
+        return self.refit is not None and self.refit.certified
+
+    @property
+    def evaluations(self) -> int | None:
+        """The cost."""
+        return None if self.refit is None else self.refit.outcome.evaluations
+
+
+def refit_draws(rows: CaseRows, plan: StudyPlan, unit: Unit, seed: int) -> pl.DataFrame:
+    """A row for each draw and method: the fit, its scores, and whether the study's rule keeps and chooses it."""
+    methods, exact = plan.study.methods, unit.preset == "exact"
+    models = {method: model_of(method) if exact else method for method in methods}  # one model is fitted once
+    first = {model: method for method, model in reversed(models.items())}
+    keys = {model: Key(case=unit.case, preset=unit.preset, method=method) for model, method in first.items()}
+    fits = {model: _ready(rows, key, plan) for model, key in keys.items()}
+    lines = []
+    with quiet():
+        for draw in _draw(rows, unit, seed):
+            attempts = {model: attempt(fit, draw) for model, fit in fits.items()}
+            by_method = {method: attempts[models[method]] for method in methods}
+            found = apply_to_draw(plan, unit.preset, by_method, draw.outside.bridge)
+            lines += [
+                _lay_out(unit, draw, method, by_method[method], found.rulings[method].kept, method == found.chosen)
+                for method in methods
+            ]
+    return pl.DataFrame(lines, schema=SCHEMA)
+
+
+def _draw(rows: CaseRows, unit: Unit, seed: int) -> Iterator[Draw]:
+    """The draws of a unit; samples are built once."""
+    generators = ((number, generator(seed, unit.case, unit.kind, number)) for number in unit.draws)
+    if unit.kind == SEEDS:
+        validation, _ = rows.sample(VALIDATION)
+        for number, rng in generators:
+            yield Draw(number, rows.training, validation, int(rng.integers(MOST_SEED)))
+        return
+    sample, _ = rows.sample(IN_FOLDS)
+    for number, rng in generators:
+        if not len(sample):  # no bridge to draw
+            yield Draw(number, sample, sample)
+            continue
+        if unit.kind == BOOTSTRAP:
+            inside, outside = draw_bootstrap(sample.bridge, rng)
+        else:
+            inside, outside = draw_split(sample.bridge, SPLIT_SHARE, rng)
+        yield Draw(number, sample.take(inside), sample.take(outside))
+
+
+def _ready(rows: CaseRows, key: Key, plan: StudyPlan) -> Fitting:
+    """A function that fits a draw as the trial of this key fits its training rows."""
+    seed = plan.study.seed
+    refit = refitting(rows, key, seed)
+
+    @cache
+    def options() -> Options:  # a penalty or a prior is chosen once: the rows stay, only the start is drawn
+        given = PRESETS[key.preset].options | {"threads": 1}
+        return choose_options(key.method, rows.training, rows.others, seed, given)
+
+    @cache
+    def units() -> tuple[Array, Array]:
+        sample = rows.training
+        z = fit_scaling(options().scaling, sample.x, sample.covariates).transform(sample.x)
+        return z.mean(axis=0), z.std(axis=0)
+
+    def fit(draw: Draw) -> Refit:
+        sample = draw.inside
+        if draw.seed is None:
+            return refit(sample)
+        chosen = replace(options(), seed=draw.seed)
+        start = draw_start(sample.rows.n_states, *units(), draw.seed) if chosen.solver == "newton" else None
+        return refit_rows(sample.rows, sample.x, sample.covariates, chosen, start)
+
+    return fit
+
+
+def draw_start(n_states: int, mean: Array, deviation: Array, seed: int) -> Array:
+    """A beta (K-1, p+1) for Newton to start from: the paper's N(0, 0.1^2) for z-scores of the scaled covariates.
+
+    So drawn it is the same point for all methods that are one model. In the units of Box-Cox itself, whose values
+    reach 1e8, most such starts have no finite likelihood.
+    """
+    beta = random_start((n_states - 1) * (mean.size + 1), seed).reshape(n_states - 1, mean.size + 1)
+    slopes = beta[:, 1:] * np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    return np.column_stack([beta[:, 0] - slopes @ mean, slopes])
+
+
+def attempt(fit: Fitting, draw: Draw) -> Attempt:
+    """Fit and score; what cannot be is a value."""
+    if not len(draw.inside):
+        return Attempt(Status.NOT_FITTED)
+    found: Refit | None = None
+    try:
+        found = fit(draw)
+        status = find_status(found.certificate, found.converged)
+        rows = forecast(found, draw.outside) if found.converged and len(draw.outside) else None
+    except ScalingError:
+        return Attempt(Status.TRANSFORM_FAILED, found)
+    except InputError:
+        return Attempt(Status.NOT_FITTED, found)
+    except (ArithmeticError, ValueError):  # linear algebra on numbers that left their range
+        return Attempt(Status.SOLVER_FAILED, found)
+    return Attempt(status, found) if rows is None else Attempt(status, found, rows, rows.mean())
+
+
+def apply_to_draw(plan: StudyPlan, preset: str, attempts: Mapping[str, Attempt], bridge: NDArray[Any]) -> Guarded:
+    """What the study's rule keeps and chooses of a draw, on its held-out rows.
+
+    The guarded rule is not asked for stability, which is what the draws are to show; the cost is evaluations.
+    """
+    rule, guard = plan.study.rule, plan.guard
+    strict = needs_certificate(rule, guard, preset)
+    able = {name: one for name, one in attempts.items() if one.rows is not None and (one.certified or not strict)}
+    standings = {name: _stand(able[name]) if name in able else Standing(False) for name in attempts}
+
+    def difference(one: str, other: str) -> Interval:
+        return mean_interval(_loss(able[one]) - _loss(able[other]), bridge, guard.confidence)
+
+    return apply_rule(rule, guard, standings, difference, lambda _: Share(0, 0), COUNT_TOLERANCE)
+
+
+def _loss(one: Attempt) -> Array:
+    assert one.rows is not None  # only those that could be scored are compared
+    return one.rows.loss
+
+
+def _stand(one: Attempt) -> Standing:
+    return Standing(True, one.scores.accuracy, one.scores.log_loss, float(one.evaluations or 0))
+
+
+def _lay_out(unit: Unit, draw: Draw, method: str, one: Attempt, kept: bool, chosen: bool) -> dict[str, Any]:
+    """A refit as a row; figures that are no number are missing."""
+    line: dict[str, Any] = {"preset": unit.preset, "case": unit.case, "kind": unit.kind, "draw": draw.number}
+    line |= {"method": method, "certified": one.certified, "status": one.status.value}
+    line |= {"converged": False, "held_out": len(draw.outside), "scored": 0, "chosen": chosen, "kept": kept}
+    if one.refit is not None:
+        outcome = one.refit.outcome
+        line |= {"converged": one.refit.converged, "log_likelihood": _finite(one.refit.log_likelihood)}
+        line |= {"iterations": outcome.iterations, "evaluations": outcome.evaluations}
+    if one.rows is not None:
+        scores = one.scores
+        line |= {"scored": scores.rows, "accuracy": scores.accuracy, "log_loss": scores.log_loss}
+        line |= {"at_floor": scores.at_floor}
+    return line
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

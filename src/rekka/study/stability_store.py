@@ -1,0 +1,108 @@
+"""Draws as they are made: kept in memory, or in a run folder, each block written whole before the next is begun.
+
+stability/draws-SEED/   a file for each block of draws, sealed with its own SHA-256 and marked with the run
+stability/*.csv         tables of what was asked for last
+
+A block that is damaged, or of another run or seed, is made again. One that holds fewer draws than are wanted is
+added to; one that holds more is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import polars as pl
+
+from rekka.errors import DamagedFile
+from rekka.study.files import read_sealed, remove_unfinished, write_sealed, write_text
+from rekka.study.records import LOG, add_line
+from rekka.study.stability_draws import SCHEMA
+
+STABILITY = "stability"
+_DRAWS = "rekka-draws"
+
+
+class Block(NamedTuple):
+    """A place for draws of one kind of a case under a preset, from number ``first`` on."""
+
+    preset: str
+    case: str
+    kind: str
+    first: int
+
+
+class Drawn(Protocol):
+    """What is needed of the place draws are kept in."""
+
+    def take(self, block: Block) -> pl.DataFrame:
+        """The draws of a block that are there."""
+
+    def keep(self, block: Block, draws: pl.DataFrame) -> None:
+        """All draws of a block, old and new."""
+
+    def note(self, line: str) -> None:
+        """Keep a line of the log."""
+
+
+class DrawnInMemory:
+    """Draws in memory only."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Block, pl.DataFrame] = {}
+
+    def take(self, block: Block) -> pl.DataFrame:
+        """The draws of a block that are there."""
+        return self._blocks.get(block, pl.DataFrame(schema=SCHEMA))
+
+    def keep(self, block: Block, draws: pl.DataFrame) -> None:
+        """All draws of a block, old and new."""
+        self._blocks[block] = draws
+
+    def note(self, line: str) -> None:
+        """Nothing to write to."""
+
+
+class DrawnInFiles:
+    """Draws in a run folder, held by the caller. ``run`` marks the run; cases are numbered as they come."""
+
+    def __init__(self, folder: Path, run: str, seed: int, cases: tuple[str, ...]) -> None:
+        self.path, self.mark, self._log = folder / STABILITY, [run, seed], folder / LOG
+        self._draws = self.path / f"draws-{seed}"
+        self._numbers = {case: number for number, case in enumerate(cases, start=1)}
+        self._draws.mkdir(parents=True, exist_ok=True)
+        remove_unfinished([self.path, self._draws])
+
+    def take(self, block: Block) -> pl.DataFrame:
+        """The draws of a block that are there; none where its file is not whole or not of this run."""
+        file = self._file(block)
+        if not file.exists():
+            return pl.DataFrame(schema=SCHEMA)
+        try:
+            body = read_sealed(file, _DRAWS)
+            if [body["run"], body["block"], list(body["draws"])] != [self.mark, list(block), list(SCHEMA)]:
+                raise DamagedFile(f"{file.name} is of another run.", file=str(file))
+        except (DamagedFile, KeyError, TypeError):
+            self.note(f"made again: {file.name} is not whole, or not of this run")
+            return pl.DataFrame(schema=SCHEMA)
+        return pl.DataFrame(body["draws"], schema=SCHEMA)
+
+    def keep(self, block: Block, draws: pl.DataFrame) -> None:
+        """Write a block whole."""
+        body = {"run": self.mark, "block": list(block), "draws": draws.to_dict(as_series=False)}
+        write_sealed(self._file(block), _DRAWS, body)
+
+    def write_tables(self, tables: Mapping[str, pl.DataFrame]) -> None:
+        """Tables for people, as a study's are."""
+        for name, table in tables.items():
+            write_text(self.path / f"{name}.csv", table.write_csv(include_bom=True))
+
+    def note(self, line: str) -> None:
+        """Add a line to the run's log."""
+        add_line(self._log, f"stability: {line}")
+
+    def _file(self, block: Block) -> Path:
+        """The case by its number: a name may hold what no file's name can."""
+        number = self._numbers[block.case]
+        return self._draws / f"{number:03d}-{block.preset}-{block.kind}-{block.first:05d}.json"

@@ -1,0 +1,233 @@
+"""A study's choice: on which rows, with which evidence, how optimistic."""
+
+import numpy as np
+import polars as pl
+import pytest
+from study_cases import draw_rows
+
+import rekka
+from rekka.errors import BadOption
+from rekka.intervals import mean_interval
+from rekka.model.serial import load_model
+from rekka.selection import Guard, Step
+from rekka.study.cases import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows, forecast
+from rekka.study.choosing import Choice, Contest, choose_case
+from rekka.study.plan import TrialPlan
+from rekka.study.rulings import tell_case, tell_method
+from rekka.study.trial import Key
+
+GOLDEN_COLUMNS = ("state_1", "state_2", "interval_years", "age_at_inspection_1", "bridge_length", "traffic_mean")
+
+
+def enough_rows(seed: int = 3) -> pl.DataFrame:
+    """One case with validation rows enough to judge on."""
+    return draw_rows(("Pier",), n=1200, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def study() -> rekka.Study:
+    return rekka.compare(enough_rows())
+
+
+def test_methods_are_judged_on_validation_rows_where_there_are_enough(study):
+    rows = enough_rows().filter(part="validation")
+    assert len(rows) >= FEW_VALIDATION
+    assert rows["bridge_id"].n_unique() >= FEW_BRIDGES
+    assert study.trials["judged_on"].unique().to_list() == ["validation"]
+    assert study.trials["scored"].to_list() == [len(rows)] * 4
+    model = study.model("Pier", "zscore")
+    assert study.trials.filter(method="zscore")["log_loss"][0] == pytest.approx(
+        model.log_loss(rows, rows["state_2"])
+    )
+
+
+def test_rows_to_judge_on():
+    many = pl.DataFrame({"bridge_id": [str(k) for k in range(FEW_VALIDATION)]})
+    few_bridges = many.with_columns(
+        bridge_id=(pl.col("bridge_id").cast(pl.Int64) % (FEW_BRIDGES - 1)).cast(pl.String)
+    )
+    assert choose_rows("auto", many) == "validation"
+    assert choose_rows("auto", many.head(FEW_VALIDATION - 1)) == "folds"
+    assert choose_rows("auto", few_bridges) == "folds"
+    for asked in ("validation", "folds", "golden"):
+        assert choose_rows(asked, many) == asked
+
+
+@pytest.mark.parametrize(("rule", "select_on", "judged"), [
+    ("guarded", "auto", "validation"), ("pareto", "auto", "golden"), ("pareto", "validation", "validation"),
+    ("guarded", "golden", "golden"), ("guarded", "folds", "folds"),
+])  # fmt: skip
+def test_rule_and_rows_are_two_options(rule, select_on, judged):
+    study = rekka.compare(enough_rows(), methods=["zscore"], rule=rule, select_on=select_on)
+    assert study.cases["judged_on"].to_list() == [judged]
+    assert study.choices[0].rule == rule
+    assert len(study.confirmation) == (judged != "golden")
+
+
+def test_no_choice_sees_a_golden_row(study):
+    """Golden rows that say the opposite change nothing but the confirmation."""
+    rows = enough_rows()
+    poisoned = rows.with_columns(
+        state_2=pl.when(pl.col("part") == "golden").then(4).otherwise("state_2"),
+        traffic_mean=pl.when(pl.col("part") == "golden").then(1e6).otherwise("traffic_mean"),
+    )
+    other = rekka.compare(poisoned)
+    assert other.choices == study.choices
+    assert other.trials.drop("seconds", "seconds_low", "seconds_high").equals(
+        study.trials.drop("seconds", "seconds_low", "seconds_high")
+    )
+    assert other.confirmation["log_loss"][0] != study.confirmation["log_loss"][0]
+
+
+def test_the_evidence_is_paired_row_by_row_and_clustered_by_bridge(study):
+    rows = enough_rows().filter(part="validation")
+    case = study.read_rows().case("Pier", "validation")
+    losses = {}
+    for method in ("zscore", "boxcox"):
+        fit = load_model(study.read_fitted(Key(case="Pier", preset="exact", method=method)).model)[0]
+        losses[method] = forecast(fit, case.judged[0]).loss
+    ours = study.verdicts.filter(method="boxcox").row(0, named=True)
+    theirs = mean_interval(losses["boxcox"] - losses["zscore"], rows["bridge_id"].to_numpy())
+    if ours["difference"] is not None:
+        assert (ours["difference"], ours["low"], ours["high"]) == pytest.approx(theirs[:3], rel=1e-9)
+        assert ours["bridges"] == rows["bridge_id"].n_unique()
+
+
+def contest(study: rekka.Study, plan: TrialPlan | None = None, guard: Guard | None = None) -> Contest:
+    keys = {m: Key(case="Pier", preset="exact", method=m) for m in study.plan.study.methods}
+    trials = {trial.key.method: trial for trial in study.results}
+    models = {method: study.read_fitted(key).model for method, key in keys.items()}
+    rows = study.read_rows().case("Pier", study.plan.study.judges_on)
+    return Contest(rows, "exact", plan or study.plan.study, guard or study.plan.guard, trials, models)
+
+
+def test_optimism_is_naive_against_nested(study):
+    """Nested: what the rule chooses on four fifths of the bridges, scored on the last fifth, in turn."""
+    pareto = TrialPlan(rule="pareto", select_on="validation")
+    choice = choose_case(contest(study, pareto))
+    assert choice.optimism.folds == FOLDS
+    assert choice.optimism.naive_log_loss == pytest.approx(
+        next(v.log_loss for v in choice.verdicts if v.method == choice.chosen)
+    )
+    if choice.optimism.changed == 0:
+        assert choice.optimism.nested_accuracy == pytest.approx(choice.optimism.naive_accuracy)
+
+
+def test_selecting_on_noise_is_optimistic():
+    """Of many methods that forecast noise equally well, the best on some rows is not the best on others."""
+    rng = np.random.default_rng(5)
+    gaps = []
+    for seed in range(6):
+        rows = draw_rows(("Pier",), n=300, seed=100 + seed).with_columns(
+            age_at_inspection_1=pl.Series(rng.gamma(2, 2, 300)), bridge_length=pl.Series(rng.gamma(1, 9, 300))
+        )
+        found = rekka.compare(
+            rows,
+            methods=["zscore", "boxcox", "log", "yeojohnson"],
+            rule="pareto",
+            select_on="golden",
+            cost="seconds",
+        )
+        one = found.optimism.row(0, named=True)
+        gaps.append(one["naive_accuracy"] - one["nested_accuracy"])
+    assert np.mean(gaps) > 0
+
+
+def test_a_case_of_few_validation_rows_is_judged_in_folds():
+    study = rekka.compare(draw_rows(("Pier",), n=200), methods=["zscore", "boxcox"])
+    rows = draw_rows(("Pier",), n=200).filter(pl.col("part") != "golden")
+    assert study.cases["judged_on"].to_list() == ["folds"]
+    assert study.trials["scored"].to_list() == [len(rows)] * 2
+    assert study.optimism["folds"].to_list() == [FOLDS] * len(study.optimism)
+
+
+def test_resamples_decide_who_is_stable():
+    study = rekka.compare(draw_rows(("Pier",), n=60), methods=["zscore"], guard={"resamples": 10})
+    verdict = study.choices[0].verdicts[0]
+    if verdict.step is Step.STABLE:
+        assert verdict.certified < 9
+        assert study.choices[0].chosen is None
+    assert verdict.drawn is None or verdict.drawn <= 10
+
+
+def test_drawing_ends_when_the_share_is_out_of_reach(study):
+    sure, hard = (contest(study, guard=Guard(resamples=10, stable_share=share)) for share in (0.9, 1.0))
+    assert sure.share("zscore").drawn == 10
+    fails = hard.share("zscore")
+    assert fails.drawn == 10 or fails.certified == fails.drawn - 1
+
+
+def test_no_resamples_no_step(study):
+    found = contest(study, guard=Guard(resamples=0)).share("zscore")
+    assert (found.drawn, found.value) == (0, 1.0)
+
+
+def test_sentences_name_step_figure_and_threshold(study):
+    guard = study.plan.guard
+    trials = {trial.key.method: trial for trial in study.results}
+    base = study.choices[0].model_dump()
+    made = {
+        Step.ACCURACY: ({"accuracy": 0.5, "log_loss": 0.9}, ["step 2", "0.5000 is below zscore's"]),
+        Step.LOG_LOSS: (
+            {"difference": 0.03, "low": 0.01, "high": 0.05, "bridges": 40, "log_loss": 0.9, "accuracy": 0.7},
+            [
+                "step 3",
+                "higher by 0.0300 (interval +0.0100 to +0.0500, 40 bridges)",
+                "not shown to be within 0.02",
+            ],
+        ),
+        Step.STABLE: ({"certified": 3, "drawn": 6}, ["step 4", "3 of the first 6 resamples", "90% are asked for"]),
+        Step.CERTIFIED: (
+            {"log_loss": 9.5, "at_floor": 43},
+            ["step 1", "9.500, zscore's", "43 rows on the probab"],
+        ),
+    }
+    for step, (figures, words) in made.items():
+        verdict = {"method": "boxcox", "kept": False, "step": step, **figures}
+        others = [one for one in base["verdicts"] if one["method"] != "boxcox"]
+        choice = Choice.model_validate(base | {"default": "zscore", "verdicts": [*others, verdict]})
+        told = tell_method(choice, choice.verdicts[-1], guard, trials["boxcox"])
+        for word in words:
+            assert word in told, told
+
+
+def test_nothing_certified_is_told_with_remedies():
+    rows = draw_rows(("Pier",)).with_columns(state_1=pl.lit(1), state_2=pl.lit(1))
+    study = rekka.compare(rows)
+    assert study.choices[0].chosen is None
+    why = study.selection["why"][0]
+    assert why.startswith("none: ")
+    assert "--methods paper,small" in why
+    assert study.confirmation.is_empty()
+    with pytest.raises(BadOption, match="Nothing was chosen for Pier"):
+        study.model("Pier")
+
+
+def test_the_chosen_model_needs_no_name(study):
+    chosen = study.choices[0].chosen
+    assert study.model("Pier").log_likelihood_ == study.model("Pier", chosen).log_likelihood_
+    assert tell_case(study.choices[0], study.plan.guard, {t.key.method: t for t in study.results})
+
+
+def test_the_default_can_be_another():
+    study = rekka.compare(enough_rows(), methods=["zscore", "boxcox"], guard={"default": "boxcox"})
+    assert study.choices[0].default == "boxcox"
+
+
+@pytest.mark.parametrize(("guard", "message"), [
+    ({"default": "zscor"}, "Did you mean zscore"), ({"margin": 1}, "guard.margin is not known"),
+    ({"accuracy_margin": -1}, "guard.accuracy_margin"), ({"stable_share": 2}, "guard.stable_share"),
+])  # fmt: skip
+def test_a_wrong_guard_is_refused(guard, message):
+    with pytest.raises(BadOption, match=message):
+        rekka.compare(enough_rows(), guard=guard)
+
+
+@pytest.mark.parametrize("options", [{"rule": "best"}, {"select_on": "train"}])
+def test_a_wrong_rule_is_refused(options):
+    with pytest.raises(BadOption, match="it can be"):
+        rekka.compare(enough_rows(), **options)
+
+
+def test_workers_choose_the_same(study):
+    assert rekka.compare(enough_rows(), workers=2).choices == study.choices

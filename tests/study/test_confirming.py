@@ -1,0 +1,138 @@
+"""The golden rows confirm once; a second look is refused, or marked."""
+
+import shutil
+
+import polars as pl
+import pytest
+from study_cases import draw_rows, write_rows
+
+import rekka
+from rekka.errors import RunFolderError
+from rekka.intervals import mean_interval
+from rekka.study.confirming import identify_model, identify_rows
+
+OPTIONS = {"methods": ["zscore", "minmax"], "guard": {"resamples": 2}}
+
+
+def rows() -> pl.DataFrame:
+    return draw_rows(("Pier",), n=300)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("confirming")
+    rekka.compare(rows(), out=folder / "run", **OPTIONS)
+    return folder / "run"
+
+
+@pytest.fixture
+def run(done, tmp_path):
+    shutil.copytree(done, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_what_was_chosen_is_scored_on_golden_rows(done):
+    study = rekka.load_study(done)
+    golden = rows().filter(part="golden")
+    found = study.confirmation.row(0, named=True)
+    model = study.model("Pier")
+    right = model.predict(golden) == golden["state_2"].to_numpy()
+    loss = -model.log_probabilities(golden, golden["state_2"])
+    bridge = golden["bridge_id"].to_numpy()
+    accuracy, log_loss = mean_interval(right.astype(float), bridge), mean_interval(loss, bridge)
+    assert (found["accuracy"], found["accuracy_low"], found["accuracy_high"]) == pytest.approx(accuracy[:3])
+    assert (found["log_loss"], found["log_loss_low"], found["log_loss_high"]) == pytest.approx(log_loss[:3])
+    same = (golden["state_1"] == golden["state_2"]).to_numpy()
+    assert found["persistence_accuracy"] == pytest.approx(same.mean())
+    assert found["persistence_difference"] == pytest.approx(right.mean() - same.mean())
+    assert found["seen"] is None
+    assert (done / "confirmation.json").exists()
+    assert "looked at the golden rows" in (done / "log.txt").read_text()
+
+
+def test_going_on_does_not_look_again(run):
+    rekka.resume_study(run)
+    assert len(rekka.load_study(run).looks) == 1
+
+
+def test_a_second_look_is_refused(run):
+    with pytest.raises(RunFolderError, match=r"looked at its golden rows already.*--force"):
+        rekka.confirm(run)
+
+
+def test_a_forced_second_look_is_marked(run):
+    study = rekka.confirm(run, force=True)
+    assert [look.forced for look in study.looks] == [False, True]
+    assert rekka.load_study(run).confirmation["look"].to_list() == [1, 2]
+    assert "forced" in (run / "log.txt").read_text()
+
+
+def test_a_run_can_wait_with_its_look(tmp_path):
+    study = rekka.compare(rows(), out=tmp_path / "run", confirm=False, **OPTIONS)
+    assert study.looks == ()
+    assert len(rekka.confirm(tmp_path / "run").confirmation) == 1
+
+
+def test_another_model_of_the_same_golden_rows_is_refused_in_a_run_beside_it(run):
+    other = rekka.compare(rows(), out=run.parent / "other", covariates=["traffic_mean"], **OPTIONS)
+    assert other.confirmation.is_empty()
+    assert "looked at with another model (run, " in other.looks[0].refused["Pier (exact)"]
+    forced = rekka.confirm(run.parent / "other", force=True).confirmation.row(0, named=True)
+    assert forced["seen"].startswith("run, ")
+    assert forced["forced"]
+
+
+def test_the_same_model_again_is_the_same_look(run):
+    again = rekka.compare(rows(), out=run.parent / "again", **OPTIONS)
+    first = rekka.load_study(run).confirmation.drop("made")
+    assert again.confirmation.drop("made").equals(first)
+
+
+def test_other_golden_rows_are_nobodys_business(run):
+    other = rekka.compare(draw_rows(("Pier",), n=300, seed=99), out=run.parent / "other", **OPTIONS)
+    assert len(other.confirmation) == 1
+
+
+def test_a_damaged_record_beside_it_is_noted(run):
+    file = run / "confirmation.json"
+    file.write_text(file.read_text()[:-50])
+    other = rekka.compare(rows(), out=run.parent / "other", covariates=["traffic_mean"], **OPTIONS)
+    assert len(other.confirmation) == 1
+    assert "not taken into account: run" in (run.parent / "other" / "log.txt").read_text()
+
+
+def test_golden_rows_that_chose_cannot_confirm(tmp_path):
+    study = rekka.compare(rows(), rule="pareto", out=tmp_path / "run", **OPTIONS)
+    assert study.confirmation.is_empty()
+    assert study.looks[0].refused == {"Pier (exact)": "the golden rows chose it, and cannot confirm it"}
+
+
+def test_no_golden_rows_confirm_nothing():
+    study = rekka.compare(rows().filter(pl.col("part") != "golden"), **OPTIONS)
+    assert "can be scored" in study.looks[0].refused["Pier (exact)"]
+
+
+def test_an_unfinished_run_is_not_confirmed(run):
+    for file in (run / "choices").iterdir():
+        file.unlink()
+    with pytest.raises(RunFolderError, match="is not finished: 1 choice to be made yet"):
+        rekka.confirm(run)
+
+
+def test_rows_are_known_whatever_their_order_and_covariates():
+    golden = rows().filter(part="golden")
+    shuffled = golden.sample(fraction=1.0, shuffle=True, seed=3).drop("traffic_mean")
+    assert identify_rows(golden) == identify_rows(shuffled)
+    assert identify_rows(golden) != identify_rows(golden.head(5))
+
+
+def test_a_model_is_known_by_its_coefficients(done):
+    study = rekka.load_study(done)
+    one, same, other = (study.model("Pier", "zscore")._fit, study.model("Pier", "zscore")._fit,
+                        study.model("Pier", "minmax")._fit)  # fmt: skip
+    assert identify_model(one) == identify_model(same) != identify_model(other)
+
+
+def test_from_a_table(tmp_path):
+    study = rekka.compare(write_rows(tmp_path, rows()), out=tmp_path / "run", **OPTIONS)
+    assert rekka.confirm(tmp_path / "run", force=True).choices == study.choices
