@@ -1,6 +1,7 @@
 # make demo    draw an inventory and compare four scalings in its ten cases, under two presets
 # make test    lint, type-check and run all tests
-# make bench   time rekka beside its rivals on the same rows; the study; pairing; coverage of intervals
+# make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
+#              check intervals, small cases and the test of calibration
 # make clean   forget the environment and the caches
 
 PYTHON ?= python3
@@ -24,6 +25,10 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m benchmarks.pairing
 	$(BIN)/python -m benchmarks.coverage
+	$(BIN)/python -m benchmarks.clusters
+	$(BIN)/python -m benchmarks.small_samples
+	$(BIN)/python -m benchmarks.stability
+	$(BIN)/python -m benchmarks.calibration
 
 clean:
 	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

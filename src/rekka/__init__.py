@@ -79,7 +79,7 @@ _HOMES = {
     "write_transitions": "rekka.transitions",
 }
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 __all__ = [
     "Audit",
     "CovariateScaler",

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,11 +17,12 @@ from rekka.study.compare import run_plan
 from rekka.study.plan import make_plan, read_plan
 
 METHODS = ["zscore", "boxcox"]
+BOTH: dict[str, Any] = {"preset": "both", "cost": "evaluations", "guard": {"resamples": 2}}
 
 
 @pytest.fixture(scope="module")
 def plain() -> rekka.Study:
-    return rekka.compare(draw_rows(), methods=METHODS, preset="both", cost="evaluations")
+    return rekka.compare(draw_rows(), methods=METHODS, **BOTH)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def inventory() -> rekka.Inventory:
 
 class TestWhatComesOut:
     def test_memory_and_folder_are_the_same(self, plain, tmp_path):
-        kept = rekka.compare(draw_rows(), methods=METHODS, preset="both", cost="evaluations", out=tmp_path / "run")
+        kept = rekka.compare(draw_rows(), methods=METHODS, **BOTH, out=tmp_path / "run")
         assert untimed(kept).equals(untimed(plain))
         loaded = rekka.load_study(tmp_path / "run")
         assert loaded.trials.equals(kept.trials)
@@ -111,7 +113,7 @@ class TestWhatGoesIn:
         rows = draw_rows()
         kinds = [rows.to_pandas(), rows.to_arrow(), rekka.read_transitions(rows), write_rows(tmp_path)]
         for data in kinds:
-            study = rekka.compare(data, methods=METHODS, preset="both", cost="evaluations")
+            study = rekka.compare(data, methods=METHODS, **BOTH)
             assert untimed(study).equals(untimed(plain)), type(data)
 
     def test_a_partition(self):
@@ -290,7 +292,7 @@ class TestWorkers:
         monkeypatch.setattr(runner, "time_trial", spy)
         told = []
         study = rekka.compare(
-            draw_rows(), methods=METHODS, preset="both", cost="evaluations", workers=2, repeats=3, out=tmp_path / "run",
+            draw_rows(), methods=METHODS, **BOTH, workers=2, repeats=3, out=tmp_path / "run",
             on_trial=lambda trial, done, planned: told.append((done, planned, trial.timed)),
         )  # fmt: skip
         return study, alive, told, tmp_path / "run"
@@ -307,7 +309,7 @@ class TestWorkers:
             model = study.model(trial.key.case, trial.key.method, trial.key.preset)
             assert model.outcome_.seconds == trial.seconds[0] == trial.outcome.seconds
         alone = tmp_path / "alone"
-        rekka.compare(draw_rows(), methods=METHODS, preset="both", cost="evaluations", out=alone)
+        rekka.compare(draw_rows(), methods=METHODS, **BOTH, out=alone)
         assert model_texts(run) == model_texts(alone)
 
     def test_repeats_of_one_worker(self):

@@ -30,12 +30,14 @@ from rekka.study.rows import StudyRows
 from rekka.study.trial import Key, describe_case, run_trial
 
 METHODS = ["zscore", "boxcox"]
-OPTIONS: dict[str, Any] = {"methods": METHODS, "cost": "evaluations"}
-LARGER: dict[str, Any] = {
-    "methods": ["max", "minmax", "zscore", "boxcox"],
-    "preset": "both",
+# few resamples and no folds: what is tested is the folder, not the choice
+OPTIONS: dict[str, Any] = {
+    "methods": METHODS,
     "cost": "evaluations",
+    "select_on": "validation",
+    "guard": {"resamples": 2},
 }
+LARGER: dict[str, Any] = OPTIONS | {"methods": ["max", "minmax", "zscore", "boxcox"], "preset": "both"}
 KILLS, SEED = 20, 20260924
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes to be killed are forked")

@@ -6,9 +6,9 @@ import math
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
@@ -95,8 +95,8 @@ def _tell_optimism(study: Study, preset: str) -> str:
     judged = study.optimism.filter(preset=preset, judged_on="golden")
     if judged.is_empty():
         return ""
-    accuracy = np.mean(judged["naive_accuracy"].to_numpy() - judged["nested_accuracy"].to_numpy())
-    loss = np.mean(judged["nested_log_loss"].to_numpy() - judged["naive_log_loss"].to_numpy())
+    accuracy = fmean(judged["naive_accuracy"] - judged["nested_accuracy"])
+    loss = fmean(judged["nested_log_loss"] - judged["naive_log_loss"])
     return (
         "Optimistic: the golden rows chose, and their scores flatter what was chosen, in the mean by "
         f"{accuracy:.4f} in accuracy and {loss:.4f} in log loss (the choice on all rows, against choices on other "
