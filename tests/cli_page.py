@@ -33,7 +33,11 @@ def section(name: str, command: Any) -> str:
             lines += [""] * (panel is not None) + [f"| {heading} | |", "|---|---|"]
             panel = heading
         is_flag = option.opts[0].startswith("-")
-        name = option.opts[0] if is_flag else option.metavar or option.name.upper()
+        name = (
+            "/".join([*option.opts[:1], *option.secondary_opts])
+            if is_flag
+            else option.metavar or option.name.upper()
+        )
         metavar = f" {option.metavar}" if option.metavar and is_flag else ""
         default = f" Default: {option.default}." if is_flag and option.default not in (None, False, [], ()) else ""
         lines.append(f"| `{name}{metavar}` | {option.help}{default} |")

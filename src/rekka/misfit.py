@@ -191,7 +191,7 @@ def _interval(evidence: Evidence) -> Iterator[str]:
     yield (
         f"Rows that left their state do not grow with the interval as they should ({evidence.p('bands')}; "
         f"observed against expected, {each}). Hazards change within an interval, as age advances, or bad members "
-        "are inspected sooner: add age at inspection, or look at who sets the intervals."
+        "are inspected sooner: look at who sets the intervals, and whether age is among the covariates."
     )
 
 

@@ -176,7 +176,10 @@ def test_sentences_name_step_figure_and_threshold(study):
                 "not shown to be within 0.02",
             ],
         ),
-        Step.STABLE: ({"certified": 3, "drawn": 6}, ["step 4", "3 of the first 6 resamples", "90% are asked for"]),
+        Step.STABLE: (
+            {"certified": 3, "drawn": 6},
+            ["step 4", "in 3 of the first 6 resamples, where 90% are asked for"],
+        ),
         Step.CERTIFIED: (
             {"log_loss": 9.5, "at_floor": 43},
             ["step 1", "9.500, zscore's", "43 rows on the probab"],

@@ -28,16 +28,9 @@ if TYPE_CHECKING:
 STOPPED = 130  # exit code
 RUN = Path("rekka-run")
 SECTIONS = (
-    "cases",
-    "methods",
-    "selection",
-    "verdicts",
-    "confirmation",
-    "trials",
-    "floor",
-    "presets",
+    "cases", "methods", "selection", "verdicts", "confirmation", "calibration", "trials", "floor", "presets",
     "hypotheses",
-)
+)  # fmt: skip
 BEFORE_FIRST = "starting (half a minute on first use)"
 
 Data = Annotated[

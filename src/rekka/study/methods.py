@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rekka.errors import BadOption
 from rekka.model.fit import Options
 from rekka.model.prior import Prior
 from rekka.resampling import Sample
@@ -52,15 +53,20 @@ def choose_options(
     seed: int,
     given: Mapping[str, Any],
     start: Pooling | None = None,
+    ridge: float | None = None,
 ) -> Options:
     """How to fit these rows of a case; ``others`` are the rows of the other cases, for pooling.
 
-    ``given`` are the preset's options, ``start`` an earlier pooling of nearly the same rows to start from.
+    ``given`` are the preset's options, ``start`` an earlier pooling of nearly the same rows to start from,
+    ``ridge`` a penalty that was chosen already.
     """
     options = Options(scaling=BASE if method in SHRINKING else method, seed=seed, **given)
     if method == RIDGE:
-        chosen = choose_ridge(sample, Options(scaling=BASE, threads=options.threads), seed=seed).options
+        grid = None if ridge is None else (ridge,)
+        chosen = choose_ridge(sample, Options(scaling=BASE, threads=options.threads), seed=seed, grid=grid).options
         return replace(options, ridge=chosen.ridge, prior=_plain(chosen.prior))
+    if method == POOLED and not others:
+        raise BadOption("pooled borrows from the other cases of a study, and here there is none with rows.")
     if method == POOLED:
         pooling = pool_cases({OWN: sample, **others}, start=start, threads=options.threads)
         return replace(options, prior=_plain(pooling.prior(OWN)))

@@ -96,8 +96,8 @@ class Memory:
         self.choices[choice.preset, choice.case] = choice
 
     def add_look(self, look: Look) -> None:
-        """Keep a look at the golden rows."""
-        self.looks.append(look)
+        """Keep a look at the golden rows, in the place of one that was refused altogether."""
+        self.looks = [*(one for one in self.looks if one.results), look]
 
     def earlier_looks(self) -> dict[str, list[Look]]:
         """Its own, if any: memory does not know of other runs."""
@@ -220,8 +220,8 @@ class Files:
         self.choices[pair] = choice
 
     def add_look(self, look: Look) -> None:
-        """Write a look at the golden rows; those before it stay."""
-        self.looks.append(look)
+        """Write a look at the golden rows; those before it stay, unless they were refused altogether."""
+        self.looks = [*(one for one in self.looks if one.results), look]
         body = [json.loads(one.model_dump_json()) for one in self.looks]
         write_sealed(self.path / CONFIRMATION, _LOOKS, body)
 

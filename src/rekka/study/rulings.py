@@ -88,7 +88,11 @@ def _gain(choice: Choice, verdict: Verdict) -> str:
     """What the method has over the default."""
     theirs = _find(choice, choice.default)
     accuracy = f"accuracy {verdict.accuracy:.4f} against {theirs.accuracy:.4f}"
-    return f"log loss {_against(verdict)}, {accuracy}"
+    cheaper = ""
+    if theirs.step is Step.PARETO and verdict.accuracy == theirs.accuracy:  # its cost is what decided
+        mine, other = (name_cost(one.cost or 0.0, choice.cost) for one in (verdict, theirs))
+        cheaper = f", {mine} against {other}"
+    return f"log loss {_against(verdict)}, {accuracy}{cheaper}"
 
 
 def _why_not(trial: Trial) -> str:
@@ -121,7 +125,7 @@ def _tell_log_loss(verdict: Verdict, guard: Guard) -> str:
 
 
 def _tell_unstable(verdict: Verdict, guard: Guard) -> str:
-    return f"it is in {_name_share(verdict, guard)}, and {guard.stable_share:.0%} are asked for"
+    return f"in {_name_share(verdict, guard)}, where {guard.stable_share:.0%} are asked for"
 
 
 def _name_share(verdict: Verdict, guard: Guard) -> str:

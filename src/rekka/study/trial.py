@@ -26,7 +26,7 @@ from rekka.resampling import Sample
 from rekka.scaling.serial import scaling_to_json
 from rekka.scores import Scores
 from rekka.study.cases import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing, judge, judge_persistence
-from rekka.study.methods import POOLED, choose_options, leave_out
+from rekka.study.methods import POOLED, RIDGE, choose_options, leave_out
 from rekka.study.plan import PRESETS
 
 FEW_ROWS = 100  # training rows; paper, Threats to validity
@@ -202,6 +202,8 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
 
     def refit(sample: Sample) -> Refit:
         options = fixed
+        if fixed is not None and key.method == RIDGE and fixed.ridge:
+            options = choose_options(key.method, sample, {}, seed, given, ridge=fixed.ridge)
         if options is None:
             start = rows.pooling if key.method == POOLED else None
             others = leave_out(rows.others, np.setdiff1d(rows.bridges, sample.bridge)) if start else {}

@@ -135,7 +135,7 @@ def no_covariates(evidence: Evidence) -> Seen:
     if not idle:
         return passed(f"Lower {_in_all(gains)}{better}.", _plain(gains, [])["values"])
     words = f"Not lower than without covariates: {_tell(idle)}.{_tell_shown('higher', worse)}"
-    rest = f" Lower in {len(gains) - len(idle)} of {count_of(len(gains), 'choice')}{better}."
+    rest = f" Lower in {len(gains) - len(idle)} of {len(gains)}{better}."
     return found(bool(worse), words + rest, **_plain(gains, worse or idle))
 
 

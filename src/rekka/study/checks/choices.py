@@ -33,7 +33,8 @@ SHOWN = 5e-5  # the smallest difference that four digits show
     issue="No preset has a choice for the case.",
     tip="Another preset has one.",
     remedy="Leave covariates out, merge states, join similar cases, or let a penalty or the other cases hold the "
-    "coefficients: rekka compare --methods paper,small. R604 to R608 say what went wrong with the fits.",
+    "coefficients: rekka compare --methods paper,small. A case that was confirmed before keeps that confirmation: "
+    "its golden rows do not confirm another model. R604 to R608 say what went wrong with the fits.",
 )
 def nothing_chosen(evidence: Evidence) -> Seen:
     """The choices that were made, and came to nothing."""
@@ -86,8 +87,8 @@ def _join(evidence: Evidence, how: Mapping[str, list[str]]) -> str:
     "luck: its coefficients hang on a few rows.",
     issue=f"What was selected is certified in fewer than {STABLE:.0%} of its resamples.",
     tip="It is in fewer than all of them, or methods were dropped for it.",
-    remedy="Leave out the covariate that R604 or R605 names, merge states, or use ridge or pooled, which have a "
-    "maximum in every resample.",
+    remedy="Leave out the covariate that R604 or R605 names, merge states, or use ridge or pooled, which hold the "
+    "coefficients.",
 )
 def resamples(evidence: Evidence) -> Seen:
     """What the guarded rule asked, of what it kept and of what it dropped for it."""

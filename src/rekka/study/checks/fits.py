@@ -11,7 +11,7 @@ import polars as pl
 from rekka.errors import count_of
 from rekka.model.certificate import WEAK_CONDITION
 from rekka.scores import LOG_FLOOR, PROBABILITY_FLOOR
-from rekka.study.cases import WORDS
+from rekka.study.cases import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
     NOTHING_DONE,
     NOTHING_SELECTED,
@@ -73,7 +73,7 @@ def floor(evidence: Evidence) -> Seen:
         (
             one.pick.label,
             one.pick.method,
-            f"{one.at_floor:,} of {one.of:,} {one.rows} ({one.share:.1%}){_loss(one.pick)}",
+            f"{one.at_floor:,} of {one.of:,} {one.rows} ({one.share:.1%}){_loss(one)}",
         )
         for one in told
     )
@@ -99,11 +99,15 @@ def _count_floor(pick: Pick) -> Iterator[AtFloor]:
     if scores is not None:
         yield AtFloor(pick, WORDS[pick.choice.judged_on], scores.at_floor, scores.rows)
     if golden is not None:
-        yield AtFloor(pick, "golden rows", golden.at_floor, golden.rows)
+        yield AtFloor(pick, WORDS[GOLDEN], golden.at_floor, golden.rows)
 
 
-def _loss(pick: Pick) -> str:
-    return "" if pick.verdict.log_loss is None else f", log loss {pick.verdict.log_loss:.2f}"
+def _loss(one: AtFloor) -> str:
+    """The log loss of the same rows, where it is known."""
+    golden = one.pick.confirmed if one.rows == WORDS[GOLDEN] else None
+    judged = one.pick.verdict.log_loss if one.rows == WORDS[one.pick.choice.judged_on] else None
+    loss = judged if golden is None else golden.log_loss
+    return "" if loss is None else f", log loss {loss:.2f}"
 
 
 @check(
