@@ -17,19 +17,19 @@ c need not dominate a. That takes accuracies 1e-12 apart, which no counted share
 **guarded** (the paper's recommendation made a rule, and ours). Each step asks one thing of those still there:
 
     1 CERTIFIED   the fit is a certified maximum of its likelihood
-    2 ACCURACY    accuracy not lower than the default's, by more than a margin
-    3 LOG_LOSS    log loss not materially higher than the default's: no higher on these rows; or, if it is, the
+    2 STABLE      so it is in nearly all resamples
+    3 ACCURACY    accuracy not lower than the default's, by more than a margin
+    4 LOG_LOSS    log loss not materially higher than the default's: no higher on these rows; or, if it is, the
                   interval of the mean paired difference, clustered by bridge, ends below a margin
-    4 STABLE      certified in nearly all resamples
     5 REPLACED    where a method that is still there has a log loss shown to be lower than the default's (its
                   interval ends below 0), those that have not give way to it
     6 PARETO      no other of those left is no less accurate and no dearer, and better in one
 
-The default is z-score unless told otherwise; where it is not certified itself, the certified method with the
-lowest log loss stands in for it. It is not asked 2 and 3, which compare with it. Burden of proof: a method that
-did worse than the default, and cannot be shown to be within the margin because there are few rows, does not pass
-3. Who does not pass 4 was certified by luck, the default too: nothing may be left, and that is the answer. Step 5
-stands before 6 because a better forecast is worth an evaluation more: accuracy and cost only break ties.
+The default is z-score unless told otherwise; where it does not pass 1 and 2 itself, the one with the lowest log
+loss of those that do stands in for it. It is not asked 3 and 4, which compare with it. Who does not pass 2 was
+certified by luck: nothing may be left, and that is the answer. Burden of proof: a method that did worse than the
+default, and cannot be shown to be within the margin because there are few rows, does not pass 4. Step 5 stands
+before 6 because a better forecast is worth an evaluation more: accuracy and cost only break ties.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from rekka.intervals import CONFIDENCE, Interval
 ACCURACY_TOLERANCE = 1e-12  # paper, after Eq. pareto-set
 SECONDS_TOLERANCE = 1e-9  # paper, after Eq. pareto-set
 LOSS_TOLERANCE = 1e-9  # log losses of one model, fitted twice, differ by rounding
+ROUNDING = 1e-9  # of a share
 COUNT_TOLERANCE = 0.0  # evaluations and iterations are whole numbers
 
 
@@ -87,9 +88,9 @@ class Step(enum.StrEnum):
     """The steps of the guarded rule; the value is what is asked."""
 
     CERTIFIED = "a certified maximum"
+    STABLE = "certified across resamples"
     ACCURACY = "accuracy not lower"
     LOG_LOSS = "log loss not materially worse"
-    STABLE = "certified across resamples"
     REPLACED = "no log loss shown to be lower"
     PARETO = "accuracy and cost"
 
@@ -167,27 +168,26 @@ def choose_guarded(
 ) -> Guarded:
     """The guarded rule. ``difference(a, b)`` is log loss of a minus that of b; both are asked only as needed."""
     there = {name: one for name, one in standings.items() if one.comparable}
-    rulings = {name: Ruling(False, Step.CERTIFIED) for name in standings if name not in there}
-    if not there:
-        return Guarded(None, None, rulings)
-    default = guard.default if guard.default in there else min(there, key=lambda name: there[name].log_loss)
+    rulings = {name: Ruling(False, Step.CERTIFIED) for name in standings if name not in there}  # 1
+    shares = {name: share(name) for name in there}
     found: dict[str, Interval] = {}
-    shares: dict[str, Share] = {}
 
     def drop(name: str, step: Step, rival: str | None = None) -> None:
-        rulings[name] = Ruling(False, step, found.get(name), shares.get(name), rival)
+        rulings[name] = Ruling(False, step, found.get(name), shares[name], rival)
         del there[name]
 
+    for name in [name for name in there if shares[name].value < guard.stable_share - ROUNDING]:
+        drop(name, Step.STABLE)  # 2
+    if not there:
+        return Guarded(None, None, {name: rulings[name] for name in standings})
+    default = guard.default if guard.default in there else min(there, key=lambda name: there[name].log_loss)
     for name in [name for name in there if name != default]:
         if there[name].accuracy < there[default].accuracy - guard.accuracy_margin - ACCURACY_TOLERANCE:
-            drop(name, Step.ACCURACY, default)  # 2
+            drop(name, Step.ACCURACY, default)  # 3
             continue
         found[name] = difference(name, default)
-        if found[name].mean > LOSS_TOLERANCE and not found[name].high <= guard.log_loss_margin:
-            drop(name, Step.LOG_LOSS, default)  # 3
-    shares |= {name: share(name) for name in there}
-    for name in [name for name in there if shares[name].value < guard.stable_share]:
-        drop(name, Step.STABLE)  # 4
+        if not (found[name].mean <= LOSS_TOLERANCE or found[name].high <= guard.log_loss_margin):
+            drop(name, Step.LOG_LOSS, default)  # 4
     better = [name for name in there if name in found and found[name].high < -LOSS_TOLERANCE]
     for name in [name for name in there if better and name not in better]:
         drop(name, Step.REPLACED, min(better, key=lambda one: found[one].mean))  # 5

@@ -171,3 +171,35 @@ def test_the_estimator_takes_a_prior_as_plain_data(sample, prior):
     p = model.predict_proba(data.select(pl.exclude("state_2")))
     expected = fit(sample, prior=prior).probabilities(sample.rows.start, sample.rows.dt, sample.x)
     np.testing.assert_allclose(p, expected, atol=1e-9)
+
+
+def test_the_uncertainty_of_the_mean_widens_the_covariance_as_it_should():
+    """cov = H^-1 + H^-1 L U L H^-1 for the scaled coefficients, L the precision and U the uncertainty."""
+    import numpy as np
+
+    import rekka
+
+    data = rekka.simulate_transitions(400, n_states=3, seed=4)
+    names = ["age_at_inspection_1", "traffic_mean"]
+    size = 2 * 3
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(size, size))
+    prior = {"mean": np.full(size, -1.0), "precision": root @ root.T + 5 * np.eye(size)}
+    unsure = rng.normal(size=(size, size))
+    wide = prior | {"uncertainty": unsure @ unsure.T}
+    plain, wider = (
+        rekka.ExponentialHazardMarkovModel("zscore", covariates=names, prior=one).fit(data, data["state_2"])
+        for one in (prior, wide)
+    )
+    assert wider.coef_ == pytest.approx(plain.coef_)
+    to_native = np.kron(np.eye(2), units(plain, len(names)))
+    inverse = np.linalg.solve(to_native, np.linalg.solve(to_native, plain.covariance_).T)
+    moved = inverse @ prior["precision"]
+    expected = to_native @ (inverse + moved @ wide["uncertainty"] @ moved.T) @ to_native.T
+    assert wider.covariance_ == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def units(model, p):
+    from rekka.model.inference import native_units
+
+    return native_units(model.scaling_, p)

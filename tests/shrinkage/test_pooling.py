@@ -331,3 +331,20 @@ def test_the_table_can_be_read():
     ]
     assert (table["state_1"][1:] * np.array([1, -1]) > 0.1).all()
     assert table["between_cases"].min() >= SMALLEST_SPREAD
+
+
+def test_what_is_not_known_of_the_mean_widens_the_intervals():
+    """Cases that are one: pooled intervals are no narrower than those of all rows as one case."""
+    cases = {f"case {c}": draw(60, 50 + c) for c in range(3)}
+    whole = draw(180, 1)
+    rows = [sample.rows for sample in cases.values()]
+    joined = Rows(*(np.concatenate([getattr(r, n) for r in rows]) for n in ("start", "end", "dt", "weight")), 4)
+    whole = replace(whole, rows=joined, x=np.concatenate([sample.x for sample in cases.values()]))
+    prior = pool_cases(cases, threads=1).prior("case 0")
+    ours = fit(cases["case 0"], scaling="zscore", prior=prior)
+    theirs = fit(whole, scaling="zscore")
+    sure = fit(cases["case 0"], scaling="zscore", prior=replace(prior, uncertainty=None))
+    se, best, too_small = (np.sqrt(np.diag(one.inference.covariance)) for one in (ours, theirs, sure))
+    assert ours.beta == pytest.approx(sure.beta)
+    assert (se > too_small).all()
+    assert (se[[0, 3, 6]] > 0.9 * best[[0, 3, 6]]).all()  # intercepts

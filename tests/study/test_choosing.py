@@ -167,18 +167,18 @@ def test_sentences_name_step_figure_and_threshold(study):
     trials = {trial.key.method: trial for trial in study.results}
     base = study.choices[0].model_dump()
     made = {
-        Step.ACCURACY: ({"accuracy": 0.5, "log_loss": 0.9}, ["step 2", "0.5000 is below zscore's"]),
+        Step.ACCURACY: ({"accuracy": 0.5, "log_loss": 0.9}, ["step 3", "0.5000 is below zscore's"]),
         Step.LOG_LOSS: (
             {"difference": 0.03, "low": 0.01, "high": 0.05, "bridges": 40, "log_loss": 0.9, "accuracy": 0.7},
             [
-                "step 3",
+                "step 4",
                 "higher by 0.0300 (interval +0.0100 to +0.0500, 40 bridges)",
                 "not shown to be within 0.02",
             ],
         ),
         Step.STABLE: (
             {"certified": 3, "drawn": 6},
-            ["step 4", "in 3 of the first 6 resamples, where 90% are asked for"],
+            ["step 2", "in 3 of the first 6 resamples, where 90% are asked for"],
         ),
         Step.CERTIFIED: (
             {"log_loss": 9.5, "at_floor": 43},
@@ -234,3 +234,45 @@ def test_a_wrong_rule_is_refused(options):
 
 def test_workers_choose_the_same(study):
     assert rekka.compare(enough_rows(), workers=2).choices == study.choices
+
+
+def test_ridge_and_pooled_are_dearer_than_every_scaling():
+    rows = draw_rows(("Pier", "Deck slab"), n=150)
+    study = rekka.compare(
+        rows, methods=["zscore", "ridge", "pooled"], guard={"resamples": 2}, select_on="validation"
+    )
+    for choice in study.choices:
+        costs = {verdict.method: verdict.cost for verdict in choice.verdicts if verdict.cost is not None}
+        if "zscore" in costs:
+            assert all(costs[name] > costs["zscore"] for name in ("ridge", "pooled") if name in costs)
+
+
+def test_a_default_that_is_not_there_is_told():
+    study = rekka.compare(enough_rows(), methods=["max", "boxcox"], guard={"resamples": 2})
+    assert study.choices[0].default in ("max", "boxcox")
+    why = study.selection["why"][0]
+    assert "replaces" in why or "zscore is not among the methods" in why
+    with pytest.raises(BadOption, match="The default robust is not among the methods: max, boxcox"):
+        rekka.compare(enough_rows(), methods=["max", "boxcox"], guard={"default": "robust"})
+
+
+def test_certified_fits_that_nothing_can_judge():
+    rows = draw_rows(("Pier",), n=300).filter(pl.col("part") != "validation")
+    study = rekka.compare(rows, methods=["zscore"], select_on="validation")
+    assert "none of the validation rows can be scored" in study.selection["why"][0]
+
+
+def test_validation_rows_that_cannot_be_scored_do_not_count():
+    rows = enough_rows().with_columns(
+        state_2=pl.when(pl.col("part") == "validation").then(9).otherwise("state_2"),
+    )
+    study = rekka.compare(rows, methods=["zscore"], guard={"resamples": 2})
+    assert study.cases["judged_on"].to_list() == ["folds"]
+
+
+def test_a_study_without_its_choices_can_be_shown(study):
+    import dataclasses
+
+    early = dataclasses.replace(study, choices=())
+    assert early.selection["why"].to_list() == ["not chosen yet: go on with the run"]
+    assert not early.trials["selected"].any()

@@ -136,3 +136,44 @@ def test_a_model_is_known_by_its_coefficients(done):
 def test_from_a_table(tmp_path):
     study = rekka.compare(write_rows(tmp_path, rows()), out=tmp_path / "run", **OPTIONS)
     assert rekka.confirm(tmp_path / "run", force=True).choices == study.choices
+
+
+def test_golden_rows_that_chose_are_spent(tmp_path):
+    """Whoever selects on golden rows has seen every model on them."""
+    for confirm in (True, False):
+        folder = tmp_path / f"{confirm}"
+        rekka.compare(rows(), out=folder / "gold", select_on="golden", confirm=confirm, **OPTIONS)
+        after = rekka.compare(rows(), out=folder / "after", **OPTIONS)
+        assert "looked at with another model (gold, " in after.looks[0].refused["Pier (exact)"]
+
+
+def test_two_presets_are_two_models_on_the_same_rows(tmp_path):
+    options = {"methods": ["zscore"], "rule": "pareto", "select_on": "validation", "preset": "both"}
+    study = rekka.compare(rows(), out=tmp_path / "one", **options)
+    if len(set(study.confirmation["model_sha256"])) > 1:
+        assert set(study.confirmation["seen"]) == {"in this look, under another preset"}
+    again = rekka.compare(rows(), out=tmp_path / "two", **options)
+    assert len(again.confirmation) == len(study.confirmation)  # the same models: the same look
+
+
+def test_what_cannot_be_read_beside_it_is_passed_over(run):
+    (run.parent / "odd" / "confirmation.json").mkdir(parents=True)
+    other = rekka.compare(rows(), out=run.parent / "again", **OPTIONS)
+    assert len(other.confirmation) == 1
+    assert "not taken into account: odd" in (run.parent / "again" / "log.txt").read_text()
+
+
+def test_a_record_of_its_own_that_is_damaged_counts_as_a_look(run):
+    file = run / "confirmation.json"
+    file.write_text("[]")
+    assert rekka.load_study(run).looks[0].unreadable
+    assert len(rekka.resume_study(run).confirmation) == 0
+    with pytest.raises(RunFolderError, match="looked at its golden rows already"):
+        rekka.confirm(run)
+    assert len(rekka.confirm(run, force=True).confirmation) == 1
+    assert (run / "confirmation.json.damaged").exists()
+
+
+def test_a_folder_that_is_gone_is_made_again(run):
+    shutil.rmtree(run / "choices")
+    assert len(rekka.resume_study(run).choices) == 1

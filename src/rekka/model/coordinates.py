@@ -39,6 +39,7 @@ class Coordinates:
     penalty: Array  # (P, P)
     centre: Array  # (P,)
     constant: float
+    sway: Array  # (P, P), covariance of the penalty's slope, where the prior's mean is itself uncertain
 
     def gamma(self, psi: Array) -> Array:
         """Coefficients of W, (K-1, p+1)."""
@@ -118,11 +119,14 @@ def orthonormal_coordinates(
 def _penalty(ridges: Array, prior: Prior | None, back: Array) -> dict[str, Any]:
     """The ridge, or the prior of the coefficients back @ psi, as a function of psi."""
     if prior is None:
-        return {"penalty": ridges, "centre": np.zeros(len(ridges)), "constant": 0.0}
+        return {"penalty": ridges, "centre": np.zeros(len(ridges)), "constant": 0.0, "sway": np.zeros_like(ridges)}
     penalty = ridges + back.T @ prior.precision @ back
     centre = np.linalg.solve(penalty, back.T @ prior.precision @ prior.mean)
     short = back @ centre - prior.mean  # zero, unless the layout does not allow the prior's mean
-    return {"penalty": penalty, "centre": centre, "constant": 0.5 * float(short @ prior.precision @ short)}
+    pull = back.T @ prior.precision
+    sway = np.zeros_like(penalty) if prior.uncertainty is None else pull @ prior.uncertainty @ pull.T
+    constant = 0.5 * float(short @ prior.precision @ short)
+    return {"penalty": penalty, "centre": centre, "constant": constant, "sway": sway}
 
 
 def moments(z: Array, weight: Array) -> tuple[Array, Array]:

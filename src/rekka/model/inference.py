@@ -1,6 +1,7 @@
 """Standard errors, intervals, information criteria, native units: after the clock has stopped.
 
 covariance of psi   H^-1, or H^-1 (sum_g s_g s_g' G / (G-1)) H^-1 clustered by group
+                    plus H^-1 A H^-1 where the mean of the prior is uncertain, A the covariance of its pull
 native coefficients J psi, J = (native units per scaled) back;   their covariance J cov J'
 """
 
@@ -45,12 +46,14 @@ def infer(
     states = coordinates.likelihood.rows.n_states - 1
     to_native = np.kron(np.eye(states), native_units(scaling, coordinates.likelihood.X.shape[0] - 1))
     jacobian = to_native @ coordinates.back
-    covariance, kind = _inverse(here.hessian), "observed information"
+    inverse = _inverse(here.hessian)
+    covariance, kind = inverse, "observed information"
     free = psi.size
     df = float(free - np.trace(covariance @ coordinates.penalty)) if coordinates.penalty.any() else float(free)
     if groups is not None:
         covariance, n_groups = _sandwich(coordinates, covariance, slope, groups)
         kind = f"sandwich, clustered by {n_groups} groups"
+    covariance = covariance + inverse @ coordinates.sway @ inverse
     n = coordinates.likelihood.rows.dt.size
     return Inference(
         coefficients=jacobian @ psi,

@@ -100,10 +100,14 @@ class Pooling:
         return pl.DataFrame({"term": [INTERCEPT, *self.covariates], **means, **spreads})
 
     def prior(self, case: str) -> Prior:
-        """The prior of a case, for a fit to its rows with ``scaling="zscore"`` and its covariates that vary."""
+        """The prior of a case, for a fit to its rows with ``scaling="zscore"`` and its covariates that vary.
+
+        What is not known of the mean, which these rows helped to estimate, widens the intervals of that fit.
+        """
         if case not in self.cases:
             raise no_such_case(case, self.cases)
-        return self._state_prior(self.cases[case], self.spreads.case_covariance(len(self.mean)))
+        spread = self.spreads.case_covariance(len(self.mean))
+        return self._state_prior(self.cases[case], spread, self.mean_covariance)
 
     def prior_elsewhere(self, sample: Sample) -> Prior:
         """The prior of a case that is not among these; it is wider by what is not known of the mean."""
@@ -116,7 +120,7 @@ class Pooling:
             )
         return self._state_prior(place, self.spreads.case_covariance(len(self.mean)) + self.mean_covariance)
 
-    def _state_prior(self, place: Place, covariance: Array) -> Prior:
+    def _state_prior(self, place: Place, covariance: Array, uncertainty: Array | None = None) -> Prior:
         """The same normal distribution in the units of the case's own z-score, with offset o' and factor f'.
 
         b0 + sum b (x - offset) / scale = a0 + sum a (x - o') f':  a = b / (scale f'),  a0 = b0 + sum b (o' -
@@ -132,7 +136,8 @@ class Pooling:
         )
         change = np.kron(np.eye(place.n_states - 1), turn)
         precision = np.linalg.inv(change @ covariance[np.ix_(index, index)] @ change.T)
-        return Prior(change @ self.mean.ravel()[index], 0.5 * (precision + precision.T))
+        unsure = None if uncertainty is None else change @ uncertainty[np.ix_(index, index)] @ change.T
+        return Prior(change @ self.mean.ravel()[index], 0.5 * (precision + precision.T), unsure)
 
     def _columns(self, place: Place) -> list[int]:
         return [self.covariates.index(name) for name in place.covariates]

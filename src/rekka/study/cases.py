@@ -20,8 +20,7 @@ from rekka.model.likelihood import Rows
 from rekka.model.predictor import Predictor
 from rekka.resampling import Sample, folds
 from rekka.scores import RowScores, Scores, join_rows, score_persistence_rows, score_rows, split_supported
-from rekka.shrinkage.pooling import Pooling, pool_cases
-from rekka.study.methods import OWN
+from rekka.shrinkage.pooling import Pooling
 
 FEW_VALIDATION = 100  # rows; an accuracy has a standard error of 5 % there
 FEW_BRIDGES = 30  # fewer make no interval to rely on
@@ -59,7 +58,7 @@ class CaseRows:
     """Rows of a case in each part, and the covariates that vary in the training rows.
 
     ``judged_on`` says which rows methods are judged on; ``others`` are training rows of the other cases, where a
-    method pools.
+    method pools, and ``pooling`` that of all training rows, a place to start from when some are left out.
     """
 
     name: str
@@ -70,6 +69,7 @@ class CaseRows:
     constant: tuple[str, ...]
     judged_on: str = GOLDEN
     others: Mapping[str, Sample] = field(default_factory=dict)
+    pooling: Pooling | None = None
 
     @classmethod
     def build(
@@ -86,7 +86,9 @@ class CaseRows:
         varying = tuple(c for c in covariates if c not in constant)
         needed = ["bridge_id", "state_1", "state_2", "interval_years", *varying]
         first, second, third = (part.select(needed) for part in (train, validation, golden))
-        return cls(name, first, second, third, varying, constant, choose_rows(select_on, validation))
+        worst = int(train["state_2"].to_numpy().max()) if len(train) else 0
+        judged_on = choose_rows(select_on, keep_supported(validation, worst))
+        return cls(name, first, second, third, varying, constant, judged_on)
 
     @cached_property
     def n_states(self) -> int:
@@ -97,11 +99,6 @@ class CaseRows:
     def training(self) -> Sample:
         """The rows that train."""
         return Sample.of(self.train, self.covariates, self.n_states)
-
-    @cached_property
-    def pooling(self) -> Pooling | None:
-        """All training rows pooled, where some method pools: a place to start from when some are left out."""
-        return pool_cases({OWN: self.training, **self.others}, threads=1) if self.others else None
 
     @cached_property
     def bridges(self) -> NDArray[np.str_]:
@@ -121,7 +118,7 @@ class CaseRows:
 
 
 def choose_rows(select_on: str, validation: pl.DataFrame) -> str:
-    """Validation rows, unless they are few or something else is asked for."""
+    """Validation rows, those that can be scored, unless they are few or something else is asked for."""
     if select_on != "auto":
         return select_on
     enough = len(validation) >= FEW_VALIDATION and validation["bridge_id"].n_unique() >= FEW_BRIDGES

@@ -30,6 +30,7 @@ from rekka.study.reasons import COSTS
 from rekka.study.trial import Key, Trial, quiet, refitting, spread
 
 Result = TypeVar("Result")
+ROUNDING = 1e-9  # of a share times a count
 Verdicts = tuple["Verdict", ...]
 
 
@@ -75,7 +76,7 @@ class Choice(_Value):
     rule: str
     judged_on: str
     cost: str
-    default: str | None
+    default: str | None  # what the others were compared with
     chosen: str | None
     verdicts: Verdicts
     optimism: Optimism | None = None
@@ -148,8 +149,15 @@ class Contest:
         return refitting(self.rows, Key(case=self.rows.name, preset=self.preset, method=method), self.plan.seed)
 
     def price(self, method: str) -> float:
-        """The cost of a method's trial."""
-        trial = self.trials[method]
+        """The cost of a method's trial.
+
+        What it took to choose a penalty or a prior is not in it: such a method counts as dearer than all scalings.
+        """
+        own = self._measure_cost(self.trials[method])
+        scalings = [name for name in self.eligible if name not in SHRINKING]
+        return own + sum(map(self.price, scalings)) if method in SHRINKING else own
+
+    def _measure_cost(self, trial: Trial) -> float:
         if self.cost == "seconds":
             return spread(trial.seconds)[0]
         return float("nan") if trial.outcome is None else float(getattr(trial.outcome, self.cost))
@@ -175,9 +183,8 @@ class Contest:
         fit = refitting(self.rows, key, self.plan.seed, self._options(method))
         sample, guard = self.rows.training, self.guard
         certified, drawn = 0, 0
-        while (
-            drawn < guard.resamples and certified + guard.resamples - drawn >= guard.stable_share * guard.resamples
-        ):
+        needed = guard.stable_share * guard.resamples - ROUNDING
+        while drawn < guard.resamples and certified + guard.resamples - drawn >= needed:
             rng = generator(self.plan.seed, self.rows.name, "guard", drawn)
             drawn += 1
             try:

@@ -29,6 +29,7 @@ from rekka.study.store import (
     hold,
     keep_rows,
     load_plan,
+    make_folders,
     mark_run,
     read_provenance,
     read_rows,
@@ -192,6 +193,7 @@ def resume_study(
             refuse_other_plan(folder, plan, expected)
         tidy(folder)
         rows = take_up(folder, plan, data)
+        make_folders(folder)
         files = _open_files(folder, plan, rows.cases, rows.digest())
         files.note(f"resumed: {describe_command()}; {count_of(len(files.trials), 'trial')} kept")
         again = (f"made again: {name} is not whole, or not of this run" for name in files.damaged)
@@ -274,7 +276,7 @@ def _finish(
     try:
         carry_out(plan.study, case, keys, records, workers, on_trial)
         choose(plan, case, keys, records, workers, on_choice)
-        if plan.study.confirm and not records.looks:
+        if not records.looks and (plan.study.confirm or plan.study.judges_on == "golden"):
             confirm_choices(plan, case, records)
         study = _gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows)
         _write(study, records)
@@ -330,7 +332,7 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
                 f"Go on with rekka compare --resume {folder.name}.",
                 folder=str(folder),
             )
-        if any(one.results for one in files.looks) and not force:
+        if any(one.counts for one in files.looks) and not force:
             raise RunFolderError(
                 f"{folder.name} has looked at its golden rows already, on {files.looks[0].made[:10]}. A second "
                 "look is no confirmation. With --force it is taken all the same, and marked.",

@@ -66,12 +66,23 @@ class Confirmed(_Value):
 
 
 class Look(_Value):
-    """One look at the golden rows, and what was refused in it."""
+    """One look at the golden rows, and what was refused in it.
+
+    ``spent`` are the golden rows, by case and SHA-256, that chose instead of confirming. A record that cannot be
+    read any more stands for a look that nobody knows.
+    """
 
     made: str
     forced: bool
     results: tuple[Confirmed, ...]
     refused: dict[str, str]  # case and preset, and why
+    spent: dict[str, str] = {}
+    unreadable: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether golden rows were looked at, as far as one can know."""
+        return bool(self.results or self.spent or self.unreadable)
 
 
 @dataclass(frozen=True)
@@ -98,19 +109,26 @@ def look(
     candidates: Sequence[Candidate], seen: Iterable[Seen], confidence: float, seed: int, *, force: bool = False
 ) -> Look:
     """Score each candidate on its golden rows, where nobody has looked yet; or all the same, marked."""
-    results, refused = [], {}
+    results, refused, spent = [], {}, {}
     earlier = list(seen)
-    for one in candidates:
+    models = [(identify_rows(one.rows.golden), identify_model(one.fitted)) for one in candidates]
+    for one, (golden, model) in zip(candidates, models, strict=True):
         name = f"{one.choice.case} ({one.choice.preset})"
         if reason := _refuse(one):
             refused[name] = reason
+            if one.rows.judged_on == GOLDEN:
+                spent[one.choice.case] = golden
             continue
-        golden, model = identify_rows(one.rows.golden), identify_model(one.fitted)
-        other = [s for s in earlier if s.golden_sha256 == golden and s.model_sha256 != model]
-        if other and not force:
+        before = [s for s in earlier if s.golden_sha256 == golden]
+        again = any(s.model_sha256 == model for s in before)  # the same look
+        other = [s for s in before if s.model_sha256 != model]
+        if other and not again and not force:
             refused[name] = f"its golden rows were looked at with another model ({_when(other[0])})"
             continue
-        marked = "; ".join(dict.fromkeys(map(_when, other))) or None
+        places = list(dict.fromkeys(map(_when, other))) if not again or force else []
+        if len({theirs for rows, theirs in models if rows == golden}) > 1:
+            places.append("in this look, under another preset")
+        marked = "; ".join(places) or None
         try:
             results.append(_confirm(one, confidence, seed, golden, model, marked))
         except (
@@ -118,7 +136,7 @@ def look(
         ) as error:  # nothing is clipped: a golden row that cannot be transformed has no forecast
             refused[name] = f"a golden row cannot be forecast: {str(error).rstrip('.')}"
     moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return Look(made=moment, forced=force, results=tuple(results), refused=refused)
+    return Look(made=moment, forced=force, results=tuple(results), refused=refused, spent=spent)
 
 
 def _refuse(one: Candidate) -> str | None:
@@ -195,10 +213,17 @@ def identify_model(fitted: Predictor) -> str:
 
 
 def list_seen(looks: Mapping[str, Sequence[Look]]) -> list[Seen]:
-    """All that earlier looks, by the name of their run, have looked at."""
-    return [
+    """All that earlier looks, by the name of their run, have looked at; rows that chose have seen every model."""
+    confirmed = [
         Seen(where, one.made, result.case, result.golden_sha256, result.model_sha256)
         for where, several in looks.items()
         for one in several
         for result in one.results
     ]
+    spent = [
+        Seen(where, one.made, case, golden, "all that were tried")
+        for where, several in looks.items()
+        for one in several
+        for case, golden in one.spent.items()
+    ]
+    return confirmed + spent

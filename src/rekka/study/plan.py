@@ -193,6 +193,9 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
     for method in plan.study.methods:
         check_method(method)
     check_method(plan.guard.default)
+    if plan.guard.default not in (Guard().default, *plan.study.methods):
+        methods = ", ".join(plan.study.methods)
+        raise BadOption(f"The default {plan.guard.default} is not among the methods: {methods}. Add it to them.")
     for preset in plan.study.presets:
         if preset not in PRESETS:
             raise bad_option("preset", preset, [*PRESETS, "both"])

@@ -97,7 +97,7 @@ class Memory:
 
     def add_look(self, look: Look) -> None:
         """Keep a look at the golden rows, in the place of one that was refused altogether."""
-        self.looks = [*(one for one in self.looks if one.results), look]
+        self.looks = [*(one for one in self.looks if one.counts), look]
 
     def earlier_looks(self) -> dict[str, list[Look]]:
         """Its own, if any: memory does not know of other runs."""
@@ -137,7 +137,11 @@ class Files:
         for pair, name in self._choice_names.items():
             if (self.path / CHOICES / name).exists():
                 self._load_choice(pair, self.path / CHOICES / name)
-        self.looks = read_looks(self.path)
+        try:
+            self.looks = read_looks(self.path)
+        except DamagedFile:
+            self.damaged.append(CONFIRMATION)
+            self.looks = [Look(made="at a time not known", forced=False, results=(), refused={}, unreadable=True)]
 
     def _load_choice(self, pair: Pair, file: Path) -> None:
         try:
@@ -221,7 +225,10 @@ class Files:
 
     def add_look(self, look: Look) -> None:
         """Write a look at the golden rows; those before it stay, unless they were refused altogether."""
-        self.looks = [*(one for one in self.looks if one.results), look]
+        self.looks = [*(one for one in self.looks if one.counts), look]
+        if CONFIRMATION in self.damaged:
+            (self.path / CONFIRMATION).replace(self.path / f"{CONFIRMATION}.damaged")
+            self.damaged.remove(CONFIRMATION)
         body = [json.loads(one.model_dump_json()) for one in self.looks]
         write_sealed(self.path / CONFIRMATION, _LOOKS, body)
 
@@ -232,7 +239,7 @@ class Files:
             if other.parent.name != self.path.name:
                 try:
                     found[other.parent.name] = read_looks(other.parent)
-                except DamagedFile as error:
+                except (DamagedFile, OSError) as error:
                     self.note(f"not taken into account: {other.parent.name}: {error}")
         return found
 
@@ -248,7 +255,7 @@ def read_looks(run: Path) -> list[Look]:
         return []
     try:
         return [Look.model_validate(one) for one in read_sealed(file, _LOOKS)]
-    except ValidationError:
+    except (ValidationError, TypeError):
         raise DamagedFile(f"{CONFIRMATION} is of another version of rekka.", file=str(file)) from None
 
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 from rekka.errors import count_of
 from rekka.selection import Guard, Step
+from rekka.study.cases import WORDS
 from rekka.study.choosing import Choice, Verdict
-from rekka.study.methods import model_of
+from rekka.study.methods import SHRINKING, model_of
 from rekka.study.plan import GUARDED
 from rekka.study.reasons import join_names, name_cost
 from rekka.study.trial import Trial
 
+FEWER = "Leave covariates out, merge states, or join similar cases"
 NUMBERS = {step: number for number, step in enumerate(Step, start=1)}
 REMEDIES = {
     "paper": "Fit with the exact preset: --preset exact",
@@ -54,22 +56,30 @@ def tell_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
     joined = f"; {join_names(beside)} may stand beside it" if beside else ""
     if choice.default == guard.default:
         return f"{name}: no other passes every step{joined}"
-    return f"{name}: the lowest log loss of those certified, which {guard.default} is not{joined}"
+    missing = guard.default not in (verdict.method for verdict in choice.verdicts)
+    why = "is not among the methods" if missing else "does not pass steps 1 and 2"
+    return f"{name}: the lowest log loss of those that pass steps 1 and 2; {guard.default} {why}{joined}"
 
 
 def _tell_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
-    fallen = {verdict.step for verdict in choice.verdicts}
-    if fallen <= {Step.CERTIFIED}:
-        reasons = dict.fromkeys(_why_not(trial) for trial in trials.values())
-        return f"none: no fit is a certified maximum ({'; '.join(reasons)}). {_remedy(choice)}"
     tried = [verdict for verdict in choice.verdicts if verdict.drawn]
-    best = max(tried, key=lambda one: ((one.certified or 0) / (one.drawn or 1), one.method == choice.default))
-    words = f"{best.method} is certified here, but in {_name_share(best, guard)} only: a matter of luck"
-    return f"none: {words}. {_remedy(choice)}"
+    if tried:
+        best = max(tried, key=lambda one: ((one.certified or 0) / (one.drawn or 1), one.method == guard.default))
+        words = f"{best.method} is certified here, but in {_name_share(best, guard)} only: a matter of luck"
+        return f"none: {words}. {_remedy(choice)}"
+    if any(trial.certified for trial in trials.values()):
+        rows = WORDS[choice.judged_on]
+        return (
+            f"none: there are certified fits, but none of the {rows} can be scored. Judge on others: --select-on"
+        )
+    reasons = dict.fromkeys(_why_not(trial) for trial in trials.values())
+    return f"none: no fit is a certified maximum ({'; '.join(reasons)}). {_remedy(choice)}"
 
 
 def _remedy(choice: Choice) -> str:
-    return REMEDIES.get(choice.preset, REMEDIES["exact"])
+    tried = {verdict.method for verdict in choice.verdicts}
+    found = REMEDIES.get(choice.preset, REMEDIES["exact"])
+    return found if choice.preset == "paper" or not tried & set(SHRINKING) else FEWER
 
 
 def _tell_kept(choice: Choice, verdict: Verdict) -> str:
@@ -85,14 +95,15 @@ def _tell_kept(choice: Choice, verdict: Verdict) -> str:
 
 
 def _gain(choice: Choice, verdict: Verdict) -> str:
-    """What the method has over the default."""
+    """What the method has over the default: what decided first, then the rest."""
     theirs = _find(choice, choice.default)
+    loss = f"log loss {_against(verdict)}"
     accuracy = f"accuracy {verdict.accuracy:.4f} against {theirs.accuracy:.4f}"
-    cheaper = ""
-    if theirs.step is Step.PARETO and verdict.accuracy == theirs.accuracy:  # its cost is what decided
-        mine, other = (name_cost(one.cost or 0.0, choice.cost) for one in (verdict, theirs))
-        cheaper = f", {mine} against {other}"
-    return f"log loss {_against(verdict)}, {accuracy}{cheaper}"
+    if theirs.step is Step.REPLACED or verdict.difference is None:
+        return f"{loss}, {accuracy}"
+    mine, other = (name_cost(one.cost or 0.0, choice.cost) for one in (verdict, theirs))
+    shown = verdict.high is not None and verdict.high < 0
+    return f"{accuracy}, {mine} against {other}; {loss}{'' if shown else ', not shown to differ'}"
 
 
 def _why_not(trial: Trial) -> str:

@@ -15,6 +15,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from rekka.errors import BadOption
+from rekka.shrinkage.pooling import pool_cases
 from rekka.study.cases import CaseRows
 from rekka.study.choosing import Choice, Contest, choose_case
 from rekka.study.methods import POOLED
@@ -51,9 +52,12 @@ def open_cases(plan: TrialPlan, rows: StudyRows) -> Callable[[str], CaseRows]:
     if POOLED not in plan.methods:
         return case
     samples = {name: case(name).training for name in rows.cases if not case(name).train.is_empty()}
-    return cache(
-        lambda name: replace(case(name), others={other: s for other, s in samples.items() if other != name})
-    )
+    pooling = pool_cases(samples) if len(samples) > 1 else None
+
+    def with_others(name: str) -> CaseRows:
+        return replace(case(name), others={n: s for n, s in samples.items() if n != name}, pooling=pooling)
+
+    return cache(with_others)
 
 
 def carry_out(

@@ -148,10 +148,15 @@ def tidy(path: Path) -> None:
     remove_unfinished([path, *(path / folder for folder in FOLDERS)])
 
 
-def keep_rows(path: Path, rows: StudyRows, provenance: Mapping[str, Any]) -> None:
-    """Write the rows and what they came from; with these the trials can begin."""
+def make_folders(path: Path) -> None:
+    """Make the folders of a run that are not there."""
     for folder in FOLDERS:
         (path / folder).mkdir(exist_ok=True)
+
+
+def keep_rows(path: Path, rows: StudyRows, provenance: Mapping[str, Any]) -> None:
+    """Write the rows and what they came from; with these the trials can begin."""
+    make_folders(path)
     write_whole(path / PARTITION, to_parquet(rows.frame))
     write_sealed(path / PROVENANCE, _RUN, dict(provenance))
 

@@ -45,6 +45,7 @@ SCHEMA: dict[str, Any] = {
     "judged_on": pl.String, "n_states": pl.Int64, "train": pl.Int64, "golden": pl.Int64,
     "scored": pl.Int64, "unsupported": pl.Int64,
 }  # fmt: skip
+NOT_CHOSEN = "not chosen yet: go on with the run"
 COUNTS = ("train", "validation", "golden", "bridges", "moves", "n_states")
 TIMES = ("seconds", "seconds_low", "seconds_high")  # the columns that a rerun does not repeat
 SCORES = ("accuracy", "log_loss", "log_loss_exact", "macro_recall", "brier", "rps", "at_floor")
@@ -93,13 +94,13 @@ class Study:
         lines = []
         for row in pareto.iter_rows(named=True):
             choice = self.choice(row["case"], row["preset"])
-            told = None if choice is None else tell_case(choice, self.plan.guard, self._trials_of(choice))
+            told = NOT_CHOSEN if choice is None else tell_case(choice, self.plan.guard, self._trials_of(choice))
             lines.append(
                 {
                     "chosen": None if choice is None else choice.chosen,
                     "selected": [] if choice is None else list(choice.kept),
                     "judged_on": None if choice is None else choice.judged_on,
-                    "why": row["why"] if self.plan.study.rule == PARETO else told,
+                    "why": row["why"] if self.plan.study.rule == PARETO and choice is not None else told,
                 }
             )
         schema: dict[str, Any] = {"chosen": pl.String, "selected": pl.List(pl.String), "judged_on": pl.String}
