@@ -107,3 +107,9 @@ def test_help_tells_it_from_the_data_doctor():
     told = " ".join(call("checks", "--help").stdout.split())
     assert "rekka check, without the s, looks at a table before anything is fitted" in told
     assert "rekka checks run --json --strict" in told
+
+
+def test_check_without_the_s_says_which_command_looks_at_a_run(sound):
+    done = call("check", sound)
+    assert done.exit_code == 2
+    assert f"a b is a run folder, not a table. To look it over: rekka checks {sound}" in done.stderr

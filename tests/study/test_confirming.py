@@ -76,7 +76,7 @@ def test_a_run_can_wait_with_its_look(tmp_path):
 def test_another_model_of_the_same_golden_rows_is_refused_in_a_run_beside_it(run):
     other = rekka.compare(rows(), out=run.parent / "other", covariates=["traffic_mean"], **OPTIONS)
     assert other.confirmation.is_empty()
-    assert "looked at with another model (run, " in other.looks[0].refused["Pier (exact)"]
+    assert "golden rows looked at with another model (run, " in other.looks[0].refused["Pier (exact)"]
     forced = rekka.confirm(run.parent / "other", force=True).confirmation.row(0, named=True)
     assert forced["seen"].startswith("run, ")
     assert forced["forced"]
@@ -144,7 +144,7 @@ def test_golden_rows_that_chose_are_spent(tmp_path):
         folder = tmp_path / f"{confirm}"
         rekka.compare(rows(), out=folder / "gold", select_on="golden", confirm=confirm, **OPTIONS)
         after = rekka.compare(rows(), out=folder / "after", **OPTIONS)
-        assert "looked at with another model (gold, " in after.looks[0].refused["Pier (exact)"]
+        assert "golden rows that chose before cannot confirm (gold, " in after.looks[0].refused["Pier (exact)"]
 
 
 def test_two_presets_are_two_models_on_the_same_rows(tmp_path):

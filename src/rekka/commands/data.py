@@ -17,7 +17,7 @@ from rich.table import Table
 
 import rekka
 from rekka.commands.reading import Reader, reads_tables
-from rekka.errors import count_of
+from rekka.errors import BadOption, count_of
 from rekka.study.files import plain
 
 PARTITIONS = ("auto", "paper", "bridge", "date", "none")
@@ -137,6 +137,10 @@ def check(
 
       rekka check transitions.parquet --partition paper
     """
+    if (tables[0] / "study.toml").exists():
+        raise BadOption(
+            f"{tables[0].name} is a run folder, not a table. To look it over: rekka checks {tables[0]}"
+        )
     split = _splitter(partition, until, seed)
     errors = Console(stderr=True)
     with errors.status(f"Looking over {tables[0].name} ..."):

@@ -81,7 +81,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="How to choose: guarded (certified, no less accurate, log loss not worse, stable; the default) "
+            help="How to choose: guarded (certified, stable, no less accurate, log loss not worse; the default) "
             "or pareto (the paper's, over accuracy and cost).",
         ),
     ] = None,

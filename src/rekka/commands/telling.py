@@ -73,7 +73,7 @@ def print_methods(console: Console, study: Study) -> None:
 def print_selection(console: Console, study: Study) -> None:
     """What was chosen for each case and why, and its log loss beside others (paper, Table selection)."""
     titles = {
-        "guarded": "Chosen, preset {}: certified, no less accurate, log loss not worse, stable across resamples",
+        "guarded": "Chosen, preset {}: certified, stable across resamples, no less accurate, log loss not worse",
         "pareto": "Selected, preset {}: methods that no other beats in accuracy and cost together",
     }
     for preset, _ in _presets(study):

@@ -89,7 +89,7 @@ def compare(
     partition_seed, seed : int
         Of the split, and of the start of L-BFGS-B, which is the same in every fit.
     rule : "guarded" or "pareto"
-        How to choose: certified, no less accurate, log loss not worse, stable; or the paper's rule over accuracy
+        How to choose: certified, stable, no less accurate, log loss not worse; or the paper's rule over accuracy
         and cost.
     select_on : "auto", "validation", "folds" or "golden"
         What methods are judged on. Auto: validation rows, folds by bridge where they are few; golden rows for

@@ -27,6 +27,7 @@ from rekka.study.rows import digest_values
 from rekka.study.trial import judge_plain, quiet
 
 IDENTITY = ("bridge_id", "state_1", "state_2", "interval_years")  # what makes golden rows the same rows
+EVERY = "every model"  # in the place of one's SHA-256
 DIGITS = 9  # of a coefficient, by which two fits are the same model
 
 
@@ -123,7 +124,13 @@ def look(
         again = any(s.model_sha256 == model for s in before)  # the same look
         other = [s for s in before if s.model_sha256 != model]
         if other and not again and not force:
-            refused[name] = f"its golden rows were looked at with another model ({_when(other[0])})"
+            chose = other[0].model_sha256 == EVERY
+            how = (
+                "golden rows that chose before cannot confirm"
+                if chose
+                else "golden rows looked at with another model"
+            )
+            refused[name] = f"{how} ({_when(other[0])})"
             continue
         places = list(dict.fromkeys(map(_when, other))) if not again or force else []
         if len({theirs for rows, theirs in models if rows == golden}) > 1:
@@ -221,7 +228,7 @@ def list_seen(looks: Mapping[str, Sequence[Look]]) -> list[Seen]:
         for result in one.results
     ]
     spent = [
-        Seen(where, one.made, case, golden, "all that were tried")
+        Seen(where, one.made, case, golden, EVERY)
         for where, several in looks.items()
         for one in several
         for case, golden in one.spent.items()

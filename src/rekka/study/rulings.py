@@ -90,6 +90,8 @@ def _tell_kept(choice: Choice, verdict: Verdict) -> str:
         return f"{verdict.method} is one model with {choice.default} ({own})"
     if choice.rule != GUARDED or choice.default is None:
         return f"{verdict.method} is kept ({own})"
+    if verdict.method != choice.chosen and choice.default not in choice.kept:
+        return f"{verdict.method} may stand beside {choice.chosen} ({own})"
     verb = "replaces" if verdict.method == choice.chosen else "joins"
     return f"{verdict.method} {verb} {choice.default}: {_gain(choice, verdict)}"
 
@@ -101,6 +103,9 @@ def _gain(choice: Choice, verdict: Verdict) -> str:
     accuracy = f"accuracy {verdict.accuracy:.4f} against {theirs.accuracy:.4f}"
     if theirs.step is Step.REPLACED or verdict.difference is None:
         return f"{loss}, {accuracy}"
+    if theirs.rival not in (None, verdict.method):
+        first = f"the lowest log loss of those that {theirs.rival} leaves beside it"
+        return f"{first}, {_against(verdict)}, {accuracy}"
     mine, other = (name_cost(one.cost or 0.0, choice.cost) for one in (verdict, theirs))
     shown = verdict.high is not None and verdict.high < 0
     return f"{accuracy}, {mine} against {other}; {loss}{'' if shown else ', not shown to differ'}"
