@@ -276,3 +276,13 @@ def test_a_study_without_its_choices_can_be_shown(study):
     early = dataclasses.replace(study, choices=())
     assert early.selection["why"].to_list() == ["not chosen yet: go on with the run"]
     assert not early.trials["selected"].any()
+
+
+def test_where_convergence_is_enough_it_is_enough_in_resamples_too(study):
+    """The paper's own sense: its optimizer says success where no certificate is given."""
+    found = rekka.compare(
+        draw_rows(("Pier",), n=300), methods=["zscore"], preset="paper", guard={"certified": False, "resamples": 5}
+    )
+    verdict = found.choices[0].verdicts[0]
+    assert found.choices[0].chosen == "zscore"
+    assert verdict.certified == verdict.drawn == 5

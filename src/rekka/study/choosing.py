@@ -103,13 +103,16 @@ class Contest:
         """What accuracy is weighed against."""
         return self.plan.costs()[self.preset]
 
+    @property
+    def strict(self) -> bool:
+        """Whether only certified fits count, or all that converged in the paper's sense."""
+        return needs_certificate(self.plan.rule, self.guard, self.preset)
+
     @cached_property
     def eligible(self) -> tuple[str, ...]:
-        """The methods that can be chosen: certified, or converged where that is all that is asked."""
-        strict = (
-            self.guard.certified if self.plan.rule == GUARDED else PRESETS[self.preset].eligible == "certified"
-        )
-        return tuple(name for name, one in self.trials.items() if (one.certified if strict else one.converged))
+        """The methods that can be chosen."""
+        trials = self.trials.items()
+        return tuple(name for name, one in trials if (one.certified if self.strict else one.converged))
 
     @cached_property
     def judged(self) -> dict[str, Judged]:
@@ -189,7 +192,8 @@ class Contest:
             drawn += 1
             try:
                 with quiet():
-                    certified += fit(sample.take(draw_bootstrap(sample.bridge, rng)[0])).certified
+                    refit = fit(sample.take(draw_bootstrap(sample.bridge, rng)[0]))
+                certified += refit.certified if self.strict else refit.converged
             except (ArithmeticError, ValueError):  # a resample that cannot be fitted is one that is not certified
                 continue
         return Share(certified, drawn)
