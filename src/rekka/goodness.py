@@ -197,9 +197,8 @@ class LinkedRows:
             if number:
                 start[level] = end[self.follows[level]]
             p = predictor.probabilities(start[level], self.dt[level], self.x[level])
-            beyond = (p.cumsum(axis=1) <= u[level, None]).sum(
-                axis=1
-            )  # <=: a state of probability 0 is never drawn
+            # <=: a state of probability 0 is never drawn
+            beyond = (p.cumsum(axis=1) <= u[level, None]).sum(axis=1)
             end[level] = np.minimum(beyond, predictor.n_states - 1)  # the sum of p may round to just below 1
         return start, end
 

@@ -7,7 +7,7 @@ is involved, so no library version can change a split, and a bridge cannot stand
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -148,13 +148,18 @@ def mark_parts(transitions: Any, split: Callable[[pl.DataFrame], Partition]) -> 
     return frame.join(parts, on="place", how="left", maintain_order="left").drop("place")
 
 
+def number_folds(bridges: Sequence[Any], k: int) -> dict[Any, int]:
+    """The fold of each bridge, in turn, in the order given: as equal in number as can be."""
+    return {bridge: place % k for place, bridge in enumerate(bridges)}
+
+
 def fold_bridges(transitions: Any, k: int, *, seed: int = PAPER_SEED) -> pl.Series:
     """The fold, 0 to k - 1, of each row: whole bridges, as equal in number as can be."""
     frame = _read(transitions, ("bridge_id",))
     bridges = order_bridges(frame["bridge_id"], seed)
     if not isinstance(k, int) or not 2 <= k <= len(bridges):
         raise BadOption(f"k is {k}; a whole number from 2 to the number of bridges ({len(bridges)}) is needed.")
-    fold = {bridge: place % k for place, bridge in enumerate(bridges)}
+    fold = number_folds(bridges, k)
     return frame["bridge_id"].replace_strict(fold, return_dtype=pl.Int64).rename("fold")
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rekka.model import inputs
 from rekka.model.likelihood import Rows
-from rekka.partition import order_bridges
+from rekka.partition import number_folds, order_bridges
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -52,8 +52,8 @@ class Sample:
 def fold_rows(bridge: NDArray[np.str_], k: int, seed: int | str) -> NDArray[np.int64]:
     """The fold, 0 to k - 1, of each row: whole bridges, as equal in number as can be."""
     names, inverse = np.unique(bridge, return_inverse=True)
-    place = {name: number for number, name in enumerate(order_bridges(names.tolist(), seed))}
-    return np.array([place[name] % k for name in names.tolist()], dtype=np.int64)[inverse]
+    fold = number_folds(order_bridges(names.tolist(), seed), k)
+    return np.array([fold[name] for name in names.tolist()], dtype=np.int64)[inverse]
 
 
 def draw_bootstrap(bridge: NDArray[np.str_], rng: np.random.Generator) -> tuple[Index, Index]:

@@ -8,7 +8,7 @@ rows, which then cannot confirm the choice any more.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.model.likelihood import Rows
 from rekka.model.predictor import Predictor
 from rekka.resampling import Sample, folds
 from rekka.scores import RowScores, Scores, join_rows, score_persistence_rows, score_rows, split_supported
@@ -86,9 +85,8 @@ class CaseRows:
         varying = tuple(c for c in covariates if c not in constant)
         needed = ["bridge_id", "state_1", "state_2", "interval_years", *varying]
         first, second, third = (part.select(needed) for part in (train, validation, golden))
-        worst = int(train["state_2"].to_numpy().max()) if len(train) else 0
-        judged_on = choose_rows(select_on, keep_supported(validation, worst))
-        return cls(name, first, second, third, varying, constant, judged_on)
+        found = cls(name, first, second, third, varying, constant)
+        return replace(found, judged_on=choose_rows(select_on, keep_supported(validation, found.n_states)))
 
     @cached_property
     def n_states(self) -> int:
@@ -169,6 +167,5 @@ def judge(rows: CaseRows, fitted: Predictor, fit: Fitting, seed: int) -> Judged:
 def judge_persistence(rows: CaseRows, part: str) -> Judged:
     """The same of saying that nothing changes."""
     sample, unsupported = rows.sample(part)
-    known: Rows = sample.rows
-    scored = score_persistence_rows(known.start, known.end, max(rows.n_states, 1))
+    scored = score_persistence_rows(sample.rows.start, sample.rows.end, max(rows.n_states, 1))
     return Judged(scored, sample.bridge, unsupported)

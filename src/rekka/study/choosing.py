@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from rekka.intervals import Interval, mean_interval
 from rekka.model.fit import Options
@@ -22,23 +21,28 @@ from rekka.model.predictor import Predictor
 from rekka.model.serial import load_model
 from rekka.resampling import draw_bootstrap, folds, generator
 from rekka.scores import join_rows
-from rekka.selection import Guard, Guarded, Point, Ruling, Share, Standing, Step, choose_guarded, pareto_set
+from rekka.selection import (
+    ROUNDING,
+    Guard,
+    Guarded,
+    Point,
+    Ruling,
+    Share,
+    Standing,
+    Step,
+    choose_guarded,
+    pareto_set,
+)
 from rekka.study.cases import FOLDS, IN_FOLDS, CaseRows, Judged, forecast_folds, judge
 from rekka.study.methods import SHRINKING, model_of
 from rekka.study.plan import GUARDED, PRESETS, TrialPlan
 from rekka.study.reasons import COSTS
-from rekka.study.trial import Key, Trial, quiet, refitting, spread
+from rekka.study.trial import Key, Trial, Value, quiet, refitting, spread
 
 Result = TypeVar("Result")
-ROUNDING = 1e-9  # of a share times a count
-Verdicts = tuple["Verdict", ...]
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
-
-
-class Verdict(_Value):
+class Verdict(Value):
     """What the rule says of a method, with the figures it was asked for; ``step`` is where it fell."""
 
     method: str
@@ -57,7 +61,7 @@ class Verdict(_Value):
     rival: str | None = None
 
 
-class Optimism(_Value):
+class Optimism(Value):
     """The choice's scores on the rows it was chosen by, beside those of choosing on other bridges' rows."""
 
     naive_accuracy: float
@@ -68,7 +72,7 @@ class Optimism(_Value):
     changed: int  # folds in which another model was chosen
 
 
-class Choice(_Value):
+class Choice(Value):
     """What was chosen for a case, by which rule, on which rows, and what became of every method."""
 
     case: str
@@ -78,7 +82,7 @@ class Choice(_Value):
     cost: str
     default: str | None  # what the others were compared with
     chosen: str | None
-    verdicts: Verdicts
+    verdicts: tuple[Verdict, ...]
     optimism: Optimism | None = None
 
     @property
@@ -186,7 +190,7 @@ class Contest:
         fit = refitting(self.rows, key, self.plan.seed, self._options(method))
         sample, guard = self.rows.training, self.guard
         certified, drawn = 0, 0
-        needed = guard.stable_share * guard.resamples - ROUNDING
+        needed = (guard.stable_share - ROUNDING) * guard.resamples
         while drawn < guard.resamples and certified + guard.resamples - drawn >= needed:
             rng = generator(self.plan.seed, self.rows.name, "guard", drawn)
             drawn += 1
@@ -268,7 +272,7 @@ def _choose_pareto(standings: Mapping[str, Standing], default: str, tolerance: f
 def measure_optimism(contest: Contest, chosen: str) -> Optimism | None:
     """The choice on all judged rows, beside choices that had not seen the rows they are scored on.
 
-    None where there are too few bridges: with fewer than two outside a fold there is nothing to choose by.
+    None where there are fewer than two bridges a fold: there is nothing to choose by.
     """
     whole = contest.judged[chosen]
     sample, _ = contest.rows.judged

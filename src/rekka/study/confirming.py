@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from rekka.errors import ScalingError, count_of
 from rekka.intervals import Interval, mean_interval
@@ -24,18 +24,16 @@ from rekka.model.predictor import Predictor
 from rekka.study.cases import GOLDEN, CaseRows, Judged, forecast, judge_persistence
 from rekka.study.choosing import Choice
 from rekka.study.rows import digest_values
-from rekka.study.trial import judge_plain, quiet
+from rekka.study.trial import Value, judge_plain, quiet
 
 IDENTITY = ("bridge_id", "state_1", "state_2", "interval_years")  # what makes golden rows the same rows
 EVERY = "every model"  # in the place of one's SHA-256
+CHOSE = "golden rows that chose before cannot confirm"
+LOOKED = "golden rows looked at with another model"
 DIGITS = 9  # of a coefficient, by which two fits are the same model
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
-
-
-class Confirmed(_Value):
+class Confirmed(Value):
     """A chosen model on the golden rows, beside two forecasters to beat; differences are paired, row by row."""
 
     case: str
@@ -66,7 +64,7 @@ class Confirmed(_Value):
     seen: str | None = None  # where these golden rows were looked at before, with another model
 
 
-class Look(_Value):
+class Look(Value):
     """One look at the golden rows, and what was refused in it.
 
     ``spent`` are the golden rows, by case and SHA-256, that chose instead of confirming. A record that cannot be
@@ -77,7 +75,7 @@ class Look(_Value):
     forced: bool
     results: tuple[Confirmed, ...]
     refused: dict[str, str]  # case and preset, and why
-    spent: dict[str, str] = {}
+    spent: dict[str, str] = Field(default_factory=dict)
     unreadable: bool = False
 
     @property
@@ -124,13 +122,7 @@ def look(
         again = any(s.model_sha256 == model for s in before)  # the same look
         other = [s for s in before if s.model_sha256 != model]
         if other and not again and not force:
-            chose = other[0].model_sha256 == EVERY
-            how = (
-                "golden rows that chose before cannot confirm"
-                if chose
-                else "golden rows looked at with another model"
-            )
-            refused[name] = f"{how} ({_when(other[0])})"
+            refused[name] = f"{CHOSE if other[0].model_sha256 == EVERY else LOOKED} ({_when(other[0])})"
             continue
         places = list(dict.fromkeys(map(_when, other))) if not again or force else []
         if len({theirs for rows, theirs in models if rows == golden}) > 1:
@@ -138,9 +130,7 @@ def look(
         marked = "; ".join(places) or None
         try:
             results.append(_confirm(one, confidence, seed, golden, model, marked))
-        except (
-            ScalingError
-        ) as error:  # nothing is clipped: a golden row that cannot be transformed has no forecast
+        except ScalingError as error:  # nothing is clipped: such a golden row has no forecast
             refused[name] = f"a golden row cannot be forecast: {str(error).rstrip('.')}"
     moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
     return Look(made=moment, forced=force, results=tuple(results), refused=refused, spent=spent)
@@ -172,7 +162,8 @@ def _confirm(
 
     accuracy, loss = interval(own.rows.right.astype(float)), interval(own.rows.loss)
     gain = interval(own.rows.right.astype(float) - same.rows.right)
-    saving = interval(own.rows.loss - plain.rows.loss)
+    fitted = len(plain.rows.loss) > 0  # else there is nothing to compare with
+    saving = interval(own.rows.loss - plain.rows.loss) if fitted else mean_interval(plain.rows.loss, plain.bridge)
     verdict = next(v for v in one.choice.verdicts if v.method == one.choice.chosen)
     return Confirmed(
         case=one.choice.case,

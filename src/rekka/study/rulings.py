@@ -69,9 +69,7 @@ def _tell_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str
         return f"none: {words}. {_remedy(choice)}"
     if any(trial.certified for trial in trials.values()):
         rows = WORDS[choice.judged_on]
-        return (
-            f"none: there are certified fits, but none of the {rows} can be scored. Judge on others: --select-on"
-        )
+        return f"none: there are certified fits, but none of the {rows} can be scored. --select-on takes others"
     reasons = dict.fromkeys(_why_not(trial) for trial in trials.values())
     return f"none: no fit is a certified maximum ({'; '.join(reasons)}). {_remedy(choice)}"
 

@@ -58,11 +58,13 @@ class Key(BaseModel):
         return f"{self.case}, {self.method} ({self.preset})"
 
 
-class _Value(BaseModel):
+class Value(BaseModel):
+    """What a run folder keeps as JSON: frozen, checked when it is read, infinite figures as words."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
-class Trial(_Value):
+class Trial(Value):
     """All that is known of a trial but its model. ``seconds`` holds the serial timings, none if not timed yet."""
 
     key: Key
@@ -91,7 +93,7 @@ class Trial(_Value):
         return bool(self.seconds) or self.outcome is None
 
 
-class Case(_Value):
+class Case(Value):
     """What is known of a case: its rows in each part, its K, what can be used, and its baselines.
 
     ``judged_on`` names the rows that methods and baselines are scored on; ``bridges`` and ``moves`` are those of
@@ -201,13 +203,14 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
     given = PRESETS[key.preset].options | {"threads": 1}
 
     def refit(sample: Sample) -> Refit:
-        options = fixed
-        if fixed is not None and key.method == RIDGE and fixed.ridge:
-            options = choose_options(key.method, sample, {}, seed, given, ridge=fixed.ridge)
-        if options is None:
+        if fixed is None:
             start = rows.pooling if key.method == POOLED else None
             others = leave_out(rows.others, np.setdiff1d(rows.bridges, sample.bridge)) if start else {}
             options = choose_options(key.method, sample, others, seed, given, start)
+        elif key.method == RIDGE and fixed.ridge:  # an intercept may need holding among these rows
+            options = choose_options(key.method, sample, {}, seed, given, ridge=fixed.ridge)
+        else:
+            options = fixed
         return refit_rows(sample.rows, sample.x, sample.covariates, options)
 
     return refit
