@@ -112,6 +112,7 @@ ORDER = [
     "study.stability_tables",
     "study.stability_remarks",
     "study.stability",
+    "commands.bars",
     "commands.reading",
     "commands.data",
     "commands.telling",

@@ -8,6 +8,7 @@ from scipy import optimize
 import rekka
 from rekka.model.certificate import Verdict
 from rekka.model.fit import Options, fit_rows, refit_rows
+from rekka.model.inference import native_units
 from rekka.model.likelihood import Rows
 from rekka.model.prior import Prior, read_prior
 from rekka.resampling import Sample
@@ -175,10 +176,6 @@ def test_the_estimator_takes_a_prior_as_plain_data(sample, prior):
 
 def test_the_uncertainty_of_the_mean_widens_the_covariance_as_it_should():
     """cov = H^-1 + H^-1 L U L H^-1 for the scaled coefficients, L the precision and U the uncertainty."""
-    import numpy as np
-
-    import rekka
-
     data = rekka.simulate_transitions(400, n_states=3, seed=4)
     names = ["age_at_inspection_1", "traffic_mean"]
     size = 2 * 3
@@ -192,14 +189,8 @@ def test_the_uncertainty_of_the_mean_widens_the_covariance_as_it_should():
         for one in (prior, wide)
     )
     assert wider.coef_ == pytest.approx(plain.coef_)
-    to_native = np.kron(np.eye(2), units(plain, len(names)))
+    to_native = np.kron(np.eye(2), native_units(plain.scaling_, len(names)))
     inverse = np.linalg.solve(to_native, np.linalg.solve(to_native, plain.covariance_).T)
     moved = inverse @ prior["precision"]
     expected = to_native @ (inverse + moved @ wide["uncertainty"] @ moved.T) @ to_native.T
     assert wider.covariance_ == pytest.approx(expected, rel=1e-6, abs=1e-12)
-
-
-def units(model, p):
-    from rekka.model.inference import native_units
-
-    return native_units(model.scaling_, p)

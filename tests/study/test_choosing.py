@@ -86,11 +86,11 @@ def test_the_evidence_is_paired_row_by_row_and_clustered_by_bridge(study):
     for method in ("zscore", "boxcox"):
         fit = load_model(study.read_fitted(Key(case="Pier", preset="exact", method=method)).model)[0]
         losses[method] = forecast(fit, case.judged[0]).loss
-    ours = study.verdicts.filter(method="boxcox").row(0, named=True)
+    lenient = choose_case(contest(study, guard=Guard(accuracy_margin=1.0, resamples=0)))  # nobody falls before
+    ours = next(one for one in lenient.verdicts if one.method == "boxcox")
     theirs = mean_interval(losses["boxcox"] - losses["zscore"], rows["bridge_id"].to_numpy())
-    if ours["difference"] is not None:
-        assert (ours["difference"], ours["low"], ours["high"]) == pytest.approx(theirs[:3], rel=1e-9)
-        assert ours["bridges"] == rows["bridge_id"].n_unique()
+    assert (ours.difference, ours.low, ours.high) == pytest.approx(theirs[:3], rel=1e-9)
+    assert ours.bridges == rows["bridge_id"].n_unique()
 
 
 def contest(study: rekka.Study, plan: TrialPlan | None = None, guard: Guard | None = None) -> Contest:
@@ -144,10 +144,10 @@ def test_a_case_of_few_validation_rows_is_judged_in_folds():
 def test_resamples_decide_who_is_stable():
     study = rekka.compare(draw_rows(("Pier",), n=60), methods=["zscore"], guard={"resamples": 10})
     verdict = study.choices[0].verdicts[0]
-    if verdict.step is Step.STABLE:
-        assert verdict.certified < 9
-        assert study.choices[0].chosen is None
-    assert verdict.drawn is None or verdict.drawn <= 10
+    assert verdict.step is Step.STABLE  # 36 training rows, three covariates
+    assert verdict.certified < 9
+    assert verdict.drawn <= 10
+    assert study.choices[0].chosen is None
 
 
 def test_drawing_ends_when_the_share_is_out_of_reach(study):
@@ -242,9 +242,8 @@ def test_ridge_and_pooled_are_dearer_than_every_scaling():
         rows, methods=["zscore", "ridge", "pooled"], guard={"resamples": 2}, select_on="validation"
     )
     for choice in study.choices:
-        costs = {verdict.method: verdict.cost for verdict in choice.verdicts if verdict.cost is not None}
-        if "zscore" in costs:
-            assert all(costs[name] > costs["zscore"] for name in ("ridge", "pooled") if name in costs)
+        costs = {verdict.method: verdict.cost for verdict in choice.verdicts}
+        assert min(costs["ridge"], costs["pooled"]) > costs["zscore"]
 
 
 def test_a_default_that_is_not_there_is_told():

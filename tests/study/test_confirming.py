@@ -150,8 +150,8 @@ def test_golden_rows_that_chose_are_spent(tmp_path):
 def test_two_presets_are_two_models_on_the_same_rows(tmp_path):
     options = {"methods": ["zscore"], "rule": "pareto", "select_on": "validation", "preset": "both"}
     study = rekka.compare(rows(), out=tmp_path / "one", **options)
-    if len(set(study.confirmation["model_sha256"])) > 1:
-        assert set(study.confirmation["seen"]) == {"in this look, under another preset"}
+    assert study.confirmation["model_sha256"].n_unique() == 2
+    assert set(study.confirmation["seen"]) == {"in this look, under another preset"}
     again = rekka.compare(rows(), out=tmp_path / "two", **options)
     assert len(again.confirmation) == len(study.confirmation)  # the same models: the same look
 

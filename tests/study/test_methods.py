@@ -114,7 +114,7 @@ def test_a_ridge_that_was_chosen_is_kept():
     assert choose_options(RIDGE, sample, {}, 1, {"solver": "newton"}, ridge=3.0).ridge == 3.0
 
 
-def test_small_is_a_group(tmp_path):
+def test_small_is_a_group():
     from rekka.study.request import GROUPS
 
     assert GROUPS["small"] == SHRINKING

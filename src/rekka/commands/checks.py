@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import rekka
+from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, echo_json
 from rekka.commands.telling import quote
 from rekka.study.words import list_names
@@ -66,16 +66,9 @@ def checks(
 def calibrate_choices(errors: Console, study: Study) -> dict[tuple[str, str], Any]:
     """The calibration of each chosen model on its training rows, by preset and case, with a bar."""
     chosen = [(choice.preset, choice.case) for choice in study.choices if choice.chosen is not None]
-    columns = (
-        TextColumn("Test of fit"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
     found = {}
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("", total=len(chosen))
+    with new_bar(errors) as progress:
+        task = progress.add_task("", total=len(chosen), what="Test of fit")
         for preset, case in chosen:
             progress.update(task, description=case)
             found[preset, case] = study.calibration(case, preset, rows="train")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from rekka.commands import telling
+from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, echo_json
 from rekka.commands.reading import Only, split_list
 from rekka.commands.study import BEFORE_FIRST, STOPPED
@@ -164,17 +164,10 @@ def _fit_width(
 @contextmanager
 def _watch(errors: Console, again: str) -> Iterator[Callable[[Unit, int, int], None]]:
     """A bar of draws; what is interrupted ends with the way to go on."""
-    columns = (
-        TextColumn("Draws"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
     finished = total = 0
     try:
-        with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-            task = progress.add_task(BEFORE_FIRST, total=None)
+        with new_bar(errors) as progress:
+            task = progress.add_task(BEFORE_FIRST, total=None, what="Draws")
 
             def on_unit(unit: Unit, done: int, planned: int) -> None:
                 nonlocal finished, total

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import rekka
 from rekka.commands import telling
+from rekka.commands.bars import new_bar
 from rekka.commands.checks import print_brief
 from rekka.commands.data import AsJson, Until, echo_json
 from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
@@ -264,16 +264,9 @@ def print_study(console: Console, study: Study, folder: Path) -> None:
 @contextmanager
 def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
     """A bar of trials, then one of choices; a run that is interrupted ends with the way to go on."""
-    columns = (
-        TextColumn("{task.fields[what]}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
     finished = total = 0
     try:
-        with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        with new_bar(errors) as progress:
             task = progress.add_task(BEFORE_FIRST, total=None, what="Trials")
 
             def on_choice(choice: Choice, done: int, planned: int) -> None:
