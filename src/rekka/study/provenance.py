@@ -35,6 +35,7 @@ def describe_run(plan: StudyPlan, rows: StudyRows, base: Path) -> dict[str, Any]
             "covariates": list(rows.covariates),
             "scheme": rows.scheme,
             "notes": list(rows.notes),
+            "audit": [list(line) for line in rows.audit],
         },
         "seeds": {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed},
         "versions": describe_versions(),

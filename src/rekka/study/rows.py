@@ -29,12 +29,16 @@ LINES = ("row_1", "row_2")
 
 @dataclass(frozen=True)
 class StudyRows:
-    """The rows that train, validate and are golden, with their ``part``; ``scheme`` and ``notes`` say how."""
+    """The rows that train, validate and are golden, with their ``part``; ``scheme`` and ``notes`` say how.
+
+    ``audit`` has what became of the records of the tables, (outcome, reason, count), where visits were paired.
+    """
 
     frame: pl.DataFrame
     covariates: tuple[str, ...]
     scheme: str
     notes: tuple[str, ...] = ()
+    audit: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -129,6 +133,7 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
     """Rows of transitions (``Transitions``, ``Partition`` or any dataframe), split and checked."""
     wanted = trials.covariates
     notes: tuple[str, ...] = ()
+    audit: tuple[tuple[str, str, int], ...] = ()
     if isinstance(data, Partition):
         parts = data
     else:
@@ -143,6 +148,8 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
             [] if used == len(found.frame) else [f"{used:,} of {count_of(len(found.frame), 'transition')} used"]
         )
         notes = (*found.notes, *_account(found), *unused)
+        if found.audit is not None:
+            audit = tuple(found.audit.table.select("outcome", "reason", "count").rows())
         wanted = found.covariates if wanted is None else wanted
     frame = _join_parts(parts)
     covariates = _choose_covariates(frame, wanted)
@@ -150,7 +157,7 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
         frame = _choose_cases(frame, trials.cases)
     kept = ["part", *NAMES[:3], *PAIRED, *covariates, *PLACES]
     frame = frame.select(name for name in dict.fromkeys(kept) if name in frame.columns)
-    return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes)
+    return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes, audit)
 
 
 def _account(found: Transitions) -> list[str]:

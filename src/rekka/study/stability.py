@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from rekka.study.plan import StudyPlan
 from rekka.study.runner import check_workers, open_cases, side_by_side
 from rekka.study.stability_draws import KINDS, Unit, refit_draws
 from rekka.study.stability_remarks import remark_stability
-from rekka.study.stability_store import Block, Drawn, DrawnInFiles, DrawnInMemory
+from rekka.study.stability_store import Block, Drawn, DrawnInFiles, DrawnInMemory, find_seeds, read_draws
 from rekka.study.stability_tables import (
     tabulate_cases,
     tabulate_methods,
@@ -159,6 +160,28 @@ def stability(
         return result
 
 
+def load_stability(out: str | Path) -> Stability | None:
+    """The draws of a run folder, as many as there are; None where there are none. Nothing is written.
+
+    Where there are draws of several seeds, those of the study's own; else of the smallest.
+    """
+    folder = Path(out).absolute()
+    study = load_study(folder)
+    seeds = find_seeds(folder)
+    seed = study.plan.study.seed if study.plan.study.seed in seeds else next(iter(seeds), None)
+    if seed is None:
+        return None
+    there = dict(read_draws(folder, _mark(folder, study), seed))
+    cases = [case.name for case in study.described]
+    order = {(p, c, k): n for n, (p, c, k) in enumerate(product(study.plan.study.presets, cases, KINDS))}
+    known = sorted((block for block in there if block[:3] in order), key=lambda one: (order[one[:3]], one.first))
+    if not known:
+        return None
+    refits = pl.concat([there[block] for block in known])
+    kinds = tuple(kind for kind in KINDS if kind in refits["kind"])
+    return Stability(study, kinds, int(refits["draw"].to_numpy().max()) + 1, seed, refits)
+
+
 def _check(kinds: Sequence[str], resamples: int, seed: int | None, cases: Sequence[str] | None) -> None:
     """Refuse options that mean nothing, whatever the study."""
     for option, names in (("kinds", kinds), ("cases", cases)):
@@ -205,10 +228,13 @@ def _refuse_unfinished(study: Study, name: str) -> None:
 
 
 def _open_files(folder: Path, study: Study, seed: int) -> DrawnInFiles:
+    return DrawnInFiles(folder, _mark(folder, study), seed, tuple(case.name for case in study.described))
+
+
+def _mark(folder: Path, study: Study) -> str:
     begun = read_provenance(folder)
     assert begun is not None  # the study was read with it
-    run = mark_run(study.plan, begun["data"]["rows_sha256"])
-    return DrawnInFiles(folder, run, seed, tuple(case.name for case in study.described))
+    return mark_run(study.plan, begun["data"]["rows_sha256"])
 
 
 def _carry_out(study: Study, wanted: _Wanted, drawn: Drawn, workers: int, on_unit: OnUnit | None) -> Stability:

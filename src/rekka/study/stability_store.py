@@ -9,6 +9,7 @@ added to; one that holds more is left as it is.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -68,7 +69,8 @@ class DrawnInFiles:
     """Draws in a run folder, held by the caller. ``run`` marks the run; cases are numbered as they come."""
 
     def __init__(self, folder: Path, run: str, seed: int, cases: tuple[str, ...]) -> None:
-        self.path, self.mark, self._log = folder / STABILITY, [run, seed], folder / LOG
+        self.path, self._log = folder / STABILITY, folder / LOG
+        self.mark: list[str | int] = [run, seed]
         self._draws = self.path / f"draws-{seed}"
         self._numbers = {case: number for number, case in enumerate(cases, start=1)}
         self._draws.mkdir(parents=True, exist_ok=True)
@@ -80,13 +82,13 @@ class DrawnInFiles:
         if not file.exists():
             return pl.DataFrame(schema=SCHEMA)
         try:
-            body = read_sealed(file, _DRAWS)
-            if [body["run"], body["block"], list(body["draws"])] != [self.mark, list(block), list(SCHEMA)]:
-                raise DamagedFile(f"{file.name} is of another run.", file=str(file))
-        except (DamagedFile, KeyError, TypeError):
+            found, draws = _read_block(file, self.mark)
+            if found != block:
+                raise DamagedFile(f"{file.name} is of another block.", file=str(file))
+        except DamagedFile:
             self.note(f"made again: {file.name} is not whole, or not of this run")
             return pl.DataFrame(schema=SCHEMA)
-        return pl.DataFrame(body["draws"], schema=SCHEMA)
+        return draws
 
     def keep(self, block: Block, draws: pl.DataFrame) -> None:
         """Write a block whole."""
@@ -106,3 +108,28 @@ class DrawnInFiles:
         """The case by its number: a name may hold what no file's name can."""
         number = self._numbers[block.case]
         return self._draws / f"{number:03d}-{block.preset}-{block.kind}-{block.first:05d}.json"
+
+
+def find_seeds(folder: Path) -> list[int]:
+    """The seeds of the draws in a run folder."""
+    names = (path.name.removeprefix("draws-") for path in (folder / STABILITY).glob("draws-*"))
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def read_draws(folder: Path, run: str, seed: int) -> list[tuple[Block, pl.DataFrame]]:
+    """The blocks of draws that are whole and of this run, as they are; nothing is written."""
+    found = []
+    for file in sorted((folder / STABILITY / f"draws-{seed}").glob("*.json")):
+        with contextlib.suppress(DamagedFile):  # made again when stability is asked for again
+            found.append(_read_block(file, [run, seed]))
+    return found
+
+
+def _read_block(file: Path, mark: list[str | int]) -> tuple[Block, pl.DataFrame]:
+    body = read_sealed(file, _DRAWS)
+    try:
+        if [body["run"], list(body["draws"])] != [mark, list(SCHEMA)]:
+            raise DamagedFile(f"{file.name} is of another run.", file=str(file))
+        return Block(*body["block"]), pl.DataFrame(body["draws"], schema=SCHEMA)
+    except (KeyError, TypeError):
+        raise DamagedFile(f"{file.name} is not as it was written.", file=str(file)) from None

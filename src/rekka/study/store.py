@@ -184,7 +184,8 @@ def read_rows(path: Path, provenance: Mapping[str, Any]) -> StudyRows:
         raise DamagedFile(f"{PARTITION} is gone.", file=str(file)) from None
     except pl.exceptions.PolarsError as error:
         raise DamagedFile(f"{PARTITION} is not whole: {str(error).splitlines()[0]}.", file=str(file)) from None
-    rows = StudyRows(frame, tuple(data["covariates"]), data["scheme"], tuple(data["notes"]))
+    audit = tuple((outcome, reason, count) for outcome, reason, count in data.get("audit", ()))  # 0.4.0 kept none
+    rows = StudyRows(frame, tuple(data["covariates"]), data["scheme"], tuple(data["notes"]), audit)
     if rows.digest() != data["rows_sha256"]:
         raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
     return rows

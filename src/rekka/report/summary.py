@@ -1,0 +1,416 @@
+"""A study, summarized: every number that a report shows, gathered once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+
+import rekka
+from rekka.calibration import Calibration
+from rekka.checks.doctor import check_transitions
+from rekka.errors import BadOption, InputError
+from rekka.model.fit import Fit
+from rekka.model.serial import load_model
+from rekka.model.tables import check_units
+from rekka.partition import PARTS, Partition
+from rekka.report.document import (
+    Answer,
+    AuditPart,
+    BinPart,
+    BothPart,
+    CalibrationPart,
+    CasePart,
+    CountPart,
+    Covariate,
+    DoctorPart,
+    Document,
+    FindingPart,
+    FloorPart,
+    HypothesisPart,
+    MethodPart,
+    ModelPart,
+    OutcomePart,
+    PresetPart,
+    ProvenancePart,
+    SelectionPart,
+    SharePart,
+    StabilityPart,
+    StudyPart,
+    TrialPart,
+    VerdictPart,
+)
+from rekka.report.hazards import draw_curve, list_coefficients, list_ratios, list_years
+from rekka.study.checks.registry import check_study
+from rekka.study.choosing import Choice
+from rekka.study.confirming import Confirmed
+from rekka.study.methods import model_of
+from rekka.study.plan import PRESETS
+from rekka.study.rows import StudyRows
+from rekka.study.stability import Stability
+from rekka.study.study import NOT_CHOSEN, Study
+from rekka.study.trial import Case, Key, Value, quiet
+
+EXACT = "exact"
+UNITS = {  # of the columns that rekka makes itself: docs/data.md says what they are measured in
+    "age_at_inspection_1": "years",
+    "bridge_length": "metres",
+    "bridge_width": "metres",
+    "bridge_area": "square_metres",
+    "traffic_mean": "vehicles_a_day",
+}
+STEPS = {"age_at_inspection_1": 10.0, "traffic_mean": 1000.0}  # what engineers speak of
+BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
+
+Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
+Part = TypeVar("Part", bound=Value)
+OnCase = Callable[[str, int, int], None]  # what was done, how many are done, how many there are to be
+
+
+def summarize(
+    study: Study,
+    *,
+    calibrations: Calibrations | None = None,
+    stability: Stability | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    units: Mapping[str, float] | None = None,
+    title: str | None = None,
+    again: str | None = None,
+) -> Document:
+    """All that the report of a study says.
+
+    ``provenance`` is the run folder's; ``calibrations`` are those of chosen models on training rows; ``units`` are
+    the steps of hazard ratios, by covariate; ``again`` is the command that repeats the study.
+    """
+    preset = EXACT if EXACT in study.plan.study.presets else study.plan.study.presets[0]
+    rows = study.read_rows()
+    covariates = _list_covariates(rows, units)
+    findings = check_study(study, calibrations=calibrations)
+    return Document(
+        rekka=rekka.__version__,
+        title=title or _name_study(study, provenance),
+        study=_describe_study(study, preset, covariates, _name_sources(study, provenance)),
+        cases=tuple(_describe_case(case) for case in study.described),
+        answers=tuple(_answer(study, case, preset) for case in study.described),
+        findings=tuple(FindingPart(**_plain(finding.to_dict())) for finding in findings),
+        trials=_rows_of(TrialPart, study.trials),
+        methods=_list_methods(study),
+        selection=_list_selection(study),
+        verdicts=_rows_of(VerdictPart, study.verdicts),
+        floor=_rows_of(FloorPart, study.floor),
+        presets=_rows_of(BothPart, study.presets),
+        hypotheses=tuple(HypothesisPart(**_plain(vars(one))) for one in study.hypotheses),
+        calibration=tuple(_calibrated(study, key, one) for key, one in (calibrations or {}).items()),
+        stability=None if stability is None else _describe_stability(stability),
+        models=tuple(_describe_model(study, case, preset, rows, covariates) for case in study.described),
+        audit=_describe_audit(study, rows),
+        provenance=_describe_provenance(study, provenance, again),
+    )
+
+
+def calibrate_choices(study: Study, on_case: OnCase | None = None) -> dict[tuple[str, str], Calibration]:
+    """The calibration of each chosen model on its training rows, by preset and case."""
+    chosen = [(choice.preset, choice.case) for choice in study.choices if choice.chosen is not None]
+    found = {}
+    for number, (preset, case) in enumerate(chosen, start=1):
+        found[preset, case] = study.calibration(case, preset, rows="train")
+        if on_case:
+            on_case(case, number, len(chosen))
+    return found
+
+
+def _rows_of(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
+    """The rows of a frame as values, of the columns that these have."""
+    names = [name for name in kind.model_fields if name in frame.columns]
+    return tuple(kind(**_plain(row)) for row in frame.select(names).iter_rows(named=True))
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """No number that is none, at any depth: JSON has no word for it."""
+    return {name: _plain_value(value) for name, value in values.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return _plain({str(name): inner for name, inner in value.items()})
+    if isinstance(value, list | tuple):
+        return [_plain_value(inner) for inner in value]
+    return str(value) if isinstance(value, str) else value
+
+
+def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str:
+    names = _name_sources(study, begun)
+    if study.plan.data.kind == "inventory":
+        return "the built-in inventory"
+    return names[0] if names else "inspection records"
+
+
+def _name_sources(study: Study, begun: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The files by their names, without their folders: a report is handed over."""
+    files = begun["data"]["files"] if begun else study.plan.data.source
+    return tuple(dict.fromkeys(PurePath(name).name for name in files if PurePath(name).name))
+
+
+def _list_covariates(rows: StudyRows, units: Mapping[str, float] | None) -> tuple[Covariate, ...]:
+    given = check_units(units, rows.covariates) if units else {}
+    train = rows.frame.filter(part="train")
+    found = []
+    for name in rows.covariates:
+        step = given[name] if units and name in units else STEPS.get(name) or _find_step(train[name])
+        found.append(Covariate(name=name, unit=UNITS.get(name), step=step))
+    return tuple(found)
+
+
+def _find_step(values: pl.Series) -> float:
+    """The largest of 1, 2 and 5 times a power of ten within the middle half of the values."""
+    quarter, half = (values.quantile(q, interpolation="linear") for q in (0.25, 0.75))
+    width = float((half or 0.0) - (quarter or 0.0))
+    if not (math.isfinite(width) and width > 0):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(factor * power for factor in (5.0, 2.0, 1.0) if factor * power <= width * (1 + 1e-9))
+
+
+def _describe_study(
+    study: Study, preset: str, covariates: tuple[Covariate, ...], sources: tuple[str, ...]
+) -> StudyPart:
+    plan = study.plan.study
+    costs = plan.costs()
+    presets = tuple(
+        PresetPart(name=name, words=PRESETS[name].words, cost=costs[name], eligible=PRESETS[name].eligible)
+        for name in plan.presets
+    )
+    return StudyPart(
+        kind=study.plan.data.kind,
+        sources=sources,
+        scheme=study.scheme,
+        rule=plan.rule,
+        default=study.plan.guard.default,
+        select_on=plan.judges_on,
+        methods=plan.methods,
+        presets=presets,
+        preset=preset,
+        covariates=covariates,
+        planned=study.planned,
+        done=len(study.results),
+        confidence=study.plan.guard.confidence,
+        seed=plan.seed,
+    )
+
+
+def _describe_case(case: Case) -> CasePart:
+    own = {name: getattr(case, name) for name in CasePart.model_fields if hasattr(case, name)}
+    own |= {
+        "case": case.name,
+        "persistence_accuracy": case.persistence.accuracy,
+        "no_covariates_accuracy": case.no_covariates.accuracy,
+        "no_covariates_log_loss": case.no_covariates.log_loss,
+    }
+    return CasePart(**_plain(own))
+
+
+def _answer(study: Study, case: Case, preset: str) -> Answer:
+    """What to use in a case: confirmed where it was, else as it was judged."""
+    why = next((r["why"] for r in study.selection.filter(preset=preset, case=case.name).to_dicts()), NOT_CHOSEN)
+    choice = study.choice(case.name, preset)
+    own: dict[str, Any] = dict.fromkeys(Answer.model_fields)
+    own |= {"case": case.name, "why": why, "confirmed": False, "same_model": ()}
+    if choice is None or choice.chosen is None:
+        return Answer(**own)
+    own |= {"method": choice.chosen, "same_model": _name_same(choice)}
+    result, remark = _find_look(study, choice)
+    own["remark"] = remark
+    if result is None:
+        verdict = next(one for one in choice.verdicts if one.method == choice.chosen)
+        own |= {"scored_on": choice.judged_on, "accuracy": verdict.accuracy, "log_loss": verdict.log_loss}
+        own |= {"persistence_accuracy": case.persistence.accuracy}
+        return Answer(**_plain(own | {"no_covariates_log_loss": case.no_covariates.log_loss}))
+    own |= {name: value for name, value in result.model_dump().items() if name in Answer.model_fields}
+    own |= {
+        "confirmed": result.seen is None,
+        "scored_on": "golden",
+        "beats_persistence": _judge_difference(result.persistence_low, result.persistence_high, higher=True),
+        "beats_no_covariates": _judge_difference(
+            result.no_covariates_low, result.no_covariates_high, higher=False
+        ),
+    }
+    return Answer(**_plain(own))
+
+
+def _name_same(choice: Choice) -> tuple[str, ...]:
+    model = model_of(choice.chosen or "")
+    return tuple(method for method in choice.kept if method != choice.chosen and model_of(method) == model)
+
+
+def _find_look(study: Study, choice: Choice) -> tuple[Confirmed | None, str | None]:
+    """The last look at the golden rows with what was chosen, or why there is none."""
+    for look in reversed(study.looks):
+        for result in look.results:
+            if (result.case, result.preset, result.method) == (choice.case, choice.preset, choice.chosen):
+                return result, None
+    refused = [look.refused.get(f"{choice.case} ({choice.preset})") for look in reversed(study.looks)]
+    return None, next((why for why in refused if why), None)
+
+
+def _judge_difference(low: float, high: float, *, higher: bool) -> str | None:
+    """Better or worse where the interval leaves 0 out."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    if low <= 0 <= high:
+        return NOT_SHOWN
+    return BETTER if (low > 0) == higher else WORSE
+
+
+def _list_methods(study: Study) -> tuple[MethodPart, ...]:
+    pareto = study.trials.group_by("preset", "method", maintain_order=True).agg(pl.col("pareto").sum())
+    counted = study.methods.join(pareto, on=["preset", "method"], maintain_order="left")
+    return _rows_of(MethodPart, counted)
+
+
+def _list_selection(study: Study) -> tuple[SelectionPart, ...]:
+    found = []
+    for row in study.selection.iter_rows(named=True):
+        trials = study.trials.filter(pl.col("eligible"), preset=row["preset"], case=row["case"])
+        scored = trials.filter(pl.col("log_loss").is_finite()).sort("log_loss", maintain_order=True)
+        own = scored.filter(method=row["chosen"])["log_loss"].to_list() if row["chosen"] else []
+        best = scored.row(0, named=True) if len(scored) else {}
+        losses = {
+            "log_loss": own[0] if own else None,
+            "lowest_log_loss": best.get("log_loss"),
+            "lowest_method": best.get("method"),
+        }
+        found.append(SelectionPart(**_plain(row | losses)))
+    return tuple(found)
+
+
+def _calibrated(study: Study, key: tuple[str, str], found: Calibration) -> CalibrationPart:
+    preset, case = key
+    choice = study.choice(case, preset)
+    plain = found.to_dict()
+    goodness = plain["goodness"]
+    return CalibrationPart(
+        preset=preset,
+        case=case,
+        method=(choice.chosen if choice else None) or "",
+        rows=found.rows,
+        by_start=_list_counts(plain["by_start"], "start"),
+        by_end=_list_counts(plain["by_end"], "end"),
+        reliability=tuple(
+            BinPart(**{name: row[name] for name in BinPart.model_fields}) for row in plain["reliability"]
+        ),
+        **{name: goodness[name] for name in ("statistic", "critical", "p_value", "replicates", "kind")},
+        at_floor=found.at_floor,
+        at_floor_share=plain["at_floor_share"],
+        causes=found.causes,
+    )
+
+
+def _list_counts(rows: Iterable[Mapping[str, Any]], state: str) -> tuple[CountPart, ...]:
+    names = ("observed", "expected", "residual")
+    return tuple(
+        CountPart(state=row[state], rows=row.get("rows"), **{name: row[name] for name in names}) for row in rows
+    )
+
+
+def _describe_stability(found: Stability) -> StabilityPart:
+    keys = ["preset", "case", "kind", "method"]
+    shares = found.selection.join(found.methods, on=keys, maintain_order="left")
+    return StabilityPart(
+        kinds=found.kinds,
+        resamples=found.resamples,
+        seed=found.seed,
+        shares=_rows_of(SharePart, shares),
+        remarks=found.remarks(),
+    )
+
+
+def _describe_model(
+    study: Study, case: Case, preset: str, rows: StudyRows, covariates: Sequence[Covariate]
+) -> ModelPart:
+    """The chosen model's hazards, or the default's where nothing was chosen and its fit is certified."""
+    choice = study.choice(case.name, preset)
+    chosen = None if choice is None else choice.chosen
+    key = Key(case=case.name, preset=preset, method=chosen or study.plan.guard.default)
+    trial = next((trial for trial in study.results if trial.key == key), None)
+    if trial is None:
+        return _without_figures(key, "this trial has not been run")
+    text = study.read_fitted(key).model if trial.certified or chosen else None
+    if text is None:
+        return _without_figures(key, trial.reason or "there is no certified fit")
+    fit, _, _ = load_model(text)
+    train = rows.frame.filter(case=case.name, part="train")
+    typical = np.array([float(np.median(train[name].to_numpy())) for name in fit.covariates])
+    steps = {one.name: one.step for one in covariates}
+    level, seed = study.plan.guard.confidence, study.plan.study.seed
+    return _with_figures(key, fit, typical, steps, level, seed, chosen=chosen is not None)
+
+
+def _without_figures(key: Key, reason: str) -> ModelPart:
+    own: dict[str, Any] = dict.fromkeys(ModelPart.model_fields)
+    nothing: dict[str, Any] = {"typical": {}, "coefficients": (), "ratios": (), "years": ()}
+    return ModelPart(**own | key.model_dump() | nothing | {"chosen": False, "reason": reason})
+
+
+def _with_figures(
+    key: Key, fit: Fit, typical: Any, steps: Mapping[str, float], level: float, seed: int, *, chosen: bool
+) -> ModelPart:
+    with quiet():
+        return ModelPart(
+            **key.model_dump(),
+            chosen=chosen,
+            reason=None,
+            rows=fit.n_rows,
+            n_states=fit.n_states,
+            log_likelihood=_plain_value(float(fit.inference.log_likelihood)),
+            aic=_plain_value(float(fit.inference.aic)),
+            bic=_plain_value(float(fit.inference.bic)),
+            errors=fit.inference.kind,
+            scale="native" if fit.native else fit.scaling.method,
+            typical=dict(zip(fit.covariates, typical.tolist(), strict=True)),
+            coefficients=list_coefficients(fit, level),
+            ratios=list_ratios(fit, typical, steps, level),
+            years=list_years(fit, typical, level),
+            curve=draw_curve(fit, typical, level, seed),
+        )
+
+
+def _describe_audit(study: Study, rows: StudyRows) -> AuditPart:
+    parts = {part: rows.frame.filter(part=part) for part in PARTS}
+    held = Partition(**parts, scheme=rows.scheme)
+    try:
+        found = check_transitions(rows.frame, covariates=rows.covariates, partition=held).findings
+    except InputError as error:
+        raise BadOption(f"The rows of the study cannot be examined: {error}") from None
+    return AuditPart(
+        records=sum(count for _, _, count in rows.audit) or None,
+        outcomes=tuple(OutcomePart(outcome=o, reason=r, count=n) for o, r, n in rows.audit),
+        notes=study.notes,
+        findings=tuple(
+            DoctorPart(**{name: value for name, value in one.to_dict().items() if name in DoctorPart.model_fields})
+            for one in found
+        ),
+    )
+
+
+def _describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: str | None) -> ProvenancePart:
+    known: Mapping[str, Any] = begun or {}
+    data: Mapping[str, Any] = known.get("data", {})
+    plan = study.plan
+    seeds = {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed}
+    return ProvenancePart(
+        begun=known.get("begun"),
+        command=known.get("command"),
+        again=again,
+        plan=plan.to_toml(),
+        files={PurePath(name).name: digest for name, digest in data.get("files", {}).items()},
+        rows_sha256=data.get("rows_sha256"),
+        seeds=known.get("seeds", seeds),
+        versions=known.get("versions", {}),
+        machine=known.get("machine", {}),
+    )
