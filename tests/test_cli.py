@@ -48,8 +48,11 @@ def test_demo_goes_the_whole_way(tmp_path):
         "study/trials.csv",
         "study/trials.parquet",
         "study/trials.json",
+        "study/report.html",
+        "study/report.json",
     ):
         assert (tmp_path / "demo" / file).exists()
+    assert f"The report is in {tmp_path / 'demo' / 'study' / 'report.html'}" in words
     trials = pl.read_parquet(tmp_path / "demo" / "study" / "trials.parquet")
     assert len(trials) == 80
     exact = trials.filter(preset="exact")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from rekka.partition import partition_by_date as partition_by_date
     from rekka.partition import partition_paper as partition_paper
     from rekka.readers.nbi import read_nbi as read_nbi
+    from rekka.report.plots import Plots as Plots
+    from rekka.report.report import Report as Report
+    from rekka.report.report import make_report as make_report
     from rekka.scaling.transformer import CovariateScaler as CovariateScaler
     from rekka.simulation.inventory import Inventory as Inventory
     from rekka.simulation.inventory import simulate_inventory as simulate_inventory
@@ -51,7 +54,9 @@ _HOMES = {
     "Inventory": "rekka.simulation.inventory",
     "Panel": "rekka.panel",
     "Partition": "rekka.partition",
+    "Plots": "rekka.report.plots",
     "RekkaError": "rekka.errors",
+    "Report": "rekka.report.report",
     "Stability": "rekka.study.stability",
     "Study": "rekka.study.study",
     "Transitions": "rekka.transitions",
@@ -62,6 +67,7 @@ _HOMES = {
     "confirm": "rekka.study.compare",
     "fold_bridges": "rekka.partition",
     "load_study": "rekka.study.compare",
+    "make_report": "rekka.report.report",
     "pair_visits": "rekka.transitions",
     "partition_auto": "rekka.partition",
     "partition_by_bridge": "rekka.partition",
@@ -89,7 +95,9 @@ __all__ = [
     "Inventory",
     "Panel",
     "Partition",
+    "Plots",
     "RekkaError",
+    "Report",
     "Stability",
     "Study",
     "Transitions",
@@ -101,6 +109,7 @@ __all__ = [
     "confirm",
     "fold_bridges",
     "load_study",
+    "make_report",
     "pair_visits",
     "partition_auto",
     "partition_by_bridge",

@@ -16,6 +16,7 @@ from rekka.commands import data, study
 from rekka.commands.checks import checks
 from rekka.commands.demo import demo
 from rekka.commands.fit import fit
+from rekka.commands.report import report
 from rekka.commands.stability import stability
 from rekka.commands.study import STOPPED
 
@@ -71,6 +72,7 @@ for _command in (
     study.compare,
     study.show,
     study.confirm,
+    report,
     checks,
     stability,
     fit,

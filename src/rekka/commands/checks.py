@@ -18,6 +18,7 @@ from rekka.commands.telling import quote
 from rekka.study.words import list_names
 
 if TYPE_CHECKING:
+    from rekka.calibration import Calibration
     from rekka.study.checks.findings import Finding
     from rekka.study.study import Study
 
@@ -63,17 +64,13 @@ def checks(
         raise typer.Exit(1)
 
 
-def calibrate_choices(errors: Console, study: Study) -> dict[tuple[str, str], Any]:
+def calibrate_choices(errors: Console, study: Study) -> dict[tuple[str, str], Calibration]:
     """The calibration of each chosen model on its training rows, by preset and case, with a bar."""
-    chosen = [(choice.preset, choice.case) for choice in study.choices if choice.chosen is not None]
-    found = {}
     with new_bar(errors) as progress:
-        task = progress.add_task("", total=len(chosen), what="Test of fit")
-        for preset, case in chosen:
-            progress.update(task, description=case)
-            found[preset, case] = study.calibration(case, preset, rows="train")
-            progress.advance(task)
-    return found
+        task = progress.add_task("", total=None, what="Test of fit")
+        return study.calibrations(
+            lambda case, done, planned: progress.update(task, description=case, completed=done, total=planned)
+        )
 
 
 def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, show_all: bool = False) -> None:

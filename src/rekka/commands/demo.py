@@ -11,6 +11,7 @@ from rich.console import Console
 import rekka
 from rekka.commands import telling
 from rekka.commands.checks import print_brief
+from rekka.commands.report import print_place, report_run
 from rekka.commands.study import watch
 
 DEMO_FOLDER = Path("rekka-demo")
@@ -20,7 +21,7 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Where the simulated tables and the study go.")] = DEMO_FOLDER,
     seed: Annotated[int, typer.Option(help="The same seed draws the same inventory.")] = 20260924,
 ) -> None:
-    """Draw an inventory, pair its visits, and compare four scalings in ten cases under both presets.
+    """Draw an inventory, pair its visits, compare four scalings in ten cases under both presets, and report it.
 
     Example: rekka demo --folder demo
     """
@@ -36,11 +37,16 @@ def demo(
     options: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
     with watch(errors, run) as (on_trial, on_choice):
         study = begin_study(Request([folder], options=options), run, on_trial=on_trial, on_choice=on_choice)
+    page = report_run(errors, study, run)
     telling.print_all(console, study)
     print_brief(console, rekka.check_study(study), run)
     console.print(
         f"\nThe raw tables are in {folder}, the study in {run}: study.toml runs it again, trials.csv has every "
-        f"trial, models/ every fit.\nnext: rekka check {folder}, then rekka compare with a table of your own",
+        "trial, models/ every fit.",
         highlight=False,
         markup=False,
+    )
+    print_place(console, page)
+    console.print(
+        f"next: rekka check {folder}, then rekka compare with a table of your own", highlight=False, markup=False
     )

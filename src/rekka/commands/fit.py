@@ -13,7 +13,7 @@ from rich.markup import escape
 import rekka
 from rekka.commands import telling
 from rekka.commands.data import AsJson, Tables, echo_json
-from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
+from rekka.commands.reading import Only, Reader, Units, Use, read_units, reads_tables, split_list
 from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
 
 
@@ -27,10 +27,7 @@ def fit(
     only: Only = None,
     use: Use = None,
     ridge: Annotated[float, typer.Option(min=0, help="Penalty on slopes, in z-scored units.")] = 0.0,
-    unit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", help="Unit of a hazard ratio, such as traffic_mean=1000. Repeatable."),
-    ] = None,
+    unit: Units = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Where the models go: a .json file for one case, a folder for several."),
@@ -47,7 +44,7 @@ def fit(
 
       rekka fit inspections.xlsx --unit age_at_inspection_1=10 --unit traffic_mean=1000 --out models
     """
-    units = dict(_read_unit(text) for text in unit or ())
+    units = read_units(unit)
     errors, console = Console(stderr=True), Console()
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
         found = reader.transitions(tables)
@@ -87,14 +84,6 @@ def fit(
         console.print(f"written: {models}, {written}", highlight=False, markup=False)
     if failed:
         raise typer.Exit(1)
-
-
-def _read_unit(text: str) -> tuple[str, float]:
-    name, _, number = text.partition("=")
-    try:
-        return name, float(number)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not like traffic_mean=1000", param_hint="--unit") from None
 
 
 def _choose(there: list[str], only: list[str] | None) -> list[str]:
@@ -145,10 +134,12 @@ def _write_coefficients(coefficients: list[dict[str, Any]], out: Path | None) ->
     """All coefficients as a table that Excel opens, if there are any and a place for them."""
     import polars as pl
 
+    from rekka.study.files import write_csv
+
     if out is None or not coefficients:
         return None
     path = out.with_suffix(".csv") if out.suffix.lower() == ".json" else out / "coefficients.csv"
-    pl.DataFrame(coefficients, infer_schema_length=None).write_csv(path, include_bom=True)
+    write_csv(path, pl.DataFrame(coefficients, infer_schema_length=None))
     return path
 
 

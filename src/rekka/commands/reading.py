@@ -18,6 +18,12 @@ Use = Annotated[
     typer.Option("--use", metavar="LIST", help="Only these covariates, such as age_at_inspection_1,traffic_mean."),
 ]
 Only = Annotated[list[str] | None, typer.Option("--only", metavar="CASE", help="Only this case. Repeatable.")]
+Units = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unit", metavar="NAME=NUMBER", help="Unit of a hazard ratio, such as traffic_mean=1000. Repeatable."
+    ),
+]
 
 
 class Flag(NamedTuple):
@@ -182,3 +188,16 @@ def _translate(flag: Flag, value: Any) -> Any:
 def split_list(names: str | None) -> tuple[str, ...] | None:
     """A list in an option."""
     return None if names is None else tuple(name.strip() for name in names.split(","))
+
+
+def read_units(texts: list[str] | None) -> dict[str, float]:
+    """Units of hazard ratios by covariate, as given on the command line."""
+    return dict(_read_unit(text) for text in texts or ())
+
+
+def _read_unit(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not like traffic_mean=1000", param_hint="--unit") from None

@@ -16,6 +16,7 @@ from rekka.commands.bars import new_bar
 from rekka.commands.checks import print_brief
 from rekka.commands.data import AsJson, Until, echo_json
 from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
+from rekka.commands.report import print_place, report_run
 
 if TYPE_CHECKING:
     from rekka.study.choosing import Choice
@@ -122,6 +123,9 @@ def compare(
     ] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Timings of each trial. Default: 1.")] = None,
     workers: Workers = 1,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write report.html into the run folder (the default).")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Compare methods: fit, time and score every case by every method, choose, and confirm the choice.
@@ -169,10 +173,11 @@ def compare(
     with watch(errors, folder) as (on_trial, on_choice):
         act = begin_study if resume is None else continue_study
         study = act(request, folder, workers=workers, on_trial=on_trial, on_choice=on_choice)
+    page = report_run(errors, study, folder) if report else None
     if as_json:
-        echo_json(_plain(study, folder))
+        echo_json(_plain(study, folder) | {"report": None if page is None else str(page)})
     else:
-        print_study(Console(), study, folder)
+        print_study(Console(), study, folder, page)
 
 
 def show(
@@ -245,7 +250,7 @@ def confirm(
     telling.print_confirmation(Console(), study)
 
 
-def print_study(console: Console, study: Study, folder: Path) -> None:
+def print_study(console: Console, study: Study, folder: Path, page: Path | None) -> None:
     """The closing summary: what converged, what was selected and why, what to look at, where the files are."""
     telling.print_headline(console, study)
     telling.print_methods(console, study)
@@ -254,11 +259,15 @@ def print_study(console: Console, study: Study, folder: Path) -> None:
     telling.print_confirmation(console, study)
     print_brief(console, rekka.check_study(study), folder)
     console.print(
-        f"\nThe run is in {folder}: study.toml runs it again, trials.csv has every trial, models/ every fit.\n"
-        f"next: rekka show {telling.quote(folder)}",
+        f"\nThe run is in {folder}: study.toml runs it again, trials.csv has every trial, models/ every fit.",
         highlight=False,
         markup=False,
     )
+    if page is not None:
+        print_place(console, page)
+    name = telling.quote(folder)
+    told = f"next: rekka stability {name}, then rekka report {name}" if page else f"next: rekka report {name}"
+    console.print(told, highlight=False, markup=False)
 
 
 @contextmanager

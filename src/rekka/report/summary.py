@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -68,7 +68,6 @@ BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
 
 Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
 Part = TypeVar("Part", bound=Value)
-OnCase = Callable[[str, int, int], None]  # what was done, how many are done, how many there are to be
 
 
 def summarize(
@@ -86,7 +85,7 @@ def summarize(
     ``provenance`` is the run folder's; ``calibrations`` are those of chosen models on training rows; ``units`` are
     the steps of hazard ratios, by covariate; ``again`` is the command that repeats the study.
     """
-    preset = EXACT if EXACT in study.plan.study.presets else study.plan.study.presets[0]
+    preset = find_preset(study)
     rows = study.read_rows()
     covariates = _list_covariates(rows, units)
     findings = check_study(study, calibrations=calibrations)
@@ -104,23 +103,19 @@ def summarize(
         floor=_rows_of(FloorPart, study.floor),
         presets=_rows_of(BothPart, study.presets),
         hypotheses=tuple(HypothesisPart(**_plain(vars(one))) for one in study.hypotheses),
-        calibration=tuple(_calibrated(study, key, one) for key, one in (calibrations or {}).items()),
-        stability=None if stability is None else _describe_stability(stability),
+        calibration=tuple(
+            describe_calibration(study, preset, case, one) for (preset, case), one in (calibrations or {}).items()
+        ),
+        stability=None if stability is None else describe_stability(stability),
         models=tuple(_describe_model(study, case, preset, rows, covariates) for case in study.described),
         audit=_describe_audit(study, rows),
         provenance=_describe_provenance(study, provenance, again),
     )
 
 
-def calibrate_choices(study: Study, on_case: OnCase | None = None) -> dict[tuple[str, str], Calibration]:
-    """The calibration of each chosen model on its training rows, by preset and case."""
-    chosen = [(choice.preset, choice.case) for choice in study.choices if choice.chosen is not None]
-    found = {}
-    for number, (preset, case) in enumerate(chosen, start=1):
-        found[preset, case] = study.calibration(case, preset, rows="train")
-        if on_case:
-            on_case(case, number, len(chosen))
-    return found
+def find_preset(study: Study) -> str:
+    """The preset whose choices are the answer."""
+    return EXACT if EXACT in study.plan.study.presets else study.plan.study.presets[0]
 
 
 def _rows_of(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
@@ -289,8 +284,8 @@ def _list_selection(study: Study) -> tuple[SelectionPart, ...]:
     return tuple(found)
 
 
-def _calibrated(study: Study, key: tuple[str, str], found: Calibration) -> CalibrationPart:
-    preset, case = key
+def describe_calibration(study: Study, preset: str, case: str, found: Calibration) -> CalibrationPart:
+    """Whether the forecasts of what was chosen for a case come true."""
     choice = study.choice(case, preset)
     plain = found.to_dict()
     goodness = plain["goodness"]
@@ -318,7 +313,8 @@ def _list_counts(rows: Iterable[Mapping[str, Any]], state: str) -> tuple[CountPa
     )
 
 
-def _describe_stability(found: Stability) -> StabilityPart:
+def describe_stability(found: Stability) -> StabilityPart:
+    """How often each method is chosen and certified over the draws."""
     keys = ["preset", "case", "kind", "method"]
     shares = found.selection.join(found.methods, on=keys, maintain_order="left")
     return StabilityPart(

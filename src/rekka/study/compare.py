@@ -352,18 +352,23 @@ def _gather(
     notes: Sequence[str],
     read_rows: Callable[[], StudyRows],
 ) -> Study:
-    """The study in the order of its plan, whatever order the trials came in."""
+    """The study in the order of its plan, whatever order the trials came in.
+
+    A choice among trials of which one is gone, its file damaged since, is left out until the run goes on.
+    """
     names = [name for name in dict.fromkeys(key.case for key in keys) if name in records.cases]
     pairs = dict.fromkeys((key.preset, key.case) for key in keys)
+    lacking = {(key.preset, key.case) for key in keys if key not in records.trials}
     return Study(
         plan=plan,
         scheme=scheme,
         planned=len(keys),
         results=tuple(records.trials[key] for key in keys if key in records.trials and key.case in records.cases),
         described=tuple(records.cases[name] for name in names),
-        choices=tuple(records.choices[pair] for pair in pairs if pair in records.choices),
+        choices=tuple(records.choices[pair] for pair in pairs if pair in records.choices and pair not in lacking),
         looks=tuple(records.looks),
         read_fitted=records.fitted,
         read_rows=read_rows,
         notes=tuple(notes),
+        folder=records.path if isinstance(records, Files) else None,
     )

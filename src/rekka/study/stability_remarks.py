@@ -49,10 +49,11 @@ def _remark_choices(drawn: pl.DataFrame, choices: dict[str, Choice]) -> Iterator
     shares, seldom = {}, []
     for case, counts in _count_choices(drawn):
         choice = choices[case]
-        same = counts[_identify(choice.chosen, choice.preset)] / counts.total()
+        chosen = _identify(choice.chosen, choice.preset)
+        same = counts[chosen] / counts.total()
         shares[case] = same
         if same < SELDOM:
-            rival, most = counts.most_common(1)[0]
+            rival, most = next(pair for pair in counts.most_common() if pair[0] != chosen)
             mine, theirs = choice.chosen or "nothing", _name(rival, drawn)
             seldom.append(f"{case} ({mine} {same:.0%}, {theirs} {most / counts.total():.0%})")
     if seldom:

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import polars as pl
 
 from rekka.errors import DamagedFile
-from rekka.study.files import read_sealed, remove_unfinished, write_sealed, write_text
+from rekka.study.files import read_sealed, remove_unfinished, write_csv, write_sealed
 from rekka.study.records import LOG, add_line
 from rekka.study.stability_draws import SCHEMA
 
@@ -98,7 +98,7 @@ class DrawnInFiles:
     def write_tables(self, tables: Mapping[str, pl.DataFrame]) -> None:
         """Tables for people, as a study's are."""
         for name, table in tables.items():
-            write_text(self.path / f"{name}.csv", table.write_csv(include_bom=True))
+            write_csv(self.path / f"{name}.csv", table)
 
     def note(self, line: str) -> None:
         """Add a line to the run's log."""

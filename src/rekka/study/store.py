@@ -5,6 +5,7 @@ partition.parquet  the rows, each with its part
 provenance.json    what it was run on and with: digests, seeds, versions, machine, command
 cases/ trials/ models/ scalings/ choices/ confirmation.json log.txt    see records
 trials.parquet, .csv, .json; selection.csv; methods.csv; ...   tables, written when all trials are done
+report.html, .json                                             the report, and its numbers
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rekka.study.files import (
     read_sealed,
     remove_unfinished,
     seal,
+    write_csv,
     write_sealed,
     write_text,
     write_whole,
@@ -40,7 +42,7 @@ PLAN, PROVENANCE, PARTITION, LOCK = "study.toml", "provenance.json", "partition.
 _RUN = "rekka-run"
 TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
-    "partition", "provenance", "confirmation", "verdicts", "optimism",
+    "partition", "provenance", "confirmation", "verdicts", "optimism", "report",
 )  # fmt: skip
 _UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
 
@@ -135,7 +137,7 @@ def _list_own(path: Path) -> list[Path]:
     """The files that a run has written: in its folders, and its tables beside them."""
     ours = [file for folder in (*FOLDERS, "stability/draws-*") for file in path.glob(f"{folder}/[0-9]*.json")]
     ours += path.glob("stability/*.csv")
-    tables = [*path.glob("*.csv"), *path.glob("*.json"), *path.glob("*.parquet")]
+    tables = [file for kind in ("csv", "json", "parquet", "html") for file in path.glob(f"*.{kind}")]
     return [
         *ours,
         *(file for file in tables if file.stem in TABLES),
@@ -212,8 +214,7 @@ def load_plan(path: Path) -> StudyPlan:
 def write_tables(path: Path, tables: Mapping[str, pl.DataFrame], documents: Mapping[str, Any]) -> None:
     """The study's tables, for people and for other programs."""
     for name, table in tables.items():
-        text = _flatten(table).write_csv(include_bom=True)
-        write_text(path / f"{name}.csv", text)
+        write_csv(path / f"{name}.csv", table)
     write_whole(path / "trials.parquet", to_parquet(tables["trials"]))
     for name, document in documents.items():
         write_text(path / f"{name}.json", json.dumps(plain(document), ensure_ascii=False, indent=1) + "\n")
@@ -224,17 +225,3 @@ def to_parquet(frame: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
     return buffer.getvalue()
-
-
-def _flatten(table: pl.DataFrame) -> pl.DataFrame:
-    """Lists as text, for CSV."""
-    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
-    texts = [
-        pl.Series(name, [None if v is None else "; ".join(map(_show, v)) for v in table[name].to_list()])
-        for name in lists
-    ]
-    return table.with_columns(texts)
-
-
-def _show(value: Any) -> str:
-    return " ".join(map(str, value.values())) if isinstance(value, dict) else str(value)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -69,6 +70,7 @@ class Study:
     read_fitted: Callable[[Key], Fitted]
     read_rows: Callable[[], StudyRows]
     notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
+    folder: Path | None = None  # the run folder, where there is one
 
     @cached_property
     def trials(self) -> pl.DataFrame:
@@ -266,6 +268,30 @@ class Study:
         return calibrate_model(
             self.read_rows(), case, text, rows, replicates=replicates, seed=self.plan.study.seed
         )
+
+    def calibrations(
+        self, on_case: Callable[[str, int, int], None] | None = None
+    ) -> dict[tuple[str, str], Calibration]:
+        """The calibration of each chosen model on its training rows, by preset and case.
+
+        ``on_case`` is called with each case that is done, the number done and the number there are.
+        """
+        chosen = [(choice.preset, choice.case) for choice in self.choices if choice.chosen is not None]
+        found = {}
+        for number, (preset, case) in enumerate(chosen, start=1):
+            found[preset, case] = self.calibration(case, preset)
+            if on_case:
+                on_case(case, number, len(chosen))
+        return found
+
+    @cached_property
+    def plot(self) -> rekka.Plots:
+        """Charts: ``tradeoff()``, ``heatmap()``, ``calibration(case)``, ``stability()``, ``curve(case)`` ..."""
+        return rekka.Plots(self)
+
+    def report(self, **options: Any) -> rekka.Report:
+        """The study as one page, which a notebook shows; see ``make_report`` for the options."""
+        return rekka.make_report(self, **options)
 
     def _has_looked(self, key: Key) -> bool:
         """Whether golden rows were scored with this trial's model."""

@@ -1,0 +1,251 @@
+"""What the charts share: sizes, data, scales of methods and cases, the dimming of other cases, the finished spec.
+
+Text from a study, as the name of a case, is data in a chart and never part of an expression.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import altair as alt
+
+from rekka.report.document import Document
+from rekka.report.palette import SHAPES, Palette, place_of
+from rekka.report.views import Panel
+from rekka.report.words import Words
+
+Spec = dict[str, Any]
+Rows = list[dict[str, Any]]
+LegendOrient = Literal["top", "bottom"]
+Chart = alt.LayerChart
+
+WIDTH = 460  # of a panel, all in all, in pixels: two stand beside each other on a screen, one on a phone
+RIGHT = 14  # free at the right edge, for half of the last label
+CASE_LABELS = 146  # pixels for the names of cases
+NUMBER_LABELS = 44  # pixels for numbers and the title beside an axis
+INNER_WIDTH = WIDTH - NUMBER_LABELS - RIGHT  # of a plot beside such an axis
+LONGEST_NAME = 24  # letters of a case's name at an axis; the tooltip has all of it
+ROW = 24  # pixels for a case
+DIGITS = 6  # significant, in the data of a chart
+PICKED = "picked"  # the case that the reader points at, "" for none: the page sets it
+FAINT = 0.15  # opacity of other cases then
+MISSING = "\N{EN DASH}"
+
+_OTHER_CASE = f"{PICKED} != '' && datum.case != {PICKED}"
+_SHORTEN = f"length(datum.value) > {LONGEST_NAME} ? slice(datum.value, 0, {LONGEST_NAME - 1}) + '…' : datum.value"
+_YES = {True: "figure.yes", False: "figure.no"}
+
+
+def inline(rows: Rows) -> Any:
+    """Rows as the data of a chart. The name keeps Altair from moving them elsewhere; ``finish`` takes it off."""
+    return {"values": rows, "name": "rows"}
+
+
+def assemble(layers: Sequence[alt.Chart], rows: Rows, width: float, height: Any) -> Chart:
+    """Layers over each other on the same rows.
+
+    All at once: at every step after, Altair would copy all of it, and a report has many charts.
+    """
+    return alt.LayerChart(data=inline(rows), layer=list(layers), width=width, height=height)
+
+
+def shorten(value: float) -> float:
+    """A number with as many digits as a picture can show: specs are a good part of the page's size."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def tell(value: float | None, form: str = ".4f") -> str:
+    """A number for a tooltip. Vega would print a missing one as 0."""
+    return MISSING if value is None else format(value, form)
+
+
+def tell_share(part: float) -> str:
+    """A share in percent."""
+    return f"{part:.0%}"
+
+
+def answer_yes(value: bool, words: Words) -> str:
+    """Yes or no."""
+    return words(_YES[value])
+
+
+def name_method(method: str, words: Words) -> str:
+    """A method as the page calls it; a chain by its links."""
+    return "+".join(words.get(f"method.{part}", part) for part in method.split("+"))
+
+
+def name_list(names: Iterable[str], words: Words) -> str:
+    """Names after each other."""
+    return words("figure.separator").join(names)
+
+
+def join_sentences(sentences: Iterable[str], words: Words) -> str:
+    """Sentences after each other; empty ones are left out."""
+    return words("figure.space").join(sentence for sentence in sentences if sentence)
+
+
+def list_methods(document: Document) -> tuple[str, ...]:
+    """The study's methods in their order, and whatever else has trials."""
+    return tuple(dict.fromkeys((*document.study.methods, *(trial.method for trial in document.trials))))
+
+
+def list_cases(document: Document) -> tuple[str, ...]:
+    """The cases in the document's order."""
+    return tuple(case.case for case in document.cases)
+
+
+def colour_scale(methods: Sequence[str], among: Sequence[str], words: Words, palette: Palette) -> alt.Scale:
+    """Some methods in their colours; ``among`` are all of the study, which settle the order."""
+    return alt.Scale(
+        domain=[name_method(method, words) for method in methods],
+        range=[colour_of(method, among, palette) for method in methods],
+    )
+
+
+def shape_scale(methods: Sequence[str], among: Sequence[str], words: Words) -> alt.Scale:
+    """Some methods in their shapes."""
+    return alt.Scale(
+        domain=[name_method(method, words) for method in methods],
+        range=[SHAPES[place_of(method, among)] for method in methods],
+    )
+
+
+def colour_of(method: str, among: Sequence[str], palette: Palette) -> str:
+    """A method's colour."""
+    return palette.methods[place_of(method, among)]
+
+
+def legend(columns: int = 4, title: str | None = None, orient: LegendOrient = "top", **more: Any) -> alt.Legend:
+    """Above the chart or below it, where it costs no width."""
+    return alt.Legend(title=title, orient=orient, columns=columns, **more)
+
+
+def case_axis(cases: Sequence[str], *, labels: bool = True) -> alt.Y:
+    """A row for each case, in the document's order."""
+    axis = alt.Axis(
+        labelExpr=_SHORTEN,
+        labelLimit=CASE_LABELS - 8,
+        labels=labels,
+        minExtent=CASE_LABELS,
+        maxExtent=CASE_LABELS,
+        ticks=False,
+        domain=False,
+        labelPadding=6,
+        title=None,
+    )
+    return alt.Y("case:N", scale=alt.Scale(domain=list(cases)), sort=None, axis=axis)
+
+
+def dim(opacity: float = 1.0) -> alt.OpacityValue:
+    """Opacity of a mark: faint where another case is picked."""
+    return alt.OpacityValue(opacity, condition={"test": _OTHER_CASE, "value": FAINT})
+
+
+def tips(titles: Mapping[str, str]) -> list[alt.Tooltip]:
+    """Tooltips of fields that are texts already, with their titles."""
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
+
+
+def choose_scale(values: Sequence[float], limit: float = 10.0) -> alt.Scale:
+    """Linear without zero; logarithmic where the largest is many times the smallest."""
+    low, high = min(values), max(values)
+    if low > 0 and high > limit * low:
+        return alt.Scale(type="log", nice=False, padding=10)
+    return alt.Scale(zero=False, nice=True, padding=6)
+
+
+def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Round numbers for a logarithmic axis: 1, 2, 5; 1, 3; or powers of ten, as many as fit."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    ticks: list[float] = []
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [s * 10.0**power for power in range(first, last + 1) for s in steps]
+        ticks = [shorten(tick) for tick in ticks if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)]
+        if len(ticks) <= most:
+            return ticks
+    return ticks[:: math.ceil(len(ticks) / most)]
+
+
+def number_axis(title: str, **more: Any) -> alt.Axis:
+    """An axis with numbers, of a fixed width, so that the panel's width is known."""
+    return alt.Axis(title=title, minExtent=NUMBER_LABELS - 16, maxExtent=NUMBER_LABELS - 16, **more)
+
+
+def make_panel(name: str, title: str, alt_text: str, chart: Chart, palette: Palette) -> Panel:
+    """A chart with its words."""
+    return Panel(name=name, title=title, alt=alt_text, spec=finish(chart, palette))
+
+
+def finish(chart: Chart, palette: Palette) -> Spec:
+    """A chart as Vega-Lite with its style; where it has cases, with the parameter that the page sets.
+
+    Altair's check against the schema takes most of the time of a report with many cases; the tests make it.
+    """
+    spec: Spec = chart.to_dict(validate=False)
+    has_cases = False
+    for part in _walk(spec):
+        data = part.get("data")
+        if isinstance(data, dict) and "values" in data:
+            data.pop("name", None)
+            has_cases = has_cases or any("case" in row for row in data["values"])
+    if has_cases:
+        spec["params"] = [{"name": PICKED, "value": ""}]
+    spec["config"] = style(palette)
+    return spec
+
+
+def _walk(part: Any) -> Iterable[Spec]:
+    """The views of a spec, from the outside in."""
+    if isinstance(part, dict):
+        yield part
+        for inner in part.get("layer", ()):
+            yield from _walk(inner)
+
+
+def style(palette: Palette) -> Spec:
+    """Type, colours and lines that all charts have."""
+    return {
+        "background": palette.background,
+        "font": palette.font,
+        "padding": 4,
+        "aria": False,  # the page has one sentence for the whole chart
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": palette.ink,
+            "titleColor": palette.ink,
+            "gridColor": palette.line,
+            "domainColor": palette.muted,
+            "tickColor": palette.muted,
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "tickSize": 4,
+        },
+        "axisX": {"labelFlush": False, "labelOverlap": True, "labelSeparation": 6},
+        "legend": {
+            "labelColor": palette.ink,
+            "labelFontSize": 11,
+            "labelLimit": 220,
+            "titleColor": palette.ink,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "symbolSize": 70,
+            "columnPadding": 12,
+            "rowPadding": 3,
+            "padding": 0,
+            "offset": 8,
+            # From the right: a wide legend then reaches over the labels at the left, not beyond the panel.
+            # Vega-Lite hands this on to Vega, although its schema does not have it.
+            "layout": {"top": {"anchor": "end"}, "bottom": {"anchor": "end"}},
+        },
+        "text": {"color": palette.ink, "fontSize": 11},
+        "title": {
+            "color": palette.ink,
+            "fontSize": 12,
+            "fontWeight": "normal",
+            "anchor": "start",
+            "offset": 6,
+        },
+    }

@@ -1,0 +1,106 @@
+"""Charts as pictures: Vega-Lite -> SVG for the page and for files, PNG, PDF; and the script that draws them live.
+
+All by vl-convert, without a browser and without the network. Pictures and script have the Vega-Lite whose schema
+Altair writes. SVG and PNG are the same bytes for the same chart. A PDF shows the same, but vl-convert leaves the
+order of the objects in the file to chance.
+
+Files are set in Liberation Sans, which vl-convert has with it. It has no Japanese: for that, PNG and PDF need a
+font with Japanese installed on the machine that writes them (Debian: fonts-noto-cjk), else these letters are left
+blank. SVG files take whatever font the reader has.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+from xml.etree import ElementTree
+
+import altair as alt
+import vl_convert
+
+Spec = dict[str, Any]
+
+SVG = "http://www.w3.org/2000/svg"
+PIXELS_PER_INCH, POINTS_PER_INCH = 96, 72  # a chart's pixel is that of CSS; vl-convert takes it for a point
+VERSION = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+# Drawn live, the page asks for vegaEmbed and nothing else.
+SNIPPET = "window.vegaEmbed=vegaEmbed;"
+# XML 1.0 has no place for these, not even escaped. A name may have them, and vl-convert 1.9 aborts the process on
+# one: "Failed to parse text SVG: NonXmlChar".
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_REFERRING = ("clip-path", "fill", "stroke")  # attributes in which Vega refers to a clip path or a gradient
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+
+
+def draw_svg(spec: Spec, prefix: str) -> str:
+    """A chart to stand inside a page: identifiers begin with ``prefix``, so that many charts can.
+
+    Roles and labels for screen readers are taken out: the page says in one sentence what a chart shows. It has its
+    size and a view box, so that a style sheet can make it narrower.
+    """
+    root = ElementTree.fromstring(draw_svg_file(spec))
+    for element in root.iter():
+        for name in [name for name in element.attrib if name == "role" or name.startswith("aria-")]:
+            del element.attrib[name]
+    _rename(root, prefix)
+    root.set("class", "chart")
+    # The reader's font may be wider than the one that was measured here.
+    root.set("overflow", "visible")
+    return _write(root)
+
+
+def draw_svg_file(spec: Spec) -> str:
+    """A chart as an SVG file."""
+    return vl_convert.vegalite_to_svg(_clean(spec), vl_version=VERSION)
+
+
+def draw_png(spec: Spec, scale: float = 3.0) -> bytes:
+    """A chart as a PNG file; 3 times is about 300 dots an inch."""
+    png: bytes = vl_convert.vegalite_to_png(_clean(spec), vl_version=VERSION, scale=scale)
+    return png
+
+
+def draw_pdf(spec: Spec) -> bytes:
+    """A chart as a PDF file in its natural size: 96 pixels an inch."""
+    root = ElementTree.fromstring(draw_svg_file(spec))
+    for name in ("width", "height"):
+        root.set(name, f"{float(root.attrib[name]) * POINTS_PER_INCH / PIXELS_PER_INCH:g}")
+    pdf: bytes = vl_convert.svg_to_pdf(_write(root))
+    return pdf
+
+
+@cache
+def bundle_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script that sets ``window.vegaEmbed`` and no other name.
+
+    It can stand inside <script>: what would end or confuse that element is escaped as strings and patterns allow.
+    """
+    script = vl_convert.javascript_bundle(SNIPPET, vl_version=VERSION)
+    return "(()=>{" + script.replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n})();"
+
+
+def _write(root: ElementTree.Element) -> str:
+    ElementTree.register_namespace("", SVG)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _clean(value: Any) -> Any:
+    """The same with a replacement character for each that no picture can show."""
+    if isinstance(value, str):
+        return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {name: _clean(inner) for name, inner in value.items()}
+    return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _rename(root: ElementTree.Element, prefix: str) -> None:
+    """Number identifiers anew, from 1: Vega counts on from chart to chart, and a chart must stay the same."""
+    found = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    names = {old: f"{prefix}-{number}" for number, old in enumerate(found, start=1)}
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            if name == "id":
+                element.set(name, names[value])
+            elif name in _REFERRING:
+                element.set(name, _REFERENCE.sub(lambda found: f"url(#{names[found[1]]})", value))

@@ -1,0 +1,213 @@
+"""What stands where on the page: sections in order, tables and figures in their sections, one part for each case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from markupsafe import Markup
+
+from rekka.report.views import FigureView, Panel, TableView
+from rekka.report.words import Words
+
+View = TypeVar("View", TableView, FigureView)
+
+# Sections in the order of the page, with the tables and figures that each takes, by name.
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "answer": ("answer",),
+    "findings": ("findings",),
+    "tradeoff": ("tradeoff*",),
+    "heat": ("heat*",),
+    "tables": ("cases", "methods*", "selection*", "floor*", "losses*", "trials-*", "verdicts*", "trials"),
+    "presets": ("presets*",),
+    "hypotheses": ("hypotheses*",),
+    "calibration": ("calibration", "calibration*", "reliability*"),
+    "stability": ("stability*",),
+    "models": ("models", "years*", "ratios*", "coefficients*", "curve*", "hazards*", "typical*"),
+    "certificates": ("certificates*",),
+    "audit": ("audit*", "doctor*"),
+    "method": (),
+    "provenance": ("files*", "versions*"),
+}
+ANYTHING_ELSE = "tables"  # what no section names is shown all the same
+TOLD = ("findings", "hypotheses", "typical", "doctor", "files", "versions")  # in sentences instead
+CUT = ("years", "ratios", "coefficients")  # case by case
+UNDER = ("confirmed", "scored_on", "rows", "bridges", "why", "remark")  # columns of the answer, told under the method
+FOLDED = ("verdicts", "trials", "calibration_counts", "stability")  # long, and seldom read in full
+
+LONG = 30  # rows of a table above which it scrolls in a box of its own
+FILTERED = 8  # rows of a table above which it has a filter
+SIZES = {16: "widest", 12: "wider", 8: "wide"}  # columns above which a table is printed across, smaller, small
+MOST_DRAWN = 24  # cases whose own figures stand on the page as pictures; later ones are drawn by the script
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """A table with its place: an anchor, a number within the page, how it is shown."""
+
+    view: TableView
+    id: str
+    number: int | None = None
+    folded: bool = False
+    of: str = ""  # the anchor of the heading that it belongs under
+    under: tuple[tuple[Markup, ...], ...] = ()  # lines in small type under each row's second cell
+
+    @property
+    def size(self) -> str:
+        """How small it must be printed."""
+        return next((size for columns, size in SIZES.items() if len(self.view.columns) > columns), "")
+
+    @property
+    def head(self) -> int:
+        """The column that names a row: its case, else the first."""
+        return next((n for n, column in enumerate(self.view.columns) if column.key == "case"), 0)
+
+    @property
+    def long(self) -> bool:
+        """Whether it scrolls in a box."""
+        return len(self.view.rows) > LONG
+
+    @property
+    def filtered(self) -> bool:
+        """Whether it has a filter."""
+        return len(self.view.rows) > FILTERED
+
+
+@dataclass(frozen=True)
+class ShownFigure:
+    """A figure with its place; ``drawn`` says whether a picture of it stands on the page."""
+
+    view: FigureView
+    id: str
+    number: int | None = None
+    drawn: bool = True
+
+    def name_panel(self, panel: Panel) -> str:
+        """The anchor of a panel, by its place: names come from data."""
+        return f"{self.id}-{self.view.panels.index(panel) + 1}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page."""
+
+    id: str
+    number: int
+    title: str
+    tables: tuple[ShownTable, ...]
+    figures: tuple[ShownFigure, ...]
+
+
+@dataclass(frozen=True)
+class CaseOutline:
+    """What the page has of one case alone, by the case's place in the study."""
+
+    number: int
+    case: str
+    tables: tuple[ShownTable, ...]
+    figures: tuple[ShownFigure, ...]
+
+
+def list_sections(
+    tables: Sequence[TableView], figures: Sequence[FigureView], cases: Sequence[str], words: Words
+) -> tuple[Section, ...]:
+    """Tables and figures in their sections, numbered; those of one case go to its own part."""
+    taken_tables = _take_each([view for view in tables if view.name not in TOLD])
+    taken_figures = _take_each(figures)
+    counted = iter(range(1, len(tables) + 1))
+    drawn = iter(range(1, len(figures) + 1))
+    found = []
+    for number, name in enumerate(SECTIONS, 1):
+        own_tables = [view for view in taken_tables[name] if view.name not in CUT]
+        own_figures = [view for view in taken_figures[name] if name != "models" or view.case is None]
+        found.append(
+            Section(
+                id=name,
+                number=number,
+                title=words(f"section.{name}.title"),
+                tables=tuple(_show_table(view, next(counted)) for view in own_tables),
+                figures=tuple(_show_figure(view, next(drawn), cases) for view in own_figures),
+            )
+        )
+    return tuple(found)
+
+
+def list_cases(
+    tables: Sequence[TableView], figures: Sequence[FigureView], cases: Sequence[str]
+) -> tuple[CaseOutline, ...]:
+    """For each case its rows of the fitted hazards' tables, and its figures of them."""
+    own = [view for view in _take_each(tables)["models"] if view.name in CUT]
+    drawn = [view for view in _take_each(figures)["models"] if view.case is not None]
+    found = []
+    for number, case in enumerate(cases):
+        parts = [part for view in own if (part := _cut_table(view, case)).rows]
+        shown = [view for view in drawn if view.case == case]
+        found.append(
+            CaseOutline(
+                number,
+                case,
+                tuple(
+                    ShownTable(part, f"case-{number + 1}-table-{n}", of=f"case-{number + 1}-name")
+                    for n, part in enumerate(parts, 1)
+                ),
+                tuple(
+                    ShownFigure(view, f"case-{number + 1}-figure-{n}", drawn=number < MOST_DRAWN)
+                    for n, view in enumerate(shown, 1)
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def lay_under(shown: ShownTable, lines: Sequence[tuple[Markup, ...]]) -> ShownTable:
+    """The answer's table without the columns that its lines tell: what a director reads must fit a screen."""
+    keep = [n for n, column in enumerate(shown.view.columns) if column.key not in UNDER]
+    return replace(shown, view=_keep_columns(shown.view, keep), under=tuple(lines))
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _take_each(views: Sequence[View]) -> dict[str, list[View]]:
+    """Each section's views: in the order of its patterns, then as given."""
+    found: dict[str, list[View]] = {name: [] for name in SECTIONS}
+    for view in views:
+        home = next((name for name, patterns in SECTIONS.items() if _matches(view.name, patterns)), ANYTHING_ELSE)
+        found[home].append(view)
+    for name, patterns in SECTIONS.items():
+        found[name].sort(key=lambda view: _rank(view.name, patterns))
+    return found
+
+
+def _rank(name: str, patterns: Sequence[str]) -> int:
+    return next((n for n, pattern in enumerate(patterns) if fnmatchcase(name, pattern)), len(patterns))
+
+
+def _show_table(view: TableView, number: int) -> ShownTable:
+    return ShownTable(view, _anchor("table", view.name, number), number, view.name in FOLDED)
+
+
+def _show_figure(view: FigureView, number: int, cases: Sequence[str]) -> ShownFigure:
+    late = view.case in cases and cases.index(view.case or "") >= MOST_DRAWN
+    return ShownFigure(view, _anchor("figure", view.name, number), number, drawn=not late)
+
+
+def _anchor(kind: str, name: str, number: int) -> str:
+    """A name that came with the program, or a number: what data named is no anchor."""
+    return f"{kind}-{name}" if re.fullmatch(r"[a-z]+([-_][a-z]+)*", name) else f"{kind}-{number}"
+
+
+def _cut_table(view: TableView, case: str) -> TableView:
+    """The rows of one case, without the columns that its heading tells."""
+    keep = [n for n, column in enumerate(view.columns) if column.key not in ("case", "method")]
+    rows = tuple(replace(row, case=None) for row in view.rows if row.case == case)
+    return _keep_columns(replace(view, rows=rows), keep)
+
+
+def _keep_columns(view: TableView, keep: Sequence[int]) -> TableView:
+    rows = tuple(replace(row, cells=tuple(row.cells[n] for n in keep)) for row in view.rows)
+    return replace(view, columns=tuple(view.columns[n] for n in keep), rows=rows)

@@ -1,0 +1,227 @@
+"""The page: one HTML file that needs nothing else, for a director, a statistician, and a printer.
+
+    Document -> tables, figures, sentences -> template -> HTML
+
+It asks the network for nothing and says so to the browser (Content-Security-Policy). Without scripts everything can
+be read; with them charts answer and a case can be followed through all of them. The same document gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rekka.report import sentences
+from rekka.report.chart_parts import style
+from rekka.report.charts import list_figures
+from rekka.report.document import Document, HypothesisPart
+from rekka.report.drawing import bundle_script, draw_svg
+from rekka.report.numbers import MISSING
+from rekka.report.outline import CaseOutline, Section, lay_under, list_cases, list_sections
+from rekka.report.palette import CSS_VARIABLES, PAGE
+from rekka.report.sentences import CaseTold, Teller
+from rekka.report.table_cells import slug
+from rekka.report.tables import list_tables
+from rekka.report.views import Cell, Column, Panel
+from rekka.report.words import Words, load_words
+
+SORTED_DIGITS = 9  # of a number that rows are sorted by
+PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
+ICONS = {  # beside the word, so that colour is never alone
+    "issue": "\u25b2",
+    "stop": "\u25b2",
+    "tip": "\u25cf",
+    "warning": "\u25cf",
+    "note": "\u25cb",
+    "passed": "\u2713",
+    "not applicable": "\u2013",
+    "supported": "\u2713",
+    "partly supported": "\u25d0",
+    "not supported": "\u2717",
+}
+_BRACKETS = re.compile(r"\([^()]*\)|\uff08[^\uff08\uff09]*\uff09")
+# Much of what Vega writes has no effect in a picture that nobody points at; the page names the font once.
+_TAG = re.compile(r"<[^>]*>")
+_USELESS = re.compile(
+    r'^<path class="foreground" d="" [^>]*/>|^<path class="background" d="M0,0h0v0h0Z" [^>]*/>'
+    r'| class="(?:mark|role|background)[^"]*"| pointer-events="none"| (?:fill-|stroke-)?opacity="1"'
+    r'| font-family="[^"]*"| stroke-width="1"| [xy]2="0"| transform="translate\(0,0\)"'
+)
+_LONG_DECIMAL = re.compile(r"\d+\.\d{3,}")
+_SCRIPT_WORDS = "page.script."
+# What would end a script element, or a line of JavaScript, is written as JSON allows.
+_UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """One case of the page."""
+
+    outline: CaseOutline
+    told: CaseTold
+
+
+def render_page(document: Document, lang: str = "en") -> str:
+    """The report as one HTML file: the same bytes for the same document."""
+    words = load_words(lang)
+    tables = list_tables(document, words)
+    figures = list_figures(document, words, PAGE)
+    names = [case.case for case in document.cases]
+    sections = list_sections(tables, figures, names, words)
+    outlines = list_cases(tables, figures, names)
+    template = _environment().get_template("page.html")
+    return template.render(**_fill(document, sections, outlines, Teller(words))) + "\n"
+
+
+def _fill(
+    document: Document, sections: Sequence[Section], outlines: Sequence[CaseOutline], tell: Teller
+) -> dict[str, Any]:
+    """Everything that the template sets."""
+    words = tell.words
+    places = {case.case: number for number, case in enumerate(document.cases)}
+    findings, passed = sentences.split_findings(document.findings)
+    by_id = {section.id: section for section in sections}
+    return {
+        "document": document,
+        "words": words,
+        "tell": tell,
+        "foreign": words.lang != sentences.ENGLISH,
+        "sections": sections,
+        "by_id": by_id,
+        "places": places,
+        "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
+        "run": sentences.tell_run(document, tell),
+        "banners": sentences.list_banners(document, tell),
+        "headline": sentences.tell_headline(document, tell),
+        "headlines": sentences.list_headlines(document, tell),
+        "shown": sentences.tell_shown(document, tell),
+        "answers": [
+            lay_under(one, [sentences.tell_use(answer, tell) for answer in document.answers])
+            for one in by_id["answer"].tables
+        ],
+        "findings": findings,
+        "passed": passed,
+        "causes": sentences.list_causes(document, tell),
+        "hypotheses": _group_hypotheses(document),
+        "own_calibration": [one for one in by_id["calibration"].figures if one.view.case in places],
+        "stability": sentences.tell_stability(document, tell),
+        "remarks": sentences.split_remarks(document),
+        "cases": [
+            CaseView(outline, sentences.tell_case(document, case, tell))
+            for outline, case in zip(outlines, document.cases, strict=True)
+        ],
+        "records": sentences.tell_records(document, tell),
+        "doctor": sentences.group_doctor(document.audit.findings, tell),
+        "guard": sentences.tell_guard(document, tell),
+        "eligible": sentences.tell_eligible(document, tell),
+        "script_words": {"texts": _list_script_words(words), "cases": list(places), "style": style(PAGE)},
+        "style": Markup(_write_colours() + _read("page.css")),
+        "script": Markup(_read("page.js")),
+        "bundle": Markup(bundle_script()),
+    }
+
+
+@cache
+def _environment() -> Environment:
+    found = Environment(
+        loader=PackageLoader("rekka.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals |= {
+        "cell_attributes": _attribute_cell,
+        "draw": _draw,
+        "hold": _hold_together,
+        "icons": ICONS,
+        "json": _write_json,
+        "missing": MISSING,
+        "slim": _leave_style,
+        "slug": slug,
+    }
+    return found
+
+
+def _read(name: str) -> str:
+    """A file beside the template, as it stands."""
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _write_colours() -> str:
+    """The palette as variables: light, dark where the system or the reader asks for it, light on paper."""
+    light, dark = ("".join(f"{name}:{both[n]};" for name, both in CSS_VARIABLES.items()) for n in (0, 1))
+    return (
+        f":root{{color-scheme:light;{light}}}\n"
+        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
+        f"@media print{{:root:root:root{{color-scheme:light;{light}}}}}\n"
+    )
+
+
+def _draw(panel: Panel, prefix: str) -> Markup:
+    """A chart as a picture; draw_svg writes XML, so that nothing in it needs escaping."""
+    return Markup(_TAG.sub(_shorten_tag, draw_svg(panel.spec, prefix)))
+
+
+def _shorten_tag(tag: re.Match[str]) -> str:
+    """A tag without what has no effect, its lengths to a hundredth of a pixel."""
+    return _LONG_DECIMAL.sub(lambda found: f"{float(found[0]):.2f}", _USELESS.sub("", tag[0]))
+
+
+def _write_json(value: Any) -> Markup:
+    """JSON that can stand inside a script element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.translate(_UNSAFE))
+
+
+def _attribute_cell(cell: Cell, column: Column) -> Markup:
+    """Where a cell stands, how it looks, and the number that rows are sorted by."""
+    classes = {
+        "n": column.kind == "number",
+        "t": column.kind == "text" and len(cell.text) > SENTENCE,
+        "s": column.kind == "text" and PHRASE < len(cell.text) <= SENTENCE,
+        "strong": cell.strong,
+        "faint": cell.faint,
+        "missing": cell.text == MISSING,
+    }
+    shown = " ".join(name for name, holds in classes.items() if holds)
+    found = Markup(' class="{}"').format(shown) if shown else Markup("")
+    number = f"{float(cell.value):.{SORTED_DIGITS}g}" if isinstance(cell.value, int | float) else cell.text
+    if number != cell.text:
+        found += Markup(' data-value="{}"').format(number)
+    return found
+
+
+def _leave_style(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A chart without its style, which all have in common: the page has it once, and the script puts it back."""
+    return {name: value for name, value in spec.items() if name != "config"}
+
+
+def _hold_together(text: str) -> str:
+    """A figure and its interval break between them, not within: spaces in brackets do not break."""
+    return _BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
+
+
+def _group_hypotheses(document: Document) -> Mapping[str, Sequence[HypothesisPart]]:
+    """Each hypothesis with its verdict under every preset."""
+    found: dict[str, list[HypothesisPart]] = {}
+    for one in document.hypotheses:
+        found.setdefault(one.code, []).append(one)
+    return found
+
+
+def _list_script_words(words: Words) -> dict[str, str]:
+    """The few texts that the script says, by their short names."""
+    return {
+        key.removeprefix(_SCRIPT_WORDS): text for key, text in words.texts.items() if key.startswith(_SCRIPT_WORDS)
+    }

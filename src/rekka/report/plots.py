@@ -1,0 +1,102 @@
+"""A study's figures as Altair charts, for notebooks and for changing them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import altair as alt
+
+from rekka.errors import BadOption, bad_option, no_such_case
+from rekka.report.chart_calibration import draw_calibration
+from rekka.report.chart_curves import draw_curve
+from rekka.report.chart_heatmaps import draw_heatmaps
+from rekka.report.chart_ratios import draw_ratios
+from rekka.report.chart_stability import draw_stability
+from rekka.report.chart_trials import draw_tradeoff
+from rekka.report.charts import combine
+from rekka.report.document import Document, ModelPart, PresetPart
+from rekka.report.palette import PRINT
+from rekka.report.summary import describe_calibration, describe_stability, find_preset, summarize
+from rekka.report.views import FigureView
+from rekka.report.words import load_words
+from rekka.study.stability import Stability, load_stability
+from rekka.study.study import Study
+
+ONE = "001"  # a figure by itself needs no number
+
+
+class Plots:
+    """The figures of a report, one by one: ``study.plot``. Colours are those of print, words are English."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._look: dict[str, Any] = {"words": load_words("en"), "palette": PRINT}
+
+    def tradeoff(self, preset: str | None = None) -> alt.ConcatChart:
+        """Accuracy against cost, the Pareto set outlined; beside it how often each method converged."""
+        figure = draw_tradeoff(self._document, self._find_preset(preset), **self._look)
+        return _show(figure, "no trial has a score")
+
+    def heatmap(self, preset: str | None = None) -> alt.ConcatChart:
+        """Accuracy and log10 seconds, case by method; failed ones gray, selected ones outlined."""
+        figure = draw_heatmaps(self._document, self._find_preset(preset), **self._look)
+        return _show(figure, "no trial is done")
+
+    def calibration(self, case: str, preset: str | None = None) -> alt.ConcatChart:
+        """Whether the forecasts of what was chosen come true on its training rows."""
+        name = self._find_preset(preset).name
+        self._refuse_unknown(case)
+        found = describe_calibration(self._study, name, case, self._study.calibration(case, name))
+        return _show(draw_calibration(found, ONE, **self._look), "no row can change its state")
+
+    def stability(self, found: Stability | None = None) -> alt.ConcatChart:
+        """How often each method is chosen over draws: those given, or those of the run folder."""
+        folder = self._study.folder
+        drawn = load_stability(folder) if found is None and folder is not None else found
+        if drawn is None:
+            raise BadOption(
+                "There are no draws to show. Make them with rekka.stability(study), and give them: "
+                "study.plot.stability(found)."
+            )
+        document = self._document.model_copy(update={"stability": describe_stability(drawn)})
+        return _show(draw_stability(document, **self._look), "no draw has rows to score")
+
+    def curve(self, case: str) -> alt.ConcatChart:
+        """The deterioration curve of a typical member, and the share of each state by year."""
+        model = self._find_model(case)
+        return _show(draw_curve(model, ONE, **self._look), model.reason or "a hazard is no finite number")
+
+    def ratios(self, case: str) -> alt.ConcatChart:
+        """How each covariate changes the hazard of leaving each state."""
+        model = self._find_model(case)
+        figure = draw_ratios(model, self._document.study.covariates, ONE, **self._look)
+        return _show(figure, model.reason or "the model has no covariates")
+
+    @cached_property
+    def _document(self) -> Document:
+        return summarize(self._study)
+
+    def _find_preset(self, name: str | None) -> PresetPart:
+        wanted = name or find_preset(self._study)
+        there = {preset.name: preset for preset in self._document.study.presets}
+        if wanted not in there:
+            raise bad_option("preset", wanted, list(there))
+        return there[wanted]
+
+    def _find_model(self, case: str) -> ModelPart:
+        self._refuse_unknown(case)
+        return next(model for model in self._document.models if model.case == case)
+
+    def _refuse_unknown(self, case: str) -> None:
+        there = [one.name for one in self._study.described]
+        if case not in there:
+            raise no_such_case(case, there)
+
+
+def _show(figure: FigureView | None, why_not: str) -> alt.ConcatChart:
+    if figure is None:
+        raise BadOption(f"There is nothing to draw: {why_not}.")
+    spec = combine(figure)
+    spec["config"]["legend"].pop("layout", None)  # Vega knows it, the schema that Altair checks by does not
+    return alt.ConcatChart.from_dict(spec)

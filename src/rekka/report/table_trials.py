@@ -1,0 +1,267 @@
+"""The tables of trials: methods, choices, every trial, the two presets, hypotheses (the paper's, and more)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+from rekka.report import numbers
+from rekka.report.document import Document, HypothesisPart, TrialPart
+from rekka.report.numbers import MISSING
+from rekka.report.table_cells import (
+    ACCURACY,
+    COUNT,
+    FIGURE,
+    FINE_SHARE,
+    LIKELIHOOD,
+    LOSS,
+    LOSS_DIFFERENCE,
+    MEDIAN,
+    ONE_DECIMAL,
+    SECONDS,
+    TINY,
+    Compound,
+    CompoundCell,
+    Field,
+    Fields,
+    Form,
+    build_table,
+    coded_cell,
+    name_method,
+    optional,
+)
+from rekka.report.views import Cell, Column, Row, TableView
+from rekka.report.words import Words
+
+
+def tabulate_methods(document: Document, words: Words) -> TableView:
+    """One line a method and preset (paper, Table method-summary)."""
+    make = Fields(words)
+    fields = (
+        make.preset(),
+        make.method(),
+        make.number("trials", COUNT),
+        make.number("converged", COUNT),
+        make.number("certified", COUNT),
+        make.number("selected", COUNT),
+        make.number("pareto", COUNT),
+        make.number("mean_accuracy", ACCURACY),
+        make.number("median_seconds", SECONDS, unit="seconds"),
+        make.number("median_seconds_low", SECONDS, unit="seconds"),
+        make.number("median_iterations", MEDIAN),
+        make.number("at_floor_share", FINE_SHARE),
+    )
+    table = build_table("methods", fields, document.methods, words)
+    return _show_of_all(table, ("converged", "certified"))
+
+
+def _show_of_all(table: TableView, keys: Sequence[str]) -> TableView:
+    """Counts as '9/10' for a person; the number of trials has its own column."""
+    places = {column.key: place for place, column in enumerate(table.columns)}
+    rows = []
+    for row in table.rows:
+        cells = list(row.cells)
+        total = cells[places["trials"]].text
+        for key in keys:
+            one = cells[places[key]]
+            text = MISSING if one.value is None else f"{one.text}/{total}"
+            cells[places[key]] = Cell(one.value, text)
+        rows.append(Row(tuple(cells), row.case))
+    return TableView(table.name, table.title, table.columns, tuple(rows), table.note)
+
+
+def tabulate_selection(document: Document, words: Words) -> TableView:
+    """What was chosen for each case, and why (paper, Table selection)."""
+    make = Fields(words)
+    fields = (
+        make.preset(),
+        make.case(),
+        make.method("chosen", strong=lambda one: one.chosen is not None, absent=words("cell.no_choice")),
+        make.methods("selected_methods"),
+        make.methods("pareto_methods"),
+        make.counted("eligible", "trials"),
+        make.coded("judged_on", "rows"),
+        make.text("why", english=True),
+    )
+    items = [
+        SimpleNamespace(**dict(one), selected_methods=one.selected, pareto_methods=one.pareto)
+        for one in document.selection
+    ]
+    return build_table("selection", fields, items, words, key=f"selection_{document.study.rule}")
+
+
+def tabulate_losses(document: Document, words: Words) -> TableView:
+    """The log loss of what was chosen, of the lowest, and without covariates."""
+    make = Fields(words)
+    plain = {case.case: case.no_covariates_log_loss for case in document.cases}
+    fields = (
+        make.preset(),
+        make.case(),
+        make.method("chosen"),
+        make.coded("judged_on", "rows"),
+        make.number("log_loss", LOSS, unit="nats"),
+        make.number("lowest_log_loss", LOSS, unit="nats"),
+        make.method("lowest_method"),
+        make.number("no_covariates_log_loss", LOSS, lambda one: plain.get(one.case), unit="nats"),
+    )
+    chosen = (one for one in document.selection if one.log_loss is not None)
+    return build_table("losses", fields, chosen, words)
+
+
+def tabulate_floor(document: Document, words: Words) -> TableView:
+    """Methods of the Pareto set with a far worse log loss (paper, Table boxcox-logloss)."""
+    make = Fields(words)
+    fields = (
+        make.preset(),
+        make.case(),
+        make.method(),
+        make.number("accuracy", ACCURACY),
+        make.number("log_loss", LOSS, unit="nats"),
+        _range(make, "alternatives", "alternatives_low", "alternatives_high", LOSS, unit="nats"),
+        _range(make, "ratio", "ratio_low", "ratio_high", ONE_DECIMAL),
+        make.number("at_floor_share", FINE_SHARE),
+    )
+    return build_table("floor", fields, document.floor, words)
+
+
+def _range(make: Fields, key: str, low: str, high: str, form: Form, *, unit: str = "") -> Field:
+    """'1.398 to 1.401' for a person, two columns for a file."""
+    ends = tuple(make.number(name, form, unit=unit) for name in (low, high))
+    first = ends[0].column
+    column = Compound(
+        key, make.words(f"column.{key}"), "number", first.unit, parts=tuple(one.column for one in ends)
+    )
+
+    def cell(item: object) -> Cell:
+        values = (getattr(item, low), getattr(item, high))
+        return CompoundCell(values[0], numbers.show_range(*values, form.show, make.words), parts=values)
+
+    return Field(column, cell)
+
+
+def tabulate_verdicts(document: Document, words: Words) -> TableView:
+    """What the rule says of every method."""
+    make = Fields(words)
+    fields = (
+        make.preset(),
+        make.case(),
+        make.method(strong=lambda one: one.kept),
+        make.mark("kept"),
+        make.coded("fell_at", "step", lambda one: one.step),
+        make.number("accuracy", ACCURACY),
+        make.number("log_loss", LOSS, unit="nats"),
+        optional(make.estimate("difference", LOSS_DIFFERENCE, ("difference", "low", "high"), unit="nats")),
+        optional(make.number("bridges", COUNT)),
+        optional(make.counted("certified_draws", "drawn")),
+        optional(make.method("rival")),
+        make.text("why", english=True),
+    )
+    items = [SimpleNamespace(**dict(one), certified_draws=one.certified) for one in document.verdicts]
+    level = numbers.show_level(document.study.confidence)
+    return build_table("verdicts", fields, items, words, level=level)
+
+
+def tabulate_grid(document: Document, preset: str, words: Words) -> TableView:
+    """Cases by methods: accuracy / seconds of every trial of a preset (paper, Table appendix-full)."""
+    trials = {(one.case, one.method): one for one in document.trials if one.preset == preset}
+    cases = dict.fromkeys(case for case, _ in trials)
+    methods = dict.fromkeys(method for _, method in trials)
+    columns = (Column("case", words("column.case")), *(_grid_column(method, words) for method in methods))
+    rows = tuple(
+        Row((Cell(case, case), *(_grid_cell(trials.get((case, one)), words) for one in methods)), case)
+        for case in cases
+    )
+    values = {"preset": words.get(f"preset.{preset}", preset)}
+    title, note = (words(f"table.trials_grid.{part}", **values) for part in ("title", "note"))
+    return TableView(f"trials-{preset}", title, columns, rows, note)
+
+
+def _grid_column(method: str, words: Words) -> Compound:
+    name = name_method(method, words)
+    titles = {key: words(f"column.{key}_of", method=name) for key in ("accuracy", "seconds")}
+    parts = (
+        Column(f"{method}_accuracy", titles["accuracy"], "number", form=ACCURACY.workbook),
+        Column(f"{method}_seconds", titles["seconds"], "number", words("unit.seconds"), SECONDS.workbook),
+    )
+    return Compound(method, name, "number", parts=parts)
+
+
+def _grid_cell(trial: TrialPart | None, words: Words) -> Cell:
+    """What failed, or could not be scored, is a dash."""
+    if trial is None or not trial.converged or trial.accuracy is None:
+        return CompoundCell(None, MISSING, faint=True, parts=(None, None))
+    shown = words(
+        "cell.pair",
+        first=numbers.show_accuracy(trial.accuracy),
+        second=numbers.show_seconds(trial.seconds),
+    )
+    return CompoundCell(trial.accuracy, shown, strong=trial.selected, parts=(trial.accuracy, trial.seconds))
+
+
+def tabulate_trials(document: Document, words: Words) -> TableView:
+    """Every trial, with all that is known of it."""
+    make = Fields(words)
+    fields = (
+        make.preset(),
+        make.case(),
+        make.method(strong=lambda one: one.selected, faint=lambda one: not one.eligible),
+        make.coded("status", "status"),
+        make.number("accuracy", ACCURACY),
+        make.number("log_loss", LOSS, unit="nats"),
+        make.number("macro_recall", ACCURACY),
+        make.number("brier", ACCURACY),
+        make.number("rps", ACCURACY),
+        make.coded("judged_on", "rows"),
+        make.number("scored", COUNT),
+        make.number("at_floor", COUNT),
+        make.number("seconds", SECONDS, unit="seconds"),
+        make.number("iterations", COUNT),
+        make.number("evaluations", COUNT),
+        make.number("log_likelihood", LIKELIHOOD, unit="nats"),
+        make.number("decrement", TINY, unit="nats"),
+        make.number("condition_number", FIGURE),
+        make.mark("converged"),
+        make.mark("certified"),
+        make.mark("pareto"),
+        make.mark("selected"),
+        make.text("reason", english=True),
+    )
+    return build_table("trials", fields, document.trials, words)
+
+
+def tabulate_presets(document: Document, words: Words) -> TableView:
+    """The paper's conditions beside the exact ones, and the cause of the difference."""
+    make = Fields(words)
+    fields = (
+        make.case(),
+        make.method(),
+        make.coded("paper_status", "status"),
+        make.coded("exact_status", "status"),
+        make.number("paper_log_likelihood", LIKELIHOOD, unit="nats"),
+        make.number("exact_log_likelihood", LIKELIHOOD, unit="nats"),
+        make.number("short_by", TINY, unit="nats"),
+        make.number("paper_iterations", COUNT),
+        make.number("exact_iterations", COUNT),
+        make.number("paper_log_loss", LOSS, unit="nats"),
+        make.number("exact_log_loss", LOSS, unit="nats"),
+        make.coded("cause", "cause"),
+    )
+    return build_table("presets", fields, document.presets, words)
+
+
+def tabulate_hypotheses(document: Document, words: Words) -> TableView:
+    """The paper's hypotheses, judged on these trials."""
+    make = Fields(words)
+
+    def claim(one: HypothesisPart) -> Cell:
+        cell = coded_cell(one.code, "claim", words)
+        return Cell(one.claim, one.claim, english=True) if cell.english else Cell(one.claim, cell.text)
+
+    fields = (
+        make.preset(),
+        make.text("code"),
+        Field(Column("claim", words("column.claim")), claim),
+        make.coded("verdict", "hypothesis"),
+        make.text("evidence", english=True),
+    )
+    return build_table("hypotheses", fields, document.hypotheses, words)

@@ -1,0 +1,580 @@
+"""Charts show the document's numbers, mark what the document marks, and say in words what they show."""
+
+import itertools
+import json
+import math
+import re
+import subprocess
+import sys
+from functools import lru_cache
+
+import altair as alt
+import pytest
+from table_cases import HOSTILE, WORDS, failed_document, hostile_document, plain_document, without_cases
+
+from rekka.report.chart_parts import PICKED, WIDTH, finish, log_ticks
+from rekka.report.chart_ratios import WIDEST, ratios
+from rekka.report.chart_trials import tradeoff
+from rekka.report.charts import combine, list_figures
+from rekka.report.document import CurvePart, RatioPart, SharePart, StabilityPart
+from rekka.report.drawing import VERSION, draw_svg_file
+from rekka.report.palette import (
+    CSS_VARIABLES,
+    FIXED,
+    PAGE,
+    PRINT,
+    RAMP,
+    SHAPES,
+    contrast,
+    ink_on,
+    place_of,
+    shade,
+)
+
+LIGHT, DARK = 0, 1
+
+
+def figures_of(document, palette=PRINT):
+    return {figure.name: figure for figure in list_figures(document, WORDS, palette)}
+
+
+@pytest.fixture(scope="module")
+def document():
+    return plain_document()
+
+
+@pytest.fixture(scope="module")
+def figures(document):
+    return figures_of(document)
+
+
+def only(document, *kept, **changed):
+    """The document with some of its parts alone: what is left out need not be drawn."""
+    parts = {name: getattr(document, name) for name in ("cases", *kept)}
+    return without_cases(document).model_copy(update=parts | changed)
+
+
+def panel(figure, name):
+    return next(one for one in figure.panels if one.name == name)
+
+
+def rows_of(spec):
+    """The rows that the layers of a panel share."""
+    return spec["data"]["values"]
+
+
+def views_of(spec):
+    return [spec, *spec.get("layer", ())]
+
+
+@lru_cache
+def page_panels():
+    """Of a plain and of a hostile document, as the page has them."""
+    found = [list_figures(one, WORDS, PAGE) for one in (plain_document(), hostile_document())]
+    return [panel for figures in found for figure in figures for panel in figure.panels]
+
+
+def pareto_of(trials):
+    return {(one.case, WORDS(f"method.{one.method}")) for one in trials if one.pareto}
+
+
+def by_preset(document, preset):
+    return [one for one in document.trials if one.preset == preset]
+
+
+# Figures
+
+
+def test_figures_come_in_the_order_of_the_page_under_plain_names(document, figures):
+    names = list(figures)
+    assert names[:7] == [
+        "answer",
+        *(f"tradeoff-{one.name}" for one in document.study.presets),
+        *(f"heatmap-{one.name}" for one in document.study.presets),
+        "presets",
+        "calibration-001",
+    ]
+    last = ["stability", "curve-001", "curve-002", "ratios-001", "ratios-002"]
+    assert [name for name in names if name in last] == last
+    assert figures["curve-002"].case == document.cases[1].case
+    assert figures["answer"].case is None
+
+
+def test_hostile_names_are_data_and_name_no_file():
+    document = hostile_document()
+    figures = figures_of(document)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+|-\d{3})?", name) for name in figures)
+    spec = panel(figures["answer"], "accuracy").spec
+    assert {row["case"] for row in rows_of(spec)} == set(HOSTILE)
+    for one in page_panels():
+        told = json.dumps(one.spec)
+        expressions = re.findall(r'"(?:expr|test|filter|calculate|labelExpr)": ("(?:[^"\\]|\\.)*")', told)
+        assert not any(name[:20] in json.loads(text) for name in HOSTILE for text in expressions)
+
+
+def test_every_panel_is_valid_vega_lite_without_a_warning(document):
+    """Against Altair's schema; and vl-convert prints what Vega-Lite complains of."""
+    panels = page_panels()
+    for one in {one.name: one for one in panels}.values():
+        config = one.spec["config"]
+        # the schema has no word for the layout of legends, which Vega-Lite hands on to Vega
+        legend = {name: value for name, value in config["legend"].items() if name != "layout"}
+        alt.LayerChart.validate(one.spec | {"config": config | {"legend": legend}}, schema=alt.LayerChart._schema)
+        assert one.spec["$schema"].endswith(f"{alt.SCHEMA_VERSION}.json")
+    combined = [combine(figure) for figure in list_figures(document, WORDS, PRINT)]
+    specs = json.dumps([one.spec for one in panels] + combined)
+    code = (
+        "import json, sys, vl_convert\n"
+        "for spec in json.load(sys.stdin):\n"
+        f"    vl_convert.vegalite_to_vega(spec, vl_version={VERSION!r}, show_warnings=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=specs, capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""
+
+
+def test_the_same_document_gives_the_same_bytes(document, figures):
+    again = figures_of(document.model_copy(deep=True))
+    assert repr(again) == repr(figures)
+    assert all("datasets" not in one.spec for figure in figures.values() for one in figure.panels)
+
+
+def test_a_panel_fits_a_phone_and_two_fit_a_page(document, figures):
+    for figure in figures.values():
+        for one in figure.panels if "002" not in figure.name else ():
+            assert float(re.search(r' width="([\d.]+)"', draw_svg_file(one.spec))[1]) <= WIDTH + 16
+    for name in ("answer", "tradeoff-exact", "heatmap-exact", "calibration-001", "curve-001"):
+        width = float(re.search(r' width="([\d.]+)"', draw_svg_file(combine(figures[name])))[1])
+        assert 600 <= width <= 715  # 160 to 190 mm
+    square = combine(figures["calibration-001"])["concat"][0]
+    assert square["width"] == square["height"]
+
+
+def test_every_panel_with_cases_dims_the_others(figures):
+    with_cases = [one for figure in figures.values() for one in figure.panels if "case" in rows_of(one.spec)[0]]
+    assert {one.name for one in with_cases} >= {"accuracy", "log_loss", "time", "tradeoff", "presets", "bootstrap"}
+    for one in with_cases:
+        assert one.spec["params"] == [{"name": PICKED, "value": ""}]
+        layers = [view for view in one.spec["layer"] if "data" not in view or "case" in rows_of(view)[0]]
+        for layer in layers:
+            condition = layer["encoding"]["opacity"]["condition"]
+            assert condition == {"test": "picked != '' && datum.case != picked", "value": 0.15}
+    others = [one for figure in figures.values() for one in figure.panels if one not in with_cases]
+    assert others
+    assert not any("params" in one.spec for one in others)
+    combined = combine(figures["heatmap-exact"])
+    assert combined["params"] == [{"name": PICKED, "value": ""}]
+    assert not any("params" in one or "config" in one for one in combined["concat"])
+
+
+# Trials
+
+
+@pytest.mark.parametrize("preset", ["paper", "exact"])
+def test_tradeoff_has_a_mark_for_each_trial_that_can_be_selected(document, figures, preset):
+    spec = panel(figures[f"tradeoff-{preset}"], "tradeoff").spec
+    cost = "seconds" if preset == "paper" else "evaluations"
+    able = {
+        (one.case, WORDS(f"method.{one.method}")): (getattr(one, cost), one.accuracy)
+        for one in by_preset(document, preset)
+        if one.eligible
+    }
+    drawn = {(row["case"], row["method"]): (row["cost"], row["accuracy"]) for row in rows_of(spec)}
+    assert drawn.keys() == able.keys()
+    for key, numbers in drawn.items():
+        assert numbers == pytest.approx(able[key], rel=1e-5)
+    outlined = {(row["case"], row["method"]) for row in rows_of(spec) if row["pareto"]}
+    assert outlined == pareto_of(by_preset(document, preset)) != set()
+    stroke = spec["layer"][0]["encoding"]["stroke"]
+    assert stroke == {"value": "transparent", "condition": {"test": "datum.pareto", "value": PRINT.ink}}
+    scale = spec["layer"][0]["encoding"]["x"]["scale"]
+    assert scale.get("type") == ("log" if preset == "paper" else None)
+
+
+def test_methods_at_the_same_count_stand_apart(figures):
+    rows = rows_of(panel(figures["tradeoff-exact"], "tradeoff").spec)
+    places = [(row["cost"], row["accuracy"], row["dodge"]) for row in rows]
+    assert len(set(places)) == len(places)
+    assert "dodge" not in rows_of(panel(figures["tradeoff-paper"], "tradeoff").spec)[0]
+    assert "stand side by side" in figures["tradeoff-exact"].caption
+
+
+def test_evaluations_that_differ_widely_have_a_logarithmic_axis(document):
+    trials = tuple(
+        one.model_copy(update={"evaluations": 10 ** (1 + place % 4)}) for place, one in enumerate(document.trials)
+    )
+    figure = figures_of(only(document, "methods", trials=trials))["tradeoff-exact"]
+    x = panel(figure, "tradeoff").spec["layer"][0]["encoding"]["x"]
+    assert x["scale"]["type"] == "log"
+    assert x["axis"]["values"] == [10, 30, 100, 300, 1000, 3000, 10000]
+    assert "stand side by side" not in figure.caption
+
+
+def test_rings_are_there_only_where_the_selection_is_another_set(document):
+    """The guarded rule may select other trials than the Pareto set; the paper's rule selects the set itself."""
+    pareto = [one.model_copy(update={"selected": one.pareto}) for one in document.trials]
+    same = only(document, "methods", trials=tuple(pareto))
+    first = next(one for one in pareto if one.preset == "exact" and one.pareto)
+    less = [one.model_copy(update={"selected": False}) if one is first else one for one in pareto]
+    other = only(document, "methods", trials=tuple(less))
+    layers = {
+        name: finish(tradeoff(one, "exact", words=WORDS, palette=PRINT), PRINT)["layer"]
+        for name, one in (("same", same), ("other", other))
+    }
+    assert len(layers["same"]) == 1
+    assert layers["other"][1]["transform"] == [{"filter": "datum.selected"}]
+    assert "Pareto set itself" in figures_of(same)["tradeoff-exact"].caption
+    assert "Rings mark" in figures_of(other)["tradeoff-exact"].caption
+    nothing = [one.model_copy(update={"selected": False}) for one in document.trials]
+    figure = figures_of(only(document, trials=tuple(nothing)))["heatmap-exact"]
+    assert "Nothing was selected" in figure.caption
+
+
+@pytest.mark.parametrize("preset", ["paper", "exact"])
+def test_coverage_counts_as_the_document_does(document, figures, preset):
+    one = panel(figures[f"tradeoff-{preset}"], "coverage")
+    drawn = {(row["method"], row["what"]): row["count"] for row in rows_of(one.spec)}
+    for part in (part for part in document.methods if part.preset == preset):
+        name = WORDS(f"method.{part.method}")
+        for what in ("converged", "certified", "selected", "pareto"):
+            assert drawn[name, WORDS(f"figure.coverage.{what}")] == getattr(part, what)
+        told = f"{name}: of {part.trials} trials {part.converged} converged, {part.certified} are certified"
+        assert told in one.alt
+
+
+@pytest.mark.parametrize("preset", ["paper", "exact"])
+@pytest.mark.parametrize("name", ["accuracy", "time"])
+def test_cells_have_the_numbers_and_gray_where_there_is_none(document, figures, preset, name):
+    trials = {(one.case, WORDS(f"method.{one.method}")): one for one in by_preset(document, preset)}
+    one = panel(figures[f"heatmap-{preset}"], name)
+    cells = {(row["case"], row["method"]): row for row in rows_of(one.spec)}
+    assert cells.keys() == trials.keys()
+    for key, row in cells.items():
+        trial = trials[key]
+        if not trial.eligible:
+            assert (row["fill"], row["told"]) == (PRINT.failed, "\N{EN DASH}")
+            continue
+        value = trial.accuracy if name == "accuracy" else math.log10(trial.seconds)
+        assert row["value"] == pytest.approx(value, rel=1e-5)
+        assert float(row["told"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(value, abs=0.006)
+        assert contrast(row["ink"], row["fill"]) >= 4.5
+    assert {key for key, row in cells.items() if row["pareto"]} == pareto_of(trials.values())
+    assert one.spec["layer"][1]["transform"] == [{"filter": "datum.pareto"}]
+    gray = sum(not trial.eligible for trial in trials.values())
+    assert f"{gray} of {len(trials)} cells are gray." in one.alt
+
+
+def test_failed_trials_are_gray():
+    """Every second trial fails: its cell is gray although it has numbers."""
+    document = plain_document()
+    trials = tuple(
+        one.model_copy(update={"eligible": False, "pareto": False}) if place % 2 else one
+        for place, one in enumerate(document.trials)
+    )
+    figure = figures_of(only(document, trials=trials))["heatmap-exact"]
+    cells = rows_of(panel(figure, "accuracy").spec)
+    failed = [row for row in cells if row["fill"] == PRINT.failed]
+    assert len(failed) == len(cells) // 2
+    assert all("value" not in row for row in failed)
+
+
+def test_brighter_is_better(figures):
+    def luminance(row):
+        return contrast(row["fill"], "#000000")
+
+    for name, sign in (("accuracy", 1), ("time", -1)):
+        cells = [row for row in rows_of(panel(figures["heatmap-paper"], name).spec) if "value" in row]
+        ordered = sorted(cells, key=lambda row: sign * row["value"])
+        assert luminance(ordered[0]) < luminance(ordered[-1])
+
+
+def test_the_most_accurate_are_counted_with_ties(document, figures):
+    able = [one for one in by_preset(document, "exact") if one.eligible]
+    best = {case: max(one.accuracy for one in able if one.case == case) for case in {one.case for one in able}}
+    caption = figures["tradeoff-exact"].caption
+    for method in ("zscore", "boxcox"):
+        count = sum(one.accuracy == best[one.case] for one in able if one.method == method)
+        if count:
+            assert f"{WORDS(f'method.{method}')} ({count})" in caption
+    assert f"among {len(best)} cases" in caption
+
+
+def test_shortfalls_beyond_the_axis_stand_at_its_edge_and_are_told(document):
+    far = document.presets[0].model_copy(update={"short_by": 4.5e85})
+    below = document.presets[1].model_copy(update={"short_by": -1e-12})
+    unknown = document.presets[2].model_copy(update={"short_by": None})
+    strange = document.presets[3].model_copy(update={"short_by": 1.0, "cause": "a cause of another version"})
+    one = figures_of(only(document, "trials", presets=(far, below, unknown, strange)))["presets"].panels[0]
+    rows = [(row["short"], row["beyond"], row["short_by"]) for row in rows_of(one.spec)]
+    assert rows == [(1e6, "right", "4.5e+85"), (1e-8, "left", "-1e-12"), (1.0, "", "1")]
+    assert "a log-likelihood is missing: 1." in one.alt
+    assert "a cause of another version (1)" in one.alt
+
+
+# Answers
+
+
+def test_answers_have_their_interval_beside_the_baseline(document, figures):
+    for name, baseline in (("accuracy", "persistence_accuracy"), ("log_loss", "no_covariates_log_loss")):
+        rows = {row["case"]: row for row in rows_of(panel(figures["answer"], name).spec)}
+        assert list(rows) == [one.case for one in document.answers]
+        for one in document.answers:
+            row = rows[one.case]
+            drawn = [row["value"], row["low"], row["high"], row["base"]]
+            ours = [getattr(one, field) for field in (name, f"{name}_low", f"{name}_high", baseline)]
+            assert drawn == pytest.approx(ours, rel=1e-5)
+
+
+def test_no_choice_is_said_and_what_is_not_confirmed_is_hollow(document):
+    fields = dict.fromkeys(("accuracy", "log_loss", "accuracy_low", "accuracy_high"))
+    none = document.answers[0].model_copy(update=fields | {"method": None, "confirmed": False})
+    seen = document.answers[1].model_copy(
+        update={"confirmed": False, "scored_on": "validation", "accuracy_low": None, "accuracy_high": None}
+    )
+    figure = figures_of(only(document, answers=(none, seen)))["answer"]
+    spec = panel(figure, "accuracy").spec
+    first, second = rows_of(spec)
+    assert "value" not in first
+    assert first["method"] == WORDS("method.none")
+    assert second["confirmed"] is False
+    assert "low" not in second
+    hollow = next(view for view in spec["layer"] if "!datum.confirmed" in str(view.get("transform")))
+    assert hollow["mark"]["fill"] == PRINT.surface
+    assert "A model is chosen in 1 of 2 cases, and 0 of these choices are confirmed" in figure.caption
+    assert "Hollow points" in figure.caption
+
+
+def test_alt_counts_how_many_beat_the_baseline(document):
+    verdicts = ("better", "not shown")
+    answers = tuple(
+        one.model_copy(update={"beats_persistence": verdict})
+        for one, verdict in zip(document.answers, verdicts, strict=True)
+    )
+    one = panel(figures_of(only(document, answers=answers))["answer"], "accuracy")
+    assert one.alt.startswith("Of 2 chosen models, 1 are more accurate")
+    assert "for 1 the interval of the difference includes zero" in one.alt
+
+
+def share(case, method, chosen, none, own):
+    fields = dict.fromkeys(SharePart.model_fields)
+    given = {"case": case, "method": method, "chosen": chosen, "none": none, "in_study": own, "draws": 20}
+    return SharePart(**fields | given | {"preset": "exact", "kind": "bootstrap", "kept": chosen})
+
+
+def test_shares_add_up_and_the_own_choice_is_outlined(document):
+    cases = [one.case for one in document.cases]
+    shares = (
+        share(cases[0], "zscore", 0.25, 0.15, True),
+        share(cases[0], "boxcox", 0.6, 0.15, False),
+        share(cases[1], "zscore", 0.3, 0.7, False),
+        share(cases[1], "boxcox", 0.0, 0.7, False),
+    )
+    found = StabilityPart(kinds=("bootstrap",), resamples=20, seed=0, shares=shares, remarks=())
+    one = figures_of(only(document, stability=found))["stability"].panels[0]
+    bars = [(row["case"], row["method"], row["start"], row["end"], row["own"]) for row in rows_of(one.spec)]
+    assert bars == [
+        (cases[0], "z-score", 0.0, 0.25, True),
+        (cases[0], "Box-Cox", 0.25, 0.85, False),
+        (cases[0], "none", 0.85, 1.0, False),
+        (cases[1], "z-score", 0.0, 0.3, False),
+        (cases[1], "none", 0.3, 1.0, True),
+    ]
+    labels = one.spec["layer"][2]["data"]["values"]
+    assert [(row["case"], row["share"]) for row in labels] == [(cases[0], "25%"), (cases[1], "70%")]
+    assert one.alt.startswith("In 1 of 2 cases at least half of 20 draws choose what the study chose.")
+    assert one.alt.endswith(f"fewer: {cases[0]}.")
+
+
+# Models
+
+
+def test_reliability_is_that_of_leaving_a_state(document, figures):
+    part = document.calibration[0]
+    bins = [one for one in part.reliability if one.end is None]
+    one = panel(figures["calibration-001"], "reliability")
+    rows = rows_of(one.spec)
+    assert [(row["forecast"], row["observed"]) for row in rows] == [
+        (pytest.approx(one.forecast, rel=1e-5), pytest.approx(one.observed, rel=1e-5)) for one in bins
+    ]
+    held = sum(one.low <= one.forecast <= one.high for one in bins if one.low is not None)
+    assert one.alt.startswith(f"In {held} of ")
+    counts = rows_of(panel(figures["calibration-001"], "counts").spec)
+    assert [(row["state"], row["observed"]) for row in counts] == [
+        (one.state, one.observed) for one in part.by_end
+    ]
+
+
+def test_the_best_state_is_at_the_top(figures):
+    spec = panel(figures["curve-001"], "mean").spec
+    y = spec["layer"][1]["encoding"]["y"]
+    assert y["scale"] == {"domain": [1, 4], "nice": False, "reverse": True}
+    assert y["axis"]["values"] == [1, 2, 3, 4]
+    order = panel(figures["curve-001"], "shares").spec["layer"][0]["encoding"]["order"]
+    assert order["sort"] == "descending"  # stacked from the bottom: the worst first
+
+
+def test_the_curve_has_the_documents_numbers(document, figures):
+    found = document.models[0].curve
+    rows = rows_of(panel(figures["curve-001"], "mean").spec)
+    assert [row["mean"] for row in rows] == pytest.approx(found.expected, rel=1e-5)
+    shares = rows_of(panel(figures["curve-001"], "shares").spec)
+    assert [shares[-1][str(k)] for k in (1, 2, 3, 4)] == pytest.approx(found.probability[-1], rel=1e-5)
+    assert f"mean state is {found.expected[-1]:.1f}." in panel(figures["curve-001"], "mean").alt
+
+
+def test_a_curve_without_a_band_is_drawn_without_one(document):
+    found = CurvePart(
+        years=(0.0, 10.0),
+        probability=((1.0, 0.0), (0.4, 0.6)),
+        expected=(1.0, 1.6),
+        low=(None,) * 2,
+        high=(None,) * 2,
+    )
+    model = document.models[0].model_copy(update={"curve": found, "chosen": False})
+    figure = figures_of(only(document, models=(model,)))["curve-001"]
+    one = panel(figure, "mean")
+    assert all("low" not in row for row in rows_of(one.spec))
+    assert one.alt.endswith("State 2 has a probability of one half after about 10 years.")
+    assert "No model was chosen in this case" in figure.caption
+    assert "M" in draw_svg_file(one.spec)
+
+
+def ratio(state, value, low, high):
+    return RatioPart(state=state, covariate="age\n'", step=10.0, ratio=value, low=low, high=high)
+
+
+def test_wide_intervals_are_cut_and_told(document):
+    model = document.models[0].model_copy(
+        update={"ratios": (ratio(1, 1.5, 1e-9, 300.0), ratio(2, 1.2, 1.1, 1.3), ratio(3, None, None, None))}
+    )
+    figure = figures_of(only(document, models=(model,)))["ratios-001"]
+    wide, narrow = rows_of(figure.panels[0].spec)
+    assert (wide["low"], wide["high"], wide["cut_low"], wide["cut_high"]) == (1 / WIDEST, WIDEST, True, True)
+    assert wide["interval"] == "1e-09 to 300"
+    assert (narrow["cut_low"], narrow["cut_high"]) == (False, False)
+    assert "end in an arrow" in figure.caption
+    assert figure.panels[0].alt.startswith("1 of 2 intervals leave out 1.")
+    assert "in state 2 (1.2)" in figure.panels[0].alt
+    empty = model.model_copy(update={"ratios": ()})
+    assert ratios(empty, document.study.covariates, words=WORDS, palette=PRINT) is None
+
+
+# Little to show
+
+
+def test_where_all_fails_there_is_no_figure_of_trials():
+    names = figures_of(failed_document())
+    assert not any(name.startswith(("answer", "tradeoff", "heatmap", "curve", "ratios")) for name in names)
+    assert figures_of(without_cases(plain_document())) == {}
+
+
+def test_one_trial_alone_is_drawn(document):
+    trial = next(one for one in document.trials if one.preset == "exact" and one.eligible)
+    part = next(one for one in document.methods if (one.preset, one.method) == ("exact", trial.method))
+    alone = without_cases(document).model_copy(
+        update={"trials": (trial,), "methods": (part,), "cases": document.cases[:1]}
+    )
+    figures = figures_of(alone)
+    assert list(figures) == ["tradeoff-exact", "heatmap-exact"]
+    assert "1 of 1 trials could be selected" in figures["tradeoff-exact"].panels[0].alt
+    for figure in figures.values():
+        assert draw_svg_file(combine(figure)).startswith("<svg")
+
+
+def test_a_trial_without_a_time_has_no_place_in_time(document):
+    trials = tuple(one.model_copy(update={"seconds": None}) for one in document.trials)
+    figures = figures_of(only(document, "methods", trials=trials))
+    assert "tradeoff-paper" not in figures
+    assert [one.name for one in figures["heatmap-paper"].panels] == ["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.5, 4, [0.5, 1, 2]),
+        (0.001, 1, [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]),
+        (1e-8, 1, [1e-8, 1e-6, 1e-4, 0.01, 1]),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis_are_round_and_few(low, high, ticks):
+    assert log_ticks(low, high) == ticks
+
+
+# Palette
+
+
+@pytest.mark.parametrize("mode", [LIGHT, DARK])
+def test_text_and_marks_stand_out_from_the_surface(mode):
+    surface = CSS_VARIABLES["--surface"][mode]
+    for name, colours in CSS_VARIABLES.items():
+        if name in ("--ink", "--muted", "--accent", "--good", "--bad"):
+            assert contrast(colours[mode], surface) >= 4.5, name
+        elif name.startswith("--method-"):
+            assert contrast(colours[mode], surface) >= 3, name
+    # the dash in a gray cell, and a gray cell beside the surface
+    assert contrast(CSS_VARIABLES["--ink"][mode], CSS_VARIABLES["--failed"][mode]) >= 4.5
+    assert contrast(CSS_VARIABLES["--failed"][mode], surface) >= 1.4
+
+
+def test_contrast_is_that_of_the_guideline():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)  # WebAIM's contrast checker
+
+
+def test_text_on_the_ramp_can_be_read_everywhere():
+    shades = [shade(place / 100) for place in range(101)]
+    assert (shades[0], shades[-1]) == (RAMP[0], RAMP[-1])
+    assert min(contrast(ink_on(one), one) for one in shades) >= 4.5
+    lights = [contrast(one, "#000000") for one in shades]
+    assert lights == sorted(lights)
+    assert {ink_on(one) for one in shades} == {"#000000", "#ffffff"}
+
+
+# Full dichromacy (Machado, Oliveira, Fernandes 2009, severity 1), on linear red, green, blue.
+DICHROMATS = {
+    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+
+
+def lab(colour, matrix):
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    mixed = [sum(a * b for a, b in zip(row, linear, strict=True)) for row in matrix]
+    red, green, blue = (min(max(part, 0.0), 1.0) for part in mixed)
+    white = (0.9505, 1.0, 1.089)
+    xyz = (
+        0.4124 * red + 0.3576 * green + 0.1805 * blue,
+        0.2126 * red + 0.7152 * green + 0.0722 * blue,
+        0.0193 * red + 0.1192 * green + 0.9505 * blue,
+    )
+    x, y, z = (value / w for value, w in zip(xyz, white, strict=True))
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x, y, z))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("mode", [LIGHT, DARK])
+@pytest.mark.parametrize("kind", DICHROMATS)
+def test_the_papers_methods_differ_for_colour_blind_readers(kind, mode):
+    """A difference of 2.3 can just be seen (CIE 1976); these have several times that, and shapes besides."""
+    seen = {name: lab(CSS_VARIABLES[f"--method-{name}"][mode], DICHROMATS[kind]) for name in FIXED}
+    for one, other in itertools.combinations(FIXED, 2):
+        assert math.dist(seen[one], seen[other]) > 10, (one, other)
+
+
+def test_methods_keep_colour_and_shape_whatever_the_study_has():
+    assert [place_of(name, ("boxcox", "ridge")) for name in FIXED] == [0, 1, 2, 3]
+    assert place_of("ridge", ("zscore", "ridge", "pooled")) == 4
+    assert place_of("pooled", ("zscore", "ridge", "pooled")) == 5
+    assert len(set(SHAPES)) == len(PRINT.methods) == len(PAGE.methods)
+    many = [f"m{number}" for number in range(9)]
+    assert {place_of(name, many) for name in many} == set(range(4, 10))
+
+
+def test_the_page_has_only_colours_that_its_style_sheet_knows(document):
+    """Besides the ramp of the heat maps, which is the same in both modes."""
+    for one in page_panels():
+        told = json.dumps(one.spec)
+        assert set(re.findall(r"var\((--[\w-]+)\)", told)) <= set(CSS_VARIABLES)
+        if one.name not in ("accuracy", "time", "shares"):
+            assert not re.findall(r"#[0-9a-fA-F]{6}", told)

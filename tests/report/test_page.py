@@ -1,0 +1,301 @@
+"""The page as text: sections in order, the same bytes, nothing from the network, no text from data as markup."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from conftest import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case
+
+from rekka.errors import BadOption
+from rekka.report import page as page_module
+from rekka.report.charts import list_figures
+from rekka.report.outline import CUT, MOST_DRAWN, SECTIONS, TOLD, UNDER, list_cases, list_sections
+from rekka.report.page import render_page
+from rekka.report.palette import PAGE
+from rekka.report.tables import list_tables
+from rekka.report.views import Cell, Column, Row, TableView
+from rekka.report.words import load_words
+
+MOST_BYTES = 3_000_000
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+WORDS = load_words("en")
+
+
+class Reader(HTMLParser):
+    """Elements as they open and close, their attributes, and the text between them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.attributes, self.texts, self.unclosed = [], [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open[-1] != tag:
+            self.unclosed.append((tag, self.open[-3:], self.getpos()))
+        else:
+            self.open.pop()
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.texts.append(data)
+
+    def section_ids(self):
+        return [value for tag, name, value in self.attributes if tag == "section" and name == "id"]
+
+
+@pytest.fixture(scope="module")
+def read(page):
+    return Reader(page)
+
+
+def texts_of(page):
+    return " ".join(" ".join(Reader(page).texts).split())
+
+
+def test_the_sections_are_there_in_order(read):
+    assert [name for name in read.section_ids() if name != "controls"] == list(SECTIONS)
+
+
+def test_the_same_document_gives_the_same_bytes(document, page):
+    assert render_page(document) == page
+
+
+def test_every_element_is_closed_and_no_anchor_is_twice(read):
+    assert read.unclosed == []
+    assert read.open == []
+    assert len(read.ids) == len(set(read.ids))
+
+
+def test_what_refers_to_an_anchor_finds_it(read):
+    links = [value[1:] for tag, name, value in read.attributes if name == "href"]
+    labels = [one for _, name, value in read.attributes if name == "aria-labelledby" for one in value.split()]
+    assert links
+    assert set(links + labels) <= set(read.ids)
+
+
+def test_nothing_is_asked_of_the_network(page, read):
+    asked = [(tag, name, value) for tag, name, value in read.attributes if name in ("src", "href", "action")]
+    assert {value[0] for _, _, value in asked} == {"#"}
+    assert "@import" not in page
+    assert re.search(r"url\((?!#)", re.sub(r"<script>.*?</script>", "", page, flags=re.S)) is None
+    policy = next(value for tag, name, value in read.attributes if name == "content" and "default-src" in value)
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+
+
+def test_no_number_is_shown_that_is_none(page):
+    assert re.search(r"\b(nan|None|inf|NaN|True|False)\b", texts_of(page)) is None
+
+
+def test_there_is_no_date_but_those_of_the_document(page, document):
+    assert document.provenance.begun is None
+    assert re.search(r"\b20\d\d-\d\d-\d\d\b", texts_of(page)) is None
+
+
+def test_headings_leave_no_level_out(page):
+    levels = [int(level) for level in re.findall(r"<h([1-6])[ >]", page.split("<script>")[0])]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+def test_every_table_and_figure_has_one_place(document):
+    tables, figures = list_tables(document, WORDS), list_figures(document, WORDS, PAGE)
+    names = [case.case for case in document.cases]
+    sections, cases = list_sections(tables, figures, names, WORDS), list_cases(tables, figures, names)
+    shown = [one.view.name for section in sections for one in section.tables]
+    assert sorted(shown) == sorted(one.name for one in tables if one.name not in (*TOLD, *CUT))
+    assert {one.view.name for case in cases for one in case.tables} == set(CUT)
+    drawn = [one.view.name for place in (*sections, *cases) for one in place.figures]
+    assert sorted(drawn) == sorted(one.name for one in figures)
+
+
+def test_a_table_that_no_section_names_is_shown_all_the_same(document):
+    view = TableView("weather", "Weather", (Column("day", "day"),), (Row((Cell("Monday", "Monday"),)),))
+    sections = list_sections([view], [], [], WORDS)
+    assert [section.id for section in sections if section.tables] == ["tables"]
+
+
+def test_every_row_and_cell_of_a_table_is_on_the_page(document, page):
+    body = page.split("<main>")[1]
+    for view in list_tables(document, WORDS):
+        if view.name in TOLD or view.name in CUT:
+            continue
+        own = re.search(rf'<div class="table [^"]*" id="table-{view.name}">(.*?)</table>', body, re.S)
+        assert own, view.name
+        columns = [column for column in view.columns if view.name != "answer" or column.key not in UNDER]
+        assert own[1].count("<tr") == len(view.rows) + 1
+        assert own[1].count('scope="col"') == len(columns)
+        assert own[1].count('scope="row"') == len(view.rows)
+
+
+def test_figures_can_be_read_without_a_script(page, document):
+    figures = list_figures(document, WORDS, PAGE)
+    panels = sum(len(figure.panels) for figure in figures)
+    assert page.count('<div class="static" role="img"') == panels
+    assert page.count("<svg ") == panels
+    assert page.count('<script type="application/json">') == panels
+    assert "var(--ink)" in page
+
+
+def test_specs_can_be_read_back_and_have_no_markup(page):
+    specs = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)
+    for text in specs:
+        assert "<" not in text
+        json.loads(text)
+
+
+def test_the_headline_counts(document, page):
+    text = texts_of(page)
+    assert "There is a model to use in 1 of 3 cases." in text
+    assert "Chosen: Box-Cox in 1." in text
+    assert f"Without a model: {SHOWN} , {NONE} ." in text
+    assert "The bridges are simulated" in text
+    assert "What confirmed: the golden rows" in text
+
+
+def test_a_default_that_was_turned_down_is_marked(page):
+    assert "Not chosen: not to be used. This is the fit of the default method, z-score" in page
+    assert "There are no fitted hazards to show: states 1, 3" in page
+
+
+def test_an_unfinished_study_says_so(document):
+    study = document.study.model_copy(update={"done": 5})
+    page = render_page(document.model_copy(update={"study": study}))
+    assert "This study is not finished: 5 of 12 trials are done." in texts_of(page)
+
+
+def test_a_study_that_golden_rows_chose_says_that_nothing_is_confirmed(document):
+    unknown = dict.fromkeys(
+        f"{name}_{end}" for name in ("accuracy", "log_loss", "persistence", "no_covariates") for end in ("low", "high")
+    )
+    unknown |= {"confirmed": False, "beats_persistence": None, "beats_no_covariates": None}
+    answers = tuple(one.model_copy(update=unknown) for one in document.answers)
+    study = document.study.model_copy(update={"rule": "pareto", "select_on": "golden", "kind": "tables"})
+    cases = tuple(case.model_copy(update={"judged_on": "golden"}) for case in document.cases)
+    text = texts_of(render_page(document.model_copy(update={"answers": answers, "study": study, "cases": cases})))
+    assert "Nothing here is confirmed." in text
+    assert "The paper's rule selects a model in 1 of 3 cases; nothing confirms it." in text
+    assert "The bridges are simulated" not in text
+    assert "What chose: golden rows. What confirmed: nothing." in text
+
+
+def test_golden_rows_that_were_seen_before_do_not_confirm(document):
+    seen = {"confirmed": False, "seen": "looked at in run-1"}
+    answers = tuple(one.model_copy(update=seen) if one.method else one for one in document.answers)
+    text = texts_of(render_page(document.model_copy(update={"answers": answers})))
+    assert "not confirmed: looked at in run-1" in text
+    assert "In 1 of these cases the golden rows had been looked at before" in text
+
+
+def test_one_preset_and_no_refits_are_told_with_the_commands(document):
+    study = document.study.model_copy(update={"presets": document.study.presets[1:]})
+    gone = {"study": study, "presets": (), "stability": None, "calibration": (), "hypotheses": ()}
+    text = texts_of(render_page(document.model_copy(update=gone)))
+    assert "rekka compare --preset both runs both." in text
+    assert "rekka stability RUN" in text
+    assert "There is no chosen model to examine" in text
+
+
+def test_a_study_in_which_everything_failed(document):
+    failed = {"status": "solver failed", "certified": False, "converged": False, "eligible": False, "selected": False}
+    numbers = "log_likelihood decrement shortfall condition_number accuracy log_loss brier rps macro_recall verdict"
+    none = dict.fromkeys([*numbers.split(), "maximum_exists", "plateau_train", "seconds", "iterations", "evaluations"])
+    trials = tuple(trial.model_copy(update=failed | none | {"pareto": False}) for trial in document.trials)
+    answer = dict.fromkeys(type(document.answers[0]).model_fields)
+    answers = tuple(
+        type(one)(**answer | {"case": one.case, "why": "none: no fit", "confirmed": False, "same_model": ()})
+        for one in document.answers
+    )
+    models = tuple(
+        one.model_copy(
+            update={"chosen": False, "reason": "it failed", "coefficients": (), "ratios": (), "years": (), "curve": None}
+        )
+        for one in document.models
+    )
+    parts = {"trials": trials, "answers": answers, "models": models, "calibration": (), "stability": None}
+    page = render_page(document.model_copy(update=parts))
+    assert Reader(page).unclosed == []
+    text = texts_of(page)
+    assert "There is no model to use in any of 3 cases." in text
+    assert "It has no certificate: solver failed." in text
+    assert re.search(r"\b(nan|None|inf)\b", text) is None
+
+
+def test_one_case_with_one_trial(document):
+    study = document.study.model_copy(update={"methods": ("zscore",), "planned": 1, "done": 1})
+    parts = {
+        name: tuple(part for part in getattr(document, name) if part.case == NONE)
+        for name in ("cases", "answers", "models", "verdicts", "selection")
+    }
+    parts |= {"trials": document.trials[-1:], "study": study, "presets": (), "floor": (), "calibration": ()}
+    text = texts_of(render_page(document.model_copy(update=parts | {"stability": None})))
+    assert "There is no model to use in the one case." in text
+    assert "1 case by 1 method (z-score)" in text
+
+
+def test_a_study_stopped_before_its_first_trial(document):
+    names = "cases answers findings trials methods selection verdicts floor presets hypotheses calibration models"
+    study = document.study.model_copy(update={"done": 0})
+    page = render_page(document.model_copy(update=dict.fromkeys(names.split(), ()) | {"study": study, "stability": None}))
+    assert Reader(page).unclosed == []
+    assert "No check found anything." in page
+    assert "No case has a fitted model." in page
+
+
+def test_a_plan_that_cannot_be_read_leaves_the_margins_out(document):
+    for plan in ("", "[guard"):
+        own = document.provenance.model_copy(update={"plan": plan})
+        assert "log-loss margin" not in render_page(document.model_copy(update={"provenance": own}))
+
+
+def test_text_from_data_never_becomes_markup(hostile):
+    page = render_page(hostile)
+    read = Reader(page)
+    assert read.unclosed == []
+    assert len(read.ids) == len(set(read.ids))
+    assert not any(name.startswith("on") for _, name, _ in read.attributes)
+    assert "<img" not in page.split("<script>")[0]
+    assert "49 </script>" not in page
+    text = "".join(read.texts)
+    for name in HOSTILE.values():
+        assert name in text
+    assert "n" * 300 not in " ".join(read.ids)
+    assert "\\u2028" in page
+
+
+def test_names_from_data_keep_their_direction(page, hostile):
+    assert f"<bdi>{CHOSEN}</bdi>" in page
+    assert f'<option value="2" dir="auto">{HOSTILE[NONE]}</option>' in render_page(hostile)
+
+
+def test_it_stays_below_three_megabytes(page):
+    assert len(page.encode()) < MOST_BYTES
+
+
+def test_two_hundred_cases(document, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(page_module, "draw_svg", lambda spec, prefix: drawn.append(prefix) or "<svg></svg>")
+    page = render_page(repeat_case(document, CHOSEN, 200))
+    assert Reader(page).unclosed == []
+    assert page.count('<details class="case"') == 200
+    own = {name.split("-figure")[0] for name in drawn if name.startswith("case-")}
+    assert own == {f"case-{number}" for number in range(1, MOST_DRAWN + 1)}
+    assert page.count("Without its script the tables have its numbers") > 200
+
+
+def test_a_language_that_is_none_is_refused(document):
+    with pytest.raises(BadOption, match="lang"):
+        render_page(document, "xx")

@@ -1,0 +1,84 @@
+"""``study.plot`` and ``study.report``: charts that Altair takes, numbers that are the study's."""
+
+import altair as alt
+import pytest
+from study_cases import draw_rows
+
+import rekka
+from rekka.errors import BadOption
+
+
+@pytest.fixture(scope="module")
+def study():
+    """Two cases in memory, one of them too small for any fit."""
+    rows = draw_rows()
+    few = draw_rows(("Slope",), n=20, seed=3)
+    return rekka.compare(rows.vstack(few), methods=["zscore", "boxcox"], guard={"resamples": 2})
+
+
+def values(chart, *fields):
+    """The rows of a chart's data that have these fields, as tuples."""
+    found, parts = [], [chart.to_dict()]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            rows = part.get("values")
+            if isinstance(rows, list):
+                found += [row for row in rows if isinstance(row, dict) and set(fields) <= set(row)]
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return {tuple(row[name] for name in fields) for row in found}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("tradeoff", ()), ("heatmap", ()), ("calibration", ("Pier",)), ("curve", ("Pier",)), ("ratios", ("Pier",))],
+)
+def test_altair_takes_every_chart(study, name, arguments, tmp_path):
+    chart = getattr(study.plot, name)(*arguments)
+    assert isinstance(chart, alt.ConcatChart)
+    chart.save(tmp_path / "chart.svg")  # the schema is checked on the way
+    assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_heat_map_has_every_case_by_every_method(study):
+    cells = values(study.plot.heatmap(), "case", "method")
+    assert {case for case, _ in cells} == {"Pier", "Deck slab", "Slope"}
+    assert len(cells) == 6
+
+
+def test_draws_are_shown_once_there_are_some(study):
+    with pytest.raises(BadOption, match=r"no draws to show.*rekka\.stability\(study\)"):
+        study.plot.stability()
+    found = rekka.stability(study, kinds=["bootstrap"], resamples=2, workers=1)
+    assert "Pier" in {case for (case,) in values(study.plot.stability(found), "case")}
+
+
+@pytest.mark.parametrize(
+    ("draw", "told"),
+    [
+        (lambda plot: plot.curve("Peer"), "Did you mean Pier"),
+        (lambda plot: plot.heatmap("papers"), "preset is 'papers'"),
+        (lambda plot: plot.curve("Slope"), "There is nothing to draw: .*"),
+        (lambda plot: plot.calibration("Slope"), "Nothing was chosen for Slope"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(study, draw, told):
+    with pytest.raises(BadOption, match=told):
+        draw(study.plot)
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(study):
+    report = study.report(calibrate=False)
+    shown = report._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    assert "<script" not in shown
+    assert 'sandbox="allow-scripts allow-modals"' in shown
+    assert repr(report) == "<Report of inspection records: 3 cases, en>"
+
+
+def test_a_format_that_is_none_is_told(study, tmp_path):
+    with pytest.raises(BadOption, match="formats is 'gif'"):
+        study.report(calibrate=False).write_figures(tmp_path / "figures", formats=["gif"])
+    assert not (tmp_path / "figures").exists()

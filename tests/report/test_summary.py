@@ -1,0 +1,178 @@
+"""A study as plain data: the numbers of its tables, nothing else, and the same every time."""
+
+import json
+import math
+
+import polars as pl
+import pytest
+from study_cases import draw_rows
+
+import rekka
+from rekka.errors import BadOption, DamagedFile
+from rekka.report.document import VERSION, Document
+from rekka.report.summary import _find_step, summarize
+from rekka.study.stability import load_stability
+
+CASES = ["Pier", "Main girder", "Slope protection"]  # one large, one middling, one that no fit suits
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reported") / "run"
+    rekka.compare(cases=CASES, preset="both", out=folder)
+    rekka.stability(folder, resamples=2, kinds=["bootstrap"], cases=["Pier"])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def study(run):
+    return rekka.load_study(run)
+
+
+@pytest.fixture(scope="module")
+def document(study, run):
+    return summarize(study, calibrations=study.calibrations(), stability=load_stability(run))
+
+
+def test_it_is_the_same_every_time_and_reads_back(study, document, run):
+    again = summarize(study, calibrations=study.calibrations(), stability=load_stability(run))
+    assert again.to_json() == document.to_json()
+    assert Document.from_json(document.to_json()) == document
+
+
+def test_json_has_no_number_that_is_none(document):
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    assert json.loads(document.to_json(), parse_constant=refuse)["version"] == VERSION
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "the text itself"),
+        ('{"format": "rekka-report", "version": 2}', "version"),
+        ('{"format": "rekka-trials"}', "format"),
+    ],
+)
+def test_what_is_no_report_is_refused_with_the_place(text, told):
+    with pytest.raises(DamagedFile, match=rf"report\.json is no rekka report of version 1: .*{told}"):
+        Document.from_json(text, "report.json")
+
+
+def test_an_answer_has_the_figures_of_its_confirmation(study, document):
+    confirmed = {row["case"]: row for row in study.confirmation.filter(preset="exact").to_dicts()}
+    assert [answer.case for answer in document.answers] == CASES
+    for answer in document.answers:
+        choice = study.choice(answer.case, "exact")
+        assert answer.method == choice.chosen
+        assert answer.confirmed == (answer.case in confirmed)
+        if answer.confirmed:
+            row = confirmed[answer.case]
+            names = [name for name in row if name in type(answer).model_fields and name not in ("case", "method")]
+            assert {name: getattr(answer, name) for name in names} == {name: row[name] for name in names}
+    assert "Pier" in confirmed
+    assert document.study.preset == "exact"
+
+
+def test_a_case_without_a_choice_says_why_and_has_no_figures(document):
+    answer = next(one for one in document.answers if one.case == "Slope protection")
+    assert (answer.method, answer.accuracy, answer.confirmed) == (None, None, False)
+    assert answer.why.startswith("none: no fit is a certified maximum")
+    model = next(one for one in document.models if one.case == "Slope protection")
+    assert not model.chosen
+    assert "rises for ever" in model.reason
+    assert (model.years, model.ratios, model.coefficients, model.curve) == ((), (), (), None)
+
+
+def test_better_and_worse_are_what_the_intervals_show(document):
+    for answer in document.answers:
+        if answer.confirmed:
+            low, high = answer.no_covariates_low, answer.no_covariates_high
+            expected = "better" if high < 0 else "worse" if low > 0 else "not shown"
+            assert answer.beats_no_covariates == expected
+            low, high = answer.persistence_low, answer.persistence_high
+            assert answer.beats_persistence == ("better" if low > 0 else "worse" if high < 0 else "not shown")
+
+
+def test_tables_are_those_of_the_study(study, document):
+    for part, frame in (("trials", study.trials), ("presets", study.presets), ("floor", study.floor)):
+        theirs = frame.to_dicts()
+        ours = [row.model_dump() for row in getattr(document, part)]
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert one == {n: v if not isinstance(v, float) or math.isfinite(v) else None for n, v in other.items()}
+    assert [one.evidence for one in document.hypotheses] == [one.evidence for one in study.hypotheses]
+    pareto = study.trials.group_by("preset", "method").agg(pl.col("pareto").sum())
+    assert {(m.preset, m.method): m.pareto for m in document.methods} == {(p, m): n for p, m, n in pareto.rows()}
+
+
+def test_models_stand_for_what_was_chosen(study, document):
+    model = next(one for one in document.models if one.case == "Pier")
+    fitted = study.model("Pier", preset="exact")
+    assert model.chosen
+    assert model.log_likelihood == fitted.log_likelihood_
+    assert [one.estimate for one in model.coefficients] == fitted.summary()["estimate"].to_list()
+    train = study.read_rows().frame.filter(case="Pier", part="train")
+    assert model.typical["traffic_mean"] == train["traffic_mean"].median()
+
+
+def test_the_audit_adds_up_and_its_doctor_looked_at_the_rows_of_the_study(document):
+    assert sum(one.count for one in document.audit.outcomes) == document.audit.records
+    assert ("R402", "Slope protection") in {(one.code, one.case) for one in document.audit.findings}
+
+
+def test_stability_has_the_draws_of_the_run_folder(document):
+    assert document.stability is not None
+    assert (document.stability.kinds, document.stability.resamples) == (("bootstrap",), 2)
+    assert {share.case for share in document.stability.shares} == {"Pier"}
+    assert all(share.draws == 2 for share in document.stability.shares)
+
+
+def test_a_run_without_draws_has_no_stability(tmp_path):
+    rekka.compare(draw_rows(("Pier",)), out=tmp_path / "run")
+    assert load_stability(tmp_path / "run") is None
+    assert not (tmp_path / "run" / "stability").exists()
+
+
+def test_draws_of_another_run_are_not_taken_for_ours(run, tmp_path):
+    rekka.compare(cases=["Pier"], out=tmp_path / "other")
+    (run / "stability").rename(tmp_path / "kept")
+    try:
+        assert load_stability(run) is None
+    finally:
+        (tmp_path / "kept").rename(run / "stability")
+    (tmp_path / "other" / "stability").symlink_to(run / "stability")
+    assert load_stability(tmp_path / "other") is None
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [([0, 10, 20, 30, 40], 20), ([0.0, 0.1, 0.2, 0.3], 0.1), ([5, 5, 5], 1), ([1, 2000, 9000, 12000], 5000), ([], 1)],
+)
+def test_a_step_is_a_round_number_within_the_middle_half(values, step):
+    assert _find_step(pl.Series(values, dtype=pl.Float64)) == pytest.approx(step)
+
+
+def test_steps_can_be_given_and_a_wrong_name_is_told(study):
+    steps = {one.name: one.step for one in summarize(study, units={"traffic_mean": 500}).study.covariates}
+    assert steps["traffic_mean"] == 500
+    assert steps["age_at_inspection_1"] == 10
+    with pytest.raises(BadOption, match="Did you mean traffic_mean"):
+        summarize(study, units={"trafic_mean": 500})
+
+
+def test_a_study_in_memory_tells_its_plan_and_no_more():
+    found = summarize(rekka.compare(draw_rows(("Pier",))))
+    assert (found.provenance.begun, found.provenance.command, found.provenance.again) == (None, None, None)
+    assert 'kind = "given"' in found.provenance.plan
+    assert found.calibration == ()
+    assert found.audit.records is None
+
+
+def test_selected_on_golden_rows_nothing_is_confirmed():
+    found = summarize(rekka.compare(draw_rows(("Pier",)), rule="pareto"))
+    answer = found.answers[0]
+    assert (answer.confirmed, answer.scored_on, answer.accuracy_low) == (False, "golden", None)
+    assert answer.accuracy == found.trials[[t.method for t in found.trials].index(answer.method)].accuracy
+    assert answer.remark == "the golden rows chose it, and cannot confirm it"
