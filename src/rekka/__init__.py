@@ -85,7 +85,7 @@ _HOMES = {
     "write_transitions": "rekka.transitions",
 }
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 __all__ = [
     "Audit",
     "CovariateScaler",

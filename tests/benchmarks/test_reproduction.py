@@ -189,6 +189,7 @@ def test_the_page_alone_can_be_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(reproduction, "ROOT", tmp_path)
     monkeypatch.setattr(reproduction, "PAGE", tmp_path / "reproduction.md")
     monkeypatch.setattr(reproduction, "PICTURES", tmp_path / "figures")
+    monkeypatch.setattr(reproduction, "draw_svg_file", lambda spec: "<svg/>")  # drawn above
     monkeypatch.setattr(reproduction, "run", lambda **_: pytest.fail("a run was asked for"))
     reproduction.main(["--page"])
     assert (tmp_path / "reproduction.md").read_text() == PAGE

@@ -350,8 +350,8 @@ def test_alt_counts_how_many_beat_the_baseline(document):
         for one, verdict in zip(document.answers, verdicts, strict=True)
     )
     one = panel(figures_of(only(document, answers=answers))["answer"], "accuracy")
-    assert one.alt.startswith("Of 2 chosen models, 1 are more accurate")
-    assert "for 1 the interval of the difference includes zero" in one.alt
+    assert one.alt.startswith("Shown more accurate than the forecast that nothing changes: 1 of 2 chosen models.")
+    assert "The interval of the difference includes zero: 1." in one.alt
 
 
 def share(case, method, chosen, none, own):

@@ -24,7 +24,6 @@ from rekka.report.chart_parts import (
     list_cases,
     list_methods,
     make_panel,
-    name_method,
     shorten,
     tell,
     tips,
@@ -32,7 +31,7 @@ from rekka.report.chart_parts import (
 from rekka.report.document import Answer, Document
 from rekka.report.palette import SHAPES, Palette, place_of
 from rekka.report.views import FigureView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 UPRIGHT = "M0,-1.6V1.6"  # the baseline's mark
 FOREST_POINT, BASELINE_POINT = 70, 60  # square pixels

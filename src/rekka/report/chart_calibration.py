@@ -16,7 +16,6 @@ from rekka.report.chart_parts import (
     legend,
     make_panel,
     name_list,
-    name_method,
     number_axis,
     shorten,
     tell,
@@ -25,7 +24,7 @@ from rekka.report.chart_parts import (
 from rekka.report.document import BinPart, CalibrationPart
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 SIDE = 300  # pixels: both axes of reliability have the same scale
 LEGEND = 26  # pixels that the legend of the counts takes

@@ -14,7 +14,6 @@ from rekka.report.chart_parts import (
     legend,
     make_panel,
     name_list,
-    name_method,
     number_axis,
     shorten,
     tell,
@@ -24,7 +23,7 @@ from rekka.report.chart_parts import (
 from rekka.report.document import CurvePart, ModelPart
 from rekka.report.palette import Palette, shade
 from rekka.report.views import FigureView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 HEIGHT = 250
 LEGEND = 26  # pixels that the legend of the states takes

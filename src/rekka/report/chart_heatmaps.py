@@ -21,7 +21,6 @@ from rekka.report.chart_parts import (
     list_cases,
     list_methods,
     make_panel,
-    name_method,
     shorten,
     tell,
 )
@@ -35,7 +34,7 @@ from rekka.report.chart_trials import (
 from rekka.report.document import Document, PresetPart, TrialPart
 from rekka.report.palette import Palette, ink_on, shade
 from rekka.report.views import FigureView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 CELL_ROW = 26  # pixels
 MANY_METHODS = 5  # more need slanted labels

@@ -14,7 +14,7 @@ import altair as alt
 from rekka.report.document import Document
 from rekka.report.palette import SHAPES, Palette, place_of
 from rekka.report.views import Panel
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -69,11 +69,6 @@ def tell_share(part: float) -> str:
 def answer_yes(value: bool, words: Words) -> str:
     """Yes or no."""
     return words(_YES[value])
-
-
-def name_method(method: str, words: Words) -> str:
-    """A method as the page calls it; a chain by its links."""
-    return "+".join(words.get(f"method.{part}", part) for part in method.split("+"))
 
 
 def name_list(names: Iterable[str], words: Words) -> str:

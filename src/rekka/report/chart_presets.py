@@ -23,7 +23,6 @@ from rekka.report.chart_parts import (
     list_methods,
     make_panel,
     name_list,
-    name_method,
     shape_scale,
     shorten,
     tips,
@@ -31,7 +30,7 @@ from rekka.report.chart_parts import (
 from rekka.report.document import BothPart, Document
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 from rekka.study.tables import AT_MAXIMUM, Cause
 
 LEAST, MOST = 1e-8, 1e6  # nats; beyond these a mark stands at the edge with an arrow

@@ -18,14 +18,13 @@ from rekka.report.chart_parts import (
     log_ticks,
     make_panel,
     name_list,
-    name_method,
     shorten,
     tips,
 )
 from rekka.report.document import Covariate, ModelPart, RatioPart
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 LABELS = 150  # pixels for covariates
 STATES = 30  # pixels for the states at the right

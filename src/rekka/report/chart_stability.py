@@ -22,7 +22,6 @@ from rekka.report.chart_parts import (
     list_methods,
     make_panel,
     name_list,
-    name_method,
     shorten,
     tell_share,
     tips,
@@ -30,7 +29,7 @@ from rekka.report.chart_parts import (
 from rekka.report.document import Document, SharePart
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView, Panel
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 NONE = "none"  # no choice
 SHARE_LABELS = 44  # pixels for the shares at the right

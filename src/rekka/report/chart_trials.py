@@ -24,7 +24,6 @@ from rekka.report.chart_parts import (
     log_ticks,
     make_panel,
     name_list,
-    name_method,
     number_axis,
     shape_scale,
     shorten,
@@ -34,7 +33,7 @@ from rekka.report.chart_parts import (
 from rekka.report.document import Document, MethodPart, PresetPart, TrialPart
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 SECONDS = "seconds"  # the other cost is evaluations
 HEIGHT = 300
@@ -110,8 +109,9 @@ def tradeoff(document: Document, preset: str, *, words: Words, palette: Palette)
 
 
 def _is_dodged(plane: Chart) -> bool:
-    rows: Rows = plane.data["values"]
-    return "dodge" in rows[0]
+    """Whether the methods stand beside each other at whole numbers."""
+    data: Any = plane.data
+    return "dodge" in data["values"][0]
 
 
 def coverage(document: Document, preset: str, *, words: Words, palette: Palette) -> Chart | None:

@@ -1,4 +1,4 @@
-"""What stands where on the page: sections in order, tables and figures in their sections, one part for each case."""
+"""What stands where on the page: sections in order, tables and figures in their sections, a part for each case."""
 
 from __future__ import annotations
 
@@ -35,12 +35,20 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 ANYTHING_ELSE = "tables"  # what no section names is shown all the same
 TOLD = ("findings", "hypotheses", "typical", "doctor", "files", "versions")  # in sentences instead
 CUT = ("years", "ratios", "coefficients")  # case by case
-UNDER = ("confirmed", "scored_on", "rows", "bridges", "why", "remark")  # columns of the answer, told under the method
+# Columns of the answer that are told under the method instead.
+UNDER = (
+    "confirmed",
+    "scored_on",
+    "rows",
+    "bridges",
+    "why",
+    "remark",
+)
 FOLDED = ("verdicts", "trials", "calibration_counts", "stability")  # long, and seldom read in full
 
 LONG = 30  # rows of a table above which it scrolls in a box of its own
 FILTERED = 8  # rows of a table above which it has a filter
-SIZES = {16: "widest", 12: "wider", 8: "wide"}  # columns above which a table is printed across, smaller, small
+SIZES = {16: "widest", 10: "wider", 7: "wide"}  # columns above which a table is printed across, smaller, small
 MOST_DRAWN = 24  # cases whose own figures stand on the page as pictures; later ones are drawn by the script
 
 
@@ -64,6 +72,10 @@ class ShownTable:
     def head(self) -> int:
         """The column that names a row: its case, else the first."""
         return next((n for n, column in enumerate(self.view.columns) if column.key == "case"), 0)
+
+    def list_under(self, row: int, column: int) -> tuple[Markup, ...]:
+        """What stands under a cell."""
+        return self.under[row] if self.under and column == 1 else ()
 
     @property
     def long(self) -> bool:

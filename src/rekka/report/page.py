@@ -2,8 +2,9 @@
 
     Document -> tables, figures, sentences -> template -> HTML
 
-It asks the network for nothing and says so to the browser (Content-Security-Policy). Without scripts everything can
-be read; with them charts answer and a case can be followed through all of them. The same document gives the same bytes.
+It asks the network for nothing and says so to the browser (Content-Security-Policy). Without scripts everything
+can be read; with them charts answer and a case can be followed through all of them. The same document gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rekka.report import sentences
 from rekka.report.chart_parts import style
@@ -92,7 +93,7 @@ def _fill(
         "document": document,
         "words": words,
         "tell": tell,
-        "foreign": words.lang != sentences.ENGLISH,
+        "cell": CellWriter(words),
         "sections": sections,
         "by_id": by_id,
         "places": places,
@@ -138,12 +139,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     found.globals |= {
-        "cell_attributes": _attribute_cell,
         "draw": _draw,
-        "hold": _hold_together,
         "icons": ICONS,
         "json": _write_json,
-        "missing": MISSING,
         "slim": _leave_style,
         "slug": slug,
     }
@@ -184,32 +182,52 @@ def _write_json(value: Any) -> Markup:
     return Markup(text.translate(_UNSAFE))
 
 
-def _attribute_cell(cell: Cell, column: Column) -> Markup:
-    """Where a cell stands, how it looks, and the number that rows are sorted by."""
-    classes = {
-        "n": column.kind == "number",
-        "t": column.kind == "text" and len(cell.text) > SENTENCE,
-        "s": column.kind == "text" and PHRASE < len(cell.text) <= SENTENCE,
-        "strong": cell.strong,
-        "faint": cell.faint,
-        "missing": cell.text == MISSING,
-    }
-    shown = " ".join(name for name, holds in classes.items() if holds)
-    found = Markup(' class="{}"').format(shown) if shown else Markup("")
-    number = f"{float(cell.value):.{SORTED_DIGITS}g}" if isinstance(cell.value, int | float) else cell.text
-    if number != cell.text:
-        found += Markup(' data-value="{}"').format(number)
-    return found
+@dataclass(frozen=True)
+class CellWriter:
+    """Cells of tables as HTML. A page has a hundred thousand of them: a template would take its time."""
+
+    words: Words
+
+    def __call__(self, cell: Cell, column: Column, *, head: bool, under: Sequence[Markup] = ()) -> Markup:
+        """A cell, a row's head if it names the row, with what stands under it in small type."""
+        tag = "th" if head else "td"
+        scope = ' scope="row"' if head else ""
+        lines = "".join(f' <small class="under">{line}</small>' for line in under)
+        return Markup(f"<{tag}{scope}{self._look(cell, column)}>{self._text(cell, column)}{lines}</{tag}>")
+
+    def _look(self, cell: Cell, column: Column) -> str:
+        """Where a cell stands, how it looks, and the number that rows are sorted by."""
+        long = column.kind == "text" and len(cell.text)
+        classes = {
+            "n": column.kind == "number",
+            "t": long > SENTENCE,
+            "s": PHRASE < long <= SENTENCE,
+            "strong": cell.strong,
+            "faint": cell.faint,
+            "missing": cell.text == MISSING,
+        }
+        shown = " ".join(name for name, holds in classes.items() if holds)
+        found = f' class="{shown}"' if shown else ""
+        if isinstance(cell.value, int | float):
+            number = f"{float(cell.value):.{SORTED_DIGITS}g}"
+            found += "" if number == cell.text else f' data-value="{number}"'
+        return found
+
+    def _text(self, cell: Cell, column: Column) -> str:
+        """A name keeps its direction, an English sentence its language, an interval its line."""
+        text = str(escape(cell.text))
+        if cell.text == MISSING:
+            return f'{text}<span class="unseen">{escape(self.words("page.missing"))}</span>'
+        if column.key == "case":
+            return f"<bdi>{text}</bdi>"
+        if column.kind == "number":
+            return _BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
+        return f'<span lang="en">{text}</span>' if cell.english and self.words.lang != sentences.ENGLISH else text
 
 
 def _leave_style(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A chart without its style, which all have in common: the page has it once, and the script puts it back."""
     return {name: value for name, value in spec.items() if name != "config"}
-
-
-def _hold_together(text: str) -> str:
-    """A figure and its interval break between them, not within: spaces in brackets do not break."""
-    return _BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
 
 
 def _group_hypotheses(document: Document) -> Mapping[str, Sequence[HypothesisPart]]:

@@ -10,11 +10,20 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from rekka.report.document import Answer, CasePart, DoctorPart, Document, FindingPart, HypothesisPart, ModelPart, TrialPart
+from rekka.report.document import (
+    Answer,
+    CasePart,
+    DoctorPart,
+    Document,
+    FindingPart,
+    HypothesisPart,
+    ModelPart,
+    TrialPart,
+)
 from rekka.report.numbers import show_count, show_figure, show_level, show_share
-from rekka.report.table_cells import name_method, slug
+from rekka.report.table_cells import slug
 from rekka.report.table_data import fixed_cell
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 ENGLISH = "en"
 DECREMENT_LIMIT = 1e-6  # of a certified fit, in log-likelihood units
@@ -141,7 +150,8 @@ def list_banners(document: Document, tell: Teller) -> tuple[Markup, ...]:
     study = document.study
     found = []
     if study.done < study.planned:
-        found.append(tell.say("page.banner.unfinished", done=show_count(study.done), planned=show_count(study.planned)))
+        counts = {"done": show_count(study.done), "planned": show_count(study.planned)}
+        found.append(tell.say("page.banner.unfinished", **counts))
     if study.kind == "inventory":
         found.append(tell.say("page.banner.simulated"))
     chosen = [answer for answer in document.answers if answer.method]
@@ -244,8 +254,11 @@ def split_remarks(document: Document) -> tuple[list[str], list[str]]:
     if document.stability is None:
         return [], []
     others = tuple(f"{one.name}: " for one in document.study.presets if one.name != document.study.preset)
-    remarks = document.stability.remarks
-    return [one for one in remarks if not one.startswith(others)], [one for one in remarks if one.startswith(others)]
+    own: list[str] = []
+    rest: list[str] = []
+    for remark in document.stability.remarks:
+        (rest if remark.startswith(others) else own).append(remark)
+    return own, rest
 
 
 def tell_stability(document: Document, tell: Teller) -> Markup:
@@ -267,9 +280,7 @@ def group_doctor(findings: Sequence[DoctorPart], tell: Teller) -> tuple[Group, .
     codes: dict[str, list[DoctorPart]] = {}
     for finding in findings:
         codes.setdefault(finding.code, []).append(finding)
-    return tuple(
-        Group(own[0], tell.count("findings", len(own)), tuple(own)) for own in codes.values()
-    )
+    return tuple(Group(own[0], tell.count("findings", len(own)), tuple(own)) for own in codes.values())
 
 
 def tell_guard(document: Document, tell: Teller) -> Markup | None:
@@ -347,10 +358,7 @@ def _tell_model(document: Document, case: CasePart, model: ModelPart, tell: Tell
         errors=tell.english(model.errors or ""),
     )
     units = {one.name: one.unit for one in document.study.covariates}
-    values = (
-        tell.say("section.models.value", name=tell.name(name), value=show_figure(value), unit=_unit(units.get(name), tell))
-        for name, value in model.typical.items()
-    )
+    values = (_tell_value(name, value, units.get(name), tell) for name, value in model.typical.items())
     yield tell.say("section.models.typical", values=tell.join(values))
     if model.scale == "native":
         yield tell.say("section.models.native")
@@ -358,8 +366,9 @@ def _tell_model(document: Document, case: CasePart, model: ModelPart, tell: Tell
         yield tell.say("section.models.transformed", method=tell.method(model.scale or model.method))
 
 
-def _unit(unit: str | None, tell: Teller) -> str:
-    return tell.words.get(f"unit.{unit}", "") if unit else ""
+def _tell_value(name: str, value: float, unit: str | None, tell: Teller) -> Markup:
+    shown = tell.words.get(f"unit.{unit}", "") if unit else ""
+    return tell.say("section.models.value", name=tell.name(name), value=show_figure(value), unit=shown)
 
 
 def _tell_certificate(trial: TrialPart, tell: Teller) -> tuple[Markup, ...]:
@@ -382,8 +391,8 @@ def _tell_certificate(trial: TrialPart, tell: Teller) -> tuple[Markup, ...]:
     if trial.certified and trial.starts:
         found.append(tell.say(f"{base}.starts", starts=trial.starts))
     if trial.condition_number is not None and trial.weakest_direction:
-        direction = tell.english(trial.weakest_direction)
-        found.append(tell.say(f"{base}.condition", number=show_figure(trial.condition_number), direction=direction))
+        number, direction = show_figure(trial.condition_number), tell.english(trial.weakest_direction)
+        found.append(tell.say(f"{base}.condition", number=number, direction=direction))
     if trial.plateau_train is not None:
         plateau = "plateau" if trial.plateau_train > 0 else "plateau_none"
         found.append(tell.say(f"{base}.{plateau}", share=show_share(trial.plateau_train, 1)))

@@ -17,12 +17,11 @@ from typing import Any
 from rekka.report import numbers
 from rekka.report.numbers import MISSING, Real, Show
 from rekka.report.views import Cell, Column, Kind, Row, Scalar, TableView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 Get = Callable[[Any], Any]
 Holds = Callable[[Any], bool]
 
-CHAIN = "+"  # between operators of a composition, as in boxcox+zscore
 BETWEEN = "; "  # between names in a file
 
 
@@ -261,11 +260,6 @@ def coded_cell(value: str | None, group: str, words: Words) -> Cell:
 def slug(text: str) -> str:
     """A term's key: 'no finite maximum' is no_finite_maximum."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
-
-
-def name_method(method: str, words: Words) -> str:
-    """'boxcox+zscore' is 'Box-Cox+z-score'."""
-    return CHAIN.join(words.get(f"method.{one}", one) for one in method.split(CHAIN))
 
 
 def name_methods(methods: Iterable[str], words: Words) -> str:

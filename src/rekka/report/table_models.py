@@ -25,11 +25,10 @@ from rekka.report.table_cells import (
     Field,
     Fields,
     build_table,
-    name_method,
     optional,
 )
 from rekka.report.views import Cell, Column, Row, TableView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 NATIVE = "native"
 INTERCEPT = "intercept"

@@ -27,11 +27,10 @@ from rekka.report.table_cells import (
     Form,
     build_table,
     coded_cell,
-    name_method,
     optional,
 )
 from rekka.report.views import Cell, Column, Row, TableView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 
 def tabulate_methods(document: Document, words: Words) -> TableView:

@@ -16,7 +16,6 @@ from rekka.report.table_cells import (
     Field,
     Fields,
     build_table,
-    name_method,
     name_methods,
     optional,
 )
@@ -51,7 +50,7 @@ from rekka.report.table_trials import (
     tabulate_verdicts,
 )
 from rekka.report.views import Cell, Column, TableView
-from rekka.report.words import Words
+from rekka.report.words import Words, name_method
 
 FOUND = ("issue", "tip")  # verdicts of checks with something to look at
 ALWAYS = ("answer", "cases", "trials")  # shown when empty, with a sentence of their own

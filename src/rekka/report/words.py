@@ -47,6 +47,11 @@ def load_words(lang: str) -> Words:
     return Words(lang, texts)
 
 
+def name_method(method: str, words: Words) -> str:
+    """A method as the page calls it; a chain by its links: 'boxcox+zscore' is 'Box-Cox+z-score'."""
+    return "+".join(words.get(f"method.{link}", link) for link in method.split("+"))
+
+
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in table.items():
         if isinstance(value, Mapping):

@@ -64,13 +64,14 @@
     live.style.cssText = "position:absolute;visibility:hidden";
     panel.append(live);
     try {
-      const spec = JSON.parse(find("script", panel).textContent);
-      const options = { config: style, renderer: "svg", actions: false, defaultStyle: false, mode: "vega-lite" };
+      const spec = { ...JSON.parse(find("script", panel).textContent), config: style };
+      const options = { renderer: "svg", actions: false, defaultStyle: false, mode: "vega-lite", logLevel: 1 };
       const tooltip = { disableDefaultStyle: true, theme: "page" };
       const { view } = await window.vegaEmbed(live, spec, { ...options, tooltip });
       view.addEventListener("click", pickMark);
       views.add(view);
       brush(view);
+      find("svg", live).ariaHidden = "true"; // the label of the whole says what it shows
       find(".undrawn", panel)?.remove();
       picture.remove();
       live.style.cssText = "";
