@@ -29,6 +29,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.small_samples
 	$(BIN)/python -m benchmarks.stability
 	$(BIN)/python -m benchmarks.calibration
+	$(BIN)/python -m benchmarks.reproduction
 
 clean:
 	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

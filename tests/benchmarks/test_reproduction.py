@@ -13,7 +13,7 @@ from rekka.report.numbers import MISSING
 from rekka.study.hypotheses import Verdict
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from benchmarks import reproduction
+from benchmarks import reproduction, reproduction_figures, reproduction_page, reproduction_words
 
 ROOT = Path(__file__).parents[2]
 PAPER = json.loads((ROOT / "tests" / "reference" / "paper_trials.json").read_text())
@@ -25,7 +25,7 @@ NAMES = {"max": "max", "minmax": "min-max", "zscore": "z-score", "boxcox": "Box-
 
 @pytest.fixture(scope="module")
 def pictures():
-    return reproduction.list_pictures(STORED)
+    return reproduction_figures.list_pictures(STORED)
 
 
 def section(heading: str) -> str:
@@ -48,7 +48,7 @@ def printed(heading: str) -> list[dict[str, str]]:
 
 class TestThePageIsWhatTheStoredRunGives:
     def test_text(self, pictures):
-        assert reproduction.write_page(STORED, pictures) == PAGE
+        assert reproduction_page.write_page(STORED, pictures) == PAGE
 
     def test_pictures_show_the_same(self, pictures):
         """By their words and numbers: another version of the drawing library may place them otherwise."""
@@ -175,14 +175,14 @@ class TestSentencesThatNoLongerHold:
         for trial in changed["trials"]:
             if (trial["case"], trial["preset"], trial["method"]) == ("Pier", "paper", "zscore"):
                 trial |= {"converged": False, "eligible": False, "selected": False}
-        with pytest.raises(reproduction.NoLongerSo, match="Z-score converges in all 10 cases"):
-            reproduction.write_page(changed, pictures)
+        with pytest.raises(reproduction_words.NoLongerSo, match="Z-score converges in all 10 cases"):
+            reproduction_page.write_page(changed, pictures)
 
     def test_sizes_that_are_not_the_papers(self, pictures):
         changed = copy.deepcopy(STORED)
         changed["cases"][0]["golden"] += 1
-        with pytest.raises(reproduction.NoLongerSo, match="same by design"):
-            reproduction.write_page(changed, pictures)
+        with pytest.raises(reproduction_words.NoLongerSo, match="same by design"):
+            reproduction_page.write_page(changed, pictures)
 
 
 def test_the_page_alone_can_be_written(tmp_path, monkeypatch, capsys):

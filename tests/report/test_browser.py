@@ -143,7 +143,9 @@ def test_a_picked_case_is_followed_everywhere(window):
     assert window.locator("details.case:visible").count() == 1
     assert CHOSEN in window.locator("#status").inner_text()
     later = draw(window, "#figure-heatmap-exact")  # drawn after the picking
-    assert later.evaluate(faint.replace(".mark-symbol.role-mark", ".mark-text.role-mark").replace("path", "text")) > 0
+    assert (
+        later.evaluate(faint.replace(".mark-symbol.role-mark", ".mark-text.role-mark").replace("path", "text")) > 0
+    )
     window.keyboard.press("Escape")
     window.wait_for_function(f"({faint})(document.querySelector('#figure-tradeoff-exact {LIVE}')) === 0")
     assert shown_rows(window, "#table-cases") == 3
@@ -218,6 +220,8 @@ def test_a_link_into_something_folded_unfolds_it(window):
     window.evaluate("location.hash = '#table-trials'")
     window.locator("#table-trials").wait_for()
     assert window.locator("#table-trials tbody tr").first.is_visible()
+    window.locator("#table-answer th a").nth(2).click()
+    assert window.locator("#case-3").get_attribute("open") == ""
 
 
 def test_the_keyboard_reaches_the_answer_and_the_tables(window):

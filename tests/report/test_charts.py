@@ -237,7 +237,7 @@ def test_coverage_counts_as_the_document_does(document, figures, preset):
         name = WORDS(f"method.{part.method}")
         for what in ("converged", "certified", "selected", "pareto"):
             assert drawn[name, WORDS(f"figure.coverage.{what}")] == getattr(part, what)
-        told = f"{name}: of {part.trials} trials {part.converged} converged, {part.certified} are certified"
+        told = f"{name}: of {part.trials} trials {part.converged} converged; certified {part.certified}, "
         assert told in one.alt
 
 

@@ -121,7 +121,8 @@ def coverage(document: Document, preset: str, *, words: Words, palette: Palette)
     if not rows:
         return None
     names = [name_method(part.method, words) for part in methods]
-    groups = [words(f"figure.coverage.{name}") for name in COUNTED]
+    known = [name for name in COUNTED if any(getattr(part, name) is not None for part in methods)]
+    groups = [words(f"figure.coverage.{name}") for name in known]
     most = max(part.trials for part in methods)
     base = alt.Chart().encode(
         x=alt.X("what:N", scale=alt.Scale(domain=groups), sort=None, axis=alt.Axis(title=None, labelAngle=0)),

@@ -26,7 +26,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "hypotheses": ("hypotheses*",),
     "calibration": ("calibration", "calibration*", "reliability*"),
     "stability": ("stability*",),
-    "models": ("models", "years*", "ratios*", "coefficients*", "curve*", "hazards*", "typical*"),
+    "models": ("models", "curve*", "years*", "ratios*", "coefficients*", "typical*"),
     "certificates": ("certificates*",),
     "audit": ("audit*", "doctor*"),
     "method": (),
@@ -121,6 +121,11 @@ class CaseOutline:
     case: str
     tables: tuple[ShownTable, ...]
     figures: tuple[ShownFigure, ...]
+
+    @property
+    def id(self) -> str:
+        """Its anchor, by number: names come from data."""
+        return f"case-{self.number + 1}"
 
 
 def list_sections(

@@ -94,6 +94,7 @@ def _fill(
         "words": words,
         "tell": tell,
         "cell": CellWriter(words),
+        "anchors": {outline.case: outline.id for outline in outlines},
         "sections": sections,
         "by_id": by_id,
         "places": places,
@@ -188,12 +189,15 @@ class CellWriter:
 
     words: Words
 
-    def __call__(self, cell: Cell, column: Column, *, head: bool, under: Sequence[Markup] = ()) -> Markup:
-        """A cell, a row's head if it names the row, with what stands under it in small type."""
-        tag = "th" if head else "td"
-        scope = ' scope="row"' if head else ""
+    def __call__(
+        self, cell: Cell, column: Column, *, head: bool, under: Sequence[Markup] = (), to: str = ""
+    ) -> Markup:
+        """A cell, a row's head if it names the row; ``under`` stands below it in small type, ``to`` is an anchor."""
+        tag, scope = ("th", ' scope="row"') if head else ("td", "")
+        text = self._text(cell, column)
+        text = f'<a href="#{to}">{text}</a>' if head and to else text
         lines = "".join(f' <small class="under">{line}</small>' for line in under)
-        return Markup(f"<{tag}{scope}{self._look(cell, column)}>{self._text(cell, column)}{lines}</{tag}>")
+        return Markup(f"<{tag}{scope}{self._look(cell, column)}>{text}{lines}</{tag}>")
 
     def _look(self, cell: Cell, column: Column) -> str:
         """Where a cell stands, how it looks, and the number that rows are sorted by."""
@@ -221,8 +225,13 @@ class CellWriter:
         if column.key == "case":
             return f"<bdi>{text}</bdi>"
         if column.kind == "number":
-            return _BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
+            return _BRACKETS.sub(_hold_together, text)
         return f'<span lang="en">{text}</span>' if cell.english and self.words.lang != sentences.ENGLISH else text
+
+
+def _hold_together(brackets: re.Match[str]) -> str:
+    """An interval in one line: neither spaces nor a wave dash break it."""
+    return brackets[0].replace(" ", "\u00a0").replace("\u301c", "\u2060\u301c\u2060")
 
 
 def _leave_style(spec: Mapping[str, Any]) -> dict[str, Any]:
