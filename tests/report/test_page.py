@@ -201,6 +201,33 @@ def test_golden_rows_that_were_seen_before_do_not_confirm(document):
     text = texts_of(render_page(document.model_copy(update={"answers": answers})))
     assert "not confirmed: looked at in run-1" in text
     assert "In 1 of these cases the golden rows had been looked at before" in text
+    assert "The rows that chose are the rows that scored" not in text
+
+
+def test_golden_rows_that_were_not_looked_at_confirm_nothing(document):
+    unseen = {
+        "confirmed": False,
+        "scored_on": "validation",
+        "beats_persistence": None,
+        "beats_no_covariates": None,
+    }
+    answers = tuple(one.model_copy(update=unseen) if one.method else one for one in document.answers)
+    text = texts_of(render_page(document.model_copy(update={"answers": answers})))
+    assert "no look at the golden rows was taken" in text
+    assert "not confirmed: scores are those of the validation rows that chose it" in text
+
+
+def test_a_higher_point_from_another_start_is_told(document):
+    short = {
+        "certified": False,
+        "decrement": 1e-12,
+        "shortfall": 0.5,
+        "verdict": "not certified: it stopped short",
+    }
+    trials = tuple(one.model_copy(update=short) for one in document.trials)
+    text = texts_of(render_page(document.model_copy(update={"trials": trials})))
+    assert "This is not it: about 0.50 log-likelihood units remain to the maximum" in text
+    assert "This is it:" not in text
 
 
 def test_one_preset_and_no_refits_are_told_with_the_commands(document):

@@ -192,7 +192,7 @@ class CellWriter:
     def __call__(
         self, cell: Cell, column: Column, *, head: bool, under: Sequence[Markup] = (), to: str = ""
     ) -> Markup:
-        """A cell, a row's head if it names the row; ``under`` stands below it in small type, ``to`` is an anchor."""
+        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an anchor to go to."""
         tag, scope = ("th", ' scope="row"') if head else ("td", "")
         text = self._text(cell, column)
         text = f'<a href="#{to}">{text}</a>' if head and to else text

@@ -156,9 +156,17 @@ def list_banners(document: Document, tell: Teller) -> tuple[Markup, ...]:
         found.append(tell.say("page.banner.simulated"))
     chosen = [answer for answer in document.answers if answer.method]
     if chosen and not any(answer.confirmed for answer in chosen):
-        on_golden = any(answer.scored_on == "golden" for answer in chosen)
-        found.append(tell.say("page.banner.unconfirmed" if on_golden else "page.banner.not_looked"))
+        found.append(_tell_unconfirmed(document, chosen, tell))
     return tuple(found)
+
+
+def _tell_unconfirmed(document: Document, chosen: Sequence[Answer], tell: Teller) -> Markup:
+    """Why nothing is: golden rows chose, or had been looked at before, or were not looked at."""
+    if document.study.select_on == "golden":
+        return tell.say("page.banner.unconfirmed")
+    if seen := sum(answer.seen is not None for answer in chosen):
+        return tell.say("page.shown.seen", n=seen)
+    return tell.say("page.banner.not_looked")
 
 
 def tell_headline(document: Document, tell: Teller) -> Markup:
@@ -386,8 +394,9 @@ def _tell_certificate(trial: TrialPart, tell: Teller) -> tuple[Markup, ...]:
         reason = (trial.reason or trial.verdict or trial.status).rstrip(".")
         return (*found, tell.say(f"{base}.exists_not", reason=tell.english(reason)))
     if trial.decrement is not None:
-        reached = "reached" if trial.decrement <= DECREMENT_LIMIT else "reached_not"
-        found.append(tell.say(f"{base}.{reached}", decrement=show_figure(trial.decrement, 2)))
+        left = max(trial.decrement, trial.shortfall or 0.0)  # as the certificate judges
+        reached = "reached" if left <= DECREMENT_LIMIT else "reached_not"
+        found.append(tell.say(f"{base}.{reached}", decrement=show_figure(left, 2)))
     if trial.certified and trial.starts:
         found.append(tell.say(f"{base}.starts", starts=trial.starts))
     if trial.condition_number is not None and trial.weakest_direction:
