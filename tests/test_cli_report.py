@@ -97,7 +97,9 @@ def test_title_unit_and_language(finished, tmp_path):
     page = (tmp_path / "ja.html").read_text(encoding="utf-8")
     assert '<html lang="ja"' in page
     assert "A &amp; B &lt;bridges&gt;" in page
-    steps = {one.name: one.step for one in Document.from_json((tmp_path / "ja.json").read_bytes()).study.covariates}
+    steps = {
+        one.name: one.step for one in Document.from_json((tmp_path / "ja.json").read_bytes()).study.covariates
+    }
     assert steps["traffic_mean"] == 500
 
 

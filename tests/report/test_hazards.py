@@ -35,7 +35,13 @@ def test_coefficients_are_those_of_the_summary(fitted):
     model, fit, _ = fitted
     ours, theirs = list_coefficients(fit, 0.95), model.summary()
     assert [(one.state, one.term) for one in ours] == theirs.select("state", "term").rows()
-    for name, column in (("estimate", "estimate"), ("se", "se"), ("low", "ci_low"), ("high", "ci_high"), ("p", "p")):
+    for name, column in (
+        ("estimate", "estimate"),
+        ("se", "se"),
+        ("low", "ci_low"),
+        ("high", "ci_high"),
+        ("p", "p"),
+    ):
         np.testing.assert_allclose([getattr(one, name) for one in ours], theirs[column], rtol=1e-12)
 
 
@@ -66,7 +72,9 @@ def test_ratios_of_an_affine_scaling_are_those_of_the_summary_and_the_same_every
 
 def test_the_interval_of_a_ratio_is_that_of_drawn_coefficients(fitted):
     _, fit, typical = fitted
-    ratio = next(r for r in list_ratios(fit, typical, STEPS, 0.95) if r.covariate == "traffic_mean" and r.state == 2)
+    ratio = next(
+        r for r in list_ratios(fit, typical, STEPS, 0.95) if r.covariate == "traffic_mean" and r.state == 2
+    )
     draws = np.random.default_rng(1).multivariate_normal(
         fit.inference.coefficients, fit.inference.covariance, size=40_000, method="eigh"
     )

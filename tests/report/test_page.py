@@ -256,7 +256,10 @@ def test_a_study_in_which_everything_failed(document):
     trials = tuple(trial.model_copy(update=failed | none | {"pareto": False}) for trial in document.trials)
     answer = dict.fromkeys(type(document.answers[0]).model_fields)
     answers = tuple(
-        type(one)(**answer | {"case": one.case, "why": "none: no fit", "confirmed": False, "same_model": ()})
+        type(one)(
+            **answer
+            | {"case": one.case, "why": "none", "reason": "not certified", "confirmed": False, "same_model": ()}
+        )
         for one in document.answers
     )
     models = tuple(

@@ -101,7 +101,9 @@ def test_tables_are_those_of_the_study(study, document):
         ours = [row.model_dump() for row in getattr(document, part)]
         assert len(ours) == len(theirs)
         for one, other in zip(ours, theirs, strict=True):
-            assert one == {n: v if not isinstance(v, float) or math.isfinite(v) else None for n, v in other.items()}
+            assert one == {
+                n: v if not isinstance(v, float) or math.isfinite(v) else None for n, v in other.items()
+            }
     assert [one.evidence for one in document.hypotheses] == [one.evidence for one in study.hypotheses]
     pareto = study.trials.group_by("preset", "method").agg(pl.col("pareto").sum())
     assert {(m.preset, m.method): m.pareto for m in document.methods} == {(p, m): n for p, m, n in pareto.rows()}
@@ -148,7 +150,13 @@ def test_draws_of_another_run_are_not_taken_for_ours(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("values", "step"),
-    [([0, 10, 20, 30, 40], 20), ([0.0, 0.1, 0.2, 0.3], 0.1), ([5, 5, 5], 1), ([1, 2000, 9000, 12000], 5000), ([], 1)],
+    [
+        ([0, 10, 20, 30, 40], 20),
+        ([0.0, 0.1, 0.2, 0.3], 0.1),
+        ([5, 5, 5], 1),
+        ([1, 2000, 9000, 12000], 5000),
+        ([], 1),
+    ],
 )
 def test_a_step_is_a_round_number_within_the_middle_half(values, step):
     assert _find_step(pl.Series(values, dtype=pl.Float64)) == pytest.approx(step)

@@ -89,7 +89,11 @@ class Answer(Value):
     case: str
     method: Text
     same_model: tuple[str, ...]  # other methods that are one model with it
-    why: str
+    reason: Literal[
+        "stays", "stands in", "lower log loss", "accuracy and cost", "pareto",
+        "unstable", "not certified", "not scored", "not chosen yet",
+    ]  # fmt: skip
+    why: str  # the same with its figures
     confirmed: bool
     scored_on: Text
     rows: Count
@@ -475,7 +479,7 @@ class Document(Value):
     format: Literal["rekka-report"] = "rekka-report"
     version: Literal[1] = VERSION
     rekka: str
-    title: str
+    title: Text  # what the study is of, where somebody said so or a table has a name
     study: StudyPart
     cases: tuple[CasePart, ...]
     answers: tuple[Answer, ...]

@@ -15,6 +15,7 @@ from rekka.report.sentences import (
     Teller,
     list_banners,
     list_headlines,
+    name_study,
     split_findings,
     tell_eligible,
     tell_guard,
@@ -70,7 +71,7 @@ def render_markdown(
 def _open(document: Document, words: Words) -> Iterator[str]:
     """The title, what a reader must know before the answer, what was run."""
     tell = Teller(words)
-    yield f"# {escape_markdown(words('page.title', title=document.title))}\n"
+    yield f"# {escape_markdown(words('page.title', title=name_study(document, words)))}\n"
     yield f"{escape_markdown(words('page.kicker', version=document.rekka))}\n"
     for banner in list_banners(document, tell):
         yield f"> {_say(banner)}"

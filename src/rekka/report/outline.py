@@ -41,6 +41,7 @@ UNDER = (
     "scored_on",
     "rows",
     "bridges",
+    "reason",
     "why",
     "remark",
 )

@@ -31,7 +31,7 @@ from rekka.report.sentences import CaseTold, Teller
 from rekka.report.table_cells import slug
 from rekka.report.tables import list_tables
 from rekka.report.views import Cell, Column, Panel
-from rekka.report.words import Words, load_words
+from rekka.report.words import ENGLISH, Words, load_words
 
 SORTED_DIGITS = 9  # of a number that rows are sorted by
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
@@ -102,6 +102,7 @@ def _fill(
         "run": sentences.tell_run(document, tell),
         "banners": sentences.list_banners(document, tell),
         "headline": sentences.tell_headline(document, tell),
+        "title": sentences.name_study(document, words),
         "headlines": sentences.list_headlines(document, tell),
         "shown": sentences.tell_shown(document, tell),
         "answers": [
@@ -226,7 +227,7 @@ class CellWriter:
             return f"<bdi>{text}</bdi>"
         if column.kind == "number":
             return _BRACKETS.sub(_hold_together, text)
-        return f'<span lang="en">{text}</span>' if cell.english and self.words.lang != sentences.ENGLISH else text
+        return f'<span lang="en">{text}</span>' if cell.english and self.words.lang != ENGLISH else text
 
 
 def _hold_together(brackets: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rekka.errors import bad_option
+from rekka.errors import bad_option, count_of
 from rekka.report.charts import combine, list_figures
 from rekka.report.document import Document
 from rekka.report.drawing import draw_pdf, draw_png, draw_svg_file
@@ -17,6 +17,7 @@ from rekka.report.exports import write_tables
 from rekka.report.markdown import render_markdown
 from rekka.report.page import render_page
 from rekka.report.palette import PRINT
+from rekka.report.sentences import name_study
 from rekka.report.summary import summarize
 from rekka.report.tables import list_tables
 from rekka.report.views import FigureView, TableView
@@ -111,7 +112,8 @@ class Report:
         return f'<iframe srcdoc="{content}" title="rekka report" height="{_FRAME_HEIGHT}" {frame}></iframe>'
 
     def __repr__(self) -> str:
-        return f"<Report of {self.document.title}: {len(self.document.cases)} cases, {self.lang}>"
+        name = name_study(self.document, self.words)
+        return f"<Report of {name}: {count_of(len(self.document.cases), 'case')}, {self.lang}>"
 
 
 def make_report(

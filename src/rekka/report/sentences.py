@@ -10,6 +10,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from rekka.model.certificate import DECREMENT_LIMIT
 from rekka.report.document import (
     Answer,
     CasePart,
@@ -23,10 +24,8 @@ from rekka.report.document import (
 from rekka.report.numbers import show_count, show_figure, show_level, show_share
 from rekka.report.table_cells import slug
 from rekka.report.table_data import fixed_cell
-from rekka.report.words import Words, name_method
+from rekka.report.words import ENGLISH, Words, name_method
 
-ENGLISH = "en"
-DECREMENT_LIMIT = 1e-6  # of a certified fit, in log-likelihood units
 NOTHING_FOUND = ("passed", "not applicable")
 
 
@@ -78,6 +77,11 @@ class Teller:
     def join(self, parts: Iterable[object]) -> Markup:
         """A list of things in one line."""
         return escape(self.words("number.comma")).join(escape(part) for part in parts)
+
+
+def name_study(document: Document, words: Words) -> str:
+    """What the study is of: its title, or what its rows are."""
+    return document.title or words(f"page.untitled_{document.study.kind}")
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from rekka.report.document import (
     VerdictPart,
 )
 from rekka.report.hazards import draw_curve, list_coefficients, list_ratios, list_years
+from rekka.selection import Step
 from rekka.study.checks.registry import check_study
 from rekka.study.choosing import Choice
 from rekka.study.confirming import Confirmed
@@ -139,11 +140,8 @@ def _plain_value(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str:
-    names = _name_sources(study, begun)
-    if study.plan.data.kind == "inventory":
-        return "the built-in inventory"
-    return names[0] if names else "inspection records"
+def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str | None:
+    return next(iter(_name_sources(study, begun)), None)
 
 
 def _name_sources(study: Study, begun: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -216,6 +214,7 @@ def _answer(study: Study, case: Case, preset: str) -> Answer:
     choice = study.choice(case.name, preset)
     own: dict[str, Any] = dict.fromkeys(Answer.model_fields)
     own |= {"case": case.name, "why": why, "confirmed": False, "same_model": ()}
+    own["reason"] = "not chosen yet" if choice is None else _find_reason(study, choice)
     if choice is None or choice.chosen is None:
         return Answer(**own)
     own |= {"method": choice.chosen, "same_model": _name_same(choice)}
@@ -236,6 +235,21 @@ def _answer(study: Study, case: Case, preset: str) -> Answer:
         ),
     }
     return Answer(**_plain(own))
+
+
+def _find_reason(study: Study, choice: Choice) -> str:
+    """Why this method, or none, in a word; ``rulings`` tells the same with figures."""
+    if choice.chosen is None:
+        here = (choice.preset, choice.case)
+        certified = any(one.certified for one in study.results if (one.key.preset, one.key.case) == here)
+        tried = any(verdict.drawn for verdict in choice.verdicts)
+        return "unstable" if tried else "not scored" if certified else "not certified"
+    if choice.default is None:
+        return "pareto"
+    if choice.chosen == choice.default:
+        return "stays" if choice.default == study.plan.guard.default else "stands in"
+    theirs = next(verdict for verdict in choice.verdicts if verdict.method == choice.default)
+    return "lower log loss" if theirs.step is Step.REPLACED else "accuracy and cost"
 
 
 def _name_same(choice: Choice) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ def tabulate_coefficients(document: Document, words: Words) -> TableView:
         make.case(),
         make.method(),
         make.number("leaving", COUNT, lambda one: one.state),
-        make.text("term"),
+        Field(Column("term", words("column.term")), lambda one: _name_term(one.term, words)),
         Field(Column("per", words("column.per")), per),
         make.estimate("estimate", FIGURE, ("estimate", "low", "high")),
         make.number("se", FIGURE),
@@ -213,6 +213,10 @@ def _each(document: Document, name: str) -> Iterator[Any]:
 
 def _find_units(document: Document, words: Words) -> dict[str, str]:
     return {one.name: words(f"unit.{one.unit}") if one.unit else "" for one in document.study.covariates}
+
+
+def _name_term(term: str, words: Words) -> Cell:
+    return Cell(term, words("term.intercept") if term == INTERCEPT else term)
 
 
 def _name_scale(model: ModelPart, term: str, units: dict[str, str], words: Words) -> Cell:

@@ -50,7 +50,7 @@ from rekka.report.table_trials import (
     tabulate_verdicts,
 )
 from rekka.report.views import Cell, Column, TableView
-from rekka.report.words import Words, name_method
+from rekka.report.words import ENGLISH, Words, name_method
 
 FOUND = ("issue", "tip")  # verdicts of checks with something to look at
 ALWAYS = ("answer", "cases", "trials")  # shown when empty, with a sentence of their own
@@ -89,6 +89,7 @@ def tabulate_answer(document: Document, words: Words) -> TableView:
                 mark="beats_no_covariates",
             )
         ),
+        *([] if words.lang == ENGLISH else [make.coded("reason", "choice")]),  # the sentence after it is English
         make.text("why", english=True),
         optional(make.text("remark", lambda one: one.seen or one.remark, english=True)),
     )

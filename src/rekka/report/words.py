@@ -15,7 +15,8 @@ from typing import Any
 
 from rekka.errors import bad_option
 
-LANGUAGES = ("en", "ja")
+ENGLISH = "en"  # in which sentences about a study are
+LANGUAGES = (ENGLISH, "ja")
 
 
 @dataclass(frozen=True)
