@@ -115,6 +115,7 @@ ORDER = [
     "study.stability",
     "report.document",
     "report.hazards",
+    "report.parts",
     "report.summary",
     "report.words",
     "report.views",

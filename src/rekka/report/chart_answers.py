@@ -29,6 +29,7 @@ from rekka.report.chart_parts import (
     tips,
 )
 from rekka.report.document import Answer, Document
+from rekka.report.numbers import show_level
 from rekka.report.palette import SHAPES, Palette, place_of
 from rekka.report.views import FigureView
 from rekka.report.words import Words, name_method
@@ -64,7 +65,10 @@ def draw_answer(document: Document, *, words: Words, palette: Palette) -> Figure
     counts = {"chosen": len(chosen), "cases": len(document.answers)}
     confirmed = sum(one.confirmed for one in chosen)
     caption = (
-        words("figure.answer.caption", confirmed=confirmed, level=f"{document.study.confidence:.0%}", **counts),
+        words("figure.answer.caption", confirmed=confirmed, **counts),
+        words("figure.answer.bars", level=show_level(document.study.confidence))
+        if any(one.accuracy_low is not None for one in chosen)
+        else "",
         words("figure.answer.hollow") if confirmed < len(chosen) else "",
         words("figure.answer.none", none=len(document.answers) - len(chosen))
         if len(chosen) < len(document.answers)
@@ -102,25 +106,31 @@ def answer(document: Document, measure: str, *, words: Words, palette: Palette) 
     base_colour = alt.Color("base_name:N", scale=colours, legend=legend(3))
     base_shape = alt.Shape("base_name:N", scale=shapes, legend=legend(3))
     scored = base.encode(x=alt.X("value:Q", **x), color=colour, shape=shape)
-    layers = [
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2)
-        .encode(x=alt.X("low:Q", **x), x2="high:Q", color=colour),
-        base.transform_filter("isValid(datum.base)")
-        .mark_point(filled=False, size=BASELINE_POINT, strokeWidth=2)
-        .encode(x=alt.X("base:Q", **x), color=base_colour, shape=base_shape),
-        scored.transform_filter("isValid(datum.value) && datum.confirmed").mark_point(
-            filled=True, size=FOREST_POINT
+    bars = base.encode(x=alt.X("low:Q", **x), x2="high:Q", color=colour).mark_rule(strokeWidth=2)
+    strokes = base.encode(x=alt.X("base:Q", **x), color=base_colour, shape=base_shape)
+    layers = (
+        ("isValid(datum.low)", bars),
+        ("isValid(datum.base)", strokes.mark_point(filled=False, size=BASELINE_POINT, strokeWidth=2)),
+        ("isValid(datum.value) && datum.confirmed", scored.mark_point(filled=True, size=FOREST_POINT)),
+        (
+            "isValid(datum.value) && !datum.confirmed",
+            scored.mark_point(filled=False, fill=palette.surface, size=FOREST_POINT, strokeWidth=1.6),
         ),
-        scored.transform_filter("isValid(datum.value) && !datum.confirmed").mark_point(
-            filled=False, fill=palette.surface, size=FOREST_POINT, strokeWidth=1.6
+        (
+            "!isValid(datum.value)",
+            base.mark_text(align="left", color=palette.muted).encode(x=alt.value(4), text="method:N"),
         ),
-        base.transform_filter("!isValid(datum.value)")
-        .mark_text(align="left", color=palette.muted)
-        .encode(x=alt.value(4), text="method:N"),
-    ]
+    )
+    there = (
+        any("low" in row for row in rows),
+        any("base" in row for row in rows),
+        any("value" in row and row["confirmed"] for row in rows),
+        any("value" in row and not row["confirmed"] for row in rows),
+        any("value" not in row for row in rows),
+    )
+    shown = [layer.transform_filter(which) for (which, layer), some in zip(layers, there, strict=True) if some]
     width = WIDTH - CASE_LABELS - RIGHT
-    return assemble(layers, rows, width=width, height=alt.Step(ROW))
+    return assemble(shown, rows, width=width, height=alt.Step(ROW))
 
 
 def _answer_row(one: Answer, measure: _Measure, words: Words) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from rekka.report.chart_trials import draw_tradeoff
 from rekka.report.charts import combine
 from rekka.report.document import Document, ModelPart, PresetPart
 from rekka.report.palette import PRINT
-from rekka.report.summary import describe_calibration, describe_stability, find_preset, summarize
+from rekka.report.parts import describe_calibration, describe_stability
+from rekka.report.summary import find_preset, summarize
 from rekka.report.views import FigureView
 from rekka.report.words import load_words
 from rekka.study.stability import Stability, load_stability

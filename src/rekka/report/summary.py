@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 import rekka
 from rekka.calibration import Calibration
-from rekka.checks.doctor import check_transitions
-from rekka.errors import BadOption, InputError
-from rekka.model.fit import Fit
-from rekka.model.serial import load_model
 from rekka.model.tables import check_units
-from rekka.partition import PARTS, Partition
 from rekka.report.document import (
     Answer,
-    AuditPart,
-    BinPart,
     BothPart,
-    CalibrationPart,
     CasePart,
-    CountPart,
     Covariate,
-    DoctorPart,
     Document,
     FindingPart,
     FloorPart,
     HypothesisPart,
     MethodPart,
-    ModelPart,
-    OutcomePart,
     PresetPart,
-    ProvenancePart,
     SelectionPart,
-    SharePart,
-    StabilityPart,
     StudyPart,
     TrialPart,
     VerdictPart,
 )
-from rekka.report.hazards import draw_curve, list_coefficients, list_ratios, list_years
+from rekka.report.parts import (
+    describe_audit,
+    describe_calibration,
+    describe_model,
+    describe_provenance,
+    describe_stability,
+    plain,
+    rows_of,
+)
 from rekka.selection import Step
 from rekka.study.checks.registry import check_study
 from rekka.study.choosing import Choice
@@ -54,7 +46,7 @@ from rekka.study.plan import PRESETS
 from rekka.study.rows import StudyRows
 from rekka.study.stability import Stability
 from rekka.study.study import NOT_CHOSEN, Study
-from rekka.study.trial import Case, Key, Value, quiet
+from rekka.study.trial import Case
 
 EXACT = "exact"
 UNITS = {  # of the columns that rekka makes itself: docs/data.md says what they are measured in
@@ -68,7 +60,6 @@ STEPS = {"age_at_inspection_1": 10.0, "traffic_mean": 1000.0}  # what engineers 
 BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
 
 Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
-Part = TypeVar("Part", bound=Value)
 
 
 def summarize(
@@ -96,48 +87,27 @@ def summarize(
         study=_describe_study(study, preset, covariates, _name_sources(study, provenance)),
         cases=tuple(_describe_case(case) for case in study.described),
         answers=tuple(_answer(study, case, preset) for case in study.described),
-        findings=tuple(FindingPart(**_plain(finding.to_dict())) for finding in findings),
-        trials=_rows_of(TrialPart, study.trials),
+        findings=tuple(FindingPart(**plain(finding.to_dict())) for finding in findings),
+        trials=rows_of(TrialPart, study.trials),
         methods=_list_methods(study),
         selection=_list_selection(study),
-        verdicts=_rows_of(VerdictPart, study.verdicts),
-        floor=_rows_of(FloorPart, study.floor),
-        presets=_rows_of(BothPart, study.presets),
-        hypotheses=tuple(HypothesisPart(**_plain(vars(one))) for one in study.hypotheses),
+        verdicts=rows_of(VerdictPart, study.verdicts),
+        floor=rows_of(FloorPart, study.floor),
+        presets=rows_of(BothPart, study.presets),
+        hypotheses=tuple(HypothesisPart(**plain(vars(one))) for one in study.hypotheses),
         calibration=tuple(
             describe_calibration(study, preset, case, one) for (preset, case), one in (calibrations or {}).items()
         ),
         stability=None if stability is None else describe_stability(stability),
-        models=tuple(_describe_model(study, case, preset, rows, covariates) for case in study.described),
-        audit=_describe_audit(study, rows),
-        provenance=_describe_provenance(study, provenance, again),
+        models=tuple(describe_model(study, case, preset, rows, covariates) for case in study.described),
+        audit=describe_audit(study, rows),
+        provenance=describe_provenance(study, provenance, again),
     )
 
 
 def find_preset(study: Study) -> str:
     """The preset whose choices are the answer."""
     return EXACT if EXACT in study.plan.study.presets else study.plan.study.presets[0]
-
-
-def _rows_of(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
-    """The rows of a frame as values, of the columns that these have."""
-    names = [name for name in kind.model_fields if name in frame.columns]
-    return tuple(kind(**_plain(row)) for row in frame.select(names).iter_rows(named=True))
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """No number that is none, at any depth: JSON has no word for it."""
-    return {name: _plain_value(value) for name, value in values.items()}
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return _plain({str(name): inner for name, inner in value.items()})
-    if isinstance(value, list | tuple):
-        return [_plain_value(inner) for inner in value]
-    return str(value) if isinstance(value, str) else value
 
 
 def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str | None:
@@ -205,7 +175,7 @@ def _describe_case(case: Case) -> CasePart:
         "no_covariates_accuracy": case.no_covariates.accuracy,
         "no_covariates_log_loss": case.no_covariates.log_loss,
     }
-    return CasePart(**_plain(own))
+    return CasePart(**plain(own))
 
 
 def _answer(study: Study, case: Case, preset: str) -> Answer:
@@ -224,7 +194,7 @@ def _answer(study: Study, case: Case, preset: str) -> Answer:
         verdict = next(one for one in choice.verdicts if one.method == choice.chosen)
         own |= {"scored_on": choice.judged_on, "accuracy": verdict.accuracy, "log_loss": verdict.log_loss}
         own |= {"persistence_accuracy": case.persistence.accuracy}
-        return Answer(**_plain(own | {"no_covariates_log_loss": case.no_covariates.log_loss}))
+        return Answer(**plain(own | {"no_covariates_log_loss": case.no_covariates.log_loss}))
     own |= {name: value for name, value in result.model_dump().items() if name in Answer.model_fields}
     own |= {
         "confirmed": result.seen is None,
@@ -234,7 +204,7 @@ def _answer(study: Study, case: Case, preset: str) -> Answer:
             result.no_covariates_low, result.no_covariates_high, higher=False
         ),
     }
-    return Answer(**_plain(own))
+    return Answer(**plain(own))
 
 
 def _find_reason(study: Study, choice: Choice) -> str:
@@ -279,7 +249,7 @@ def _judge_difference(low: float, high: float, *, higher: bool) -> str | None:
 def _list_methods(study: Study) -> tuple[MethodPart, ...]:
     pareto = study.trials.group_by("preset", "method", maintain_order=True).agg(pl.col("pareto").sum())
     counted = study.methods.join(pareto, on=["preset", "method"], maintain_order="left")
-    return _rows_of(MethodPart, counted)
+    return rows_of(MethodPart, counted)
 
 
 def _list_selection(study: Study) -> tuple[SelectionPart, ...]:
@@ -294,133 +264,5 @@ def _list_selection(study: Study) -> tuple[SelectionPart, ...]:
             "lowest_log_loss": best.get("log_loss"),
             "lowest_method": best.get("method"),
         }
-        found.append(SelectionPart(**_plain(row | losses)))
+        found.append(SelectionPart(**plain(row | losses)))
     return tuple(found)
-
-
-def describe_calibration(study: Study, preset: str, case: str, found: Calibration) -> CalibrationPart:
-    """Whether the forecasts of what was chosen for a case come true."""
-    choice = study.choice(case, preset)
-    plain = found.to_dict()
-    goodness = plain["goodness"]
-    return CalibrationPart(
-        preset=preset,
-        case=case,
-        method=(choice.chosen if choice else None) or "",
-        rows=found.rows,
-        by_start=_list_counts(plain["by_start"], "start"),
-        by_end=_list_counts(plain["by_end"], "end"),
-        reliability=tuple(
-            BinPart(**{name: row[name] for name in BinPart.model_fields}) for row in plain["reliability"]
-        ),
-        **{name: goodness[name] for name in ("statistic", "critical", "p_value", "replicates", "kind")},
-        at_floor=found.at_floor,
-        at_floor_share=plain["at_floor_share"],
-        causes=found.causes,
-    )
-
-
-def _list_counts(rows: Iterable[Mapping[str, Any]], state: str) -> tuple[CountPart, ...]:
-    names = ("observed", "expected", "residual")
-    return tuple(
-        CountPart(state=row[state], rows=row.get("rows"), **{name: row[name] for name in names}) for row in rows
-    )
-
-
-def describe_stability(found: Stability) -> StabilityPart:
-    """How often each method is chosen and certified over the draws."""
-    keys = ["preset", "case", "kind", "method"]
-    shares = found.selection.join(found.methods, on=keys, maintain_order="left")
-    return StabilityPart(
-        kinds=found.kinds,
-        resamples=found.resamples,
-        seed=found.seed,
-        shares=_rows_of(SharePart, shares),
-        remarks=found.remarks(),
-    )
-
-
-def _describe_model(
-    study: Study, case: Case, preset: str, rows: StudyRows, covariates: Sequence[Covariate]
-) -> ModelPart:
-    """The chosen model's hazards, or the default's where nothing was chosen and its fit is certified."""
-    choice = study.choice(case.name, preset)
-    chosen = None if choice is None else choice.chosen
-    key = Key(case=case.name, preset=preset, method=chosen or study.plan.guard.default)
-    trial = next((trial for trial in study.results if trial.key == key), None)
-    if trial is None:
-        return _without_figures(key, "this trial has not been run")
-    text = study.read_fitted(key).model if trial.certified or chosen else None
-    if text is None:
-        return _without_figures(key, trial.reason or "there is no certified fit")
-    fit, _, _ = load_model(text)
-    train = rows.frame.filter(case=case.name, part="train")
-    typical = np.array([float(np.median(train[name].to_numpy())) for name in fit.covariates])
-    steps = {one.name: one.step for one in covariates}
-    level, seed = study.plan.guard.confidence, study.plan.study.seed
-    return _with_figures(key, fit, typical, steps, level, seed, chosen=chosen is not None)
-
-
-def _without_figures(key: Key, reason: str) -> ModelPart:
-    own: dict[str, Any] = dict.fromkeys(ModelPart.model_fields)
-    nothing: dict[str, Any] = {"typical": {}, "coefficients": (), "ratios": (), "years": ()}
-    return ModelPart(**own | key.model_dump() | nothing | {"chosen": False, "reason": reason})
-
-
-def _with_figures(
-    key: Key, fit: Fit, typical: Any, steps: Mapping[str, float], level: float, seed: int, *, chosen: bool
-) -> ModelPart:
-    with quiet():
-        return ModelPart(
-            **key.model_dump(),
-            chosen=chosen,
-            reason=None,
-            rows=fit.n_rows,
-            n_states=fit.n_states,
-            log_likelihood=_plain_value(float(fit.inference.log_likelihood)),
-            aic=_plain_value(float(fit.inference.aic)),
-            bic=_plain_value(float(fit.inference.bic)),
-            errors=fit.inference.kind,
-            scale="native" if fit.native else fit.scaling.method,
-            typical=dict(zip(fit.covariates, typical.tolist(), strict=True)),
-            coefficients=list_coefficients(fit, level),
-            ratios=list_ratios(fit, typical, steps, level),
-            years=list_years(fit, typical, level),
-            curve=draw_curve(fit, typical, level, seed),
-        )
-
-
-def _describe_audit(study: Study, rows: StudyRows) -> AuditPart:
-    parts = {part: rows.frame.filter(part=part) for part in PARTS}
-    held = Partition(**parts, scheme=rows.scheme)
-    try:
-        found = check_transitions(rows.frame, covariates=rows.covariates, partition=held).findings
-    except InputError as error:
-        raise BadOption(f"The rows of the study cannot be examined: {error}") from None
-    return AuditPart(
-        records=sum(count for _, _, count in rows.audit) or None,
-        outcomes=tuple(OutcomePart(outcome=o, reason=r, count=n) for o, r, n in rows.audit),
-        notes=study.notes,
-        findings=tuple(
-            DoctorPart(**{name: value for name, value in one.to_dict().items() if name in DoctorPart.model_fields})
-            for one in found
-        ),
-    )
-
-
-def _describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: str | None) -> ProvenancePart:
-    known: Mapping[str, Any] = begun or {}
-    data: Mapping[str, Any] = known.get("data", {})
-    plan = study.plan
-    seeds = {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed}
-    return ProvenancePart(
-        begun=known.get("begun"),
-        command=known.get("command"),
-        again=again,
-        plan=plan.to_toml(),
-        files={PurePath(name).name: digest for name, digest in data.get("files", {}).items()},
-        rows_sha256=data.get("rows_sha256"),
-        seeds=known.get("seeds", seeds),
-        versions=known.get("versions", {}),
-        machine=known.get("machine", {}),
-    )

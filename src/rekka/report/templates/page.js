@@ -65,7 +65,7 @@
     panel.append(live);
     try {
       const spec = { ...JSON.parse(find("script", panel).textContent), config: style };
-      const options = { renderer: "svg", actions: false, defaultStyle: false, mode: "vega-lite", logLevel: 1 };
+      const options = { renderer: "svg", actions: false, defaultStyle: false, mode: "vega-lite" };
       const tooltip = { disableDefaultStyle: true, theme: "page" };
       const { view } = await window.vegaEmbed(live, spec, { ...options, tooltip });
       view.addEventListener("click", pickMark);

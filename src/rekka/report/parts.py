@@ -1,0 +1,189 @@
+"""Parts of a document that stand by themselves: calibration, stability, fitted models, audit, provenance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+
+from rekka.calibration import Calibration
+from rekka.checks.doctor import check_transitions
+from rekka.errors import BadOption, InputError
+from rekka.model.fit import Fit
+from rekka.model.serial import load_model
+from rekka.partition import PARTS, Partition
+from rekka.report.document import (
+    AuditPart,
+    BinPart,
+    CalibrationPart,
+    CountPart,
+    Covariate,
+    DoctorPart,
+    ModelPart,
+    OutcomePart,
+    ProvenancePart,
+    SharePart,
+    StabilityPart,
+)
+from rekka.report.hazards import draw_curve, list_coefficients, list_ratios, list_years
+from rekka.study.rows import StudyRows
+from rekka.study.stability import Stability
+from rekka.study.study import Study
+from rekka.study.trial import Case, Key, Value, quiet
+
+Part = TypeVar("Part", bound=Value)
+
+
+def rows_of(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
+    """The rows of a frame as values, of the columns that these have."""
+    names = [name for name in kind.model_fields if name in frame.columns]
+    return tuple(kind(**plain(row)) for row in frame.select(names).iter_rows(named=True))
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """No number that is none, at any depth: JSON has no word for it."""
+    return {name: _plain_value(value) for name, value in values.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return plain({str(name): inner for name, inner in value.items()})
+    if isinstance(value, list | tuple):
+        return [_plain_value(inner) for inner in value]
+    return str(value) if isinstance(value, str) else value
+
+
+def describe_calibration(study: Study, preset: str, case: str, found: Calibration) -> CalibrationPart:
+    """Whether the forecasts of what was chosen for a case come true."""
+    choice = study.choice(case, preset)
+    told = found.to_dict()
+    goodness = told["goodness"]
+    return CalibrationPart(
+        preset=preset,
+        case=case,
+        method=(choice.chosen if choice else None) or "",
+        rows=found.rows,
+        by_start=_list_counts(told["by_start"], "start"),
+        by_end=_list_counts(told["by_end"], "end"),
+        reliability=tuple(
+            BinPart(**{name: row[name] for name in BinPart.model_fields}) for row in told["reliability"]
+        ),
+        **{name: goodness[name] for name in ("statistic", "critical", "p_value", "replicates", "kind")},
+        at_floor=found.at_floor,
+        at_floor_share=told["at_floor_share"],
+        causes=found.causes,
+    )
+
+
+def _list_counts(rows: Iterable[Mapping[str, Any]], state: str) -> tuple[CountPart, ...]:
+    names = ("observed", "expected", "residual")
+    return tuple(
+        CountPart(state=row[state], rows=row.get("rows"), **{name: row[name] for name in names}) for row in rows
+    )
+
+
+def describe_stability(found: Stability) -> StabilityPart:
+    """How often each method is chosen and certified over the draws."""
+    keys = ["preset", "case", "kind", "method"]
+    shares = found.selection.join(found.methods, on=keys, maintain_order="left")
+    return StabilityPart(
+        kinds=found.kinds,
+        resamples=found.resamples,
+        seed=found.seed,
+        shares=rows_of(SharePart, shares),
+        remarks=found.remarks(),
+    )
+
+
+def describe_model(
+    study: Study, case: Case, preset: str, rows: StudyRows, covariates: Sequence[Covariate]
+) -> ModelPart:
+    """The chosen model's hazards, or the default's where nothing was chosen and its fit is certified."""
+    choice = study.choice(case.name, preset)
+    chosen = None if choice is None else choice.chosen
+    key = Key(case=case.name, preset=preset, method=chosen or study.plan.guard.default)
+    trial = next((trial for trial in study.results if trial.key == key), None)
+    if trial is None:
+        return _without_figures(key, "this trial has not been run")
+    text = study.read_fitted(key).model if trial.certified or chosen else None
+    if text is None:
+        return _without_figures(key, trial.reason or "there is no certified fit")
+    fit, _, _ = load_model(text)
+    train = rows.frame.filter(case=case.name, part="train")
+    typical = np.array([float(np.median(train[name].to_numpy())) for name in fit.covariates])
+    steps = {one.name: one.step for one in covariates}
+    level, seed = study.plan.guard.confidence, study.plan.study.seed
+    return _with_figures(key, fit, typical, steps, level, seed, chosen=chosen is not None)
+
+
+def _without_figures(key: Key, reason: str) -> ModelPart:
+    own: dict[str, Any] = dict.fromkeys(ModelPart.model_fields)
+    nothing: dict[str, Any] = {"typical": {}, "coefficients": (), "ratios": (), "years": ()}
+    return ModelPart(**own | key.model_dump() | nothing | {"chosen": False, "reason": reason})
+
+
+def _with_figures(
+    key: Key, fit: Fit, typical: Any, steps: Mapping[str, float], level: float, seed: int, *, chosen: bool
+) -> ModelPart:
+    with quiet():
+        return ModelPart(
+            **key.model_dump(),
+            chosen=chosen,
+            reason=None,
+            rows=fit.n_rows,
+            n_states=fit.n_states,
+            log_likelihood=_plain_value(float(fit.inference.log_likelihood)),
+            aic=_plain_value(float(fit.inference.aic)),
+            bic=_plain_value(float(fit.inference.bic)),
+            errors=fit.inference.kind,
+            scale="native" if fit.native else fit.scaling.method,
+            typical=dict(zip(fit.covariates, typical.tolist(), strict=True)),
+            coefficients=list_coefficients(fit, level),
+            ratios=list_ratios(fit, typical, steps, level),
+            years=list_years(fit, typical, level),
+            curve=draw_curve(fit, typical, level, seed),
+        )
+
+
+def describe_audit(study: Study, rows: StudyRows) -> AuditPart:
+    """What came in, what became of it, and what the data doctor says of the study's rows."""
+    parts = {part: rows.frame.filter(part=part) for part in PARTS}
+    held = Partition(**parts, scheme=rows.scheme)
+    try:
+        found = check_transitions(rows.frame, covariates=rows.covariates, partition=held).findings
+    except InputError as error:
+        raise BadOption(f"The rows of the study cannot be examined: {error}") from None
+    return AuditPart(
+        records=sum(count for _, _, count in rows.audit) or None,
+        outcomes=tuple(OutcomePart(outcome=o, reason=r, count=n) for o, r, n in rows.audit),
+        notes=study.notes,
+        findings=tuple(
+            DoctorPart(**{name: value for name, value in one.to_dict().items() if name in DoctorPart.model_fields})
+            for one in found
+        ),
+    )
+
+
+def describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: str | None) -> ProvenancePart:
+    """What the study was run on and with."""
+    known: Mapping[str, Any] = begun or {}
+    data: Mapping[str, Any] = known.get("data", {})
+    plan = study.plan
+    seeds = {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed}
+    return ProvenancePart(
+        begun=known.get("begun"),
+        command=known.get("command"),
+        again=again,
+        plan=plan.to_toml(),
+        files={PurePath(name).name: digest for name, digest in data.get("files", {}).items()},
+        rows_sha256=data.get("rows_sha256"),
+        seeds=known.get("seeds", seeds),
+        versions=known.get("versions", {}),
+        machine=known.get("machine", {}),
+    )
