@@ -1,7 +1,7 @@
-# make demo    draw an inventory and compare four scalings in its ten cases, under two presets
+# make demo    draw an inventory, compare four scalings in its ten cases under two presets, write the report
 # make test    lint, type-check and run all tests
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
-#              check intervals, small cases and the test of calibration
+#              check intervals, small cases and the test of calibration; the paper's study, run again
 # make clean   forget the environment and the caches
 
 PYTHON ?= python3

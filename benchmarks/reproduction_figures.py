@@ -83,6 +83,8 @@ def _describe_study(side: Side, stored: Stored) -> StudyPart:
         covariates=(),
         planned=TRIALS,
         done=TRIALS,
+        choices_planned=TRIALS // len(METHODS),
+        choices_done=TRIALS // len(METHODS),
         confidence=0.95,
         seed=SEED,
     )

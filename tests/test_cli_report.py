@@ -107,17 +107,51 @@ def test_title_unit_and_language(finished, tmp_path):
     ("options", "told"),
     [
         (("--lang", "fr"), "lang is 'fr'"),
-        (("--out", "page.pdf"), "--out is page.pdf; the page needs a name that ends in .html"),
+        (("--out", "page.pdf"), "page.pdf is to be a page: it needs a name that ends in .html"),
+        (("--title", "caf\udce9"), "title is no text"),
         (("--unit", "trafic_mean=10"), "Did you mean traffic_mean"),
         (("--unit", "traffic_mean"), "is not like traffic_mean=1000"),
     ],
 )
 def test_wrong_options_are_told_before_the_work(finished, tmp_path, monkeypatch, options, told):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rekka.Study, "calibrations", lambda *_: pytest.fail("this is the work"))
     done = call("report", finished, *options)
     assert done.exit_code == 2
     assert told in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--out", "run/provenance.html"), "provenance.json is there already, and is no report"),
+        (("--out", "run/confirmation.html"), "confirmation.json is there already, and is no report"),
+        (("--out", "mine.html"), "mine.html is there already, and is no report"),
+        (("--out", "folder.html"), "folder.html is a folder; a file is needed"),
+        (("--tables", "run"), "run is a run folder, whose files have the same names"),
+        (("--figures", "run"), "run is a run folder"),
+        (("--tables", "mine.html"), "mine.html is a file; a folder is needed"),
+        (("--markdown", "folder.html"), "folder.html is a folder; a file is needed"),
+    ],
+)
+def test_what_is_no_report_is_not_written_over(finished, tmp_path, monkeypatch, options, told):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "mine.html").write_text("<p>mine</p>")
+    (tmp_path / "folder.html").mkdir()
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    done = call("report", "run", "--quick", *options)
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+def test_an_earlier_report_is_written_over(reported, tmp_path):
+    run, _ = reported
+    assert call("report", run, "--quick", "--out", tmp_path / "page.html").exit_code == 0
+    assert call("report", run, "--quick", "--out", tmp_path / "page.html", "--title", "Again").exit_code == 0
+    assert "Again" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path):
@@ -129,14 +163,23 @@ def test_a_folder_that_is_no_run_is_told(tmp_path):
 def test_a_run_that_was_stopped_is_reported_as_far_as_it_got(finished, tmp_path):
     run = tmp_path / "stopped"
     shutil.copytree(finished, run)
-    for folder in ("trials", "choices"):
-        for file in sorted((run / folder).iterdir())[1:]:
-            file.unlink()
-    (run / "confirmation.json").unlink()
+    for file in sorted((run / "trials").iterdir())[1:]:
+        file.unlink()  # what was chosen is told again once its trials are
     done = call("report", run, "--quick")
     assert done.exit_code == 0, done.stderr
+    study = Document.from_json((run / "report.json").read_bytes()).study
+    assert (study.done, study.planned, study.choices_done, study.choices_planned) == (1, 4, 0, 2)
+
+
+def test_a_run_that_was_stopped_while_choosing_is_not_finished(finished, tmp_path):
+    run = tmp_path / "choosing"
+    shutil.copytree(finished, run)
+    sorted((run / "choices").iterdir())[0].unlink()
+    assert call("report", run, "--quick").exit_code == 0
     document = Document.from_json((run / "report.json").read_bytes())
-    assert (document.study.done, document.study.planned) == (1, 4)
+    assert (document.study.done, document.study.planned) == (4, 4)
+    assert (document.study.choices_done, document.study.choices_planned) == (1, 2)
+    assert [answer.reason == "not chosen yet" for answer in document.answers] == [True, False]
 
 
 def test_a_new_run_in_its_place_takes_the_old_report_away(tmp_path):

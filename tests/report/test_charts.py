@@ -12,8 +12,10 @@ import altair as alt
 import pytest
 from table_cases import HOSTILE, WORDS, failed_document, hostile_document, plain_document, without_cases
 
-from rekka.report.chart_parts import PICKED, WIDTH, finish, log_ticks
+from rekka.report.chart_calibration import draw_calibration
+from rekka.report.chart_parts import PICKED, WIDTH, finish, log_ticks, tell_name
 from rekka.report.chart_ratios import WIDEST, ratios
+from rekka.report.chart_stability import draw_stability
 from rekka.report.chart_trials import tradeoff
 from rekka.report.charts import combine, list_figures
 from rekka.report.document import CurvePart, RatioPart, SharePart, StabilityPart
@@ -30,6 +32,7 @@ from rekka.report.palette import (
     place_of,
     shade,
 )
+from rekka.report.words import load_words
 
 LIGHT, DARK = 0, 1
 
@@ -166,6 +169,30 @@ def test_every_panel_with_cases_dims_the_others(figures):
     assert not any("params" in one or "config" in one for one in combined["concat"])
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Pier \N{BRIDGE AT NIGHT} 橋 1", "Pier \N{BRIDGE AT NIGHT} 橋 1"),
+        ("\u202etwo\n lines\u2028\x07", "two lines"),
+        ("\u202eגשר\u202c", "\u2068גשר\u2069"),
+        ("نفق 1", "\u2068نفق 1\u2069"),
+        ("\u2067a\ud83d", "a"),
+    ],
+)
+def test_a_name_cannot_turn_the_rest_of_a_sentence_around(name, told):
+    assert tell_name(name) == told
+
+
+def test_hostile_names_in_captions_are_kept_apart():
+    texts = [
+        text
+        for figure in figures_of(hostile_document()).values()
+        for text in (figure.title, figure.caption, *(one.alt for one in figure.panels))
+    ]
+    assert any("\u2068עברית שלום\u2069" in text for text in texts)
+    assert not any(re.search("[\u202a-\u202e\n\x00-\x1f]", text) for text in texts)
+
+
 # Trials
 
 
@@ -237,7 +264,7 @@ def test_coverage_counts_as_the_document_does(document, figures, preset):
         name = WORDS(f"method.{part.method}")
         for what in ("converged", "certified", "selected", "pareto"):
             assert drawn[name, WORDS(f"figure.coverage.{what}")] == getattr(part, what)
-        told = f"{name}: of {part.trials} trials {part.converged} converged; certified {part.certified}, "
+        told = f"{name}: trials {part.trials}, converged {part.converged}, certified {part.certified}, "
         assert told in one.alt
 
 
@@ -260,7 +287,7 @@ def test_cells_have_the_numbers_and_gray_where_there_is_none(document, figures, 
     assert {key for key, row in cells.items() if row["pareto"]} == pareto_of(trials.values())
     assert one.spec["layer"][1]["transform"] == [{"filter": "datum.pareto"}]
     gray = sum(not trial.eligible for trial in trials.values())
-    assert f"{gray} of {len(trials)} cells are gray." in one.alt
+    assert f"Gray cells: {gray} of {len(trials)}." in one.alt
 
 
 def test_failed_trials_are_gray():
@@ -295,7 +322,7 @@ def test_the_most_accurate_are_counted_with_ties(document, figures):
         count = sum(one.accuracy == best[one.case] for one in able if one.method == method)
         if count:
             assert f"{WORDS(f'method.{method}')} ({count})" in caption
-    assert f"among {len(best)} cases" in caption
+    assert f"Cases (of {len(best)}) in which" in caption
 
 
 def test_shortfalls_beyond_the_axis_stand_at_its_edge_and_are_told(document):
@@ -305,7 +332,7 @@ def test_shortfalls_beyond_the_axis_stand_at_its_edge_and_are_told(document):
     strange = document.presets[3].model_copy(update={"short_by": 1.0, "cause": "a cause of another version"})
     one = figures_of(only(document, "trials", presets=(far, below, unknown, strange)))["presets"].panels[0]
     rows = [(row["short"], row["beyond"], row["short_by"]) for row in rows_of(one.spec)]
-    assert rows == [(1e6, "right", "4.5e+85"), (1e-8, "left", "-1e-12"), (1.0, "", "1")]
+    assert rows == [(1e6, "right", "4.50×10⁸⁵"), (1e-8, "left", "−1.00×10⁻¹²"), (1.0, "", "1.00")]
     assert "a log-likelihood is missing: 1." in one.alt
     assert "a cause of another version (1)" in one.alt
 
@@ -339,7 +366,7 @@ def test_no_choice_is_said_and_what_is_not_confirmed_is_hollow(document):
     assert "low" not in second
     hollow = next(view for view in spec["layer"] if "!datum.confirmed" in str(view.get("transform")))
     assert hollow["mark"]["fill"] == PRINT.surface
-    assert "A model is chosen in 1 of 2 cases, and 0 of these choices are confirmed" in figure.caption
+    assert "Cases with a chosen model: 1 of 2; confirmed on golden rows: 0." in figure.caption
     assert "Hollow points" in figure.caption
 
 
@@ -350,14 +377,14 @@ def test_alt_counts_how_many_beat_the_baseline(document):
         for one, verdict in zip(document.answers, verdicts, strict=True)
     )
     one = panel(figures_of(only(document, answers=answers))["answer"], "accuracy")
-    assert one.alt.startswith("Shown more accurate than the forecast that nothing changes: 1 of 2 chosen models.")
+    assert one.alt.startswith("Chosen models shown more accurate than the forecast that nothing changes: 1 of 2.")
     assert "The interval of the difference includes zero: 1." in one.alt
 
 
-def share(case, method, chosen, none, own):
+def share(case, method, chosen, none, own, kind="bootstrap", draws=20):
     fields = dict.fromkeys(SharePart.model_fields)
-    given = {"case": case, "method": method, "chosen": chosen, "none": none, "in_study": own, "draws": 20}
-    return SharePart(**fields | given | {"preset": "exact", "kind": "bootstrap", "kept": chosen})
+    given = {"case": case, "method": method, "chosen": chosen, "none": none, "in_study": own, "draws": draws}
+    return SharePart(**fields | given | {"preset": "exact", "kind": kind, "kept": chosen})
 
 
 def test_shares_add_up_and_the_own_choice_is_outlined(document):
@@ -380,8 +407,28 @@ def test_shares_add_up_and_the_own_choice_is_outlined(document):
     ]
     labels = one.spec["layer"][2]["data"]["values"]
     assert [(row["case"], row["share"]) for row in labels] == [(cases[0], "25%"), (cases[1], "70%")]
-    assert one.alt.startswith("In 1 of 2 cases at least half of 20 draws choose what the study chose.")
-    assert one.alt.endswith(f"fewer: {cases[0]}.")
+    half = (
+        "Cases in which at least half of the draws choose what the study chose: 1 of 2; draws for each case: 20."
+    )
+    assert one.alt == f"{half} Cases in which fewer do: {cases[0]}."
+
+
+def test_the_caption_of_stability_names_what_was_drawn_again_and_how_often(document):
+    case = document.cases[0].case
+    drawn = {"bootstrap": 200, "splits": 20, "seeds": 200}
+    shares = {kind: share(case, "zscore", 1.0, 0.0, True, kind, draws) for kind, draws in drawn.items()}
+
+    def caption(*kinds, words=WORDS):
+        own = tuple(shares[kind] for kind in kinds)
+        found = StabilityPart(kinds=kinds, resamples=200, seed=0, shares=own, remarks=())
+        return draw_stability(only(document, stability=found), words=words, palette=PRINT).caption
+
+    assert caption("splits").startswith("What is chosen when the study is repeated with other splits. ")
+    assert "repeated with bridges drawn again, other starting values. Draws for each case: 200." in caption(
+        "bootstrap", "seeds"
+    )
+    assert "Draws for each case: 20 to 200." in caption("bootstrap", "splits")
+    assert caption("splits", words=load_words("ja")).startswith("分割を変えて")
 
 
 # Models
@@ -396,11 +443,30 @@ def test_reliability_is_that_of_leaving_a_state(document, figures):
         (pytest.approx(one.forecast, rel=1e-5), pytest.approx(one.observed, rel=1e-5)) for one in bins
     ]
     held = sum(one.low <= one.forecast <= one.high for one in bins if one.low is not None)
-    assert one.alt.startswith(f"In {held} of ")
+    assert one.alt == (
+        f"Bins in which the interval of the observed share includes the forecast: {held} of {len(bins)}."
+    )
+    assert "Lines through the points are 95% intervals by bridge." in figures["calibration-001"].caption
     counts = rows_of(panel(figures["calibration-001"], "counts").spec)
     assert [(row["state"], row["observed"]) for row in counts] == [
         (one.state, one.observed) for one in part.by_end
     ]
+
+
+def test_captions_of_calibration_write_numbers_as_tables_do(document):
+    part = document.calibration[0].model_copy(
+        update={
+            "rows": 7084,
+            "p_value": 0.0004,
+            "reliability": tuple(
+                one.model_copy(update={"low": None, "high": None}) for one in document.calibration[0].reliability
+            ),
+        }
+    )
+    figure = draw_calibration(part, "001", words=WORDS, palette=PRINT)
+    assert "7,084 training rows" in figure.caption
+    assert "p of the test of fit: <0.001." in figure.caption
+    assert "interval" not in figure.caption
 
 
 def test_the_best_state_is_at_the_top(figures):
@@ -429,11 +495,13 @@ def test_a_curve_without_a_band_is_drawn_without_one(document):
         low=(None,) * 2,
         high=(None,) * 2,
     )
-    model = document.models[0].model_copy(update={"curve": found, "chosen": False})
+    model = document.models[0].model_copy(update={"curve": found, "chosen": False, "certified": False})
     figure = figures_of(only(document, models=(model,)))["curve-001"]
     one = panel(figure, "mean")
+    assert "The band" not in figure.caption
+    assert "There is no band, because this fit is not certified as a maximum." in figure.caption
     assert all("low" not in row for row in rows_of(one.spec))
-    assert one.alt.endswith("State 2 has a probability of one half after about 10 years.")
+    assert one.alt.endswith("State 2 has a probability of one half or more from about year 10 on.")
     assert "No model was chosen in this case" in figure.caption
     assert "M" in draw_svg_file(one.spec)
 
@@ -449,13 +517,58 @@ def test_wide_intervals_are_cut_and_told(document):
     figure = figures_of(only(document, models=(model,)))["ratios-001"]
     wide, narrow = rows_of(figure.panels[0].spec)
     assert (wide["low"], wide["high"], wide["cut_low"], wide["cut_high"]) == (1 / WIDEST, WIDEST, True, True)
-    assert wide["interval"] == "1e-09 to 300"
+    assert wide["interval"] == "1.00×10⁻⁹ to 300"
     assert (narrow["cut_low"], narrow["cut_high"]) == (False, False)
-    assert "end in an arrow" in figure.caption
-    assert figure.panels[0].alt.startswith("1 of 2 intervals leave out 1.")
-    assert "in state 2 (1.2)" in figure.panels[0].alt
+    assert "ends in an arrow" in figure.caption
+    assert figure.panels[0].alt == "Intervals that leave out 1: 1 of 2 (age ' in state 2: 1.20)."
     empty = model.model_copy(update={"ratios": ()})
     assert ratios(empty, document.study.covariates, words=WORDS, palette=PRINT) is None
+
+
+def test_ratios_without_intervals_are_drawn_and_said_to_have_none(document):
+    """Of a fit that is no certified maximum: whatever is beyond the axis is an arrow at its edge."""
+    model = document.models[0].model_copy(
+        update={
+            "certified": False,
+            "ratios": (ratio(1, 1e30, None, None), ratio(2, 0.0, None, None), ratio(3, float("inf"), None, None)),
+        }
+    )
+    figure = figures_of(only(document, models=(model,)))["ratios-001"]
+    spec = figure.panels[0].spec
+    arrows = [(row["cut_low"], row["cut_high"]) for row in rows_of(spec)]
+    assert arrows == [(False, True), (True, False), (False, True)]
+    assert not any("ratio" in row or "low" in row for row in rows_of(spec))
+    places = {layer["mark"]["shape"]: layer["encoding"]["x"]["datum"] for layer in spec["layer"][1:3]}
+    assert places == {"triangle-left": 1 / WIDEST, "triangle-right": WIDEST}
+    low, high = spec["layer"][1]["encoding"]["x"]["scale"]["domain"]
+    assert low < 1 / WIDEST < WIDEST < high
+    assert draw_svg_file(spec).count('aria-roledescription="point"') in (0, 3)
+    assert figure.panels[0].alt == "There are no intervals, because this fit is not certified as a maximum."
+    assert figure.caption.count("interval") == 1
+    assert "below 0.05 or above 20 ends in an arrow" in figure.caption
+    inside = model.model_copy(update={"certified": True, "ratios": (ratio(1, 1.5, None, None),)})
+    caption = figures_of(only(document, models=(inside,)))["ratios-001"].caption
+    assert "arrow" not in caption
+    assert caption.endswith("There are no intervals.")
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_captions_of_models_have_the_level_of_their_intervals(document, level):
+    study = document.study.model_copy(update={"confidence": level})
+    figures = figures_of(only(document, "models", study=study))
+    assert f"The band is the {level:.0%} interval of each year" in figures["curve-001"].caption
+    assert f"Bars are {level:.0%} intervals." in figures["ratios-001"].caption
+    assert "arrow" not in figures["ratios-001"].caption
+
+
+def test_panels_of_a_figure_stand_at_one_height(figures):
+    """On the page as they are, in files side by side; a legend is below, where it moves nothing."""
+    for name in ("curve-001", "calibration-001"):
+        first, second = combine(figures[name])["concat"]
+        assert first["height"] == second["height"]
+        assert figures[name].panels[0].spec["height"] == figures[name].panels[1].spec["height"]
+        legends = re.findall(r'"legend": \{[^{}]*"orient": "(\w+)"', json.dumps([first, second]))
+        assert set(legends) == {"bottom"}
 
 
 # Little to show
@@ -475,7 +588,7 @@ def test_one_trial_alone_is_drawn(document):
     )
     figures = figures_of(alone)
     assert list(figures) == ["tradeoff-exact", "heatmap-exact"]
-    assert "1 of 1 trials could be selected" in figures["tradeoff-exact"].panels[0].alt
+    assert "Trials that could be selected and are drawn: 1 of 1." in figures["tradeoff-exact"].panels[0].alt
     for figure in figures.values():
         assert draw_svg_file(combine(figure)).startswith("<svg")
 

@@ -17,6 +17,9 @@ from table_cases import (
 
 from rekka.report.markdown import render_markdown
 from rekka.report.markdown_text import escape_markdown, markdown_table, render_tables
+from rekka.report.sentences import QUESTIONS, list_causes, list_methods, split_findings, tell_stability
+from rekka.report.teller import Teller
+from rekka.report.telling_cases import tell_case
 from rekka.report.views import Cell, Column, FigureView, Panel, Row, TableView
 
 FIGURE = FigureView(
@@ -97,6 +100,23 @@ def test_it_has_every_table_finding_and_hypothesis():
         assert escape_markdown(remark) in text
     assert "confirm = true" in text
     assert "\\theta_k" in text
+
+
+def test_it_is_whole():
+    """Each case with its sentences and certificate; what a certificate asks; what passed; the two presets."""
+    document = plain_document()
+    text, tell = render(document), Teller(WORDS)
+    for case in document.cases:
+        told = tell_case(document, case, tell)
+        assert told.certificate
+        for line in (told.label, *told.lines, *told.certificate):
+            assert escape_markdown(line.striptags()) in text
+    for question in QUESTIONS:
+        assert escape_markdown(WORDS(f"section.certificates.{question}")) in text
+    for one in (*list_causes(document, tell), *list_methods(document, tell), tell_stability(document, tell)):
+        assert escape_markdown(one.striptags()) in text
+    for finding in split_findings(document.findings)[1]:
+        assert f"- {finding.code} " in text
 
 
 def test_figures_have_their_captions_and_where_drawn_their_pictures():

@@ -6,8 +6,10 @@ import math
 import polars as pl
 import pytest
 from study_cases import draw_rows
+from typer.testing import CliRunner
 
 import rekka
+from rekka.cli import app
 from rekka.errors import BadOption, DamagedFile
 from rekka.report.document import VERSION, Document
 from rekka.report.summary import _find_step, summarize
@@ -184,3 +186,48 @@ def test_selected_on_golden_rows_nothing_is_confirmed():
     assert (answer.confirmed, answer.scored_on, answer.accuracy_low) == (False, "golden", None)
     assert answer.accuracy == found.trials[[t.method for t in found.trials].index(answer.method)].accuracy
     assert answer.remark == "the golden rows chose it, and cannot confirm it"
+
+
+def test_a_fit_that_is_no_maximum_has_no_intervals():
+    """Away from a maximum the curvature measures no uncertainty."""
+    rows = draw_rows(("Pier",))
+    found = summarize(rekka.compare(rows, preset="paper", rule="pareto", methods=["max"]))
+    model = found.models[0]
+    assert model.chosen
+    assert not model.certified
+    assert all(one.estimate is not None for one in model.coefficients)
+    assert {one.se for one in model.coefficients} == {one.low for one in model.coefficients} == {None}
+    assert {one.low for one in model.ratios} == {one.years_high for one in model.years} == {None}
+    assert set(model.curve.low) == set(model.curve.high) == {None}
+
+
+def test_a_fit_without_a_finite_maximum_has_no_figures(study):
+    found = summarize(rekka.compare(cases=["Slope protection"], preset="paper", rule="pareto"))
+    model = found.models[0]
+    assert (model.chosen, model.coefficients, model.curve) == (True, (), None)
+    assert "rises for ever" in model.reason
+
+
+def test_folders_of_whoever_ran_it_stay_out_of_the_report(tmp_path):
+    (tmp_path / "my folder").mkdir()
+    draw_rows(("Pier",)).write_csv(tmp_path / "my folder" / "rows.csv")
+    rekka.compare(tmp_path / "my folder" / "rows.csv", methods=["zscore"], out=tmp_path / "kept runs" / "one")
+    text = rekka.make_report(tmp_path / "kept runs" / "one", calibrate=False).document.to_json()
+    assert "rows.csv" in text
+    for folder in ("my folder", "kept runs", tmp_path.name):
+        assert folder not in text
+
+
+def test_the_study_file_in_the_report_runs_beside_the_table(tmp_path):
+    draw_rows(("Pier",)).write_csv(tmp_path / "rows.csv")
+    first = rekka.compare(tmp_path / "rows.csv", methods=["zscore"], out=tmp_path / "kept runs" / "one")
+    (tmp_path / "study.toml").write_text(first.report(calibrate=False).document.provenance.plan)
+    command = ["compare", str(tmp_path / "study.toml"), "--out", str(tmp_path / "again"), "--no-report"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    again = rekka.load_study(tmp_path / "again")
+    assert again.trials["log_likelihood"].to_list() == first.trials["log_likelihood"].to_list()
+
+
+def test_control_characters_stay_out():
+    rows = draw_rows(("Pi\x00er\x1b",))
+    assert [case.case for case in summarize(rekka.compare(rows, methods=["zscore"])).cases] == ["Pi\ufffder\ufffd"]

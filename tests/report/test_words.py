@@ -33,6 +33,7 @@ ALIKE = {
     "method.boxcox",
     "method.yeojohnson",
     "section.models.value",
+    "section.models.value_alone",
     "unit.metres",
     "unit.square_metres",
 }

@@ -134,7 +134,7 @@ def _write_coefficients(coefficients: list[dict[str, Any]], out: Path | None) ->
     """All coefficients as a table that Excel opens, if there are any and a place for them."""
     import polars as pl
 
-    from rekka.study.files import write_csv
+    from rekka.study.sheets import write_csv
 
     if out is None or not coefficients:
         return None

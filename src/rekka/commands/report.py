@@ -51,7 +51,7 @@ def report(
     """Write a study as one page: the answer first, then findings, figures, tables, models, and how to repeat it.
 
     The page is one file that needs no network: hand it over, print it, keep it. Beside it stand its numbers as
-    JSON. The same run gives the same bytes.
+    JSON. The same run gives the same page, byte for byte.
 
     For example:
 
@@ -63,8 +63,7 @@ def report(
     """
     errors = Console(stderr=True)
     page = out or run / PAGE
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise BadOption(f"--out is {page.name}; the page needs a name that ends in .html.", option="out")
+    _refuse(page, figures, tables, markdown)
     made = make_report(
         errors, rekka.load_study(run), lang=lang, title=title, units=read_units(unit), calibrate=not quick
     )
@@ -74,9 +73,7 @@ def report(
     if tables is not None:
         files["tables"] = list(made.write_tables(tables))
     if markdown is not None:
-        markdown.parent.mkdir(parents=True, exist_ok=True)
-        markdown.write_text(made.to_markdown(_find_pictures(made, figures, markdown)), encoding="utf-8")
-        files["markdown"] = [markdown]
+        files["markdown"] = [_write_markdown(made, figures, markdown)]
     if as_json:
         echo_json({kind: [str(file) for file in some] for kind, some in files.items()})
         return
@@ -86,6 +83,18 @@ def report(
         if place is not None:
             told = f"{kind}: {count_of(len(files[kind]), 'file')}, {place}"
             console.print(told, highlight=False, markup=False, soft_wrap=True)
+
+
+def _refuse(page: Path, figures: Path | None, tables: Path | None, markdown: Path | None) -> None:
+    """Refuse, before the work, to write over what is no report."""
+    from rekka.report.report import find_places, refuse_foreign, refuse_run
+
+    refuse_foreign(find_places(page))
+    for folder in (figures, tables):
+        if folder is not None:
+            refuse_run(folder)
+    if markdown is not None and markdown.is_dir():
+        raise BadOption(f"{markdown.name} is a folder; a file is needed.", option="markdown")
 
 
 def make_report(errors: Console, study: Study, **options: Any) -> Report:
@@ -135,6 +144,14 @@ def _write_figures(errors: Console, made: Report, folder: Path) -> list[Path]:
                 ),
             )
         )
+
+
+def _write_markdown(made: Report, figures: Path | None, file: Path) -> Path:
+    from rekka.study.files import write_text
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, made.to_markdown(_find_pictures(made, figures, file)))
+    return file
 
 
 def _find_pictures(made: Report, folder: Path | None, page: Path) -> dict[str, str] | None:

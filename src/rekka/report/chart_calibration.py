@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from rekka.intervals import CONFIDENCE
 from rekka.report.chart_parts import (
     INNER_WIDTH,
     Chart,
@@ -18,20 +19,22 @@ from rekka.report.chart_parts import (
     name_list,
     number_axis,
     shorten,
-    tell,
+    tell_name,
     tips,
 )
 from rekka.report.document import BinPart, CalibrationPart
+from rekka.report.numbers import show_count, show_level, show_number, show_p, show_range
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
 from rekka.report.words import Words, name_method
 
 SIDE = 300  # pixels: both axes of reliability have the same scale
-LEGEND = 26  # pixels that the legend of the counts takes
 
 
-def draw_calibration(part: CalibrationPart, number: str, *, words: Words, palette: Palette) -> FigureView | None:
-    """Reliability beside counts by end state; ``number`` is the case's."""
+def draw_calibration(
+    part: CalibrationPart, number: str, *, words: Words, palette: Palette, level: float = CONFIDENCE
+) -> FigureView | None:
+    """Reliability beside counts by end state; ``number`` is the case's, ``level`` that of the intervals."""
     charts = {
         "reliability": (reliability(part, words=words, palette=palette), _tell_reliability(part, words)),
         "counts": (end_counts(part, words=words, palette=palette), _tell_counts(part, words)),
@@ -43,11 +46,12 @@ def draw_calibration(part: CalibrationPart, number: str, *, words: Words, palett
     )
     if not panels:
         return None
-    place = {"case": part.case, "method": name_method(part.method, words)}
+    place = {"case": tell_name(part.case), "method": name_method(part.method, words)}
     caption = (
-        words("figure.calibration.caption", rows=part.rows, **place),
+        words("figure.calibration.caption", rows=show_count(part.rows), **place),
+        words("figure.calibration.bars", level=show_level(level)) if _find_known(part) else "",
         _tell_reliability(part, words),
-        "" if part.p_value is None else words("figure.calibration.p_value", p=f"{part.p_value:.3f}"),
+        "" if part.p_value is None else words("figure.calibration.p_value", p=show_p(part.p_value)),
     )
     return FigureView(
         name=f"calibration-{number}",
@@ -78,7 +82,7 @@ def reliability(part: CalibrationPart, *, words: Words, palette: Palette) -> Cha
     bars = (
         base.transform_filter("isValid(datum.low)")
         .mark_rule(strokeWidth=1.6, color=palette.accent)
-        .encode(y=alt.Y("low:Q", scale=scale, axis=y_axis), y2="high:Q")
+        .encode(y=alt.Y("low:Q", scale=scale, axis=y_axis), y2=alt.Y2("high:Q"))
     )
     points = base.mark_point(filled=True, size=60, color=palette.accent, opacity=1).encode(
         y=alt.Y("observed:Q", scale=scale, axis=y_axis)
@@ -96,16 +100,17 @@ def end_counts(part: CalibrationPart, *, words: Words, palette: Palette) -> Char
             "state": one.state,
             "observed": one.observed,
             "expected": shorten(one.expected),
-            "expected_told": f"{one.expected:.1f}",
-            "residual": f"{one.residual:+.2f}",
+            "observed_told": show_count(one.observed),
+            "expected_told": show_number(one.expected, 1),
+            "residual": show_number(one.residual, 2, signed=True),
             "observed_name": names[0],
             "expected_name": names[1],
         }
         for one in part.by_end
     ]
-    titles = ("state", "observed", "expected_told", "residual")
+    titles = ("state", "observed_told", "expected_told", "residual")
     colours = alt.Scale(domain=names, range=[palette.accent, palette.ink])
-    look: dict[str, Any] = {"scale": colours, "legend": legend(symbolType="square")}
+    look: dict[str, Any] = {"scale": colours, "legend": legend(orient="bottom", symbolType="square")}
     base = alt.Chart().encode(
         x=alt.X(
             "state:O",
@@ -121,7 +126,7 @@ def end_counts(part: CalibrationPart, *, words: Words, palette: Palette) -> Char
     dashes = base.mark_tick(
         thickness=3, orient="horizontal", width=alt.RelativeBandSize(band=0.85), opacity=1
     ).encode(y=alt.Y("expected:Q", axis=axis), color=alt.Color("expected_name:N", **look))
-    return assemble([bars, dashes], rows, width=INNER_WIDTH, height=SIDE - LEGEND)
+    return assemble([bars, dashes], rows, width=INNER_WIDTH, height=SIDE)
 
 
 def _leaving(part: CalibrationPart) -> list[BinPart]:
@@ -129,14 +134,19 @@ def _leaving(part: CalibrationPart) -> list[BinPart]:
     return [one for one in part.reliability if one.end is None]
 
 
+def _find_known(part: CalibrationPart) -> list[BinPart]:
+    """Those of them that have an interval."""
+    return [one for one in _leaving(part) if one.low is not None and one.high is not None]
+
+
 def _bin_row(one: BinPart, words: Words) -> dict[str, Any]:
     row: dict[str, Any] = {
         "forecast": shorten(one.forecast),
         "observed": shorten(one.observed),
-        "forecast_told": tell(one.forecast, ".3f"),
-        "observed_told": tell(one.observed, ".3f"),
-        "interval": words("figure.interval", low=tell(one.low, ".3f"), high=tell(one.high, ".3f")),
-        "rows": one.rows,
+        "forecast_told": show_number(one.forecast),
+        "observed_told": show_number(one.observed),
+        "interval": show_range(one.low, one.high, show_number, words),
+        "rows": show_count(one.rows),
     }
     if one.low is not None and one.high is not None:
         row |= {"low": shorten(one.low), "high": shorten(one.high)}
@@ -150,16 +160,21 @@ def _find_top(values: list[float]) -> float:
 
 def _tell_reliability(part: CalibrationPart, words: Words) -> str:
     """In how many bins the interval has the forecast."""
-    known = [one for one in _leaving(part) if one.low is not None and one.high is not None]
+    known = _find_known(part)
     if not known:
         return ""
     held = sum((one.low or 0.0) <= one.forecast <= (one.high or 0.0) for one in known)
-    return words("figure.calibration.alt_reliability", held=held, bins=len(known))
+    return words("figure.calibration.alt_reliability", held=show_count(held), bins=show_count(len(known)))
 
 
 def _tell_counts(part: CalibrationPart, words: Words) -> str:
     items = (
-        words("figure.calibration.count", state=one.state, observed=one.observed, expected=f"{one.expected:.1f}")
+        words(
+            "figure.calibration.count",
+            state=one.state,
+            observed=show_count(one.observed),
+            expected=show_number(one.expected, 1),
+        )
         for one in part.by_end
     )
     return words("figure.calibration.alt_counts", items=name_list(items, words))

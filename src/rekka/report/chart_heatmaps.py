@@ -10,7 +10,6 @@ import altair as alt
 
 from rekka.report.chart_parts import (
     CASE_LABELS,
-    MISSING,
     RIGHT,
     WIDTH,
     Chart,
@@ -22,7 +21,7 @@ from rekka.report.chart_parts import (
     list_methods,
     make_panel,
     shorten,
-    tell,
+    tell_name,
 )
 from rekka.report.chart_trials import (
     compare_sets,
@@ -32,6 +31,7 @@ from rekka.report.chart_trials import (
     trial_tips,
 )
 from rekka.report.document import Document, PresetPart, TrialPart
+from rekka.report.numbers import MISSING, show_count, show_number
 from rekka.report.palette import Palette, ink_on, shade
 from rekka.report.views import FigureView
 from rekka.report.words import Words, name_method
@@ -48,7 +48,8 @@ Values = Mapping[tuple[str, str], float | None]  # by case and method
 def draw_heatmaps(document: Document, preset: PresetPart, *, words: Words, palette: Palette) -> FigureView | None:
     """Accuracy and time of every case and method."""
     trials = find_trials(document, preset.name)
-    counts = {"gray": sum(not trial.eligible for trial in trials), "trials": len(trials)}
+    gray = sum(not trial.eligible for trial in trials)
+    counts = {"gray": show_count(gray), "trials": show_count(len(trials))}
     panels = []
     for name, draw, told in (
         ("accuracy", heatmap_accuracy, _tell_range(trials, words)),
@@ -76,7 +77,7 @@ def draw_heatmaps(document: Document, preset: PresetPart, *, words: Words, palet
 def heatmap_accuracy(document: Document, preset: str, *, words: Words, palette: Palette) -> Chart | None:
     """Accuracy of each case and method; gray where it cannot be selected."""
     values = {_key(trial): trial.accuracy for trial in find_trials(document, preset) if trial.eligible}
-    return _heatmap(document, preset, _Ramp(values, ".3f", more_is_better=True), words, palette)
+    return _heatmap(document, preset, _Ramp(values, 3, more_is_better=True), words, palette)
 
 
 def heatmap_time(document: Document, preset: str, *, words: Words, palette: Palette) -> Chart | None:
@@ -86,14 +87,14 @@ def heatmap_time(document: Document, preset: str, *, words: Words, palette: Pale
         for trial in find_trials(document, preset)
         if trial.eligible and trial.seconds
     }
-    return _heatmap(document, preset, _Ramp(values, ".2f", more_is_better=False), words, palette)
+    return _heatmap(document, preset, _Ramp(values, 2, more_is_better=False), words, palette)
 
 
 class _Ramp:
     """Numbers, how they are written, and their colours: the brighter the better."""
 
-    def __init__(self, values: Values, form: str, *, more_is_better: bool) -> None:
-        self.values, self.form = values, form
+    def __init__(self, values: Values, digits: int, *, more_is_better: bool) -> None:
+        self.values, self.digits = values, digits
         self.known = sorted(value for value in values.values() if value is not None)
         self.more_is_better = more_is_better
 
@@ -104,7 +105,7 @@ class _Ramp:
             own: dict[str, Any] = {"fill": palette.failed, "ink": palette.ink, "told": MISSING}
             return describe_trial(trial, words) | own
         fill = shade(self._place(value))
-        told = format(value, self.form).replace("-", "\N{MINUS SIGN}")
+        told = show_number(value, self.digits)
         own = {"fill": fill, "ink": ink_on(fill), "told": told, "value": shorten(value)}
         return describe_trial(trial, words) | own
 
@@ -135,7 +136,7 @@ def _heatmap(document: Document, preset: str, ramp: _Ramp, words: Words, palette
         base.transform_filter("datum.pareto")
         .mark_rect(height=outer, width=outer, fill=None, strokeWidth=1.8)
         .encode(stroke=alt.StrokeValue(palette.ink)),
-        base.mark_text(fontSize=11 if cell > NARROW else 9).encode(text="told:N", color=ink),
+        base.mark_text(fontSize=11 if cell > NARROW else 9).encode(text=alt.Text("told:N"), color=ink),
     ]
     if compare_sets(trials) == "selected_differs":
         corners = base.transform_filter("datum.selected").mark_point(filled=True, shape=CORNER, size=50, opacity=1)
@@ -172,10 +173,10 @@ def _tell_range(trials: Iterable[TrialPart], words: Words) -> str:
     (low, worst), (high, best) = (choose(able, key=lambda pair: pair[0]) for choose in (min, max))
     return words(
         "figure.heatmap.alt_accuracy",
-        low=tell(low, ".3f"),
-        low_case=worst.case,
+        low=show_number(low),
+        low_case=tell_name(worst.case),
         low_method=name_method(worst.method, words),
-        high=tell(high, ".3f"),
-        high_case=best.case,
+        high=show_number(high),
+        high_case=tell_name(best.case),
         high_method=name_method(best.method, words),
     )

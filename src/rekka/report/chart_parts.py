@@ -6,7 +6,9 @@ Text from a study, as the name of a case, is data in a chart and never part of a
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import altair as alt
@@ -19,7 +21,6 @@ from rekka.report.words import Words, name_method
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
 LegendOrient = Literal["top", "bottom"]
-Chart = alt.LayerChart
 
 WIDTH = 460  # of a panel, all in all, in pixels: two stand beside each other on a screen, one on a phone
 RIGHT = 14  # free at the right edge, for half of the last label
@@ -31,11 +32,28 @@ ROW = 24  # pixels for a case
 DIGITS = 6  # significant, in the data of a chart
 PICKED = "picked"  # the case that the reader points at, "" for none: the page sets it
 FAINT = 0.15  # opacity of other cases then
-MISSING = "\N{EN DASH}"
+# Directional controls of Unicode, which turn around what follows them (UAX 9, 2)
+CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+NO_TEXT = ("Cc", "Cs", "Zl", "Zp")  # categories: controls, halves of pairs, ends of lines
+TO_THE_LEFT = ("R", "AL", "AN")  # directions of letters and figures that are written so
+ISOLATED = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
 
 _OTHER_CASE = f"{PICKED} != '' && datum.case != {PICKED}"
 _SHORTEN = f"length(datum.value) > {LONGEST_NAME} ? slice(datum.value, 0, {LONGEST_NAME - 1}) + '…' : datum.value"
-_YES = {True: "figure.yes", False: "figure.no"}
+_YES = {True: "mark.yes", False: "mark.no"}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Layers over each other on the same rows.
+
+    Altair has such a chart, too, but copies all layers and rows at every step, and a report has many charts.
+    """
+
+    layers: tuple[alt.Chart, ...]
+    rows: Rows
+    width: float
+    height: float | alt.Step
 
 
 def inline(rows: Rows) -> Any:
@@ -43,12 +61,9 @@ def inline(rows: Rows) -> Any:
     return {"values": rows, "name": "rows"}
 
 
-def assemble(layers: Sequence[alt.Chart], rows: Rows, width: float, height: Any) -> Chart:
-    """Layers over each other on the same rows.
-
-    All at once: at every step after, Altair would copy all of it, and a report has many charts.
-    """
-    return alt.LayerChart(data=inline(rows), layer=list(layers), width=width, height=height)
+def assemble(layers: Iterable[alt.Chart], rows: Rows, width: float, height: float | alt.Step) -> Chart:
+    """A chart of these layers."""
+    return Chart(tuple(layers), rows, width, height)
 
 
 def shorten(value: float) -> float:
@@ -56,14 +71,12 @@ def shorten(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def tell(value: float | None, form: str = ".4f") -> str:
-    """A number for a tooltip. Vega would print a missing one as 0."""
-    return MISSING if value is None else format(value, form)
-
-
-def tell_share(part: float) -> str:
-    """A share in percent."""
-    return f"{part:.0%}"
+def tell_name(name: str) -> str:
+    """A name that data gave, within a sentence: on one line, and the rest of the sentence keeps its direction."""
+    shown = "".join(" " if unicodedata.category(letter) in NO_TEXT else letter for letter in name)
+    shown = " ".join("".join(letter for letter in shown if letter not in CONTROLS).split())
+    turned = any(unicodedata.bidirectional(letter) in TO_THE_LEFT for letter in shown)
+    return ISOLATED.format(shown) if turned else shown
 
 
 def answer_yes(value: bool, words: Words) -> str:
@@ -73,7 +86,7 @@ def answer_yes(value: bool, words: Words) -> str:
 
 def name_list(names: Iterable[str], words: Words) -> str:
     """Names after each other."""
-    return words("figure.separator").join(names)
+    return words("number.comma").join(names)
 
 
 def join_sentences(sentences: Iterable[str], words: Words) -> str:
@@ -178,25 +191,21 @@ def finish(chart: Chart, palette: Palette) -> Spec:
 
     Altair's check against the schema takes most of the time of a report with many cases; the tests make it.
     """
-    spec: Spec = chart.to_dict(validate=False)
-    has_cases = False
-    for part in _walk(spec):
-        data = part.get("data")
-        if isinstance(data, dict) and "values" in data:
-            data.pop("name", None)
-            has_cases = has_cases or any("case" in row for row in data["values"])
-    if has_cases:
+    within = {"top_level": False, "data": inline(chart.rows)}  # so that Altair adds neither a schema nor data
+    layers = [layer.to_dict(validate=False, context=within) for layer in chart.layers]
+    for layer in layers:
+        layer.get("data", {}).pop("name", None)
+    spec: Spec = {
+        "$schema": alt.SCHEMA_URL,
+        "config": style(palette),
+        "data": {"values": chart.rows},
+        "height": chart.height.to_dict() if isinstance(chart.height, alt.Step) else chart.height,
+        "layer": layers,
+        "width": chart.width,
+    }
+    if any("case" in row for row in chart.rows):
         spec["params"] = [{"name": PICKED, "value": ""}]
-    spec["config"] = style(palette)
     return spec
-
-
-def _walk(part: Any) -> Iterable[Spec]:
-    """The views of a spec, from the outside in."""
-    if isinstance(part, dict):
-        yield part
-        for inner in part.get("layer", ()):
-            yield from _walk(inner)
 
 
 def style(palette: Palette) -> Spec:
@@ -207,34 +216,9 @@ def style(palette: Palette) -> Spec:
         "padding": 4,
         "aria": False,  # the page has one sentence for the whole chart
         "view": {"stroke": None},
-        "axis": {
-            "labelColor": palette.ink,
-            "titleColor": palette.ink,
-            "gridColor": palette.line,
-            "domainColor": palette.muted,
-            "tickColor": palette.muted,
-            "labelFontSize": 11,
-            "titleFontSize": 11,
-            "titleFontWeight": "normal",
-            "tickSize": 4,
-        },
+        "axis": _axis_style(palette),
         "axisX": {"labelFlush": False, "labelOverlap": True, "labelSeparation": 6},
-        "legend": {
-            "labelColor": palette.ink,
-            "labelFontSize": 11,
-            "labelLimit": 220,
-            "titleColor": palette.ink,
-            "titleFontSize": 11,
-            "titleFontWeight": "normal",
-            "symbolSize": 70,
-            "columnPadding": 12,
-            "rowPadding": 3,
-            "padding": 0,
-            "offset": 8,
-            # From the right: a wide legend then reaches over the labels at the left, not beyond the panel.
-            # Vega-Lite hands this on to Vega, although its schema does not have it.
-            "layout": {"top": {"anchor": "end"}, "bottom": {"anchor": "end"}},
-        },
+        "legend": _legend_style(palette),
         "text": {"color": palette.ink, "fontSize": 11},
         "title": {
             "color": palette.ink,
@@ -243,4 +227,37 @@ def style(palette: Palette) -> Spec:
             "anchor": "start",
             "offset": 6,
         },
+    }
+
+
+def _axis_style(palette: Palette) -> Spec:
+    return {
+        "labelColor": palette.ink,
+        "titleColor": palette.ink,
+        "gridColor": palette.line,
+        "domainColor": palette.muted,
+        "tickColor": palette.muted,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "tickSize": 4,
+    }
+
+
+def _legend_style(palette: Palette) -> Spec:
+    return {
+        "labelColor": palette.ink,
+        "labelFontSize": 11,
+        "labelLimit": 220,
+        "titleColor": palette.ink,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "symbolSize": 70,
+        "columnPadding": 12,
+        "rowPadding": 3,
+        "padding": 0,
+        "offset": 8,
+        # From the right: a wide legend then reaches over the labels at the left, not beyond the panel.
+        # Vega-Lite hands this on to Vega, although its schema does not have it.
+        "layout": {"top": {"anchor": "end"}, "bottom": {"anchor": "end"}},
     }

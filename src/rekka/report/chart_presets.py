@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import altair as alt
@@ -28,7 +28,9 @@ from rekka.report.chart_parts import (
     tips,
 )
 from rekka.report.document import BothPart, Document
+from rekka.report.numbers import show_count, show_figure
 from rekka.report.palette import Palette
+from rekka.report.table_cells import slug
 from rekka.report.views import FigureView
 from rekka.report.words import Words, name_method
 from rekka.study.tables import AT_MAXIMUM, Cause
@@ -58,9 +60,6 @@ def presets(document: Document, *, words: Words, palette: Palette) -> Chart | No
     if not parts:
         return None
     methods = [method for method in list_methods(document) if any(one.method == method for one in parts)]
-    causes = _order_causes([one.cause for one in parts])
-    names = [_name_cause(cause, words) for cause in causes]
-    colours = alt.Scale(domain=names, range=[_colour_cause(cause, palette) for cause in causes])
     scale = alt.Scale(type="log", domain=[LEAST, MOST], nice=False)
     axis = alt.Axis(title=words("figure.axis.short_by"), values=[1e-8, 1e-5, 1e-2, 10, 1e4], format="~g")
     titles = {name: words(f"figure.tip.{name}") for name in ("case", "method", "short_by", "cause")}
@@ -77,24 +76,34 @@ def presets(document: Document, *, words: Words, palette: Palette) -> Chart | No
         .encode(x=alt.X("at:Q", scale=scale, axis=axis))
     )
     points = base.mark_point(filled=True, size=POINT).encode(
-        color=alt.Color(
-            "cause:N", scale=colours, legend=legend(1, orient="bottom", symbolType="square", labelLimit=380)
-        ),
+        color=_cause_colours([one.cause for one in parts], words, palette),
         shape=alt.Shape(
             "method:N",
             scale=shape_scale(methods, list_methods(document), words),
             legend=legend(symbolFillColor=palette.ink),
         ),
     )
-    arrows = [
-        base.transform_filter(f"datum.beyond == '{side}'")
-        .mark_text(dx=shift, fontSize=13)
-        .encode(text=alt.TextValue(sign))
-        for side, shift, sign in (("left", -9, "<"), ("right", 9, ">"))
-    ]
     height = WIDE_ROW * len(document.cases)
     rows = [_short_row(one, words) for one in parts]
-    return assemble([limit, points, *arrows], rows, width=WIDTH - CASE_LABELS - RIGHT, height=height)
+    width = WIDTH - CASE_LABELS - RIGHT
+    return assemble([limit, points, *_list_arrows(base)], rows, width=width, height=height)
+
+
+def _cause_colours(found: Iterable[str], words: Words, palette: Palette) -> alt.Color:
+    """The causes that there are, below the chart: they have long names."""
+    causes = _order_causes(found)
+    names = [_name_cause(cause, words) for cause in causes]
+    scale = alt.Scale(domain=names, range=[_colour_cause(cause, palette) for cause in causes])
+    return alt.Color(
+        "cause:N", scale=scale, legend=legend(1, orient="bottom", symbolType="square", labelLimit=380)
+    )
+
+
+def _list_arrows(base: alt.Chart) -> Iterator[alt.Chart]:
+    """Beside marks that are beyond the axis."""
+    for side, shift, sign in (("left", -9, "<"), ("right", 9, ">")):
+        beyond = base.transform_filter(f"datum.beyond == '{side}'")
+        yield beyond.mark_text(dx=shift, fontSize=13).encode(text=alt.TextValue(sign))
 
 
 def _short_row(one: BothPart, words: Words) -> dict[str, Any]:
@@ -105,7 +114,7 @@ def _short_row(one: BothPart, words: Words) -> dict[str, Any]:
         "method": name_method(one.method, words),
         "cause": _name_cause(one.cause, words),
         "short": shorten(min(max(value, LEAST), MOST)),
-        "short_by": f"{value:.3g}",
+        "short_by": show_figure(value),
         "beyond": beyond,
     }
 
@@ -117,8 +126,7 @@ def _order_causes(found: Iterable[str]) -> list[str]:
 
 
 def _name_cause(cause: str, words: Words) -> str:
-    names = {str(known): known.name.lower() for known in Cause}
-    return words.get(f"figure.cause.{names.get(cause, '')}", cause)
+    return words.get(f"cause.{slug(cause)}", cause)
 
 
 def _colour_cause(cause: str, palette: Palette) -> str:
@@ -136,17 +144,21 @@ def _colour_cause(cause: str, palette: Palette) -> str:
 def _tell_presets(document: Document, words: Words) -> str:
     parts = document.presets
     counts = Counter(one.cause for one in parts)
+    skipped = sum(one.short_by is None for one in parts)
     items = (
-        words("figure.item", name=_name_cause(cause, words), count=counts[cause])
+        words("figure.item", name=_name_cause(cause, words), count=show_count(counts[cause]))
         for cause in _order_causes(counts)
     )
     return join_sentences(
         (
-            words("figure.presets.alt", same=counts[Cause.NONE], trials=len(parts), limit=f"{AT_MAXIMUM:g}"),
+            words(
+                "figure.presets.alt",
+                same=show_count(counts[Cause.NONE]),
+                trials=show_count(len(parts)),
+                limit=f"{AT_MAXIMUM:g}",
+            ),
             words("figure.presets.alt_causes", items=name_list(items, words)),
-            words("figure.presets.alt_skipped", count=sum(one.short_by is None for one in parts))
-            if any(one.short_by is None for one in parts)
-            else "",
+            words("figure.presets.alt_skipped", count=show_count(skipped)) if skipped else "",
         ),
         words,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import altair as alt
 
 from rekka.report.chart_parts import (
@@ -23,10 +25,11 @@ from rekka.report.chart_parts import (
     make_panel,
     name_list,
     shorten,
-    tell_share,
+    tell_name,
     tips,
 )
 from rekka.report.document import Document, SharePart
+from rekka.report.numbers import show_count, show_range, show_share
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView, Panel
 from rekka.report.words import Words, name_method
@@ -53,7 +56,7 @@ def draw_stability(document: Document, *, words: Words, palette: Palette) -> Fig
     return FigureView(
         name="stability",
         title=words("figure.stability.title"),
-        caption=words("figure.stability.caption", resamples=found.resamples),
+        caption=_caption(document, [one.name for one in panels], words),
         panels=tuple(panels),
     )
 
@@ -75,7 +78,7 @@ def stability(document: Document, kind: str, *, words: Words, palette: Palette) 
             scale=alt.Scale(domain=[0, 1]),
             axis=alt.Axis(title=words("figure.axis.draws"), format=".0%", values=[0, 0.25, 0.5, 0.75, 1]),
         ),
-        x2="end:Q",
+        x2=alt.X2("end:Q"),
         opacity=dim(),
         tooltip=tips({name: words(f"figure.tip.{name}") for name in tip}),
     )
@@ -91,7 +94,7 @@ def stability(document: Document, kind: str, *, words: Words, palette: Palette) 
     labels = (
         alt.Chart(inline(own))
         .mark_text(align="left", dx=7)
-        .encode(x="edge:Q", y=case_axis(list_cases(document)), text="share:N", opacity=dim())
+        .encode(x=alt.X("edge:Q"), y=case_axis(list_cases(document)), text=alt.Text("share:N"), opacity=dim())
     )
     return assemble([bars, outlines, labels], rows, width=width, height=alt.Step(ROW))
 
@@ -108,7 +111,7 @@ def _stack_shares(document: Document, kind: str, words: Words) -> tuple[Rows, Ro
             start, end = end, end + share
             mine = method == (chosen or NONE)
             if mine:
-                own.append({"case": case, "share": tell_share(share), "edge": 1})
+                own.append({"case": case, "share": show_share(share), "edge": 1})
             if share > 0:
                 segments.append(
                     {
@@ -116,8 +119,8 @@ def _stack_shares(document: Document, kind: str, words: Words) -> tuple[Rows, Ro
                         "method": words("method.none") if method == NONE else name_method(method, words),
                         "start": shorten(start),
                         "end": shorten(end),
-                        "share": tell_share(share),
-                        "draws": shares[0].draws,
+                        "share": show_share(share),
+                        "draws": show_count(shares[0].draws),
                         "own": mine,
                         "in_study": answer_yes(mine, words),
                     }
@@ -134,18 +137,28 @@ def _group_shares(document: Document, kind: str) -> dict[str, list[SharePart]]:
     return found
 
 
+def _caption(document: Document, kinds: Sequence[str], words: Words) -> str:
+    """What was drawn again, and how often."""
+    ways = name_list((words.get(f"figure.stability.way_{kind}", kind) for kind in kinds), words)
+    return words("figure.stability.caption", ways=ways, draws=_tell_draws(document, kinds, words))
+
+
+def _tell_draws(document: Document, kinds: Iterable[str], words: Words) -> str:
+    """'200', or '20 to 200' where some cases had fewer."""
+    draws = [shares[0].draws for kind in kinds for shares in _group_shares(document, kind).values()]
+    return show_range(min(draws), max(draws), show_count, words)
+
+
 def _tell_stability(document: Document, kind: str, words: Words) -> str:
-    _, own = _stack_shares(document, kind, words)
-    groups = _group_shares(document, kind)
     often: list[str] = []
     rarely: list[str] = []
-    for case, shares in groups.items():
+    for case, shares in _group_shares(document, kind).items():
         mine = next((part.chosen for part in shares if part.in_study), shares[0].none) or 0.0
-        (often if mine >= HALF else rarely).append(case)
-    draws = max(shares[0].draws for shares in groups.values())
+        (often if mine >= HALF else rarely).append(tell_name(case))
+    counts = {"often": show_count(len(often)), "cases": show_count(len(often) + len(rarely))}
     return join_sentences(
         (
-            words("figure.stability.alt", often=len(often), cases=len(own), draws=draws),
+            words("figure.stability.alt", draws=_tell_draws(document, [kind], words), **counts),
             words("figure.stability.alt_rarely", cases=name_list(rarely, words)) if rarely else "",
         ),
         words,

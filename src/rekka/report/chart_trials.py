@@ -27,10 +27,10 @@ from rekka.report.chart_parts import (
     number_axis,
     shape_scale,
     shorten,
-    tell,
     tips,
 )
 from rekka.report.document import Document, MethodPart, PresetPart, TrialPart
+from rekka.report.numbers import show_accuracy, show_count, show_loss, show_seconds
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
 from rekka.report.words import Words, name_method
@@ -110,8 +110,7 @@ def tradeoff(document: Document, preset: str, *, words: Words, palette: Palette)
 
 def _is_dodged(plane: Chart) -> bool:
     """Whether the methods stand beside each other at whole numbers."""
-    data: Any = plane.data
-    return "dodge" in data["values"][0]
+    return "dodge" in plane.rows[0]
 
 
 def coverage(document: Document, preset: str, *, words: Words, palette: Palette) -> Chart | None:
@@ -131,7 +130,10 @@ def coverage(document: Document, preset: str, *, words: Words, palette: Palette)
             "count:Q",
             scale=alt.Scale(domain=[0, shorten(most * 1.08)], nice=False),
             axis=number_axis(
-                words("figure.axis.trials", trials=most), format="d", tickCount=min(most, 6), tickMinStep=1
+                words("figure.axis.trials", trials=show_count(most)),
+                format="d",
+                tickCount=min(most, 6),
+                tickMinStep=1,
             ),
         ),
         tooltip=tips(
@@ -147,7 +149,7 @@ def coverage(document: Document, preset: str, *, words: Words, palette: Palette)
         "method:N", scale=colour_scale(ordered, list_methods(document), words, palette), legend=legend()
     )
     bars = base.mark_bar().encode(color=colour)
-    labels = base.mark_text(baseline="bottom", dy=-2, fontSize=10).encode(text="count:Q")
+    labels = base.mark_text(baseline="bottom", dy=-2, fontSize=10).encode(text=alt.Text("count:Q"))
     return assemble([bars, labels], rows, width=INNER_WIDTH, height=HEIGHT)
 
 
@@ -173,10 +175,10 @@ def describe_trial(trial: TrialPart, words: Words) -> dict[str, Any]:
         "method": name_method(trial.method, words),
         "status": words.get(f"status.{trial.status.replace(' ', '_')}", trial.status),
         "accuracy": None if trial.accuracy is None else shorten(trial.accuracy),
-        "accuracy_told": tell(trial.accuracy),
-        "log_loss": tell(trial.log_loss),
-        "seconds": tell(trial.seconds, ".4g"),
-        "evaluations": tell(trial.evaluations, "d"),
+        "accuracy_told": show_accuracy(trial.accuracy),
+        "log_loss": show_loss(trial.log_loss),
+        "seconds": show_seconds(trial.seconds),
+        "evaluations": show_count(trial.evaluations),
         "pareto": trial.pareto,
         "selected": trial.selected,
         "pareto_told": answer_yes(trial.pareto, words),
@@ -239,7 +241,7 @@ def _count_rows(part: MethodPart, words: Words) -> Rows:
         count = getattr(part, name)
         if count is not None:
             own = {"method": name_method(part.method, words), "what": words(f"figure.coverage.{name}")}
-            told = words("figure.of", count=count, trials=part.trials)
+            told = words("figure.of", count=show_count(count), trials=show_count(part.trials))
             found.append(own | {"count": count, "told": told})
     return found
 
@@ -258,7 +260,7 @@ def _tell_tradeoff(document: Document, preset: PresetPart, words: Words) -> str:
     pareto = Counter(trial.method for trial in trials if trial.pareto)
     return join_sentences(
         (
-            words("figure.tradeoff.alt_shown", shown=shown, trials=len(trials)),
+            words("figure.tradeoff.alt_shown", shown=show_count(shown), trials=show_count(len(trials))),
             words("figure.tradeoff.alt_pareto", items=_count_items(pareto, document, words)),
             _tell_most_accurate(trials, words),
             tell_median_seconds(document, preset, words) if preset.cost == SECONDS else "",
@@ -271,9 +273,9 @@ def _tell_coverage(document: Document, preset: PresetPart, words: Words) -> str:
     sentences = []
     for part in document.methods:
         if part.preset == preset.name:
-            counts: dict[str, Any] = {name: getattr(part, name) for name in COUNTED}
+            counts = {name: show_count(getattr(part, name)) for name in COUNTED}
             key = "alt" if part.certified is not None else "alt_uncertified"
-            places = {"method": name_method(part.method, words), "trials": part.trials}
+            places = {"method": name_method(part.method, words), "trials": show_count(part.trials)}
             sentences.append(words(f"figure.coverage.{key}", **places, **counts))
     return join_sentences(sentences, words)
 
@@ -288,16 +290,16 @@ def _tell_most_accurate(trials: Iterable[TrialPart], words: Words) -> str:
     if not counts:
         return ""
     items = [
-        words("figure.item", name=name_method(method, words), count=count)
+        words("figure.item", name=name_method(method, words), count=show_count(count))
         for method, count in counts.most_common()
     ]
-    return words("figure.tradeoff.most_accurate", items=name_list(items, words), cases=len(best))
+    return words("figure.tradeoff.most_accurate", items=name_list(items, words), cases=show_count(len(best)))
 
 
 def _count_items(counts: Mapping[str, int], document: Document, words: Words) -> str:
     return name_list(
         (
-            words("figure.item", name=name_method(method, words), count=counts.get(method, 0))
+            words("figure.item", name=name_method(method, words), count=show_count(counts.get(method, 0)))
             for method in list_methods(document)
         ),
         words,
@@ -307,7 +309,7 @@ def _count_items(counts: Mapping[str, int], document: Document, words: Words) ->
 def tell_median_seconds(document: Document, preset: PresetPart, words: Words) -> str:
     """The median time of each method's trials that can be selected."""
     items = [
-        words("figure.item", name=name_method(part.method, words), count=f"{part.median_seconds:.3g}")
+        words("figure.item", name=name_method(part.method, words), count=show_seconds(part.median_seconds))
         for part in document.methods
         if part.preset == preset.name and part.median_seconds is not None
     ]

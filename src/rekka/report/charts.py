@@ -7,8 +7,10 @@ Document -> list_figures -> FigureView (panels of Vega-Lite) -> the page
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from altair.utils.schemapi import debug_mode
 
 from rekka.report.chart_answers import draw_answer
 from rekka.report.chart_calibration import draw_calibration
@@ -32,7 +34,8 @@ LESS = WIDTH - (PRINTED - SPACING) // 2  # pixels that a panel has less on paper
 
 def list_figures(document: Document, words: Words, palette: Palette) -> tuple[FigureView, ...]:
     """Every figure that has something to show."""
-    return tuple(figure for figure in _draw_all(document, words, palette) if figure is not None)
+    with debug_mode(False):  # Altair checks each part of a chart against its schema; the tests do
+        return tuple(figure for figure in _draw_all(document, words, palette) if figure is not None)
 
 
 def _draw_all(document: Document, words: Words, palette: Palette) -> Iterator[FigureView | None]:
@@ -48,6 +51,7 @@ def _draw_all(document: Document, words: Words, palette: Palette) -> Iterator[Fi
         if part.preset == document.study.preset:
             yield draw_calibration(part, numbers[part.case], **look)
     yield draw_stability(document, **look)
+    look["level"] = document.study.confidence
     for model in document.models:
         yield draw_curve(model, numbers[model.case], **look)
     for model in document.models:
@@ -64,8 +68,8 @@ def combine(figure: FigureView) -> Spec:
     for spec in panels:
         for name in ("config", "$schema", "params"):
             spec.pop(name, None)
-        if len(panels) > 1:
-            _narrow(spec)
+    if len(panels) > 1:
+        _narrow(panels)
     together: Spec = {"$schema": schema, "config": config, "spacing": SPACING}
     if any(PICKED in repr(spec) for spec in panels):
         together["params"] = [{"name": PICKED, "value": ""}]
@@ -76,9 +80,15 @@ def combine(figure: FigureView) -> Spec:
     }
 
 
-def _narrow(spec: Spec) -> None:
-    """Make a panel fit half of a page; what is square stays square."""
-    width, height = spec["width"], spec["height"]
-    spec["width"] = min(width, INNER_WIDTH - LESS) if width == height else width - LESS
-    if width == height:
-        spec["height"] = spec["width"]
+def _narrow(panels: Sequence[Spec]) -> None:
+    """Make panels fit half of a page. What is square stays square, and what was as high beside it stays so."""
+    heights = {}
+    for spec in panels:
+        if spec["width"] == spec["height"]:
+            side = min(spec["width"], INNER_WIDTH - LESS)
+            heights[spec["height"]] = spec["width"] = side
+        else:
+            spec["width"] -= LESS
+    for spec in panels:
+        if isinstance(spec["height"], int | float):
+            spec["height"] = heights.get(spec["height"], spec["height"])

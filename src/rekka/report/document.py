@@ -52,8 +52,10 @@ class StudyPart(Value):
     presets: tuple[PresetPart, ...]
     preset: str  # the one whose choices are the answer
     covariates: tuple[Covariate, ...]
-    planned: int
+    planned: int  # trials
     done: int
+    choices_planned: int
+    choices_done: int
     confidence: float
     seed: int
 
@@ -407,13 +409,15 @@ class CurvePart(Value):
 class ModelPart(Value):
     """The fitted hazards of a case; ``chosen`` is False for the default's fit where nothing was chosen.
 
-    ``reason`` says why there are no figures, where there are none.
+    ``reason`` says why there are no figures, where there are none. Those of a fit that is not ``certified`` are
+    where the optimizer stopped: they have no standard errors and no intervals, which hold at a maximum only.
     """
 
     case: str
     preset: str
     method: str
     chosen: bool
+    certified: bool
     reason: Text
     rows: Count
     n_states: Count

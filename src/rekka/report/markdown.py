@@ -8,31 +8,22 @@ from fnmatch import fnmatchcase
 
 from markupsafe import Markup
 
-from rekka.report.document import Document, FindingPart, PresetPart
+from rekka.report import sentences
+from rekka.report.document import Document, FindingPart
 from rekka.report.markdown_text import escape_markdown, markdown_table
 from rekka.report.outline import ANYTHING_ELSE, SECTIONS
-from rekka.report.sentences import (
-    Teller,
-    list_banners,
-    list_headlines,
-    name_study,
-    split_findings,
-    tell_eligible,
-    tell_guard,
-    tell_headline,
-    tell_run,
-    tell_shown,
-)
-from rekka.report.table_cells import coded_cell, join
+from rekka.report.table_cells import coded_cell, join, join_notes
 from rekka.report.table_data import fixed_cell
+from rekka.report.teller import Teller
+from rekka.report.telling_answer import list_banners, list_headlines, tell_headline, tell_run, tell_shown
+from rekka.report.telling_cases import tell_case
 from rekka.report.views import FigureView, TableView
 from rekka.report.words import Words
 
 _FENCE = re.compile(r"`+")
-TOLD = ("findings", "hypotheses")  # as lists, since their cells are sentences
-STEPS = ("certified", "stable", "accuracy", "log_loss", "replaced", "cost")  # of the guarded rule
+LISTED = ("findings", "hypotheses")  # not as tables, since their cells are sentences
+DRAWN = ("tradeoff", "heat")  # sections of figures alone
 RULE = "---"
-SCORES = ("accuracy", "log_loss", "recall", "brier", "persistence", "baseline", "interval")
 FORMULAS = {  # that follow the texts of a note, as on the page
     "model": (
         r"\theta_k(x) = \exp(\beta_{k0} + \beta_{k1} x_1 + \cdots + \beta_{kp} x_p), \quad k = 1, \ldots, K-1",
@@ -55,23 +46,25 @@ def render_markdown(
 ) -> str:
     """The report: what the page says, in its order. ``pictures`` are paths of figures, by name."""
     parts = [*_open(document, words)]
+    can_draw = any(trial.eligible and trial.accuracy is not None for trial in document.trials)
     for section in SECTIONS:
-        own = [table for table in tables if _find_section(table.name) == section and table.name not in TOLD]
+        own = [table for table in tables if _find_section(table.name) == section and table.name not in LISTED]
         drawn = [figure for figure in figures if _find_section(figure.name) == section]
         body = [*_tell_section(section, document, words)]
-        lead = words.get(f"section.{section}.lead", "")
         body += [f"### {escape_markdown(table.title)}\n\n{markdown_table(table)}" for table in own]
         body += [_render_figure(figure, pictures or {}, words) for figure in drawn]
-        if body:
-            head = f"## {escape_markdown(words(f'section.{section}.title'))}\n"
-            parts += [head, *([_say(lead)] if lead and "{" not in lead else []), *body]
+        if section in DRAWN and not drawn and can_draw:
+            continue  # it was asked for without figures
+        head = f"## {escape_markdown(words(f'section.{section}.title'))}\n"
+        lead = _find_lead(section, document, words, empty=not own and not drawn)
+        parts += [head, *([_say(lead)] if lead else []), *body]
     return "\n".join(parts)
 
 
 def _open(document: Document, words: Words) -> Iterator[str]:
     """The title, what a reader must know before the answer, what was run."""
     tell = Teller(words)
-    yield f"# {escape_markdown(words('page.title', title=name_study(document, words)))}\n"
+    yield f"# {escape_markdown(words('page.title', title=sentences.name_study(document, words)))}\n"
     yield f"{escape_markdown(words('page.kicker', version=document.rekka))}\n"
     for banner in list_banners(document, tell):
         yield f"> {_say(banner)}"
@@ -86,29 +79,101 @@ def _open(document: Document, words: Words) -> Iterator[str]:
     yield _list(tell_run(document, tell))
 
 
+def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -> str:
+    """The first sentences of a section; in their place, where it has nothing, that it has nothing."""
+    tell = Teller(words)
+    if section == "stability":
+        return sentences.tell_stability(document, tell)
+    if section == "presets" and not document.presets:
+        return tell.say("section.presets.one", preset=tell.preset(document.study.preset))
+    if section == "hypotheses" and document.hypotheses:
+        return join_notes((words("section.hypotheses.lead"), words("section.hypotheses.meaning")), words)
+    if section == "calibration" and not document.calibration:
+        return sentences.tell_no_calibration(document, tell)
+    nothing = {
+        **dict.fromkeys(DRAWN, empty),
+        "hypotheses": True,
+        "models": not document.cases,
+    }
+    return words.get(f"section.{section}.{'none' if nothing.get(section) else 'lead'}", "")
+
+
 def _tell_section(section: str, document: Document, words: Words) -> Iterator[str]:
     """What a section says in sentences."""
+    tell = Teller(words)
     if section == "findings":
-        found, _ = split_findings(document.findings)
-        yield from (_render_finding(one, words) for one in found)
-        if not found:
-            yield _paragraph(words("section.findings.none"))
+        yield from _render_findings(document, words)
+    elif section == "presets":
+        yield _list(sentences.list_causes(document, tell))
     elif section == "hypotheses":
         yield from _render_hypotheses(document, words)
     elif section == "stability" and document.stability:
         yield _list(document.stability.remarks)
-    elif section == "audit" and document.audit.notes:
-        yield f"### {escape_markdown(words('section.audit.notes'))}\n\n{_list(document.audit.notes)}"
+    elif section == "models":
+        yield from _render_cases(document, tell)
+    elif section == "certificates":
+        yield _define("section.certificates", sentences.QUESTIONS, words)
+    elif section == "audit":
+        yield from _render_audit(document, tell)
     elif section == "method":
         yield from _render_notes(document, words)
     elif section == "provenance":
         yield from _render_provenance(document, words)
 
 
-def _render_finding(finding: FindingPart, words: Words) -> str:
-    title, remedy = (fixed_cell(finding, "check", part, words).text for part in ("title", "remedy"))
+def _render_findings(document: Document, words: Words) -> Iterator[str]:
+    found, passed = sentences.split_findings(document.findings)
+    yield from (_render_finding(one, words) for one in found)
+    if not found:
+        yield _say(words("section.findings.none"))
+    if passed:
+        yield f"{escape_markdown(words('section.findings.passed', n=len(passed)))}\n"
+        yield "".join(f"- {_name_finding(one, words)}\n" for one in passed)
+
+
+def _name_finding(finding: FindingPart, words: Words) -> str:
+    title = fixed_cell(finding, "check", "title", words).text
     verdict = coded_cell(finding.verdict, "verdict", words).text
-    head = f"- **{finding.code} {escape_markdown(verdict)}: {escape_markdown(title)}**"
+    return f"{finding.code} {escape_markdown(verdict)}: {escape_markdown(title)}"
+
+
+def _render_cases(document: Document, tell: Teller) -> Iterator[str]:
+    """Each case: what was chosen, of what, and its certificate."""
+    for case in document.cases:
+        told = tell_case(document, case, tell)
+        yield f"### {escape_markdown(case.case)}\n"
+        yield f"**{_say(told.label).strip()}**\n"
+        if told.warning:
+            yield f"> {_say(told.warning)}"
+        yield _list(told.lines)
+        if told.certificate:
+            yield f"#### {escape_markdown(tell.words('section.models.certificate.heading'))}\n"
+            yield _list(told.certificate)
+
+
+def _render_audit(document: Document, tell: Teller) -> Iterator[str]:
+    words = tell.words
+    if document.audit.outcomes:
+        yield _say(sentences.tell_records(document, tell))
+    else:
+        yield _say(words("section.audit.no_records"))
+    if document.audit.notes:
+        yield f"### {escape_markdown(words('section.audit.notes'))}\n\n{_list(document.audit.notes)}"
+    if not document.audit.findings:
+        yield _say(words("section.audit.no_doctor"))
+
+
+def _define(group: str, names: Iterable[str], words: Words) -> str:
+    """Terms, each with what it means."""
+    return "".join(
+        f"- **{escape_markdown(words(f'{group}.{name}_term'))}**: {_say(words(f'{group}.{name}'))}"
+        for name in names
+    )
+
+
+def _render_finding(finding: FindingPart, words: Words) -> str:
+    remedy = fixed_cell(finding, "check", "remedy", words).text
+    head = f"- **{_name_finding(finding, words)}**"
     cases = f"\n  ({escape_markdown(join(finding.cases, words))})" if finding.cases else ""
     todo = escape_markdown(words("section.findings.remedy"))
     return f"{head}{cases}\n  {escape_markdown(finding.explanation)}\n  *{todo}*: {escape_markdown(remedy)}\n"
@@ -127,40 +192,36 @@ def _render_hypotheses(document: Document, words: Words) -> Iterator[str]:
 
 
 def _render_notes(document: Document, words: Words) -> Iterator[str]:
-    """The method notes: model, erratum, rule, scores, what converged means, presets, limits."""
+    """The method notes: model, methods, erratum, rule, scores, what converged means, presets, limits."""
     tell = Teller(words)
     for note, texts in (("model", ("text", "text_2", "text_3")), ("erratum", ("text", "text_2", "text_3"))):
         yield _title_note(note, words)
         for place, text in enumerate(texts):
             yield _say(words(f"note.{note}.{text}"))
             yield from (f"$${formula}$$\n" for formula in FORMULAS[note][place : place + 1])
+        if note == "model":
+            yield _title_note("methods", words)
+            yield _list(sentences.list_methods(document, tell))
     yield _say(words("note.erratum.medians"))
     yield _title_note("rule", words)
     yield _say(words(f"note.rule.{document.study.rule}"))
-    yield "".join(f"{number}. {_say(words(f'note.rule.{step}'))}" for number, step in enumerate(STEPS, start=1))
-    guard = tell_guard(document, tell)
+    steps = enumerate(sentences.STEPS, start=1)
+    yield "".join(f"{number}. {_say(words(f'note.rule.{step}'))}" for number, step in steps)
+    guard = sentences.tell_guard(document, tell)
     yield "\n".join(_say(one) for one in (guard, words("note.rule.rows"), words("note.rule.none")) if one)
     yield _title_note("scores", words)
-    yield "".join(
-        f"- **{escape_markdown(words(f'note.scores.{score}_term'))}**: {_say(words(f'note.scores.{score}'))}"
-        for score in SCORES
-    )
+    yield _define("note.scores", sentences.SCORES, words)
     yield _title_note("converged", words)
-    sentences = (words("note.converged.converged"), words("note.converged.certified"))
-    yield _list([*sentences, tell_eligible(document, tell)])
+    meanings = (words("note.converged.converged"), words("note.converged.certified"))
+    yield _list([*meanings, sentences.tell_eligible(document, tell)])
     yield _title_note("presets", words)
-    yield _list(_tell_preset(one, words) for one in document.study.presets)
+    yield _list(sentences.list_presets(document, tell))
     yield _title_note("limits", words)
-    yield _list(text for key, text in words.texts.items() if key.startswith("note.limits.list_"))
+    yield _list(sentences.list_limits(words))
 
 
 def _title_note(note: str, words: Words) -> str:
     return f"### {escape_markdown(words(f'note.{note}.title'))}\n"
-
-
-def _tell_preset(preset: PresetPart, words: Words) -> str:
-    name, cost = words.get(f"preset.{preset.name}", preset.name), words.get(f"cost.{preset.cost}", preset.cost)
-    return words("note.presets.text", preset=name, words=preset.words, cost=cost)
 
 
 def _render_provenance(document: Document, words: Words) -> Iterator[str]:
@@ -190,12 +251,8 @@ def _say(sentence: str) -> str:
     return escape_markdown(plain) + "\n"
 
 
-def _paragraph(sentence: str) -> str:
-    return escape_markdown(sentence) + "\n"
-
-
-def _list(sentences: Iterable[str]) -> str:
-    return "".join(f"- {_say(one)}" for one in sentences)
+def _list(lines: Iterable[str]) -> str:
+    return "".join(f"- {_say(one)}" for one in lines)
 
 
 def _fence(text: str, language: str = "") -> str:

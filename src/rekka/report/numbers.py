@@ -92,9 +92,9 @@ def show_share(value: Real, digits: int = 0) -> str:
         return show_number(value)
     least = 10.0**-digits
     if 0 < value < 1:
-        if 100 * value < least / 2:
+        if 100 * value <= least / 2:
             return f"<{least:.{digits}f}%"
-        if 100 * (1 - value) < least / 2:
+        if 100 * (1 - value) <= least / 2 * (1 + 1e-9):
             return f">{100 - least:.{digits}f}%"
         return f"{show_number(100 * value, digits)}%"
     return f"{show_number(100 * value, 0)}%"

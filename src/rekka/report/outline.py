@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
+from rekka.report.table_cells import EstimateTable, has_intervals
 from rekka.report.views import FigureView, Panel, TableView
 from rekka.report.words import Words
 
@@ -34,6 +35,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 ANYTHING_ELSE = "tables"  # what no section names is shown all the same
 TOLD = ("findings", "hypotheses", "typical", "doctor", "files", "versions")  # in sentences instead
+OF_A_MAXIMUM = ("se", "p")  # columns that the fit of a case may have nothing in
 CUT = ("years", "ratios", "coefficients")  # case by case
 # Columns of the answer that are told under the method instead.
 UNDER = (
@@ -221,9 +223,16 @@ def _anchor(kind: str, name: str, number: int) -> str:
 
 def _cut_table(view: TableView, case: str) -> TableView:
     """The rows of one case, without the columns that its heading tells."""
-    keep = [n for n, column in enumerate(view.columns) if column.key not in ("case", "method")]
     rows = tuple(replace(row, case=None) for row in view.rows if row.case == case)
-    return _keep_columns(replace(view, rows=rows), keep)
+    empty = {
+        column.key for n, column in enumerate(view.columns) if all(row.cells[n].value is None for row in rows)
+    }
+    gone = {"case", "method"} | (empty & set(OF_A_MAXIMUM))
+    keep = [n for n, column in enumerate(view.columns) if column.key not in gone]
+    own = replace(view, rows=rows)
+    if isinstance(own, EstimateTable) and not has_intervals(own):
+        own = replace(own, note=own.plain_note)
+    return _keep_columns(own, keep)
 
 
 def _keep_columns(view: TableView, keep: Sequence[int]) -> TableView:

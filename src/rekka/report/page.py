@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from rekka.report import sentences
+from rekka.report import sentences, telling_answer
 from rekka.report.chart_parts import style
 from rekka.report.charts import list_figures
 from rekka.report.document import Document, HypothesisPart
@@ -27,14 +27,16 @@ from rekka.report.drawing import bundle_script, draw_svg
 from rekka.report.numbers import MISSING
 from rekka.report.outline import CaseOutline, Section, lay_under, list_cases, list_sections
 from rekka.report.palette import CSS_VARIABLES, PAGE
-from rekka.report.sentences import CaseTold, Teller
 from rekka.report.table_cells import slug
 from rekka.report.tables import list_tables
+from rekka.report.teller import Teller
+from rekka.report.telling_cases import CaseTold, tell_case
 from rekka.report.views import Cell, Column, Panel
 from rekka.report.words import ENGLISH, Words, load_words
 
 SORTED_DIGITS = 9  # of a number that rows are sorted by
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
+NAMES = ("case", "cases", "constant", "covariate", "term", "file")  # columns with names that data gave
 ICONS = {  # beside the word, so that colour is never alone
     "issue": "\u25b2",
     "stop": "\u25b2",
@@ -57,6 +59,7 @@ _USELESS = re.compile(
 )
 _LONG_DECIMAL = re.compile(r"\d+\.\d{3,}")
 _SCRIPT_WORDS = "page.script."
+_TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))  # embeddings, overrides, isolates
 # What would end a script element, or a line of JavaScript, is written as JSON allows.
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
@@ -99,14 +102,14 @@ def _fill(
         "by_id": by_id,
         "places": places,
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
-        "run": sentences.tell_run(document, tell),
-        "banners": sentences.list_banners(document, tell),
-        "headline": sentences.tell_headline(document, tell),
+        "run": telling_answer.tell_run(document, tell),
+        "banners": telling_answer.list_banners(document, tell),
+        "headline": telling_answer.tell_headline(document, tell),
         "title": sentences.name_study(document, words),
-        "headlines": sentences.list_headlines(document, tell),
-        "shown": sentences.tell_shown(document, tell),
+        "headlines": telling_answer.list_headlines(document, tell),
+        "shown": telling_answer.tell_shown(document, tell),
         "answers": [
-            lay_under(one, [sentences.tell_use(answer, tell) for answer in document.answers])
+            lay_under(one, [telling_answer.tell_use(answer, tell) for answer in document.answers])
             for one in by_id["answer"].tables
         ],
         "findings": findings,
@@ -117,9 +120,16 @@ def _fill(
         "stability": sentences.tell_stability(document, tell),
         "remarks": sentences.split_remarks(document),
         "cases": [
-            CaseView(outline, sentences.tell_case(document, case, tell))
+            CaseView(outline, tell_case(document, case, tell))
             for outline, case in zip(outlines, document.cases, strict=True)
         ],
+        "no_calibration": sentences.tell_no_calibration(document, tell),
+        "methods": sentences.list_methods(document, tell),
+        "presets": sentences.list_presets(document, tell),
+        "limits": sentences.list_limits(words),
+        "steps": sentences.STEPS,
+        "scores": sentences.SCORES,
+        "questions": sentences.QUESTIONS,
         "records": sentences.tell_records(document, tell),
         "doctor": sentences.group_doctor(document.audit.findings, tell),
         "guard": sentences.tell_guard(document, tell),
@@ -137,6 +147,7 @@ def _environment() -> Environment:
         loader=PackageLoader("rekka.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_calm,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -148,6 +159,11 @@ def _environment() -> Environment:
         "slug": slug,
     }
     return found
+
+
+def _calm(value: Any) -> Any:
+    """Any text without letters that turn the direction of what follows: names have one of their own by <bdi>."""
+    return value.translate(_TURNING) if isinstance(value, str) else value
 
 
 def _read(name: str) -> str:
@@ -223,7 +239,7 @@ class CellWriter:
         text = str(escape(cell.text))
         if cell.text == MISSING:
             return f'{text}<span class="unseen">{escape(self.words("page.missing"))}</span>'
-        if column.key == "case":
+        if column.key in NAMES:
             return f"<bdi>{text}</bdi>"
         if column.kind == "number":
             return _BRACKETS.sub(_hold_together, text)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import PurePath, PureWindowsPath
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,12 +32,14 @@ from rekka.report.document import (
     StabilityPart,
 )
 from rekka.report.hazards import draw_curve, list_coefficients, list_ratios, list_years
+from rekka.study.plan import StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.stability import Stability
 from rekka.study.study import Study
-from rekka.study.trial import Case, Key, Value, quiet
+from rekka.study.trial import Case, Key, Trial, Value, quiet
 
 Part = TypeVar("Part", bound=Value)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tabs and ends of lines
 
 
 def rows_of(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
@@ -57,6 +61,17 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain_value(inner) for inner in value]
     return str(value) if isinstance(value, str) else value
+
+
+def clean(value: Any) -> Any:
+    """The same without control characters, which no page, table or picture may hold."""
+    if isinstance(value, str):
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, Mapping):
+        return {clean(name): clean(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(inner) for inner in value]
+    return value
 
 
 def describe_calibration(study: Study, preset: str, case: str, found: Calibration) -> CalibrationPart:
@@ -109,23 +124,41 @@ def describe_model(
     chosen = None if choice is None else choice.chosen
     key = Key(case=case.name, preset=preset, method=chosen or study.plan.guard.default)
     trial = next((trial for trial in study.results if trial.key == key), None)
-    if trial is None:
-        return _without_figures(key, "this trial has not been run")
-    text = study.read_fitted(key).model if trial.certified or chosen else None
-    if text is None:
-        return _without_figures(key, trial.reason or "there is no certified fit")
+    text = study.read_fitted(key).model if trial is not None and (trial.certified or chosen) else None
+    if trial is None or text is None or (trial.certificate and trial.certificate.maximum_exists is False):
+        return _without_figures(key, trial, chosen=chosen is not None)
     fit, _, _ = load_model(text)
     train = rows.frame.filter(case=case.name, part="train")
     typical = np.array([float(np.median(train[name].to_numpy())) for name in fit.covariates])
     steps = {one.name: one.step for one in covariates}
     level, seed = study.plan.guard.confidence, study.plan.study.seed
-    return _with_figures(key, fit, typical, steps, level, seed, chosen=chosen is not None)
+    found = _with_figures(key, fit, typical, steps, level, seed, chosen=chosen is not None)
+    return found if trial.certified else _without_intervals(found)
 
 
-def _without_figures(key: Key, reason: str) -> ModelPart:
+def _without_figures(key: Key, trial: Trial | None, *, chosen: bool) -> ModelPart:
     own: dict[str, Any] = dict.fromkeys(ModelPart.model_fields)
     nothing: dict[str, Any] = {"typical": {}, "coefficients": (), "ratios": (), "years": ()}
-    return ModelPart(**own | key.model_dump() | nothing | {"chosen": False, "reason": reason})
+    reason = None if trial is None else trial.reason
+    told = {"chosen": chosen, "certified": False, "reason": reason}
+    return ModelPart(**own | key.model_dump() | nothing | told)
+
+
+def _without_intervals(found: ModelPart) -> ModelPart:
+    """Where the optimizer stopped, and no more: away from a maximum the curvature measures no uncertainty."""
+    blank = {"se": None, "p": None, "low": None, "high": None}
+    missing: dict[str, Any] = {
+        "coefficients": tuple(one.model_copy(update=blank) for one in found.coefficients),
+        "ratios": tuple(one.model_copy(update={"low": None, "high": None}) for one in found.ratios),
+        "years": tuple(
+            one.model_copy(update=dict.fromkeys(("hazard_low", "hazard_high", "years_low", "years_high")))
+            for one in found.years
+        ),
+    }
+    if found.curve is not None:
+        nothing = (None,) * len(found.curve.years)
+        missing["curve"] = found.curve.model_copy(update={"low": nothing, "high": nothing})
+    return found.model_copy(update={"certified": False, "errors": None, **missing})
 
 
 def _with_figures(
@@ -135,6 +168,7 @@ def _with_figures(
         return ModelPart(
             **key.model_dump(),
             chosen=chosen,
+            certified=True,
             reason=None,
             rows=fit.n_rows,
             n_states=fit.n_states,
@@ -171,19 +205,36 @@ def describe_audit(study: Study, rows: StudyRows) -> AuditPart:
 
 
 def describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: str | None) -> ProvenancePart:
-    """What the study was run on and with."""
+    """What the study was run on and with, without the folders of whoever ran it: a report is handed over."""
     known: Mapping[str, Any] = begun or {}
     data: Mapping[str, Any] = known.get("data", {})
     plan = study.plan
     seeds = {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed}
+    command = known.get("command")
     return ProvenancePart(
         begun=known.get("begun"),
-        command=known.get("command"),
+        command=None if command is None else shlex.join(map(_leave_folders_out, shlex.split(command))),
         again=again,
-        plan=plan.to_toml(),
+        plan=_bring_together(plan).to_toml(),
         files={PurePath(name).name: digest for name, digest in data.get("files", {}).items()},
         rows_sha256=data.get("rows_sha256"),
         seeds=known.get("seeds", seeds),
         versions=known.get("versions", {}),
         machine=known.get("machine", {}),
     )
+
+
+def _bring_together(plan: StudyPlan) -> StudyPlan:
+    """The plan as a file that lies beside the tables."""
+    joins = [join | {"file": _leave_folders_out(join["file"])} for join in plan.data.mapping.get("join", [])]
+    data = {
+        "source": tuple(_leave_folders_out(source) for source in plan.data.source),
+        "mapping": plan.data.mapping | ({"join": joins} if joins else {}),
+    }
+    return plan.model_copy(update={"data": plan.data.model_copy(update=data)})
+
+
+def _leave_folders_out(path: str) -> str:
+    """The last part of a path, whatever system it is of; '..', the folder that the run is in, becomes '.'."""
+    name = PureWindowsPath(path).name
+    return "." if name in ("", "..") else name

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rekka.errors import bad_option, count_of
+from rekka.errors import BadOption, bad_option, count_of
+from rekka.model.tables import check_units
 from rekka.report.charts import combine, list_figures
 from rekka.report.document import Document
 from rekka.report.drawing import draw_pdf, draw_png, draw_svg_file
@@ -30,6 +30,8 @@ from rekka.study.study import Study
 
 FORMATS = ("svg", "png", "pdf")
 _FRAME_HEIGHT = 900  # pixels, of the page in a notebook
+_HEAD = 1000  # bytes at the beginning of a file by which a report is known
+_MARKS = (b'name="generator" content="rekka ', b'"format": "rekka-report"', b'"format":"rekka-report"')
 
 OnCase = Callable[[str, int, int], None]  # what was done, how many are done, how many there are to be
 
@@ -69,16 +71,17 @@ class Report:
         return render_markdown(self.document, self.tables, self.figures, self.words, pictures)
 
     def write(self, path: str | Path) -> tuple[Path, Path]:
-        """Write the page, and its numbers as JSON beside it."""
-        page = Path(path)
+        """Write the page, and its numbers as JSON beside it. Only an earlier report is written over."""
+        page, numbers = places = find_places(path)
+        refuse_foreign(places)
         page.parent.mkdir(parents=True, exist_ok=True)
-        numbers = page.with_suffix(".json")
         write_text(page, self.html)
         write_text(numbers, self.document.to_json())
         return page, numbers
 
     def write_tables(self, folder: str | Path) -> tuple[Path, ...]:
         """Write every table as CSV, and all of them as an Excel workbook, LaTeX and Markdown."""
+        refuse_run(Path(folder))
         return write_tables(self.tables, Path(folder))
 
     def write_figures(
@@ -92,6 +95,7 @@ class Report:
             if name not in FORMATS:
                 raise bad_option("formats", name, FORMATS)
         place = Path(folder)
+        refuse_run(place)
         place.mkdir(parents=True, exist_ok=True)
         draw = {"svg": lambda spec: draw_svg_file(spec).encode(), "png": draw_png, "pdf": draw_pdf}
         files = []
@@ -146,8 +150,10 @@ def make_report(
         Called with each case that is calibrated, the number done and the number there are.
 
     """
-    load_words(lang)  # refuses a language that is none, before the work
+    load_words(lang)  # what is wrong is told before the work
+    _refuse_title(title)
     found = study if isinstance(study, Study) else load_study(study)
+    check_units(units, found.read_rows().covariates)
     folder = found.folder
     return Report(
         summarize(
@@ -157,14 +163,49 @@ def make_report(
             provenance=None if folder is None else read_provenance(folder),
             units=units,
             title=title,
-            again=_repeat(found, folder),
+            again=_repeat(found),
         ),
         lang,
     )
 
 
-def _repeat(study: Study, folder: Path | None) -> str | None:
-    """The command that runs the study again; None where its rows came from a program."""
-    if folder is None or study.plan.data.kind == "given":
-        return None
-    return shlex.join(["rekka", "compare", f"{folder.name}/{PLAN}", "--out", f"{folder.name}-again"])
+def find_places(path: str | Path) -> tuple[Path, Path]:
+    """Where a page and its numbers go."""
+    page = Path(path)
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise BadOption(f"{page.name} is to be a page: it needs a name that ends in .html.", file=str(page))
+    return page, page.with_suffix(".json")
+
+
+def refuse_foreign(files: Iterable[Path]) -> None:
+    """Refuse to write over a file that is no report: a run keeps its own records as JSON, and so do others."""
+    for file in files:
+        if file.is_dir():
+            raise BadOption(f"{file.name} is a folder; a file is needed.", file=str(file))
+        if file.exists() and not any(mark in file.read_bytes()[:_HEAD] for mark in _MARKS):
+            raise BadOption(
+                f"{file.name} is there already, and is no report. Choose another name.", file=str(file)
+            )
+
+
+def refuse_run(folder: Path) -> None:
+    """Refuse to fill a run folder with tables or figures: some have the names of its own files."""
+    if folder.exists() and not folder.is_dir():
+        raise BadOption(f"{folder.name} is a file; a folder is needed.", folder=str(folder))
+    if (folder / PLAN).exists():
+        raise BadOption(
+            f"{folder.name} is a run folder, whose files have the same names. Choose another folder.",
+            folder=str(folder),
+        )
+
+
+def _refuse_title(title: str | None) -> None:
+    try:
+        (title or "").encode()
+    except UnicodeEncodeError:
+        raise BadOption(f"title is no text: {title!a}. Give it in UTF-8.", option="title") from None
+
+
+def _repeat(study: Study) -> str | None:
+    """The command that runs the study again, from its study file; None where its rows came from a program."""
+    return None if study.plan.data.kind == "given" else f"rekka compare {PLAN} --out again"

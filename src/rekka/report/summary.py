@@ -29,6 +29,7 @@ from rekka.report.document import (
     VerdictPart,
 )
 from rekka.report.parts import (
+    clean,
     describe_audit,
     describe_calibration,
     describe_model,
@@ -41,9 +42,9 @@ from rekka.selection import Step
 from rekka.study.checks.registry import check_study
 from rekka.study.choosing import Choice
 from rekka.study.confirming import Confirmed
-from rekka.study.methods import model_of
 from rekka.study.plan import PRESETS
 from rekka.study.rows import StudyRows
+from rekka.study.rulings import list_same
 from rekka.study.stability import Stability
 from rekka.study.study import NOT_CHOSEN, Study
 from rekka.study.trial import Case
@@ -81,7 +82,7 @@ def summarize(
     rows = study.read_rows()
     covariates = _list_covariates(rows, units)
     findings = check_study(study, calibrations=calibrations)
-    return Document(
+    document = Document(
         rekka=rekka.__version__,
         title=title or _name_study(study, provenance),
         study=_describe_study(study, preset, covariates, _name_sources(study, provenance)),
@@ -103,6 +104,7 @@ def summarize(
         audit=describe_audit(study, rows),
         provenance=describe_provenance(study, provenance, again),
     )
+    return Document.model_validate(clean(document.model_dump()))
 
 
 def find_preset(study: Study) -> str:
@@ -162,6 +164,8 @@ def _describe_study(
         covariates=covariates,
         planned=study.planned,
         done=len(study.results),
+        choices_planned=study.planned // len(plan.methods),
+        choices_done=len(study.choices),
         confidence=study.plan.guard.confidence,
         seed=plan.seed,
     )
@@ -187,7 +191,7 @@ def _answer(study: Study, case: Case, preset: str) -> Answer:
     own["reason"] = "not chosen yet" if choice is None else _find_reason(study, choice)
     if choice is None or choice.chosen is None:
         return Answer(**own)
-    own |= {"method": choice.chosen, "same_model": _name_same(choice)}
+    own |= {"method": choice.chosen, "same_model": tuple(list_same(choice))}
     result, remark = _find_look(study, choice)
     own["remark"] = remark
     if result is None:
@@ -220,11 +224,6 @@ def _find_reason(study: Study, choice: Choice) -> str:
         return "stays" if choice.default == study.plan.guard.default else "stands in"
     theirs = next(verdict for verdict in choice.verdicts if verdict.method == choice.default)
     return "lower log loss" if theirs.step is Step.REPLACED else "accuracy and cost"
-
-
-def _name_same(choice: Choice) -> tuple[str, ...]:
-    model = model_of(choice.chosen or "")
-    return tuple(method for method in choice.kept if method != choice.chosen and model_of(method) == model)
 
 
 def _find_look(study: Study, choice: Choice) -> tuple[Confirmed | None, str | None]:

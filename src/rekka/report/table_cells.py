@@ -23,6 +23,9 @@ Get = Callable[[Any], Any]
 Holds = Callable[[Any], bool]
 
 BETWEEN = "; "  # between names in a file
+NOT_YET = "not chosen yet"  # a reason of answers, and how their sentence begins: the run was stopped before
+PENALISED = ("ridge", "pooled")  # methods that maximise the likelihood with something added
+INTERVAL = 3  # parts of a cell with an estimate: the figure, its low and its high end
 
 
 @dataclass(frozen=True)
@@ -183,10 +186,23 @@ class Fields:
         return Column(key, self.words(f"column.{key}"), kind, named, form.workbook if form else "")
 
 
+@dataclass(frozen=True)
+class EstimateTable(TableView):
+    """A table whose note speaks of intervals; ``plain_note`` is for rows that have none."""
+
+    plain_note: str = ""
+
+
 def build_table(
-    name: str, fields: Sequence[Field], items: Iterable[Any], words: Words, *, key: str = "", **values: Any
+    name: str,
+    fields: Sequence[Field],
+    items: Iterable[Any],
+    words: Words,
+    *,
+    key: str = "",
+    note: str | None = None,
 ) -> TableView:
-    """A row for each item. Title and note are the words of ``key``, the table's name unless told."""
+    """A row for each item. Title and note are the words of ``key``, the table's name unless told, or as given."""
     listed = list(items)
     columns = [(one.column, [one.cell(item) for item in listed], one.optional) for one in fields]
     shown = [(column, cells) for column, cells, optional in columns if not optional or _has_value(cells)]
@@ -194,8 +210,34 @@ def build_table(
         Row(tuple(cells[place] for _, cells in shown), getattr(item, "case", None))
         for place, item in enumerate(listed)
     )
-    title, note = (words(f"table.{key or name}.{part}", **values) for part in ("title", "note"))
-    return TableView(name, title, tuple(column for column, _ in shown), rows, note)
+    told = words(f"table.{key or name}.note") if note is None else note
+    return TableView(name, words(f"table.{key or name}.title"), tuple(column for column, _ in shown), rows, told)
+
+
+def build_estimates(
+    name: str, fields: Sequence[Field], items: Iterable[Any], words: Words, level: float
+) -> EstimateTable:
+    """A table of estimates: its note says what stands in brackets, where there are any."""
+    table = build_table(name, fields, items, words)
+    brackets = words("table.estimates.brackets", level=numbers.show_level(level))
+    note = join_notes((table.note, brackets if has_intervals(table) else ""), words)
+    return EstimateTable(name, table.title, table.columns, table.rows, note, table.note)
+
+
+def has_intervals(table: TableView) -> bool:
+    """Whether any estimate has an end of an interval."""
+    cells = (cell for row in table.rows for cell in row.cells if isinstance(cell, CompoundCell))
+    return any(end is not None for cell in cells if len(cell.parts) == INTERVAL for end in cell.parts[1:])
+
+
+def join_notes(sentences: Iterable[str], words: Words) -> str:
+    """The sentences of a note, without those that have nothing to say."""
+    return words("figure.space").join(one for one in sentences if one)
+
+
+def tell_penalised(methods: Iterable[str], words: Words) -> str:
+    """What likelihood means where a penalty or a prior goes with it; nothing where none does."""
+    return words("table.penalised.note") if any(one in PENALISED for one in methods) else ""
 
 
 def optional(field: Field) -> Field:

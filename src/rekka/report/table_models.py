@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from rekka.report.table_cells import (
     FINE_SHARE,
     LIKELIHOOD,
     LOSS,
+    NOT_YET,
     ONE_DECIMAL,
     PROBABILITY,
     SHARE,
@@ -24,8 +26,11 @@ from rekka.report.table_cells import (
     CompoundCell,
     Field,
     Fields,
+    build_estimates,
     build_table,
+    join_notes,
     optional,
+    tell_penalised,
 )
 from rekka.report.views import Cell, Column, Row, TableView
 from rekka.report.words import Words, name_method
@@ -106,10 +111,16 @@ def tabulate_models(document: Document, words: Words) -> TableView:
         make.number("log_likelihood", LIKELIHOOD, unit="nats"),
         make.number("aic", ONE_DECIMAL),
         make.number("bic", ONE_DECIMAL),
-        make.text("errors", english=True),
+        optional(make.text("errors", english=True)),
         optional(make.text("no_figures", lambda one: one.reason, english=True)),
     )
-    return build_table("models", fields, document.models, words)
+    open_cases = [one.reason == NOT_YET for one in document.answers if one.method is None]
+    told = [words("table.models.note")]
+    if not all(open_cases):
+        told.append(words("table.models.unchosen"))
+    if any(open_cases):
+        told.append(words("table.models.later"))
+    return build_table("models", fields, document.models, words, note=join_notes(told, words))
 
 
 def tabulate_certificates(document: Document, words: Words) -> TableView:
@@ -131,7 +142,9 @@ def tabulate_certificates(document: Document, words: Words) -> TableView:
         make.number("plateau_train", FINE_SHARE),
         optional(make.number("plateau_golden", FINE_SHARE)),
     )
-    return build_table("certificates", fields, (one for one in found if one and one.verdict), words)
+    items = [one for one in found if one and one.verdict]
+    told = (words("table.certificates.note"), tell_penalised((one.method for one in items), words))
+    return build_table("certificates", fields, items, words, note=join_notes(told, words))
 
 
 def tabulate_coefficients(document: Document, words: Words) -> TableView:
@@ -149,10 +162,12 @@ def tabulate_coefficients(document: Document, words: Words) -> TableView:
         Field(Column("term", words("column.term")), lambda one: _name_term(one.term, words)),
         Field(Column("per", words("column.per")), per),
         make.estimate("estimate", FIGURE, ("estimate", "low", "high")),
-        make.number("se", FIGURE),
-        make.number("p", PROBABILITY),
+        optional(make.number("se", FIGURE)),
+        optional(make.number("p", PROBABILITY)),
     )
-    return build_table("coefficients", fields, _each(document, "coefficients"), words, **_level(document))
+    return build_estimates(
+        "coefficients", fields, _each(document, "coefficients"), words, document.study.confidence
+    )
 
 
 def tabulate_ratios(document: Document, words: Words) -> TableView:
@@ -167,7 +182,7 @@ def tabulate_ratios(document: Document, words: Words) -> TableView:
         _step(make, units),
         make.estimate("hazard_ratio", FIGURE, ("ratio", "low", "high")),
     )
-    return build_table("ratios", fields, _each(document, "ratios"), words, **_level(document))
+    return build_estimates("ratios", fields, _each(document, "ratios"), words, document.study.confidence)
 
 
 def tabulate_years(document: Document, words: Words) -> TableView:
@@ -180,7 +195,8 @@ def tabulate_years(document: Document, words: Words) -> TableView:
         make.estimate("hazard", FIGURE, ("hazard", "hazard_low", "hazard_high"), unit="per_year"),
         make.estimate("mean_years", FIGURE, ("years", "years_low", "years_high"), unit="years"),
     )
-    return build_table("years", fields, _each(document, "years"), words, **_level(document))
+    table = build_estimates("years", fields, _each(document, "years"), words, document.study.confidence)
+    return table if document.study.covariates else replace(table, title=words("table.years.plain"))
 
 
 def tabulate_typical(document: Document, words: Words) -> TableView:
@@ -249,7 +265,3 @@ def show_step(step: float, unit: str, words: Words) -> str:
     """'1,000 vehicles/day', or the number alone where the table alone knows the unit."""
     figure = f"{step:,.10g}"
     return words("cell.step", figure=figure, unit=unit) if unit else figure
-
-
-def _level(document: Document) -> dict[str, str]:
-    return {"level": numbers.show_level(document.study.confidence)}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 from rekka.report import numbers
-from rekka.report.document import Document, HypothesisPart, TrialPart
+from rekka.report.document import Document, HypothesisPart, SelectionPart, TrialPart
 from rekka.report.numbers import MISSING
 from rekka.report.table_cells import (
     ACCURACY,
@@ -17,6 +18,7 @@ from rekka.report.table_cells import (
     LOSS,
     LOSS_DIFFERENCE,
     MEDIAN,
+    NOT_YET,
     ONE_DECIMAL,
     SECONDS,
     TINY,
@@ -27,7 +29,9 @@ from rekka.report.table_cells import (
     Form,
     build_table,
     coded_cell,
+    join_notes,
     optional,
+    tell_penalised,
 )
 from rekka.report.views import Cell, Column, Row, TableView
 from rekka.report.words import Words, name_method
@@ -50,7 +54,8 @@ def tabulate_methods(document: Document, words: Words) -> TableView:
         make.number("median_iterations", MEDIAN),
         make.number("at_floor_share", FINE_SHARE),
     )
-    table = build_table("methods", fields, document.methods, words)
+    told = (words("table.methods.note"), tell_penalised(document.study.methods, words))
+    table = build_table("methods", fields, document.methods, words, note=join_notes(told, words))
     return _show_of_all(table, ("converged", "certified"))
 
 
@@ -75,7 +80,7 @@ def tabulate_selection(document: Document, words: Words) -> TableView:
     fields = (
         make.preset(),
         make.case(),
-        make.method("chosen", strong=lambda one: one.chosen is not None, absent=words("cell.no_choice")),
+        Field(Column("chosen", words("column.chosen")), lambda one: _name_choice(one, words)),
         make.methods("selected_methods"),
         make.methods("pareto_methods"),
         make.counted("eligible", "trials"),
@@ -87,6 +92,12 @@ def tabulate_selection(document: Document, words: Words) -> TableView:
         for one in document.selection
     ]
     return build_table("selection", fields, items, words, key=f"selection_{document.study.rule}")
+
+
+def _name_choice(one: SelectionPart, words: Words) -> Cell:
+    if one.chosen is None:
+        return Cell(None, words("cell.later" if one.why.startswith(NOT_YET) else "cell.no_choice"))
+    return Cell(one.chosen, name_method(one.chosen, words), strong=True)
 
 
 def tabulate_losses(document: Document, words: Words) -> TableView:
@@ -156,15 +167,22 @@ def tabulate_verdicts(document: Document, words: Words) -> TableView:
         make.text("why", english=True),
     )
     items = [SimpleNamespace(**dict(one), certified_draws=one.certified) for one in document.verdicts]
-    level = numbers.show_level(document.study.confidence)
-    return build_table("verdicts", fields, items, words, level=level)
+    table = build_table("verdicts", fields, items, words)
+    shown = {column.key for column in table.columns}
+    told = [table.note]
+    if "difference" in shown:
+        level = numbers.show_level(document.study.confidence)
+        told.append(words("table.verdicts.difference", level=level))
+    if "certified_draws" in shown:
+        told.append(words("table.verdicts.certified_draws"))
+    return replace(table, note=join_notes(told, words))
 
 
 def tabulate_grid(document: Document, preset: str, words: Words) -> TableView:
     """Cases by methods: accuracy / seconds of every trial of a preset (paper, Table appendix-full)."""
     trials = {(one.case, one.method): one for one in document.trials if one.preset == preset}
-    cases = dict.fromkeys(case for case, _ in trials)
-    methods = dict.fromkeys(method for _, method in trials)
+    cases = dict.fromkeys([*(one.case for one in document.cases), *(case for case, _ in trials)])
+    methods = dict.fromkeys([*document.study.methods, *(method for _, method in trials)])
     columns = (Column("case", words("column.case")), *(_grid_column(method, words) for method in methods))
     rows = tuple(
         Row((Cell(case, case), *(_grid_cell(trials.get((case, one)), words) for one in methods)), case)
@@ -186,8 +204,10 @@ def _grid_column(method: str, words: Words) -> Compound:
 
 
 def _grid_cell(trial: TrialPart | None, words: Words) -> Cell:
-    """What failed, or could not be scored, is a dash."""
-    if trial is None or not trial.converged or trial.accuracy is None:
+    """What failed, or could not be scored, is a dash; what was not run yet is told."""
+    if trial is None:
+        return CompoundCell(None, words("cell.not_run"), faint=True, parts=(None, None))
+    if not trial.converged or trial.accuracy is None:
         return CompoundCell(None, MISSING, faint=True, parts=(None, None))
     shown = words(
         "cell.pair",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rekka.report import numbers
@@ -13,9 +13,11 @@ from rekka.report.table_cells import (
     COUNT,
     LOSS,
     LOSS_DIFFERENCE,
+    NOT_YET,
     Field,
     Fields,
     build_table,
+    join_notes,
     name_methods,
     optional,
 )
@@ -53,7 +55,10 @@ from rekka.report.views import Cell, Column, TableView
 from rekka.report.words import ENGLISH, Words, name_method
 
 FOUND = ("issue", "tip")  # verdicts of checks with something to look at
+GOLDEN = "golden"  # rows that an answer is scored on, where a look was taken
 ALWAYS = ("answer", "cases", "trials")  # shown when empty, with a sentence of their own
+# Columns of the answer that compare with the model without covariates: without any, it is that model.
+WITHOUT_COVARIATES = ("no_covariates_log_loss", "no_covariates_difference")
 
 Tabulate = Callable[[Document, Words], TableView]
 
@@ -93,14 +98,49 @@ def tabulate_answer(document: Document, words: Words) -> TableView:
         make.text("why", english=True),
         optional(make.text("remark", lambda one: one.seen or one.remark, english=True)),
     )
-    level = numbers.show_level(document.study.confidence)
-    key = "answer" if any(one.accuracy_low is not None for one in document.answers) else "answer_unconfirmed"
-    return build_table("answer", fields, document.answers, words, key=key, level=level)
+    looked = any(one.rows is not None for one in document.answers)
+    key = "answer" if looked or not any(one.method for one in document.answers) else "answer_unconfirmed"
+    note = _tell_answers(document, words)
+    table = build_table("answer", fields, document.answers, words, key=key, note=note)
+    return table if document.study.covariates else _leave_columns(table, WITHOUT_COVARIATES)
+
+
+def _tell_answers(document: Document, words: Words) -> str:
+    """The note: of what the scores are, and what is in the columns that are there."""
+    chosen = [one for one in document.answers if one.method]
+    judged = [one for one in chosen if is_judged(one)]
+    if not chosen:
+        return words("table.answer.nothing")
+    if len(judged) == len(chosen):
+        return words("table.answer.unconfirmed")
+    found = []
+    if any(one.accuracy_low is not None for one in chosen):
+        found.append(words("table.answer.brackets", level=numbers.show_level(document.study.confidence)))
+    if any(one.persistence_difference is not None for one in chosen):
+        found.append(words("table.answer.accuracy_difference"))
+    if document.study.covariates and any(one.no_covariates_difference is not None for one in chosen):
+        found.append(words("table.answer.loss_difference"))
+    found.append(words("table.answer.confirmed"))
+    if judged:
+        found.append(words("table.answer.mixed"))
+    return join_notes(found, words)
+
+
+def is_judged(answer: Answer) -> bool:
+    """Whether its scores are those of the rows that chose it, and of no look."""
+    return answer.method is not None and (answer.scored_on != GOLDEN or answer.rows is None)
+
+
+def _leave_columns(table: TableView, keys: Sequence[str]) -> TableView:
+    keep = [place for place, column in enumerate(table.columns) if column.key not in keys]
+    rows = tuple(replace(row, cells=tuple(row.cells[place] for place in keep)) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in keep), rows=rows)
 
 
 def _name_answer(answer: Answer, words: Words) -> Cell:
     if answer.method is None:
-        return Cell(None, words("cell.no_choice"), faint=True)
+        later = answer.reason == NOT_YET
+        return Cell(None, words("cell.later" if later else "cell.no_choice"), faint=True)
     name = name_method(answer.method, words)
     if answer.same_model:
         name = words("cell.same_model", method=name, others=name_methods(answer.same_model, words))

@@ -30,6 +30,7 @@ IDENTITY = ("bridge_id", "state_1", "state_2", "interval_years")  # what makes g
 EVERY = "every model"  # in the place of one's SHA-256
 CHOSE = "golden rows that chose before cannot confirm"
 LOOKED = "golden rows looked at with another model"
+OTHER_PRESET = "in this look, under another preset"
 DIGITS = 9  # of a coefficient, by which two fits are the same model
 
 
@@ -126,7 +127,7 @@ def look(
             continue
         places = list(dict.fromkeys(map(_when, other))) if not again or force else []
         if len({theirs for rows, theirs in models if rows == golden}) > 1:
-            places.append("in this look, under another preset")
+            places.append(OTHER_PRESET)
         marked = "; ".join(places) or None
         try:
             results.append(_confirm(one, confidence, seed, golden, model, marked))

@@ -12,9 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from rekka.cells import guard_text
 from rekka.errors import DamagedFile
 
 _UNFINISHED = re.compile(r".+\.\d+\.unfinished")  # what a file is called until it is whole
@@ -44,24 +41,6 @@ def write_whole(path: Path, content: bytes, *, flush: bool = True) -> None:
 def write_text(path: Path, text: str, *, flush: bool = True) -> None:
     """A text file, whole."""
     write_whole(path, text.encode(), flush=flush)
-
-
-def write_csv(path: Path, table: pl.DataFrame) -> None:
-    """A table that a spreadsheet opens, whole; lists as text, and no text of the data is taken for a formula."""
-    columns = [
-        pl.Series(name, [_spell(value) for value in table[name].to_list()], dtype=pl.String)
-        for name, kind in table.schema.items()
-        if isinstance(kind, pl.List | pl.String)
-    ]
-    write_text(path, table.with_columns(columns).write_csv(include_bom=True))
-
-
-def _spell(value: Any) -> str | None:
-    """A cell as text."""
-    if isinstance(value, list):
-        parts = (" ".join(map(str, one.values())) if isinstance(one, dict) else str(one) for one in value)
-        return guard_text("; ".join(parts))
-    return None if value is None else guard_text(str(value))
 
 
 def write_sealed(path: Path, kind: str, body: Any) -> None:

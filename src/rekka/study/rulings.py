@@ -14,6 +14,7 @@ from rekka.study.plan import GUARDED
 from rekka.study.reasons import join_names, name_cost
 from rekka.study.trial import Trial
 
+SAME_LOSS = 1e-6  # of a log loss, relatively: fits of one model at one maximum differ by far less
 FEWER = "Leave covariates out, merge states, or join similar cases"
 NUMBERS = {step: number for number, step in enumerate(Step, start=1)}
 REMEDIES = {
@@ -44,7 +45,7 @@ def tell_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
     """The case in one sentence: what was chosen and why."""
     if choice.chosen is None:
         return _tell_none(choice, guard, trials)
-    same = [m for m in choice.kept if m != choice.chosen and model_of(m) == model_of(choice.chosen)]
+    same = list_same(choice)
     name = choice.chosen + (f" (one model with {join_names(same)})" if same else "")
     chosen = _find(choice, choice.chosen)
     if choice.default is None:
@@ -55,10 +56,26 @@ def tell_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
     beside = [m for m in choice.kept if m != choice.chosen and m not in same]
     joined = f"; {join_names(beside)} may stand beside it" if beside else ""
     if choice.default == guard.default:
-        return f"{name}: no other passes every step{joined}"
+        return f"{name} stays{joined}" if beside else f"{name}: no other passes every step"
     missing = guard.default not in (verdict.method for verdict in choice.verdicts)
     why = "is not among the methods" if missing else "does not pass steps 1 and 2"
     return f"{name}: the lowest log loss of those that pass steps 1 and 2; {guard.default} {why}{joined}"
+
+
+def list_same(choice: Choice) -> list[str]:
+    """The methods kept beside what was chosen that are one model with it, and forecast the same.
+
+    Under the paper's conditions equals may stop at different points: then they are told apart.
+    """
+    mine = _find(choice, choice.chosen)
+    return [
+        other.method
+        for other in choice.verdicts
+        if other.kept
+        and other.method != mine.method
+        and model_of(other.method) == model_of(mine.method)
+        and math.isclose(other.log_loss or 0.0, mine.log_loss or 0.0, rel_tol=SAME_LOSS)
+    ]
 
 
 def _tell_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:

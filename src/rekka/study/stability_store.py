@@ -17,8 +17,9 @@ from typing import NamedTuple, Protocol
 import polars as pl
 
 from rekka.errors import DamagedFile
-from rekka.study.files import read_sealed, remove_unfinished, write_csv, write_sealed
+from rekka.study.files import read_sealed, remove_unfinished, write_sealed
 from rekka.study.records import LOG, add_line
+from rekka.study.sheets import write_csv
 from rekka.study.stability_draws import SCHEMA
 
 STABILITY = "stability"

@@ -29,7 +29,6 @@ from rekka.study.files import (
     read_sealed,
     remove_unfinished,
     seal,
-    write_csv,
     write_sealed,
     write_text,
     write_whole,
@@ -37,6 +36,7 @@ from rekka.study.files import (
 from rekka.study.plan import VERSION, StudyPlan, read_plan
 from rekka.study.records import FOLDERS, LOG, TRIALS, last_line
 from rekka.study.rows import StudyRows
+from rekka.study.sheets import write_csv
 
 PLAN, PROVENANCE, PARTITION, LOCK = "study.toml", "provenance.json", "partition.parquet", ".lock"
 _RUN = "rekka-run"
