@@ -13,9 +13,7 @@ from rekka.report.numbers import show_count, show_level
 from rekka.report.table_cells import NOT_YET
 from rekka.report.tables import GOLDEN, is_judged
 from rekka.report.teller import Teller
-
-OTHER_PRESET = "in this look, under another preset"  # where golden rows were seen, in the document's words
-LOOKED_BEFORE = "golden rows "  # so begin the remarks that name an earlier look, or an earlier choice
+from rekka.study.confirming import CHOSE, LOOKED, OTHER_PRESET
 
 
 def tell_run(document: Document, tell: Teller) -> tuple[Markup, ...]:
@@ -106,7 +104,7 @@ def _find_obstacle(document: Document, answer: Answer) -> str:
     if answer.seen:
         return "preset" if answer.seen == OTHER_PRESET else "before"
     if answer.remark:
-        return "before" if answer.remark.startswith(LOOKED_BEFORE) else "unscored"
+        return "before" if answer.remark.startswith((CHOSE, LOOKED)) else "unscored"
     return "not_looked"
 
 
