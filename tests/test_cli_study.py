@@ -380,7 +380,7 @@ def test_odd_names_are_shown_as_they_are(odd, tmp_path):
     out = tmp_path / "run [b]"
     done = call("compare", odd, "--out", out)
     assert done.exit_code == 0, done.stderr
-    assert "next: rekka show '" in done.stdout
+    assert "next: rekka report '" in done.stdout
     assert "[/]" in done.stdout
     code = "from rekka.cli import main; main()"
     command = [sys.executable, "-c", code, "show", str(out)]
