@@ -18,7 +18,7 @@ test: $(VENV)/.developer
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term $(PYTEST)
+	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term $(PYTEST)
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks $(BENCH)
