@@ -3,6 +3,7 @@
 RUN is the folder of a demo's study, such as rekka-demo/study.
 """
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +19,7 @@ WIDTH, HEIGHT = 1280, 1000
 def draw(run: str) -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         page_file, _ = rekka.make_report(run).write(Path(folder) / "report.html")
-        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         page.goto(page_file.as_uri())
         page.wait_for_load_state("load")

@@ -42,6 +42,13 @@ def test_altair_takes_every_chart(study, name, arguments, tmp_path):
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
+def test_calibration_of_every_choice_has_a_row_of_panels_for_each(study):
+    chosen = [choice.case for choice in study.choices if choice.chosen]
+    titles = [panel["title"] for panel in study.plot.calibration().to_dict()["concat"]]
+    assert len(titles) == 2 * len(chosen) > 0
+    assert [title.partition(": ")[0] for title in titles[::2]] == chosen
+
+
 def test_the_heat_map_has_every_case_by_every_method(study):
     cells = values(study.plot.heatmap(), "case", "method")
     assert {case for case, _ in cells} == {"Pier", "Deck slab", "Slope"}

@@ -24,10 +24,11 @@ from rekka.model.certificate import Verdict as Certificate
 from rekka.readers import nbi
 from rekka.report import numbers
 from rekka.report.document import OutcomePart
-from rekka.report.table_cells import Compound, CompoundCell, expand, name_method, slug
+from rekka.report.table_cells import Compound, CompoundCell, expand
 from rekka.report.table_data import tabulate_audit
 from rekka.report.table_models import show_step
 from rekka.report.tables import list_tables
+from rekka.report.words import name_method, slug
 from rekka.selection import Step
 from rekka.study import hypotheses
 from rekka.study.checks.findings import Verdict as Check

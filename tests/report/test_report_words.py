@@ -20,7 +20,7 @@ from rekka.study.checks.registry import CHECKS
 ENGLISH = "en"
 OTHERS = [lang for lang in LANGUAGES if lang != ENGLISH]
 OWN = ("check.", "doctor.")  # the English of these comes with the document
-SEPARATORS = {"figure.separator", "figure.space", "number.comma"}  # a space, or nothing where none is written
+SEPARATORS = {"number.space", "number.comma"}  # a space, or nothing where none is written
 # What is written alike everywhere: symbols, units, names of people and of criteria.
 ALIKE = {
     "cell.pair",

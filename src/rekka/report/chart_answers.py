@@ -1,4 +1,4 @@
-"""Charts of the answer: how each case's model did beside its baseline, and how often refits choose the same."""
+"""Charts of the answer: how each case's model did beside its baselines."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from rekka.report.chart_parts import (
     WIDTH,
     Chart,
     Rows,
-    assemble,
     case_axis,
     choose_scale,
     colour_of,
     dim,
-    join_sentences,
     legend,
     list_cases,
     list_methods,
@@ -32,7 +30,7 @@ from rekka.report.document import Answer, Document
 from rekka.report.numbers import Show, show_accuracy, show_count, show_level, show_loss, show_range
 from rekka.report.palette import SHAPES, Palette, place_of
 from rekka.report.views import FigureView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_sentences, name_method
 
 UPRIGHT = "M0,-1.6V1.6"  # the baseline's mark
 FOREST_POINT, BASELINE_POINT = 70, 60  # square pixels
@@ -94,7 +92,7 @@ def answer(document: Document, measure: str, *, words: Words, palette: Palette) 
         return None
     layers = _list_layers(document, own, rows, words, palette)
     shown = [layer.transform_filter(which) for which, some, layer in layers if some]
-    return assemble(shown, rows, width=WIDTH - CASE_LABELS - RIGHT, height=alt.Step(ROW))
+    return Chart(shown, rows, width=WIDTH - CASE_LABELS - RIGHT, height=alt.Step(ROW))
 
 
 def _list_layers(

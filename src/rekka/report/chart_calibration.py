@@ -11,12 +11,9 @@ from rekka.intervals import CONFIDENCE
 from rekka.report.chart_parts import (
     INNER_WIDTH,
     Chart,
-    assemble,
     inline,
-    join_sentences,
     legend,
     make_panel,
-    name_list,
     number_axis,
     shorten,
     tell_name,
@@ -26,7 +23,7 @@ from rekka.report.document import BinPart, CalibrationPart
 from rekka.report.numbers import show_count, show_level, show_number, show_p, show_range
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_names, join_sentences, name_method
 
 SIDE = 300  # pixels: both axes of reliability have the same scale
 
@@ -87,7 +84,7 @@ def reliability(part: CalibrationPart, *, words: Words, palette: Palette) -> Cha
     points = base.mark_point(filled=True, size=60, color=palette.accent, opacity=1).encode(
         y=alt.Y("observed:Q", scale=scale, axis=y_axis)
     )
-    return assemble([diagonal, bars, points], rows, width=SIDE, height=SIDE)
+    return Chart([diagonal, bars, points], rows, width=SIDE, height=SIDE)
 
 
 def end_counts(part: CalibrationPart, *, words: Words, palette: Palette) -> Chart | None:
@@ -126,7 +123,7 @@ def end_counts(part: CalibrationPart, *, words: Words, palette: Palette) -> Char
     dashes = base.mark_tick(
         thickness=3, orient="horizontal", width=alt.RelativeBandSize(band=0.85), opacity=1
     ).encode(y=alt.Y("expected:Q", axis=axis), color=alt.Color("expected_name:N", **look))
-    return assemble([bars, dashes], rows, width=INNER_WIDTH, height=SIDE)
+    return Chart([bars, dashes], rows, width=INNER_WIDTH, height=SIDE)
 
 
 def _leaving(part: CalibrationPart) -> list[BinPart]:
@@ -177,4 +174,4 @@ def _tell_counts(part: CalibrationPart, words: Words) -> str:
         )
         for one in part.by_end
     )
-    return words("figure.calibration.alt_counts", items=name_list(items, words))
+    return words("figure.calibration.alt_counts", items=join_names(items, words))

@@ -11,11 +11,8 @@ from rekka.intervals import CONFIDENCE
 from rekka.report.chart_parts import (
     INNER_WIDTH,
     Chart,
-    assemble,
-    join_sentences,
     legend,
     make_panel,
-    name_list,
     number_axis,
     shorten,
     tell_name,
@@ -25,7 +22,7 @@ from rekka.report.document import CurvePart, ModelPart
 from rekka.report.numbers import show_count, show_level, show_number, show_range, show_share
 from rekka.report.palette import Palette, shade
 from rekka.report.views import FigureView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_names, join_sentences, name_method
 
 HEIGHT = 250
 HOVER = 9  # pixels around a year in which its tooltip appears
@@ -84,7 +81,7 @@ def curve(found: CurvePart, *, words: Words, palette: Palette) -> Chart:
     }
     hover = base.mark_rule(strokeWidth=HOVER, opacity=0, color=palette.ink).encode(tooltip=tips(titles))
     layers = [band, line, hover] if _has_band(found) else [line, hover]
-    return assemble(layers, _mean_rows(found, words), width=INNER_WIDTH, height=HEIGHT)
+    return Chart(layers, _mean_rows(found, words), width=INNER_WIDTH, height=HEIGHT)
 
 
 def state_shares(found: CurvePart, *, words: Words, palette: Palette) -> Chart:
@@ -122,7 +119,7 @@ def state_shares(found: CurvePart, *, words: Words, palette: Palette) -> Chart:
     told = {f"told_{s}": SHARE.format(s) for s in states}
     hover = alt.Chart().transform_calculate(**told).mark_rule(strokeWidth=HOVER, opacity=0, color=palette.ink)
     layers = (areas, hover.encode(x=_year_axis(words), tooltip=tip))
-    return assemble(layers, rows, width=INNER_WIDTH, height=HEIGHT)
+    return Chart(layers, rows, width=INNER_WIDTH, height=HEIGHT)
 
 
 def _year_axis(words: Words) -> alt.X:
@@ -176,4 +173,4 @@ def _tell_shares(found: CurvePart, words: Words) -> str:
         words("figure.curve.share", state=state, share=show_share(share))
         for state, share in enumerate(found.probability[-1], start=1)
     )
-    return words("figure.curve.alt_shares", years=f"{found.years[-1]:g}", items=name_list(items, words))
+    return words("figure.curve.alt_shares", years=f"{found.years[-1]:g}", items=join_names(items, words))

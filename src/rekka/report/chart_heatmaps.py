@@ -13,10 +13,8 @@ from rekka.report.chart_parts import (
     RIGHT,
     WIDTH,
     Chart,
-    assemble,
     case_axis,
     dim,
-    join_sentences,
     list_cases,
     list_methods,
     make_panel,
@@ -34,7 +32,7 @@ from rekka.report.document import Document, PresetPart, TrialPart
 from rekka.report.numbers import MISSING, show_count, show_number
 from rekka.report.palette import Palette, ink_on, shade
 from rekka.report.views import FigureView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_sentences, name_method
 
 CELL_ROW = 26  # pixels
 MANY_METHODS = 5  # more need slanted labels
@@ -141,7 +139,7 @@ def _heatmap(document: Document, preset: str, ramp: _Ramp, words: Words, palette
     if compare_sets(trials) == "selected_differs":
         corners = base.transform_filter("datum.selected").mark_point(filled=True, shape=CORNER, size=50, opacity=1)
         layers.append(corners.encode(x=x.bandPosition(0.12), y=y.bandPosition(0.26), color=ink))
-    return assemble(
+    return Chart(
         layers, [ramp.cell(trial, words, palette) for trial in trials], width=width, height=alt.Step(CELL_ROW)
     )
 

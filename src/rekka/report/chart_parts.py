@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -50,7 +50,7 @@ class Chart:
     Altair has such a chart, too, but copies all layers and rows at every step, and a report has many charts.
     """
 
-    layers: tuple[alt.Chart, ...]
+    layers: Sequence[alt.Chart]
     rows: Rows
     width: float
     height: float | alt.Step
@@ -59,11 +59,6 @@ class Chart:
 def inline(rows: Rows) -> Any:
     """Rows as the data of a chart. The name keeps Altair from moving them elsewhere; ``finish`` takes it off."""
     return {"values": rows, "name": "rows"}
-
-
-def assemble(layers: Iterable[alt.Chart], rows: Rows, width: float, height: float | alt.Step) -> Chart:
-    """A chart of these layers."""
-    return Chart(tuple(layers), rows, width, height)
 
 
 def shorten(value: float) -> float:
@@ -82,16 +77,6 @@ def tell_name(name: str) -> str:
 def answer_yes(value: bool, words: Words) -> str:
     """Yes or no."""
     return words(_YES[value])
-
-
-def name_list(names: Iterable[str], words: Words) -> str:
-    """Names after each other."""
-    return words("number.comma").join(names)
-
-
-def join_sentences(sentences: Iterable[str], words: Words) -> str:
-    """Sentences after each other; empty ones are left out."""
-    return words("figure.space").join(sentence for sentence in sentences if sentence)
 
 
 def list_methods(document: Document) -> tuple[str, ...]:

@@ -13,16 +13,13 @@ from rekka.report.chart_parts import (
     RIGHT,
     WIDTH,
     Chart,
-    assemble,
     case_axis,
     dim,
     inline,
-    join_sentences,
     legend,
     list_cases,
     list_methods,
     make_panel,
-    name_list,
     shape_scale,
     shorten,
     tips,
@@ -30,9 +27,8 @@ from rekka.report.chart_parts import (
 from rekka.report.document import BothPart, Document
 from rekka.report.numbers import show_count, show_figure
 from rekka.report.palette import Palette
-from rekka.report.table_cells import slug
 from rekka.report.views import FigureView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_names, join_sentences, name_method, slug
 from rekka.study.tables import AT_MAXIMUM, Cause
 
 LEAST, MOST = 1e-8, 1e6  # nats; beyond these a mark stands at the edge with an arrow
@@ -86,7 +82,7 @@ def presets(document: Document, *, words: Words, palette: Palette) -> Chart | No
     height = WIDE_ROW * len(document.cases)
     rows = [_short_row(one, words) for one in parts]
     width = WIDTH - CASE_LABELS - RIGHT
-    return assemble([limit, points, *_list_arrows(base)], rows, width=width, height=height)
+    return Chart([limit, points, *_list_arrows(base)], rows, width=width, height=height)
 
 
 def _cause_colours(found: Iterable[str], words: Words, palette: Palette) -> alt.Color:
@@ -157,7 +153,7 @@ def _tell_presets(document: Document, words: Words) -> str:
                 trials=show_count(len(parts)),
                 limit=f"{AT_MAXIMUM:g}",
             ),
-            words("figure.presets.alt_causes", items=name_list(items, words)),
+            words("figure.presets.alt_causes", items=join_names(items, words)),
             words("figure.presets.alt_skipped", count=show_count(skipped)) if skipped else "",
         ),
         words,

@@ -12,12 +12,9 @@ from rekka.report.chart_parts import (
     WIDTH,
     Chart,
     Rows,
-    assemble,
     inline,
-    join_sentences,
     log_ticks,
     make_panel,
-    name_list,
     shorten,
     tell_name,
     tips,
@@ -26,7 +23,7 @@ from rekka.report.document import Covariate, ModelPart, RatioPart
 from rekka.report.numbers import show_count, show_figure, show_level, show_range
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_names, join_sentences, name_method
 
 LABELS = 150  # pixels for covariates
 STATES = 30  # pixels for the states at the right
@@ -95,7 +92,7 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], *, words: Words, p
         base.mark_text(align="left", dx=10, fontSize=10).encode(x=alt.X("edge:Q", **x), text=alt.Text("state:N")),
         head.encode(x=alt.X("edge:Q", **x), y=alt.value(-4), text=alt.Text("state:N")),
     ]
-    return assemble(layers, [row | edge for row in rows], width=width, height=height)
+    return Chart(layers, [row | edge for row in rows], width=width, height=height)
 
 
 def _list_marks(base: alt.Chart, rows: Rows, x: dict[str, Any], colour: str) -> Iterator[alt.Chart]:
@@ -192,4 +189,4 @@ def _tell_ratios(model: ModelPart, words: Words) -> str:
     counts = {"clear": show_count(len(clear)), "known": show_count(len(known))}
     if not clear:
         return words("figure.ratios.alt", **counts)
-    return words("figure.ratios.alt_items", items=name_list(items, words), **counts)
+    return words("figure.ratios.alt_items", items=join_names(items, words), **counts)

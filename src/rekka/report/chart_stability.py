@@ -13,17 +13,14 @@ from rekka.report.chart_parts import (
     Chart,
     Rows,
     answer_yes,
-    assemble,
     case_axis,
     colour_of,
     dim,
     inline,
-    join_sentences,
     legend,
     list_cases,
     list_methods,
     make_panel,
-    name_list,
     shorten,
     tell_name,
     tips,
@@ -32,7 +29,7 @@ from rekka.report.document import Document, SharePart
 from rekka.report.numbers import show_count, show_range, show_share
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView, Panel
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_names, join_sentences, name_method
 
 NONE = "none"  # no choice
 SHARE_LABELS = 44  # pixels for the shares at the right
@@ -96,7 +93,7 @@ def stability(document: Document, kind: str, *, words: Words, palette: Palette) 
         .mark_text(align="left", dx=7)
         .encode(x=alt.X("edge:Q"), y=case_axis(list_cases(document)), text=alt.Text("share:N"), opacity=dim())
     )
-    return assemble([bars, outlines, labels], rows, width=width, height=alt.Step(ROW))
+    return Chart([bars, outlines, labels], rows, width=width, height=alt.Step(ROW))
 
 
 def _stack_shares(document: Document, kind: str, words: Words) -> tuple[Rows, Rows]:
@@ -139,7 +136,7 @@ def _group_shares(document: Document, kind: str) -> dict[str, list[SharePart]]:
 
 def _caption(document: Document, kinds: Sequence[str], words: Words) -> str:
     """What was drawn again, and how often."""
-    ways = name_list((words.get(f"figure.stability.way_{kind}", kind) for kind in kinds), words)
+    ways = join_names((words.get(f"figure.stability.way_{kind}", kind) for kind in kinds), words)
     return words("figure.stability.caption", ways=ways, draws=_tell_draws(document, kinds, words))
 
 
@@ -159,7 +156,7 @@ def _tell_stability(document: Document, kind: str, words: Words) -> str:
     return join_sentences(
         (
             words("figure.stability.alt", draws=_tell_draws(document, [kind], words), **counts),
-            words("figure.stability.alt_rarely", cases=name_list(rarely, words)) if rarely else "",
+            words("figure.stability.alt_rarely", cases=join_names(rarely, words)) if rarely else "",
         ),
         words,
     )

@@ -15,15 +15,12 @@ from rekka.report.chart_parts import (
     Chart,
     Rows,
     answer_yes,
-    assemble,
     colour_scale,
     dim,
-    join_sentences,
     legend,
     list_methods,
     log_ticks,
     make_panel,
-    name_list,
     number_axis,
     shape_scale,
     shorten,
@@ -33,7 +30,7 @@ from rekka.report.document import Document, MethodPart, PresetPart, TrialPart
 from rekka.report.numbers import show_accuracy, show_count, show_loss, show_seconds
 from rekka.report.palette import Palette
 from rekka.report.views import FigureView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_names, join_sentences, name_method, slug
 
 SECONDS = "seconds"  # the other cost is evaluations
 HEIGHT = 300
@@ -105,7 +102,7 @@ def tradeoff(document: Document, preset: str, *, words: Words, palette: Palette)
     )
     differ = compare_sets(find_trials(document, preset)) == "selected_differs"
     layers = [marks, rings.transform_filter("datum.selected")] if differ else [marks]
-    return assemble(layers, rows, width=INNER_WIDTH, height=HEIGHT)
+    return Chart(layers, rows, width=INNER_WIDTH, height=HEIGHT)
 
 
 def _is_dodged(plane: Chart) -> bool:
@@ -150,7 +147,7 @@ def coverage(document: Document, preset: str, *, words: Words, palette: Palette)
     )
     bars = base.mark_bar().encode(color=colour)
     labels = base.mark_text(baseline="bottom", dy=-2, fontSize=10).encode(text=alt.Text("count:Q"))
-    return assemble([bars, labels], rows, width=INNER_WIDTH, height=HEIGHT)
+    return Chart([bars, labels], rows, width=INNER_WIDTH, height=HEIGHT)
 
 
 def find_trials(document: Document, preset: str) -> list[TrialPart]:
@@ -173,7 +170,7 @@ def describe_trial(trial: TrialPart, words: Words) -> dict[str, Any]:
     return {
         "case": trial.case,
         "method": name_method(trial.method, words),
-        "status": words.get(f"status.{trial.status.replace(' ', '_')}", trial.status),
+        "status": words.get(f"status.{slug(trial.status)}", trial.status),
         "accuracy": None if trial.accuracy is None else shorten(trial.accuracy),
         "accuracy_told": show_accuracy(trial.accuracy),
         "log_loss": show_loss(trial.log_loss),
@@ -293,11 +290,11 @@ def _tell_most_accurate(trials: Iterable[TrialPart], words: Words) -> str:
         words("figure.item", name=name_method(method, words), count=show_count(count))
         for method, count in counts.most_common()
     ]
-    return words("figure.tradeoff.most_accurate", items=name_list(items, words), cases=show_count(len(best)))
+    return words("figure.tradeoff.most_accurate", items=join_names(items, words), cases=show_count(len(best)))
 
 
 def _count_items(counts: Mapping[str, int], document: Document, words: Words) -> str:
-    return name_list(
+    return join_names(
         (
             words("figure.item", name=name_method(method, words), count=show_count(counts.get(method, 0)))
             for method in list_methods(document)
@@ -313,4 +310,4 @@ def tell_median_seconds(document: Document, preset: PresetPart, words: Words) ->
         for part in document.methods
         if part.preset == preset.name and part.median_seconds is not None
     ]
-    return words("figure.tradeoff.median_seconds", items=name_list(items, words)) if items else ""
+    return words("figure.tradeoff.median_seconds", items=join_names(items, words)) if items else ""

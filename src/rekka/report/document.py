@@ -21,6 +21,8 @@ Number = float | None
 Count = int | None
 Text = str | None
 
+NOT_YET = "not chosen yet"  # the reason of an answer: the run was stopped before
+
 
 class PresetPart(Value):
     """Conditions of fits; ``cost`` is what the selection weighs against accuracy."""

@@ -29,6 +29,14 @@ SNIPPET = "window.vegaEmbed=vegaEmbed;"
 # XML 1.0 has no place for these, not even escaped. A name may have them, and vl-convert 1.9 aborts the process on
 # one: "Failed to parse text SVG: NonXmlChar".
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Much of what Vega writes has no effect in a picture that nobody points at; a page names its font once.
+_TAG = re.compile(r"<[^>]*>")
+_USELESS = re.compile(
+    r'^<path class="foreground" d="" [^>]*/>|^<path class="background" d="M0,0h0v0h0Z" [^>]*/>'
+    r'| class="(?:mark|role|background)[^"]*"| pointer-events="none"| (?:fill-|stroke-)?opacity="1"'
+    r'| font-family="[^"]*"| stroke-width="1"| [xy]2="0"| transform="translate\(0,0\)"'
+)
+_LONG_DECIMAL = re.compile(r"\d+\.\d{3,}")
 _REFERRING = ("clip-path", "fill", "stroke")  # attributes in which Vega refers to a clip path or a gradient
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
@@ -48,6 +56,15 @@ def draw_svg(spec: Spec, prefix: str) -> str:
     # The reader's font may be wider than the one that was measured here.
     root.set("overflow", "visible")
     return _write(root)
+
+
+def slim_svg(svg: str) -> str:
+    """The same picture without what has no effect, its lengths to a hundredth of a pixel: a page has many."""
+    return _TAG.sub(_shorten_tag, svg)
+
+
+def _shorten_tag(tag: re.Match[str]) -> str:
+    return _LONG_DECIMAL.sub(lambda found: f"{float(found[0]):.2f}", _USELESS.sub("", tag[0]))
 
 
 def draw_svg_file(spec: Spec) -> str:

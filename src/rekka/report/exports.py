@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import xlsxwriter  # type: ignore[import-untyped]
+import xlsxwriter
 
 from rekka.cells import guard_text
 from rekka.report.latex import render_latex

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 
 from markupsafe import Markup
 
 from rekka.report import sentences
 from rekka.report.document import Document, FindingPart
 from rekka.report.markdown_text import escape_markdown, markdown_table
-from rekka.report.outline import ANYTHING_ELSE, SECTIONS
-from rekka.report.table_cells import coded_cell, join, join_notes
+from rekka.report.outline import SECTIONS, find_section
+from rekka.report.table_cells import coded_cell
 from rekka.report.table_data import fixed_cell
 from rekka.report.teller import Teller
 from rekka.report.telling_answer import list_banners, list_headlines, tell_headline, tell_run, tell_shown
 from rekka.report.telling_cases import tell_case
 from rekka.report.views import FigureView, TableView
-from rekka.report.words import Words
+from rekka.report.words import Words, join_names, join_sentences
 
 _FENCE = re.compile(r"`+")
 LISTED = ("findings", "hypotheses")  # not as tables, since their cells are sentences
@@ -48,8 +47,8 @@ def render_markdown(
     parts = [*_open(document, words)]
     can_draw = any(trial.eligible and trial.accuracy is not None for trial in document.trials)
     for section in SECTIONS:
-        own = [table for table in tables if _find_section(table.name) == section and table.name not in LISTED]
-        drawn = [figure for figure in figures if _find_section(figure.name) == section]
+        own = [table for table in tables if find_section(table.name) == section and table.name not in LISTED]
+        drawn = [figure for figure in figures if find_section(figure.name) == section]
         body = [*_tell_section(section, document, words)]
         body += [f"### {escape_markdown(table.title)}\n\n{markdown_table(table)}" for table in own]
         body += [_render_figure(figure, pictures or {}, words) for figure in drawn]
@@ -87,7 +86,7 @@ def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -
     if section == "presets" and not document.presets:
         return tell.say("section.presets.one", preset=tell.preset(document.study.preset))
     if section == "hypotheses" and document.hypotheses:
-        return join_notes((words("section.hypotheses.lead"), words("section.hypotheses.meaning")), words)
+        return join_sentences((words("section.hypotheses.lead"), words("section.hypotheses.meaning")), words)
     if section == "calibration" and not document.calibration:
         return sentences.tell_no_calibration(document, tell)
     nothing = {
@@ -174,7 +173,7 @@ def _define(group: str, names: Iterable[str], words: Words) -> str:
 def _render_finding(finding: FindingPart, words: Words) -> str:
     remedy = fixed_cell(finding, "check", "remedy", words).text
     head = f"- **{_name_finding(finding, words)}**"
-    cases = f"\n  ({escape_markdown(join(finding.cases, words))})" if finding.cases else ""
+    cases = f"\n  ({escape_markdown(join_names(finding.cases, words))})" if finding.cases else ""
     todo = escape_markdown(words("section.findings.remedy"))
     return f"{head}{cases}\n  {escape_markdown(finding.explanation)}\n  *{todo}*: {escape_markdown(remedy)}\n"
 
@@ -238,11 +237,6 @@ def _render_figure(figure: FigureView, pictures: Mapping[str, str], words: Words
     path = pictures.get(figure.name)
     shown = f"![{alt}](<{_quote_path(path)}>)" if path else alt
     return f"### {escape_markdown(figure.title)}\n\n{shown}\n\n{escape_markdown(figure.caption)}\n"
-
-
-def _find_section(name: str) -> str:
-    found = (key for key, patterns in SECTIONS.items() if any(fnmatchcase(name, one) for one in patterns))
-    return next(found, ANYTHING_ELSE)
 
 
 def _say(sentence: str) -> str:

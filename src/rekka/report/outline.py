@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -188,16 +188,17 @@ def lay_under(shown: ShownTable, lines: Sequence[tuple[Markup, ...]]) -> ShownTa
     return replace(shown, view=_keep_columns(shown.view, keep), under=tuple(lines))
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+def find_section(name: str) -> str:
+    """The section that takes a table or a figure of this name."""
+    homes = (home for home, patterns in SECTIONS.items() if any(fnmatchcase(name, one) for one in patterns))
+    return next(homes, ANYTHING_ELSE)
 
 
 def _take_each(views: Sequence[View]) -> dict[str, list[View]]:
     """Each section's views: in the order of its patterns, then as given."""
     found: dict[str, list[View]] = {name: [] for name in SECTIONS}
     for view in views:
-        home = next((name for name, patterns in SECTIONS.items() if _matches(view.name, patterns)), ANYTHING_ELSE)
-        found[home].append(view)
+        found[find_section(view.name)].append(view)
     for name, patterns in SECTIONS.items():
         found[name].sort(key=lambda view: _rank(view.name, patterns))
     return found

@@ -23,16 +23,15 @@ from rekka.report import sentences, telling_answer
 from rekka.report.chart_parts import style
 from rekka.report.charts import list_figures
 from rekka.report.document import Document, HypothesisPart
-from rekka.report.drawing import bundle_script, draw_svg
+from rekka.report.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.numbers import MISSING
 from rekka.report.outline import CaseOutline, Section, lay_under, list_cases, list_sections
 from rekka.report.palette import CSS_VARIABLES, PAGE
-from rekka.report.table_cells import slug
 from rekka.report.tables import list_tables
 from rekka.report.teller import Teller
 from rekka.report.telling_cases import CaseTold, tell_case
 from rekka.report.views import Cell, Column, Panel
-from rekka.report.words import ENGLISH, Words, load_words
+from rekka.report.words import ENGLISH, Words, load_words, slug
 
 SORTED_DIGITS = 9  # of a number that rows are sorted by
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
@@ -50,16 +49,9 @@ ICONS = {  # beside the word, so that colour is never alone
     "not supported": "\u2717",
 }
 _BRACKETS = re.compile(r"\([^()]*\)|\uff08[^\uff08\uff09]*\uff09")
-# Much of what Vega writes has no effect in a picture that nobody points at; the page names the font once.
-_TAG = re.compile(r"<[^>]*>")
-_USELESS = re.compile(
-    r'^<path class="foreground" d="" [^>]*/>|^<path class="background" d="M0,0h0v0h0Z" [^>]*/>'
-    r'| class="(?:mark|role|background)[^"]*"| pointer-events="none"| (?:fill-|stroke-)?opacity="1"'
-    r'| font-family="[^"]*"| stroke-width="1"| [xy]2="0"| transform="translate\(0,0\)"'
-)
-_LONG_DECIMAL = re.compile(r"\d+\.\d{3,}")
 _SCRIPT_WORDS = "page.script."
 _TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))  # embeddings, overrides, isolates
+_SET_APART = {0x2068: "<bdi>", 0x2069: "</bdi>"}  # isolates, which captions have
 # What would end a script element, or a line of JavaScript, is written as JSON allows.
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
@@ -153,6 +145,7 @@ def _environment() -> Environment:
     )
     found.globals |= {
         "draw": _draw,
+        "isolate": _isolate,
         "icons": ICONS,
         "json": _write_json,
         "slim": _leave_style,
@@ -186,12 +179,12 @@ def _write_colours() -> str:
 
 def _draw(panel: Panel, prefix: str) -> Markup:
     """A chart as a picture; draw_svg writes XML, so that nothing in it needs escaping."""
-    return Markup(_TAG.sub(_shorten_tag, draw_svg(panel.spec, prefix)))
+    return Markup(slim_svg(draw_svg(panel.spec, prefix)))
 
 
-def _shorten_tag(tag: re.Match[str]) -> str:
-    """A tag without what has no effect, its lengths to a hundredth of a pixel."""
-    return _LONG_DECIMAL.sub(lambda found: f"{float(found[0]):.2f}", _USELESS.sub("", tag[0]))
+def _isolate(text: str) -> Markup:
+    """A sentence whose names of another direction are set apart, as HTML sets them apart."""
+    return Markup(str(escape(text)).translate(_SET_APART))
 
 
 def _write_json(value: Any) -> Markup:

@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath, PureWindowsPath
+from pathlib import PureWindowsPath
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +14,6 @@ import polars as pl
 
 from rekka.calibration import Calibration
 from rekka.checks.doctor import check_transitions
-from rekka.errors import BadOption, InputError
 from rekka.model.fit import Fit
 from rekka.model.serial import load_model
 from rekka.partition import PARTS, Partition
@@ -38,6 +37,7 @@ from rekka.study.stability import Stability
 from rekka.study.study import Study
 from rekka.study.trial import Case, Key, Trial, Value, quiet
 
+HERE = "."  # the folder that a study file is in
 Part = TypeVar("Part", bound=Value)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tabs and ends of lines
 
@@ -189,10 +189,7 @@ def describe_audit(study: Study, rows: StudyRows) -> AuditPart:
     """What came in, what became of it, and what the data doctor says of the study's rows."""
     parts = {part: rows.frame.filter(part=part) for part in PARTS}
     held = Partition(**parts, scheme=rows.scheme)
-    try:
-        found = check_transitions(rows.frame, covariates=rows.covariates, partition=held).findings
-    except InputError as error:
-        raise BadOption(f"The rows of the study cannot be examined: {error}") from None
+    found = check_transitions(rows.frame, covariates=rows.covariates, partition=held).findings
     return AuditPart(
         records=sum(count for _, _, count in rows.audit) or None,
         outcomes=tuple(OutcomePart(outcome=o, reason=r, count=n) for o, r, n in rows.audit),
@@ -213,10 +210,10 @@ def describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: st
     command = known.get("command")
     return ProvenancePart(
         begun=known.get("begun"),
-        command=None if command is None else shlex.join(map(_leave_folders_out, shlex.split(command))),
+        command=None if command is None else shlex.join(map(leave_folders_out, shlex.split(command))),
         again=again,
         plan=_bring_together(plan).to_toml(),
-        files={PurePath(name).name: digest for name, digest in data.get("files", {}).items()},
+        files={leave_folders_out(name): digest for name, digest in data.get("files", {}).items()},
         rows_sha256=data.get("rows_sha256"),
         seeds=known.get("seeds", seeds),
         versions=known.get("versions", {}),
@@ -226,15 +223,15 @@ def describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: st
 
 def _bring_together(plan: StudyPlan) -> StudyPlan:
     """The plan as a file that lies beside the tables."""
-    joins = [join | {"file": _leave_folders_out(join["file"])} for join in plan.data.mapping.get("join", [])]
+    joins = [join | {"file": leave_folders_out(join["file"])} for join in plan.data.mapping.get("join", [])]
     data = {
-        "source": tuple(_leave_folders_out(source) for source in plan.data.source),
+        "source": tuple(leave_folders_out(source) for source in plan.data.source),
         "mapping": plan.data.mapping | ({"join": joins} if joins else {}),
     }
     return plan.model_copy(update={"data": plan.data.model_copy(update=data)})
 
 
-def _leave_folders_out(path: str) -> str:
+def leave_folders_out(path: str) -> str:
     """The last part of a path, whatever system it is of; '..', the folder that the run is in, becomes '.'."""
     name = PureWindowsPath(path).name
-    return "." if name in ("", "..") else name
+    return HERE if name in ("", "..") else name

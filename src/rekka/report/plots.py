@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -44,17 +46,23 @@ class Plots:
         figure = draw_heatmaps(self._document, self._find_preset(preset), **self._look)
         return _show(figure, "no trial is done")
 
-    def calibration(self, case: str, preset: str | None = None) -> alt.ConcatChart:
-        """Whether the forecasts of what was chosen come true on its training rows."""
+    def calibration(self, case: str | None = None, preset: str | None = None) -> alt.ConcatChart:
+        """Whether the forecasts of what was chosen come true on its training rows: in a case, or in each."""
         name = self._find_preset(preset).name
+        if case is None:
+            chosen = [choice.case for choice in self._study.choices if choice.preset == name and choice.chosen]
+            figures = [figure for one in chosen if (figure := self._calibrate(one, name))]
+            return _show(_join_figures(figures), "nothing was chosen")
         self._refuse_unknown(case)
-        found = describe_calibration(self._study, name, case, self._study.calibration(case, name))
-        return _show(draw_calibration(found, ONE, **self._look), "no row can change its state")
+        return _show(self._calibrate(case, name), "no row can change its state")
+
+    def _calibrate(self, case: str, preset: str) -> FigureView | None:
+        found = describe_calibration(self._study, preset, case, self._study.calibration(case, preset))
+        return draw_calibration(found, ONE, **self._look)
 
     def stability(self, found: Stability | None = None) -> alt.ConcatChart:
         """How often each method is chosen over draws: those given, or those of the run folder."""
-        folder = self._study.folder
-        drawn = load_stability(folder) if found is None and folder is not None else found
+        drawn = found or load_stability(self._study)
         if drawn is None:
             raise BadOption(
                 "There are no draws to show. Make them with rekka.stability(study), and give them: "
@@ -93,6 +101,14 @@ class Plots:
         there = [one.name for one in self._study.described]
         if case not in there:
             raise no_such_case(case, there)
+
+
+def _join_figures(figures: Sequence[FigureView]) -> FigureView | None:
+    """The panels of several cases as one figure, each under the name of its case."""
+    panels = tuple(
+        replace(panel, title=f"{figure.case}: {panel.title}") for figure in figures for panel in figure.panels
+    )
+    return replace(figures[0], panels=panels) if figures else None
 
 
 def _show(figure: FigureView | None, why_not: str) -> alt.ConcatChart:

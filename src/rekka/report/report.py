@@ -31,7 +31,7 @@ from rekka.study.study import Study
 FORMATS = ("svg", "png", "pdf")
 _FRAME_HEIGHT = 900  # pixels, of the page in a notebook
 _HEAD = 1000  # bytes at the beginning of a file by which a report is known
-_MARKS = (b'name="generator" content="rekka ', b'"format": "rekka-report"', b'"format":"rekka-report"')
+_MARKS = (b'name="generator" content="rekka ', b'"format": "rekka-report"')
 
 OnCase = Callable[[str, int, int], None]  # what was done, how many are done, how many there are to be
 
@@ -159,7 +159,7 @@ def make_report(
         summarize(
             found,
             calibrations=found.calibrations(on_case) if calibrate else None,
-            stability=load_stability(folder) if stability is None and folder is not None else stability,
+            stability=stability or load_stability(found),
             provenance=None if folder is None else read_provenance(folder),
             units=units,
             title=title,

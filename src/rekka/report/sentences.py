@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rekka.report.document import DoctorPart, Document, FindingPart
-from rekka.report.numbers import show_count, show_level
+from rekka.report.numbers import show_count, show_level, show_range
 from rekka.report.teller import Teller
 from rekka.report.words import Words
 
@@ -71,7 +71,9 @@ def tell_stability(document: Document, tell: Teller) -> Markup:
     if found is None:
         return tell.say("section.stability.none", command=Markup("<code>rekka stability RUN</code>"))
     kinds = tell.join(tell.term("kind", kind) for kind in found.kinds)
-    return tell.say("section.stability.lead", n=show_count(found.resamples), kinds=kinds)
+    draws = [share.draws for share in found.shares]
+    n = show_range(min(draws, default=0), max(draws, default=0), show_count, tell.words)
+    return tell.say("section.stability.lead", n=n, kinds=kinds)
 
 
 def tell_records(document: Document, tell: Teller) -> Markup:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -13,6 +12,7 @@ import rekka
 from rekka.calibration import Calibration
 from rekka.model.tables import check_units
 from rekka.report.document import (
+    NOT_YET,
     Answer,
     BothPart,
     CasePart,
@@ -29,27 +29,28 @@ from rekka.report.document import (
     VerdictPart,
 )
 from rekka.report.parts import (
+    HERE,
     clean,
     describe_audit,
     describe_calibration,
     describe_model,
     describe_provenance,
     describe_stability,
+    leave_folders_out,
     plain,
     rows_of,
 )
-from rekka.selection import Step
 from rekka.study.checks.registry import check_study
 from rekka.study.choosing import Choice
-from rekka.study.confirming import Confirmed
+from rekka.study.confirming import Confirmed, name_choice
 from rekka.study.plan import PRESETS
 from rekka.study.rows import StudyRows
-from rekka.study.rulings import list_same
+from rekka.study.rulings import find_reason, list_same
 from rekka.study.stability import Stability
 from rekka.study.study import NOT_CHOSEN, Study
+from rekka.study.tables import EXACT
 from rekka.study.trial import Case
 
-EXACT = "exact"
 UNITS = {  # of the columns that rekka makes itself: docs/data.md says what they are measured in
     "age_at_inspection_1": "years",
     "bridge_length": "metres",
@@ -119,7 +120,8 @@ def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str | None:
 def _name_sources(study: Study, begun: Mapping[str, Any] | None) -> tuple[str, ...]:
     """The files by their names, without their folders: a report is handed over."""
     files = begun["data"]["files"] if begun else study.plan.data.source
-    return tuple(dict.fromkeys(PurePath(name).name for name in files if PurePath(name).name))
+    names = (leave_folders_out(name) for name in files)
+    return tuple(dict.fromkeys(name for name in names if name != HERE))
 
 
 def _list_covariates(rows: StudyRows, units: Mapping[str, float] | None) -> tuple[Covariate, ...]:
@@ -188,7 +190,7 @@ def _answer(study: Study, case: Case, preset: str) -> Answer:
     choice = study.choice(case.name, preset)
     own: dict[str, Any] = dict.fromkeys(Answer.model_fields)
     own |= {"case": case.name, "why": why, "confirmed": False, "same_model": ()}
-    own["reason"] = "not chosen yet" if choice is None else _find_reason(study, choice)
+    own["reason"] = NOT_YET if choice is None else find_reason(choice, study.plan.guard, study.trials_of(choice))
     if choice is None or choice.chosen is None:
         return Answer(**own)
     own |= {"method": choice.chosen, "same_model": tuple(list_same(choice))}
@@ -211,28 +213,13 @@ def _answer(study: Study, case: Case, preset: str) -> Answer:
     return Answer(**plain(own))
 
 
-def _find_reason(study: Study, choice: Choice) -> str:
-    """Why this method, or none, in a word; ``rulings`` tells the same with figures."""
-    if choice.chosen is None:
-        here = (choice.preset, choice.case)
-        certified = any(one.certified for one in study.results if (one.key.preset, one.key.case) == here)
-        tried = any(verdict.drawn for verdict in choice.verdicts)
-        return "unstable" if tried else "not scored" if certified else "not certified"
-    if choice.default is None:
-        return "pareto"
-    if choice.chosen == choice.default:
-        return "stays" if choice.default == study.plan.guard.default else "stands in"
-    theirs = next(verdict for verdict in choice.verdicts if verdict.method == choice.default)
-    return "lower log loss" if theirs.step is Step.REPLACED else "accuracy and cost"
-
-
 def _find_look(study: Study, choice: Choice) -> tuple[Confirmed | None, str | None]:
     """The last look at the golden rows with what was chosen, or why there is none."""
     for look in reversed(study.looks):
         for result in look.results:
             if (result.case, result.preset, result.method) == (choice.case, choice.preset, choice.chosen):
                 return result, None
-    refused = [look.refused.get(f"{choice.case} ({choice.preset})") for look in reversed(study.looks)]
+    refused = [look.refused.get(name_choice(choice)) for look in reversed(study.looks)]
     return None, next((why for why in refused if why), None)
 
 

@@ -6,7 +6,6 @@ parts (``Compound``), and ``expand`` lays them out for a file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,14 +16,13 @@ from typing import Any
 from rekka.report import numbers
 from rekka.report.numbers import MISSING, Real, Show
 from rekka.report.views import Cell, Column, Kind, Row, Scalar, TableView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_names, join_sentences, name_method, slug
+from rekka.study.methods import SHRINKING
 
 Get = Callable[[Any], Any]
 Holds = Callable[[Any], bool]
 
 BETWEEN = "; "  # between names in a file
-NOT_YET = "not chosen yet"  # a reason of answers, and how their sentence begins: the run was stopped before
-PENALISED = ("ridge", "pooled")  # methods that maximise the likelihood with something added
 INTERVAL = 3  # parts of a cell with an estimate: the figure, its low and its high end
 
 
@@ -126,7 +124,7 @@ class Fields:
         read = attrgetter(key)
 
         def cell(item: Any) -> Cell:
-            return Cell(BETWEEN.join(read(item)), join(read(item), self.words) or MISSING)
+            return Cell(BETWEEN.join(read(item)), join_names(read(item), self.words) or MISSING)
 
         return Field(self._column(key), cell)
 
@@ -220,7 +218,7 @@ def build_estimates(
     """A table of estimates: its note says what stands in brackets, where there are any."""
     table = build_table(name, fields, items, words)
     brackets = words("table.estimates.brackets", level=numbers.show_level(level))
-    note = join_notes((table.note, brackets if has_intervals(table) else ""), words)
+    note = join_sentences((table.note, brackets if has_intervals(table) else ""), words)
     return EstimateTable(name, table.title, table.columns, table.rows, note, table.note)
 
 
@@ -230,14 +228,9 @@ def has_intervals(table: TableView) -> bool:
     return any(end is not None for cell in cells if len(cell.parts) == INTERVAL for end in cell.parts[1:])
 
 
-def join_notes(sentences: Iterable[str], words: Words) -> str:
-    """The sentences of a note, without those that have nothing to say."""
-    return words("figure.space").join(one for one in sentences if one)
-
-
 def tell_penalised(methods: Iterable[str], words: Words) -> str:
     """What likelihood means where a penalty or a prior goes with it; nothing where none does."""
-    return words("table.penalised.note") if any(one in PENALISED for one in methods) else ""
+    return words("table.penalised.note") if any(one in SHRINKING for one in methods) else ""
 
 
 def optional(field: Field) -> Field:
@@ -299,16 +292,6 @@ def coded_cell(value: str | None, group: str, words: Words) -> Cell:
     return Cell(value, words.get(key, value), english=key not in words.texts)
 
 
-def slug(text: str) -> str:
-    """A term's key: 'no finite maximum' is no_finite_maximum."""
-    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
-
-
 def name_methods(methods: Iterable[str], words: Words) -> str:
     """Methods one after the other."""
-    return join((name_method(method, words) for method in methods), words)
-
-
-def join(names: Iterable[str], words: Words) -> str:
-    """Names one after the other, as this language separates them."""
-    return words("number.comma").join(names)
+    return join_names((name_method(method, words) for method in methods), words)

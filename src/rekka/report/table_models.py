@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rekka.report import numbers
-from rekka.report.document import CoefficientPart, Document, ModelPart, RatioPart
+from rekka.report.document import NOT_YET, CoefficientPart, Document, ModelPart, RatioPart
 from rekka.report.numbers import MISSING
 from rekka.report.table_cells import (
     ACCURACY,
@@ -17,7 +17,6 @@ from rekka.report.table_cells import (
     FINE_SHARE,
     LIKELIHOOD,
     LOSS,
-    NOT_YET,
     ONE_DECIMAL,
     PROBABILITY,
     SHARE,
@@ -28,12 +27,11 @@ from rekka.report.table_cells import (
     Fields,
     build_estimates,
     build_table,
-    join_notes,
     optional,
     tell_penalised,
 )
 from rekka.report.views import Cell, Column, Row, TableView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_sentences, name_method
 
 NATIVE = "native"
 INTERCEPT = "intercept"
@@ -120,7 +118,7 @@ def tabulate_models(document: Document, words: Words) -> TableView:
         told.append(words("table.models.unchosen"))
     if any(open_cases):
         told.append(words("table.models.later"))
-    return build_table("models", fields, document.models, words, note=join_notes(told, words))
+    return build_table("models", fields, document.models, words, note=join_sentences(told, words))
 
 
 def tabulate_certificates(document: Document, words: Words) -> TableView:
@@ -144,7 +142,7 @@ def tabulate_certificates(document: Document, words: Words) -> TableView:
     )
     items = [one for one in found if one and one.verdict]
     told = (words("table.certificates.note"), tell_penalised((one.method for one in items), words))
-    return build_table("certificates", fields, items, words, note=join_notes(told, words))
+    return build_table("certificates", fields, items, words, note=join_sentences(told, words))
 
 
 def tabulate_coefficients(document: Document, words: Words) -> TableView:

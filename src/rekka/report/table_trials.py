@@ -18,7 +18,6 @@ from rekka.report.table_cells import (
     LOSS,
     LOSS_DIFFERENCE,
     MEDIAN,
-    NOT_YET,
     ONE_DECIMAL,
     SECONDS,
     TINY,
@@ -29,12 +28,11 @@ from rekka.report.table_cells import (
     Form,
     build_table,
     coded_cell,
-    join_notes,
     optional,
     tell_penalised,
 )
 from rekka.report.views import Cell, Column, Row, TableView
-from rekka.report.words import Words, name_method
+from rekka.report.words import Words, join_sentences, name_method
 
 
 def tabulate_methods(document: Document, words: Words) -> TableView:
@@ -55,7 +53,7 @@ def tabulate_methods(document: Document, words: Words) -> TableView:
         make.number("at_floor_share", FINE_SHARE),
     )
     told = (words("table.methods.note"), tell_penalised(document.study.methods, words))
-    table = build_table("methods", fields, document.methods, words, note=join_notes(told, words))
+    table = build_table("methods", fields, document.methods, words, note=join_sentences(told, words))
     return _show_of_all(table, ("converged", "certified"))
 
 
@@ -96,7 +94,7 @@ def tabulate_selection(document: Document, words: Words) -> TableView:
 
 def _name_choice(one: SelectionPart, words: Words) -> Cell:
     if one.chosen is None:
-        return Cell(None, words("cell.later" if one.why.startswith(NOT_YET) else "cell.no_choice"))
+        return Cell(None, words("cell.later" if one.judged_on is None else "cell.no_choice"))
     return Cell(one.chosen, name_method(one.chosen, words), strong=True)
 
 
@@ -175,7 +173,7 @@ def tabulate_verdicts(document: Document, words: Words) -> TableView:
         told.append(words("table.verdicts.difference", level=level))
     if "certified_draws" in shown:
         told.append(words("table.verdicts.certified_draws"))
-    return replace(table, note=join_notes(told, words))
+    return replace(table, note=join_sentences(told, words))
 
 
 def tabulate_grid(document: Document, preset: str, words: Words) -> TableView:

@@ -6,18 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rekka.report import numbers
-from rekka.report.document import Answer, Document
+from rekka.report.document import NOT_YET, Answer, Document
 from rekka.report.table_cells import (
     ACCURACY,
     ACCURACY_DIFFERENCE,
     COUNT,
     LOSS,
     LOSS_DIFFERENCE,
-    NOT_YET,
     Field,
     Fields,
     build_table,
-    join_notes,
     name_methods,
     optional,
 )
@@ -52,7 +50,7 @@ from rekka.report.table_trials import (
     tabulate_verdicts,
 )
 from rekka.report.views import Cell, Column, TableView
-from rekka.report.words import ENGLISH, Words, name_method
+from rekka.report.words import ENGLISH, Words, join_sentences, name_method
 
 FOUND = ("issue", "tip")  # verdicts of checks with something to look at
 GOLDEN = "golden"  # rows that an answer is scored on, where a look was taken
@@ -123,7 +121,7 @@ def _tell_answers(document: Document, words: Words) -> str:
     found.append(words("table.answer.confirmed"))
     if judged:
         found.append(words("table.answer.mixed"))
-    return join_notes(found, words)
+    return join_sentences(found, words)
 
 
 def is_judged(answer: Answer) -> bool:

@@ -10,9 +10,8 @@ from markupsafe import Markup, escape
 
 from rekka.report.document import DoctorPart, FindingPart, HypothesisPart
 from rekka.report.numbers import show_count
-from rekka.report.table_cells import slug
 from rekka.report.table_data import fixed_cell
-from rekka.report.words import ENGLISH, Words, name_method
+from rekka.report.words import ENGLISH, Words, name_method, slug
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from rekka.report.document import Answer, Document
+from rekka.report.document import NOT_YET, Answer, Document
 from rekka.report.numbers import show_count, show_level
-from rekka.report.table_cells import NOT_YET
 from rekka.report.tables import GOLDEN, is_judged
 from rekka.report.teller import Teller
 from rekka.study.confirming import CHOSE, LOOKED, OTHER_PRESET

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rekka.model.certificate import DECREMENT_LIMIT
-from rekka.report.document import Answer, CasePart, Document, ModelPart, TrialPart
+from rekka.report.document import NOT_YET, Answer, CasePart, Document, ModelPart, TrialPart
 from rekka.report.numbers import show_count, show_figure, show_share
-from rekka.report.table_cells import NOT_YET, PENALISED, slug
 from rekka.report.teller import Teller
+from rekka.report.words import slug
+from rekka.study.methods import SHRINKING
 
 PLAIN = "plain"  # in the catalog: methods that have neither a penalty nor a prior
 CERTIFICATE = "section.models.certificate"
@@ -132,7 +133,7 @@ def _tell_value(name: str, value: float, unit: str | None, tell: Teller) -> Mark
 
 def _tell_certificate(trial: TrialPart, tell: Teller) -> tuple[Markup, ...]:
     """The certificate's answers; a question that was not asked has none."""
-    what = tell.say(f"{CERTIFICATE}.of.{trial.method if trial.method in PENALISED else PLAIN}")
+    what = tell.say(f"{CERTIFICATE}.of.{trial.method if trial.method in SHRINKING else PLAIN}")
     found = [_tell_verdict(trial, what, tell)]
     if trial.maximum_exists:
         found.append(tell.say(f"{CERTIFICATE}.exists", what=what))

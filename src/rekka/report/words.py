@@ -6,8 +6,9 @@ They stand in ``languages/LANG/*.toml``. A key is 'section.name'; a text may hav
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -51,6 +52,21 @@ def load_words(lang: str) -> Words:
 def name_method(method: str, words: Words) -> str:
     """A method as the page calls it; a chain by its links: 'boxcox+zscore' is 'Box-Cox+z-score'."""
     return "+".join(words.get(f"method.{link}", link) for link in method.split("+"))
+
+
+def join_names(names: Iterable[str], words: Words) -> str:
+    """Names one after the other, as this language separates them."""
+    return words("number.comma").join(names)
+
+
+def join_sentences(sentences: Iterable[str], words: Words) -> str:
+    """Sentences one after the other; empty ones are left out."""
+    return words("number.space").join(sentence for sentence in sentences if sentence)
+
+
+def slug(text: str) -> str:
+    """The key of a term: 'no finite maximum' is no_finite_maximum."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

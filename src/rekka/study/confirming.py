@@ -113,7 +113,7 @@ def look(
     earlier = list(seen)
     models = [(identify_rows(one.rows.golden), identify_model(one.fitted)) for one in candidates]
     for one, (golden, model) in zip(candidates, models, strict=True):
-        name = f"{one.choice.case} ({one.choice.preset})"
+        name = name_choice(one.choice)
         if reason := _refuse(one):
             refused[name] = reason
             if one.rows.judged_on == GOLDEN:
@@ -135,6 +135,11 @@ def look(
             refused[name] = f"a golden row cannot be forecast: {str(error).rstrip('.')}"
     moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
     return Look(made=moment, forced=force, results=tuple(results), refused=refused, spent=spent)
+
+
+def name_choice(choice: Choice) -> str:
+    """Which choice, among those that were refused."""
+    return f"{choice.case} ({choice.preset})"
 
 
 def _refuse(one: Candidate) -> str | None:

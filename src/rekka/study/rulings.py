@@ -62,6 +62,20 @@ def tell_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
     return f"{name}: the lowest log loss of those that pass steps 1 and 2; {guard.default} {why}{joined}"
 
 
+def find_reason(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
+    """Why this method, or none, in a word; ``tell_case`` tells the same with figures."""
+    if choice.chosen is None:
+        if any(verdict.drawn for verdict in choice.verdicts):
+            return "unstable"
+        return "not scored" if any(trial.certified for trial in trials.values()) else "not certified"
+    if choice.default is None:
+        return "pareto"
+    if choice.chosen == choice.default:
+        return "stays" if choice.default == guard.default else "stands in"
+    replaced = _find(choice, choice.default).step is Step.REPLACED
+    return "lower log loss" if replaced else "accuracy and cost"
+
+
 def list_same(choice: Choice) -> list[str]:
     """The methods kept beside what was chosen that are one model with it, and forecast the same.
 

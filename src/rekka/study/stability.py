@@ -160,13 +160,15 @@ def stability(
         return result
 
 
-def load_stability(out: str | Path) -> Stability | None:
-    """The draws of a run folder, as many as there are; None where there are none. Nothing is written.
+def load_stability(study: Study | str | Path) -> Stability | None:
+    """The draws in the run folder of a study, as many as there are; None where there are none. Nothing is written.
 
     Where there are draws of several seeds, those of the study's own; else of the smallest.
     """
-    folder = Path(out).absolute()
-    study = load_study(folder)
+    study = study if isinstance(study, Study) else load_study(study)
+    folder = study.folder
+    if folder is None:
+        return None
     seeds = find_seeds(folder)
     seed = study.plan.study.seed if study.plan.study.seed in seeds else next(iter(seeds), None)
     if seed is None:

@@ -96,7 +96,7 @@ class Study:
         lines = []
         for row in pareto.iter_rows(named=True):
             choice = self.choice(row["case"], row["preset"])
-            told = NOT_CHOSEN if choice is None else tell_case(choice, self.plan.guard, self._trials_of(choice))
+            told = NOT_CHOSEN if choice is None else tell_case(choice, self.plan.guard, self.trials_of(choice))
             lines.append(
                 {
                     "chosen": None if choice is None else choice.chosen,
@@ -116,7 +116,7 @@ class Study:
         lines = [
             {"preset": choice.preset, "case": choice.case, "rule": choice.rule}
             | verdict.model_dump(mode="json")
-            | {"why": tell_method(choice, verdict, self.plan.guard, self._trials_of(choice)[verdict.method])}
+            | {"why": tell_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])}
             for choice in self.choices
             for verdict in choice.verdicts
         ]
@@ -157,7 +157,8 @@ class Study:
         wanted = preset or self._only_preset()
         return next((one for one in self.choices if (one.case, one.preset) == (case, wanted)), None)
 
-    def _trials_of(self, choice: Choice) -> dict[str, Trial]:
+    def trials_of(self, choice: Choice) -> dict[str, Trial]:
+        """The trials that a choice was made among, by method."""
         mine = (
             trial for trial in self.results if (trial.key.case, trial.key.preset) == (choice.case, choice.preset)
         )
@@ -308,7 +309,7 @@ class Study:
         return presets[0]
 
     def _why(self, choice: Choice) -> str:
-        return tell_case(choice, self.plan.guard, self._trials_of(choice))
+        return tell_case(choice, self.plan.guard, self.trials_of(choice))
 
     def _no_trial(self, key: Key) -> BadOption:
         plan = self.plan.study
