@@ -321,11 +321,11 @@ class Framed(rekka.ExponentialHazardMarkovModel):
     def fit(self, X, y, sample_weight=None, groups=None):
         X, y = validate_data(self, X, y)
         check_classification_targets(y)
-        self.labels_, end = np.unique(y, return_inverse=True)
-        if len(self.labels_) < 2:
+        self.seen_, end = np.unique(y, return_inverse=True)
+        if len(self.seen_) < 2:
             raise ValueError("only one class")
         super().fit(self.frame(X), end + 1, sample_weight, groups)
-        self.n_features_in_, self.classes_ = X.shape[1], self.labels_
+        self.n_features_in_, self.classes_ = X.shape[1], self.seen_
         del self.feature_names_in_
         return self
 

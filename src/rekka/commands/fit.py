@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,8 @@ from rich.markup import escape
 
 import rekka
 from rekka.commands import telling
+from rekka.commands.asking import name_apart
+from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, Tables, echo_json
 from rekka.commands.reading import Only, Reader, Units, Use, read_units, reads_tables, split_list
 from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
@@ -28,6 +30,15 @@ def fit(
     use: Use = None,
     ridge: Annotated[float, typer.Option(min=0, help="Penalty on slopes, in z-scored units.")] = 0.0,
     unit: Units = None,
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.",
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap's draws.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Where the models go: a .json file for one case, a folder for several."),
@@ -36,13 +47,17 @@ def fit(
 ) -> None:
     """Fit the model to all rows of each case: coefficients in native units, hazard ratios, certificate.
 
-    Standard errors are clustered by bridge. Beside the models stand their coefficients as CSV.
+    Standard errors are clustered by bridge. Beside the models stand their coefficients as CSV. A model's file has
+    all that rekka forecast needs: the case, the names of its states, the ranges of its covariates, and the refits
+    of --bootstrap.
 
     For example:
 
       rekka fit transitions.csv --only "Main girder" --out girder.json
 
       rekka fit inspections.xlsx --unit age_at_inspection_1=10 --unit traffic_mean=1000 --out models
+
+      rekka fit inspections.xlsx --bootstrap 200 --out models
     """
     units = read_units(unit)
     errors, console = Console(stderr=True), Console()
@@ -54,22 +69,22 @@ def fit(
         raise typer.Exit(1)
     cases = _choose(found.frame["case"].unique().sort().to_list(), only)
     files = _place_models(cases, out)
+    labels = None if found.scale is None else found.scale.names
+    options = {"scaling": scaling, "ridge": ridge, "units": units or None}
     described, coefficients, failed = [], [], 0
     for case in cases:
         rows = found.frame.filter(case=case)
-        names = [n for n in split_list(use) or found.covariates if n not in rows or rows[n].n_unique() > 1]
-        model = rekka.ExponentialHazardMarkovModel(scaling, ridge=ridge, covariates=names, units=units or None)
-        try:
-            with errors.status(f"Fitting {escape(case)} ..."):
-                model.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy())
-        except (MissingColumns, BadOption):
-            raise
-        except rekka.InputError as error:  # of this case; the others go on
+        model, reason = _fit_case(errors, case, rows, split_list(use) or found.covariates, options)
+        if model is None:
             failed += 1
-            errors.print(f"{case} cannot be fitted: {error}\n", highlight=False, markup=False)
-            described.append({"case": case, "reason": str(error)})
+            described.append({"case": case, "reason": reason})
             continue
-        _write_model(model, files.get(case))
+        if bootstrap:
+            drawn = _draw_again(errors, case, model, rows, bootstrap, seed)
+            failed += drawn is None
+            model = model if drawn is None else drawn
+        if case in files:
+            _write_model(files[case], model.to_json(case=case, labels=labels))
         coefficients += [{"case": case} | row for row in model.summary().to_dicts()]
         described.append(_describe_model(case, model, files.get(case)))
         if not as_json:
@@ -77,11 +92,9 @@ def fit(
     written = _write_coefficients(coefficients, out)
     if as_json:
         echo_json(described)
-    elif written is None:
-        console.print("Nothing was written; --out says where.", highlight=False)
     else:
-        models = f"{out} (the model{'s' if len(files) > 1 else ''})"
-        console.print(f"written: {models}, {written}", highlight=False, markup=False)
+        for line in _tell_files(out, written, len(files), tables, reader):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
 
@@ -103,18 +116,59 @@ def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
                 f"{out.name} is one file, and there are {count_of(len(cases), 'case')}. Give a folder, or --only."
             )
         return {cases[0]: out}
-    taken: dict[str, Path] = {}
-    for case in cases:
-        slug = re.sub(r"[^\w]+", "-", case.lower()).strip("-") or "case"
-        names = (f"{slug}{f'-{number}' if number else ''}.json" for number in range(len(cases) + 1))
-        taken[case] = next(out / name for name in names if out / name not in taken.values())
-    return taken
+    return {case: out / f"{name}.json" for case, name in zip(cases, name_apart(cases), strict=True)}
 
 
-def _write_model(model: Any, file: Path | None) -> None:
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(model.to_json() + "\n", encoding="utf-8")
+def _fit_case(
+    errors: Console, case: str, rows: Any, names: Sequence[str], options: dict[str, Any]
+) -> tuple[Any, str | None]:
+    """The case's model, or why there is none: the other cases go on."""
+    varying = [name for name in names if name not in rows or rows[name].n_unique() > 1]
+    model = rekka.ExponentialHazardMarkovModel(covariates=varying, **options)
+    try:
+        with errors.status(f"Fitting {escape(case)} ..."):
+            return model.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy()), None
+    except (MissingColumns, BadOption):  # wrong for every case
+        raise
+    except rekka.InputError as error:
+        errors.print(f"{case} cannot be fitted: {error}\n", highlight=False, markup=False)
+        return None, str(error)
+
+
+def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, seed: int) -> Any:
+    """The model with its bootstrap; None, and a sentence, where it can have none."""
+    with new_bar(errors) as progress:
+        task = progress.add_task(case, total=draws, what="Refits")
+        try:
+            return model.bootstrap(
+                rows,
+                rows["state_2"],
+                groups=rows["bridge_id"].to_numpy(),
+                draws=draws,
+                seed=seed,
+                on_progress=lambda done, _: progress.update(task, completed=done),
+            )
+        except rekka.InputError as error:
+            errors.print(f"{case} has no bootstrap: {error}\n", highlight=False, markup=False)
+            return None
+
+
+def _write_model(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text + "\n", encoding="utf-8")
+
+
+def _tell_files(
+    out: Path | None, written: Path | None, models: int, tables: list[Path], reader: Reader
+) -> list[str]:
+    """What was written, and what can be done with it."""
+    if out is None:
+        return ["Nothing was written; --out says where."]
+    if written is None:
+        return ["Nothing was written: no case could be fitted."]
+    command = " ".join(["rekka forecast", *map(telling.quote, [out, *tables])])
+    how = ", read with the same options" if reader.mapping or reader.changes or reader.nbi else ""
+    return [f"written: {out} (the model{'s' if models > 1 else ''}), {written}", f"next: {command}{how}"]
 
 
 def _describe_model(case: str, model: Any, file: Path | None) -> dict[str, Any]:
@@ -126,8 +180,27 @@ def _describe_model(case: str, model: Any, file: Path | None) -> dict[str, Any]:
         "certificate": str(model.certificate_.verdict),
         "reasons": model.certificate_.reasons,
         "coefficients": model.summary().to_dicts(),
+        "bootstrap": _describe_bootstrap(model.resampled_),
         "file": None if file is None else str(file),
     }
+
+
+def _describe_bootstrap(drawn: Any) -> dict[str, int] | None:
+    """How many refits were asked for, and how many reached a certified maximum."""
+    if drawn is None:
+        return None
+    return {"asked": drawn.asked, "certified": len(drawn.beta), "bridges": drawn.groups, "seed": drawn.seed}
+
+
+def _tell_bootstrap(drawn: Any) -> str:
+    """The same in words."""
+    told = (
+        f"bootstrap: {len(drawn.beta):,} of {count_of(drawn.asked, 'refit')} to {drawn.groups:,} bridges drawn "
+        f"with replacement reached a certified maximum (seed {drawn.seed})."
+    )
+    if 2 * len(drawn.beta) >= drawn.asked:
+        return told
+    return f"{told} Fewer than half: intervals from them leave out what most draws say."
 
 
 def _write_coefficients(coefficients: list[dict[str, Any]], out: Path | None) -> Path | None:
@@ -162,4 +235,6 @@ def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
     console.print(table)
     console.print("ratio: of the hazard of leaving the state, for so many units more (per).", style="dim")
     console.print(escape(str(model.certificate_)), highlight=False)
+    if model.resampled_ is not None:
+        console.print(_tell_bootstrap(model.resampled_), highlight=False)
     console.print()

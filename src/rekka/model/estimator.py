@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from rekka.errors import ModelFileError
+from rekka.errors import InputError, ModelFileError
+from rekka.forecast.methods import Forecasts
 from rekka.model import inputs
+from rekka.model.bootstrap import bootstrap_rows
 from rekka.model.certificate import Certificate
 from rekka.model.fit import Fit, Options, check_options, fit_rows
 from rekka.model.layout import Effects, Shared
 from rekka.model.likelihood import Rows
-from rekka.model.serial import dump_model, load_model
+from rekka.model.serial import dump_model, load_saved
 from rekka.model.tables import Table, check_units, coefficient_table, hazard_table
 
 Array = NDArray[np.float64]
 
 
-class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Exponential Hazard Markov model: condition worsens state by state, hazards log-linear in covariates.
 
     theta_k(x) = exp(b_k0 + x . b_k), k = 1..K-1, state K absorbing; a row seen in state ``start`` and ``dt``
@@ -80,6 +83,12 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         The paper's definition: success and everything finite. Read ``certificate_`` for the truth.
     certificate_
         Verdict, reasons and figures.
+    survey_
+        How the covariates of the training rows are spread; None in a model saved before version 3 of the file.
+    resampled_
+        Refits to bridges drawn again, after ``bootstrap``; None until then.
+    case_, labels_
+        The case and the names of its states, best first, as the model's file has them; None after a fit.
 
     """
 
@@ -194,8 +203,55 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         """The certificate with the share of these held-out rows at or under probability 1e-12."""
         return self._fit_certificate().with_golden(self.log_probabilities(X, y))
 
-    def to_json(self) -> str:
-        """The fitted model as text, complete and exact; read it with ``from_json``."""
+    def bootstrap(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any,
+        draws: int = 200,
+        seed: int = 0,
+        sample_weight: Any = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """The same model with ``draws`` refits to bridges drawn with replacement, which its file carries too.
+
+        X, y and sample_weight are those of the fit, ``groups`` is the bridge of each row. The scaling is held as
+        it was fitted. Draws without a certified maximum are left out and counted. ``on_progress`` is called after
+        each refit with how many are done, and of how many.
+        """
+        check_is_fitted(self)
+        if groups is None:
+            raise InputError("groups is None; the bridge of each row is needed, because whole bridges are drawn.")
+        training = inputs.read_training(
+            inputs.as_frame(X),
+            y,
+            inputs.Columns(self.start, self.dt, self.covariates_),
+            sample_weight=sample_weight,
+            groups=groups,
+            n_states=self.n_states_,
+            class_weight=self.class_weight,
+        )
+        assert training.groups is not None  # groups were given
+        drawn = bootstrap_rows(
+            self._fit,
+            training.rows,
+            training.x,
+            training.groups,
+            self._options(),
+            draws=draws,
+            seed=seed,
+            on_progress=on_progress,
+        )
+        model: Self = clone(self)
+        model._adopt(replace(self._fit, resampled=drawn), list(self.feature_names_in_), self.case_, self.labels_)
+        return model
+
+    def to_json(self, *, case: str | None = None, labels: Sequence[str] | None = None) -> str:
+        """The fitted model as text, complete and exact; read it with ``from_json``.
+
+        ``case`` says what it is a model of, ``labels`` are the names of the states, best first.
+        """
         check_is_fitted(self)
         parameters = {
             name: list(value) if name == "covariates" and value is not None else value
@@ -203,24 +259,32 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         }
         if self.scaling is not None:  # a CovariateScaler or a list of names goes by its name
             parameters["scaling"] = self._fit.scaling.method
-        return dump_model(self._fit, parameters, list(self.feature_names_in_))
+        return dump_model(
+            self._fit,
+            parameters,
+            list(self.feature_names_in_),
+            case=self.case_ if case is None else case,
+            labels=self.labels_ if labels is None else labels,
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """A fitted model from ``to_json``: the same predictions, tables and certificate, bit for bit."""
-        fit, parameters, features = load_model(text)
-        unknown = sorted(set(parameters) - set(cls._get_param_names()))
+        saved = load_saved(text)
+        unknown = sorted(set(saved.parameters) - set(cls._get_param_names()))
         if unknown:
             raise ModelFileError(f"This rekka model file is damaged: it names an option {unknown[0]!r}.")
-        model = cls(**parameters)
-        model._adopt(fit, features)
+        model = cls(**saved.parameters)
+        model._adopt(saved.fit, saved.features, saved.case, saved.labels)
         return model
 
     def _options(self) -> Options:
         names = Options.__dataclass_fields__
         return Options(**{name: getattr(self, name) for name in names})
 
-    def _adopt(self, fit: Fit, features: Sequence[str]) -> None:
+    def _adopt(
+        self, fit: Fit, features: Sequence[str], case: str | None = None, labels: tuple[str, ...] | None = None
+    ) -> None:
         """Set the fitted attributes."""
         by_state = fit.inference.coefficients.reshape(fit.n_states - 1, -1)
         self._fit = fit
@@ -237,7 +301,8 @@ class ExponentialHazardMarkovModel(ClassifierMixin, BaseEstimator):  # type: ign
         self.log_likelihood_ = fit.inference.log_likelihood
         self.aic_, self.bic_ = fit.inference.aic, fit.inference.bic
         self.outcome_, self.converged_ = fit.outcome, fit.converged
-        self.certificate_ = fit.certificate
+        self.certificate_, self.survey_, self.resampled_ = fit.certificate, fit.survey, fit.resampled
+        self.case_, self.labels_ = case, labels
 
     def _fit_certificate(self) -> Certificate:
         check_is_fitted(self)

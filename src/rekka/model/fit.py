@@ -23,6 +23,7 @@ from rekka.model.prior import Prior, read_prior
 from rekka.model.restarts import Restarts, crude_start, restart
 from rekka.model.separation import find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
+from rekka.model.survey import Resampled, Survey, survey_covariates
 from rekka.scaling.fitting import check_method, fit_scaling
 from rekka.scaling.operators import FittedScaling
 
@@ -52,13 +53,18 @@ class Options:
 
 @dataclass(frozen=True)
 class Fit(Predictor):
-    """A fitted model. ``beta`` (K-1, p+1) belongs to the scaled covariates, ``inference`` to native units."""
+    """A fitted model. ``beta`` (K-1, p+1) belongs to the scaled covariates, ``inference`` to native units.
+
+    ``survey`` is None in models that were saved before there was one, ``resampled`` until somebody asks for it.
+    """
 
     layout: Layout
     inference: Inference
     outcome: Outcome
     certificate: Certificate
     n_rows: int
+    survey: Survey | None = None
+    resampled: Resampled | None = None
 
     @property
     def native(self) -> bool:
@@ -69,6 +75,20 @@ class Fit(Predictor):
     def converged(self) -> bool:
         """The paper's definition: success, finite parameters, finite log-likelihood."""
         return has_converged(self.outcome, self.beta)
+
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients (K-1, p+1) in the units of ``inference``."""
+        return self.inference.coefficients.reshape(self.beta.shape)
+
+    @property
+    def covariance_blocks(self) -> Array:
+        """Covariance of ``coefficients`` (K-1, p+1, K-1, p+1)."""
+        return self.inference.covariance.reshape(self.beta.shape * 2)
+
+    def design(self, x: Array) -> Array:
+        """Rows (n, p+1) that ``coefficients`` multiply, intercept first, for raw covariates x (n, p)."""
+        return np.column_stack([np.ones(len(x)), x if self.native else self.scaling.transform(x)])
 
 
 def has_converged(outcome: Outcome, beta: Array) -> bool:
@@ -193,6 +213,7 @@ def _fit_rows(
         outcome=outcome,
         certificate=certify(coordinates, layout, psi, here, log_probability, separations, restarts),
         n_rows=rows.dt.size,
+        survey=survey_covariates(x, covariates),
     )
 
 

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rekka.errors import ModelFileError
+from rekka.errors import BadOption, ModelFileError, count_of
 from rekka.model.certificate import Certificate
 from rekka.model.fit import Fit
 from rekka.model.inference import Inference
 from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
+from rekka.model.survey import PERCENT, Resampled, Survey
 from rekka.scaling.serial import ScalingPart, as_part
 
-VERSION = 2  # 2: scalings carry their training range, and may be chains
+VERSION: Final = 3  # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels
+
+Array = NDArray[np.float64]
+
+
+class Saved(NamedTuple):
+    """What a model file holds: a fit, its estimator's parameters, the columns it saw, and what it models."""
+
+    fit: Fit
+    parameters: dict[str, Any]
+    features: list[str]
+    case: str | None = None
+    labels: tuple[str, ...] | None = None
 
 
 class _Part(BaseModel):
@@ -33,11 +48,18 @@ class _Inference(_Part):
     bic: float
 
 
+class _Bootstrap(_Part):
+    beta: list[list[list[float]]]
+    asked: int = Field(ge=1)
+    seed: int = Field(ge=0)
+    groups: int = Field(ge=2)
+
+
 class ModelFile(_Part):
-    """What is in the file."""
+    """What is in the file; of version 2 the last four are None."""
 
     format: Literal["rekka-model"]
-    version: Literal[2]
+    version: Literal[2, 3]
     parameters: dict[str, Any]
     features: list[str]
     n_states: int = Field(ge=2)
@@ -49,14 +71,26 @@ class ModelFile(_Part):
     outcome: Outcome
     certificate: Certificate
     n_rows: int
+    case: str | None = None
+    labels: list[str] | None = None
+    survey: list[list[float]] | None = None
+    bootstrap: _Bootstrap | None = None
 
 
-def dump_model(fit: Fit, parameters: dict[str, Any], features: list[str]) -> str:
-    """Write a fit and its estimator's parameters as JSON."""
+def dump_model(
+    fit: Fit,
+    parameters: dict[str, Any],
+    features: list[str],
+    *,
+    case: str | None = None,
+    labels: Sequence[str] | None = None,
+) -> str:
+    """Write a fit and its estimator's parameters as JSON; ``labels`` are the states' names, best first."""
+    _check_names(case, labels, fit.n_states)
     inference = dataclasses.asdict(fit.inference)
     return ModelFile(
         format="rekka-model",
-        version=2,
+        version=VERSION,
         parameters=parameters,
         features=features,
         n_states=fit.n_states,
@@ -74,39 +108,103 @@ def dump_model(fit: Fit, parameters: dict[str, Any], features: list[str]) -> str
         outcome=fit.outcome,
         certificate=fit.certificate,
         n_rows=fit.n_rows,
+        case=case,
+        labels=None if labels is None else list(labels),
+        survey=None if fit.survey is None else fit.survey.quantiles.tolist(),
+        bootstrap=None if fit.resampled is None else _write_bootstrap(fit.resampled),
     ).model_dump_json(indent=1)
+
+
+def _check_names(case: object, labels: object, n_states: int) -> None:
+    if not isinstance(case, str | None):
+        raise BadOption(f"case is {case!r}; a text is needed, or None.")
+    known = labels if isinstance(labels, list | tuple) else ()
+    if labels is not None and (len(known) < n_states or not all(isinstance(label, str) for label in known)):
+        raise BadOption(f"labels is {labels!r}; a list with a text for each of {n_states} states is needed.")
+
+
+def _write_bootstrap(drawn: Resampled) -> _Bootstrap:
+    return _Bootstrap(beta=drawn.beta.tolist(), asked=drawn.asked, seed=drawn.seed, groups=drawn.groups)
 
 
 def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
     """Read a fit, its estimator's parameters and the names of the columns it saw."""
+    saved = load_saved(text)
+    return saved.fit, saved.parameters, saved.features
+
+
+def load_saved(text: str) -> Saved:
+    """Read all of a model file, of this version or the one before."""
     try:
         file = ModelFile.model_validate_json(text)
-        covariates = tuple(file.covariates)
-        fit = Fit(
-            n_states=file.n_states,
-            covariates=covariates,
-            layout=Layout(("intercept", *covariates), file.n_states, np.asarray(file.layout, dtype=np.int64)),
-            scaling=file.scaling.build(),
-            beta=np.asarray(file.beta, dtype=np.float64).reshape(file.n_states - 1, len(covariates) + 1),
-            inference=Inference(
-                **file.inference.model_dump()
-                | {
-                    "coefficients": np.asarray(file.inference.coefficients, dtype=np.float64),
-                    "covariance": np.asarray(file.inference.covariance, dtype=np.float64),
-                }
-            ),
-            outcome=file.outcome,
-            certificate=file.certificate,
-            n_rows=file.n_rows,
-        )
+        labels = None if file.labels is None else tuple(file.labels)
+        if labels is not None and len(labels) < file.n_states:
+            raise ValueError(f"labels names {count_of(len(labels), 'state')}, and there are {file.n_states}")
+        return Saved(_read_fit(file), file.parameters, file.features, file.case, labels)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the text itself"
         raise ModelFileError(
-            f"This is not a rekka model file of version {VERSION}: {where}: {first['msg']}. "
+            f"This is not a rekka model file of version {VERSION}, nor of version 2: {where}: {first['msg']}. "
             "Write one with model.to_json().",
             where=where,
         ) from None
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"This rekka model file is damaged: {error}.") from None
-    return fit, file.parameters, file.features
+
+
+def _read_fit(file: ModelFile) -> Fit:
+    covariates = tuple(file.covariates)
+    return Fit(
+        n_states=file.n_states,
+        covariates=covariates,
+        layout=Layout(("intercept", *covariates), file.n_states, np.asarray(file.layout, dtype=np.int64)),
+        scaling=file.scaling.build(),
+        beta=np.asarray(file.beta, dtype=np.float64).reshape(file.n_states - 1, len(covariates) + 1),
+        inference=Inference(
+            **file.inference.model_dump()
+            | {
+                "coefficients": np.asarray(file.inference.coefficients, dtype=np.float64),
+                "covariance": np.asarray(file.inference.covariance, dtype=np.float64),
+            }
+        ),
+        outcome=file.outcome,
+        certificate=file.certificate,
+        n_rows=file.n_rows,
+        survey=_read_survey(file),
+        resampled=_read_bootstrap(file),
+    )
+
+
+def _read_survey(file: ModelFile) -> Survey | None:
+    if file.survey is None:
+        return None
+    shape = (len(file.covariates), PERCENT)
+    return Survey(tuple(file.covariates), _read_block("survey", file.survey, shape))
+
+
+def _read_bootstrap(file: ModelFile) -> Resampled | None:
+    part = file.bootstrap
+    if part is None:
+        return None
+    shape = (len(part.beta), file.n_states - 1, len(file.covariates) + 1)
+    if len(part.beta) > part.asked:
+        raise ValueError(f"bootstrap has {len(part.beta)} draws, more than the {part.asked} that were asked for")
+    return Resampled(_read_block("bootstrap.beta", part.beta, shape), part.asked, part.seed, part.groups)
+
+
+def _read_block(name: str, values: list[Any], shape: tuple[int, ...]) -> Array:
+    """Nested lists of this shape as an array; NumPy alone would take as many numbers in another shape."""
+    needed = " by ".join(map(str, shape))
+    if not _has_shape(values, shape):
+        raise ValueError(f"{name} is not {needed} numbers, as this model's states and covariates need")
+    block = np.asarray(values, dtype=np.float64).reshape(shape)
+    if not np.isfinite(block).all():
+        raise ValueError(f"{name} has numbers that are infinite or undefined")
+    return block
+
+
+def _has_shape(values: Any, shape: tuple[int, ...]) -> bool:
+    if not shape:
+        return not isinstance(values, list)
+    return len(values) == shape[0] and all(_has_shape(value, shape[1:]) for value in values)

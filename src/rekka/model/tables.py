@@ -125,9 +125,7 @@ def hazard_table(fit: Fit, x: Array, level: float) -> Table:
     """
     width = normal_quantile(check_level(level))
     eta = fit.log_hazards(x)
-    states, p1 = fit.n_states - 1, len(fit.covariates) + 1
-    design = np.column_stack([np.ones(len(x)), x if fit.native else fit.scaling.transform(x)])
-    blocks = fit.inference.covariance.reshape(states, p1, states, p1)
+    states, design, blocks = fit.n_states - 1, fit.design(x), fit.covariance_blocks
     se = np.stack(
         [np.sqrt(np.einsum("nu,uv,nv->n", design, blocks[k, :, k, :], design)) for k in range(states)], axis=1
     )

@@ -20,7 +20,7 @@ from rekka.errors import InputError, OutsideTrainingRange, ScalingError, count_o
 from rekka.model import inputs
 from rekka.model.certificate import Certificate, Verdict
 from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
-from rekka.model.serial import ModelFile, dump_model
+from rekka.model.serial import VERSION, ModelFile, dump_model
 from rekka.model.solvers import Outcome
 from rekka.resampling import Sample
 from rekka.scaling.serial import scaling_to_json
@@ -144,7 +144,8 @@ class Fitted:
             return self
         outcome = dataclasses.replace(self.trial.outcome, seconds=seconds[0] if seconds else math.nan)
         trial = self.trial.model_copy(update={"outcome": outcome, "seconds": tuple(seconds)})
-        file = ModelFile.model_validate_json(self.model).model_copy(update={"outcome": outcome})
+        file = ModelFile.model_validate_json(self.model)
+        file = file.model_copy(update={"version": VERSION, "outcome": outcome})
         return Fitted(trial, file.model_dump_json(indent=1), self.scaling)
 
 
@@ -192,7 +193,8 @@ def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> 
     used = {"scaling": options.scaling, "ridge": options.ridge, "prior": options.prior}
     parameters = {name: value for name, value in used.items() if value} | {"seed": seed}
     parameters |= {"covariates": list(rows.covariates)} | PRESETS[key.preset].options
-    return Fitted(trial, dump_model(fit, parameters, rows.train.columns), scaling_to_json(fit.scaling))
+    model = dump_model(fit, parameters, rows.train.columns, case=key.case)
+    return Fitted(trial, model, scaling_to_json(fit.scaling))
 
 
 def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None) -> Callable[[Sample], Refit]:

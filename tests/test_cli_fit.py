@@ -1,0 +1,117 @@
+"""What ``rekka fit`` writes for forecasts: case, labels, survey, bootstrap."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import rekka
+from rekka.cli import app
+
+
+def call(*args):
+    return CliRunner(env={"COLUMNS": "250"}).invoke(app, [str(arg) for arg in args])
+
+
+def read(path):
+    return rekka.ExponentialHazardMarkovModel.from_json(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fit") / "my inventory"
+    rekka.write_inventory(folder, 60, preset="plain")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def transitions(tmp_path_factory):
+    path = tmp_path_factory.mktemp("fit") / "transitions.csv"
+    rekka.simulate_transitions(300, n_states=3, seed=1).write_csv(path)
+    return path
+
+
+def test_models_know_their_case_and_the_names_of_its_states(inventory, tmp_path):
+    out = tmp_path / "models"
+    done = call("fit", inventory, "--only", "Main girder", "--only", "Pier", "--out", out)
+    assert done.exit_code == 0, done.stderr
+    models = {name: read(out / f"{name}.json") for name in ("main-girder", "pier")}
+    assert [model.case_ for model in models.values()] == ["Main girder", "Pier"]
+    assert {model.labels_ for model in models.values()} == {("a", "b", "c", "d", "e")}
+    found = rekka.read_transitions(inventory)
+    ages = found.frame.filter(case="Pier")["age_at_inspection_1"]
+    survey = models["pier"].survey_
+    assert (survey.low[0], survey.high[0]) == (ages.min(), ages.max())
+    assert models["pier"].resampled_ is None
+    assert "bootstrap:" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[-2] == f"written: {out} (the models), {out / 'coefficients.csv'}"
+    assert lines[-1] == f"next: rekka forecast {out} '{inventory}'"
+
+
+def test_transitions_have_no_names_of_states(transitions, tmp_path):
+    done = call("fit", transitions, "--out", tmp_path / "one.json", "--separator", ",")
+    assert done.exit_code == 0, done.stderr
+    model = read(tmp_path / "one.json")
+    assert (model.case_, model.labels_) == ("all", None)
+    told = f"next: rekka forecast {tmp_path / 'one.json'} {transitions}, read with the same options"
+    assert done.stdout.splitlines()[-1] == told
+
+
+def test_bootstrap_is_in_the_file_and_told_in_a_line(transitions, tmp_path):
+    out = tmp_path / "one.json"
+    done = call("fit", transitions, "--bootstrap", 5, "--seed", 3, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    rows = pl.read_csv(transitions)
+    bridges = rows["bridge_id"].n_unique()
+    told = f"bootstrap: 5 of 5 refits to {bridges} bridges drawn with replacement reached a certified maximum (seed 3)."
+    assert told in done.stdout.splitlines()
+    model = read(out)
+    names = list(model.covariates_)
+    plain = rekka.ExponentialHazardMarkovModel(covariates=names).fit(rows, rows["state_2"])
+    theirs = plain.bootstrap(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy(), draws=5, seed=3)
+    np.testing.assert_array_equal(model.resampled_.beta, theirs.resampled_.beta)
+    found = json.loads(call("fit", transitions, "--bootstrap", 5, "--seed", 3, "--json").stdout)
+    assert found[0]["bootstrap"] == {"asked": 5, "certified": 5, "bridges": bridges, "seed": 3}
+    assert json.loads(call("fit", transitions, "--json").stdout)[0]["bootstrap"] is None
+
+
+def test_few_certified_refits_are_said_to_be_few(tmp_path):
+    """A state that nobody leaves: no refit has a maximum, and the model has none either."""
+    table = rekka.simulate_transitions(100, n_states=3, seed=1)
+    table = table.with_columns(state_1=pl.lit(1), state_2=pl.min_horizontal("state_2", 2))
+    last = table[:2].with_columns(state_1=pl.lit(3), state_2=pl.lit(3))
+    table = pl.concat([table, last], how="vertical_relaxed")
+    table.write_csv(tmp_path / "t.csv")
+    done = call("fit", tmp_path / "t.csv", "--bootstrap", 2)
+    assert "bootstrap: 0 of 2 refits to" in done.stdout
+    assert "Fewer than half: intervals from them leave out what most draws say." in done.stdout
+
+
+def test_one_bridge_has_no_bootstrap_but_a_model(transitions, tmp_path):
+    table = pl.read_csv(transitions)
+    alone = table.with_columns(case=pl.lit("alone"), bridge_id=pl.lit("B"))
+    pl.concat([alone, table.with_columns(case=pl.lit("many")).select(alone.columns)]).write_csv(tmp_path / "t.csv")
+    done = call("fit", tmp_path / "t.csv", "--bootstrap", 2, "--out", tmp_path / "models")
+    assert done.exit_code == 1
+    assert "alone has no bootstrap: All 300 rows are of one group; at least 2 are needed" in done.stderr
+    assert read(tmp_path / "models" / "alone.json").resampled_ is None
+    assert read(tmp_path / "models" / "many.json").resampled_.asked == 2
+
+
+def test_where_no_case_can_be_fitted_nothing_is_written(tmp_path):
+    (tmp_path / "t.csv").write_text("bridge_id,state_1,state_2,interval_years\nA,1,1,5\nB,1,1,4\n")
+    done = call("fit", tmp_path / "t.csv", "--bootstrap", 2, "--out", tmp_path / "models")
+    assert done.exit_code == 1
+    assert "all cannot be fitted: Every row stays in state 1" in done.stderr
+    assert done.stdout.splitlines() == ["Nothing was written: no case could be fitted."]
+    assert not (tmp_path / "models").exists()
+
+
+def test_wrong_numbers_of_draws_are_wrong_usage(transitions):
+    for option in ("--bootstrap", "--seed"):
+        done = call("fit", transitions, option, "-1")
+        assert done.exit_code == 2
+        assert f"Invalid value for '{option}'" in done.stderr
