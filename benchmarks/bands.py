@@ -1,0 +1,175 @@
+"""Do the bands of forecasts hold the truth as often as they say? ``python -m benchmarks.bands [--sets 200]``.
+
+Each set is a plain simulated inventory of its own seed. One case is fitted as in ``benchmarks.coverage``; three
+members are forecast with age advancing: the mean state and the probability of state 4 or worse after 5, 15 and 30
+years, and the mean and median years until state 4. The truth is the same forecast with the coefficients that the
+states were drawn from. For prediction intervals a history of each member is drawn from the true coefficients: the
+years it takes, and its state after 15 years. Exits with 1 if a share is outside its limits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from benchmarks.coverage import BRIDGES, CASE, LEVEL, LIMITS, pair
+from benchmarks.problems import SEED
+from rekka import ExponentialHazardMarkovModel
+from rekka.forecast.forecast import Doubt, Journey, forecast_rows, set_out, years_until
+from rekka.forecast.passage import pass_through
+from rekka.forecast.spread import BOOTSTRAP, DELTA, NONE, NORMAL, Spread
+from rekka.model.fit import Fit
+from rekka.simulation.inventory import simulate_inventory
+from rekka.simulation.stock import CASES, LETTERS, TERMS, true_coefficients
+
+Array = NDArray[np.float64]
+
+SETS, DRAWS, REFITS = 200, 400, 200
+TIMES, STATE, LATER = (5.0, 15.0, 30.0), 4, 1  # LATER: the place of the 15 years
+AGES = (20.0, 40.0, 55.0)  # of the members that are forecast; their other covariates are typical
+PREDICTED = (0.92, 1.0)  # states are whole: an interval of them holds more than it says
+KINDS = (DELTA, NORMAL, BOOTSTRAP)
+
+
+@dataclass(frozen=True)
+class Bands:
+    """For each way of reckoning and each quantity, whether each interval held the truth (sets x members)."""
+
+    held: dict[tuple[str, str], NDArray[np.bool_]]
+    uncertified: int
+
+    def share(self, kind: str, quantity: str) -> float:
+        """Of the intervals of one quantity."""
+        return float(np.mean(self.held[kind, quantity]))
+
+    def together(self, kind: str, *, predicted: bool) -> float:
+        """Of all intervals of parameters, or of all prediction intervals."""
+        chosen = [held for (k, name), held in self.held.items() if k == kind and ("will" in name) == predicted]
+        return float(np.mean(np.concatenate([one.ravel() for one in chosen])))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The ways that were tried."""
+        return tuple(dict.fromkeys(kind for kind, _ in self.held))
+
+    @property
+    def passes(self) -> bool:
+        """Whether every way's shares are within their limits."""
+        limits = ((False, LIMITS), (True, PREDICTED))
+        return all(
+            low <= self.together(kind, predicted=predicted) <= high
+            for kind in self.kinds
+            for predicted, (low, high) in limits
+        )
+
+
+def measure(
+    sets: int = SETS, bridges: int = BRIDGES, case: str = CASE, seed: int = SEED, kinds: Sequence[str] = KINDS
+) -> Bands:
+    """Draw, fit, forecast and compare so many sets."""
+    truth = true_coefficients()[CASES.index(case)]
+    held: dict[tuple[str, str], list[NDArray[np.bool_]]] = {}
+    uncertified = 0
+    for number in np.random.SeedSequence(seed).generate_state(sets):
+        frame = pair(simulate_inventory(bridges, preset="plain", seed=int(number)), case)
+        model = ExponentialHazardMarkovModel(covariates=TERMS[1:], n_states=len(LETTERS))
+        model.fit(frame, frame["state_2"])
+        if not model.certificate_.certified:
+            uncertified += 1
+            continue
+        if BOOTSTRAP in kinds:
+            rows, groups = frame["state_2"], frame["bridge_id"].to_numpy()
+            model = model.bootstrap(frame, rows, groups=groups, draws=REFITS, seed=int(number))
+        for kind in kinds:
+            for name, hits in _compare(model._fit, truth, kind, int(number)).items():
+                held.setdefault((kind, name), []).append(hits)
+    return Bands({key: np.array(hits) for key, hits in held.items()}, uncertified)
+
+
+def _compare(fit: Fit, truth: Array, kind: str, seed: int) -> dict[str, NDArray[np.bool_]]:
+    """Whether the intervals of one set hold the truth, by quantity."""
+    assert fit.survey is not None
+    x = np.tile(fit.survey.median, (len(AGES), 1))
+    x[:, 0] = AGES
+    journey = set_out(
+        fit, np.zeros(len(AGES), np.int64), x, advance=TERMS[1:2], doubt=Doubt(kind, LEVEL, DRAWS, seed)
+    )
+    real = replace(journey, spread=Spread(NONE, LEVEL, truth[None]))
+    ours, theirs = forecast_rows(journey, TIMES, STATE), forecast_rows(real, TIMES, STATE)
+    years, true_years = years_until(journey, STATE), years_until(real, STATE)
+    found = {
+        f"{name} after {time:g} years": _inside(
+            getattr(theirs, field)[:, t], getattr(ours, f"{field}_low")[:, t], getattr(ours, f"{field}_high")[:, t]
+        )
+        for field, name in (("expected", "mean state"), ("reached", f"state {STATE} or worse"))
+        for t, time in enumerate(TIMES)
+    }
+    found |= {
+        f"{name} years until state {STATE}": _inside(
+            *(
+                table[column].to_numpy()
+                for table, column in ((true_years, name), (years, f"{name}_low"), (years, f"{name}_high"))
+            )
+        )
+        for name in ("mean", "median")
+    }
+    rng = np.random.default_rng(seed)
+    took, was = _draw_years(real, rng), _draw_state(theirs.probability[:, LATER], rng)
+    found["years that one will take"] = _inside(
+        took, *(years[f"predicted_{end}"].to_numpy() for end in ("low", "high"))
+    )
+    found["state that one will have"] = _inside(was, ours.predicted_low[:, LATER], ours.predicted_high[:, LATER])
+    return found
+
+
+def _inside(value: Array, low: Array, high: Array) -> NDArray[np.bool_]:
+    return np.asarray((low <= value) & (value <= high))
+
+
+def _draw_years(real: Journey, rng: np.random.Generator) -> Array:
+    """What one history of each member takes to the state: the quantile at a uniform number."""
+    u = rng.uniform(size=len(real.start))
+    quantile = pass_through(real.walkers, real.start, STATE - 1, u.tolist()).quantile[0]
+    return np.diagonal(quantile)
+
+
+def _draw_state(p: Array, rng: np.random.Generator) -> Array:
+    """A state, 1-based, of each member."""
+    return np.asarray((np.cumsum(p, axis=1) < rng.uniform(size=(len(p), 1))).sum(axis=1) + 1.0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; 1 if a share is outside its limits."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bands", description=__doc__)
+    parser.add_argument("--sets", type=int, default=SETS)
+    parser.add_argument("--bridges", type=int, default=BRIDGES)
+    parser.add_argument("--case", choices=CASES, default=CASE)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    options = parser.parse_args(arguments)
+    console, clock = Console(highlight=False, soft_wrap=True), perf_counter()
+    found = measure(**vars(options))
+    console.print(
+        f"{options.case}: {options.sets} sets, {found.uncertified} without a certificate, seed {options.seed}, "
+        f"{perf_counter() - clock:.0f} s; share of {LEVEL:.0%} intervals that hold the truth"
+    )
+    names = dict.fromkeys(name for _, name in found.held)
+    for name in names:
+        shares = "  ".join(f"{kind} {found.share(kind, name):.1%}" for kind in found.kinds)
+        console.print(f"  {name:<32} {shares}")
+    for predicted, what, limits in ((False, "parameters", LIMITS), (True, "prediction", PREDICTED)):
+        shares = "  ".join(f"{kind} {found.together(kind, predicted=predicted):.2%}" for kind in found.kinds)
+        console.print(f"{what}: {shares} (aim {limits[0]:.0%} to {limits[1]:.0%})")
+    console.print("within the aims" if found.passes else "OUTSIDE the aims")
+    return 0 if found.passes else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,312 @@
+"""What a covariate does to the years until a state: before a change and after it, at otherwise typical covariates.
+
+    difference = years(x after) - years(x before),   ratio = years(x after) / years(x before)
+    hazard ratio of state k = theta_k(x after) / theta_k(x before)
+
+Before and after are computed with the same coefficients, set by set, so that the doubt they share cancels. Unless
+told otherwise covariates stay as they are over the years, which is what the model says of an interval and needs no
+age beyond those of the training rows. Hazard ratios are those at the outset: where age advances they may change on
+the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rekka.errors import BadStates
+from rekka.forecast.changes import Change, plan_changes
+from rekka.forecast.course import FIXED
+from rekka.forecast.forecast import Doubt, Journey, check_threshold, set_out, typical_covariates
+from rekka.forecast.matrices import list_outside, list_passing, tell_intervals
+from rekka.forecast.passage import pass_through
+from rekka.forecast.spread import DELTA, LOG, Spread
+from rekka.model.fit import Fit
+from rekka.model.inference import normal_quantile
+from rekka.model.tables import Table, table
+
+Array = NDArray[np.float64]
+
+HALF = 0.5
+MOST_DECIMALS = 3  # of years in a sentence
+LONGEST_TOLD = 10_000.0  # years
+SHOWN = (  # columns that are printed: all of them would not fit any page
+    "covariate",
+    "change",
+    "mean_years_before",
+    "mean_years_after",
+    "mean_years_difference",
+    "mean_years_difference_low",
+    "mean_years_difference_high",
+    "mean_ratio",
+)
+
+
+class Estimate(NamedTuple):
+    """A figure with its interval; NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether its interval leaves 0 out."""
+        return bool(self.low > 0 or self.high < 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """One change: years before and after, their difference and ratio, and the hazard ratio of each state.
+
+    ``mean_*`` are of the mean years, ``median_*`` of the median.
+    """
+
+    change: Change
+    before: float  # of the covariate
+    after: float
+    mean_before: Estimate
+    mean_after: Estimate
+    mean_difference: Estimate
+    mean_ratio: Estimate
+    median_before: Estimate
+    median_after: Estimate
+    median_difference: Estimate
+    median_ratio: Estimate
+    hazard_ratios: tuple[Estimate, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The effects of all covariates, each changed by itself; states are 1-based.
+
+    ``covariates`` are those before any change. ``notes`` say what a reader must know first.
+    """
+
+    start: int
+    threshold: int
+    covariates: dict[str, float]
+    effects: tuple[Effect, ...]
+    level: float
+    intervals: str
+    course: str
+    certified: bool
+    notes: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def journey(self) -> str:
+        """'from state 1 to state 4', with the names of the states where they have any."""
+        return f"from {_name_state(self.start, self.labels)} to {_name_state(self.threshold, self.labels)}"
+
+    def sentences(self) -> tuple[str, ...]:
+        """A sentence for each covariate."""
+        return tuple(tell_effect(effect, self.journey, self.level) for effect in self.effects)
+
+    def table(self) -> Table:
+        """A row for each covariate."""
+        return effect_table(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, None where there is no number."""
+        names = ("start", "threshold", "covariates", "level", "intervals", "course", "certified")
+        found = {name: getattr(self, name) for name in names}
+        found |= {"labels": list(self.labels), "notes": list(self.notes)}
+        rows = effect_table(self).drop("certified").to_dicts()
+        return found | {
+            "effects": [row | {"told": told} for row, told in zip(rows, self.sentences(), strict=True)]
+        }
+
+
+def marginal_effects(
+    fit: Fit,
+    *,
+    start: int = 1,
+    threshold: int | None = None,
+    changes: Mapping[str, str | float] | None = None,
+    at: Mapping[str, float] | None = None,
+    age: str = FIXED,
+    advance: Sequence[str] | None = None,
+    doubt: Doubt | None = None,
+    labels: Sequence[str] | None = None,
+) -> Effects:
+    """Change each covariate by itself and see how long it takes from ``start`` until ``threshold`` or worse.
+
+    ``changes`` are written '+10' or 'x2', by covariate; ``at`` has the values of covariates that are not to be
+    typical before the change.
+    """
+    worst = check_threshold(threshold, fit.n_states)
+    check_start(start, worst)
+    x = typical_covariates(fit, at)[0]
+    planned = plan_changes(fit, x, changes)
+    rows = np.tile(x, (1 + len(planned), 1))
+    for place, change in enumerate(planned):
+        rows[1 + place, place] = change.apply(float(x[place]))
+    journey = set_out(
+        fit, np.full(len(rows), start - 1, dtype=np.int64), rows, age=age, advance=advance, doubt=doubt
+    )
+    with np.errstate(over="ignore"):  # years may be without end
+        passage = pass_through(journey.walkers, journey.start, worst - 1, [HALF])
+    found = tuple(
+        _make_effect(journey, change, 1 + place, passage.mean, passage.quantile[..., 0])
+        for place, change in enumerate(planned)
+    )
+    return Effects(
+        start=start,
+        threshold=worst,
+        covariates=dict(zip(fit.covariates, x.tolist(), strict=True)),
+        effects=found,
+        level=journey.spread.level,
+        intervals=journey.spread.kind,
+        course=journey.course.words,
+        certified=journey.certified,
+        notes=(*journey.notes, *_list_remarks(journey, planned, float(passage.quantile[0, 0, 0]))),
+        labels=tuple(labels[: fit.n_states]) if labels is not None else (),
+    )
+
+
+def check_start(start: int, threshold: int) -> None:
+    """Refuse a start that is no state, or is not better than the state to be reached."""
+    if isinstance(start, bool) or not isinstance(start, int | np.integer) or not 1 <= start < threshold:
+        raise BadStates(
+            f"start is {start!r}; a state from 1 to {threshold - 1} is needed, better than state {threshold}, "
+            "which is to be reached.",
+            state=start,
+        )
+
+
+def effect_table(found: Effects) -> Table:
+    """A row for each covariate: the change, years before and after, difference, ratio, and hazard ratios."""
+    rows = [_row_of(effect) | {"certified": found.certified} for effect in found.effects]
+    what = (
+        f"effects on the years {found.journey}; {found.course}; {tell_intervals(found.level, found.intervals)}\n"
+        "ratios are after / before; hazard ratios are of leaving each state, at the outset"
+    )
+    frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.selectors.float().fill_nan(None))
+    hidden = tuple(name for name in frame.columns if name not in SHOWN)
+    return table("\n".join([*found.notes, what]), frame.to_dict(), hidden=hidden)
+
+
+def _row_of(effect: Effect) -> dict[str, Any]:
+    """An effect as columns: all figures with their ends."""
+    row: dict[str, Any] = {
+        "covariate": effect.change.covariate,
+        "change": effect.change.spelled,
+        "before": effect.before,
+        "after": effect.after,
+    }
+    for kind in ("mean", "median"):
+        for what in ("before", "after", "difference"):
+            row |= _spell(f"{kind}_years_{what}", getattr(effect, f"{kind}_{what}"))
+        row |= _spell(f"{kind}_ratio", getattr(effect, f"{kind}_ratio"))
+    for state, ratio in enumerate(effect.hazard_ratios, start=1):
+        row |= _spell(f"hazard_ratio_{state}", ratio)
+    return row
+
+
+def _spell(name: str, figure: Estimate) -> dict[str, float]:
+    return {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
+
+
+def _make_effect(journey: Journey, change: Change, row: int, mean: Array, median: Array) -> Effect:
+    """Of the years (B, n): those of the row that was changed, beside the first, which was not."""
+    spread, x = journey.spread, journey.x
+    figures: dict[str, Estimate] = {}
+    for name, years in (("mean", mean), ("median", median)):
+        before, after = years[:, 0], years[:, row]
+        with np.errstate(invalid="ignore", over="ignore"):
+            difference, ratio = after - before, after / before
+        figures |= {
+            f"{name}_before": _estimate(spread, before),
+            f"{name}_after": _estimate(spread, after),
+            f"{name}_difference": _estimate_plainly(spread, difference),
+            f"{name}_ratio": _estimate(spread, ratio),
+        }
+    design = journey.fit.design(x[[0, row]])
+    with np.errstate(over="ignore"):
+        ratios = np.exp(np.einsum("c,bkc->bk", design[1] - design[0], spread.coefficients))
+    place = journey.fit.covariates.index(change.covariate)
+    return Effect(
+        change=change,
+        before=float(x[0, place]),
+        after=float(x[row, place]),
+        **figures,
+        hazard_ratios=tuple(_estimate(spread, ratio) for ratio in ratios.T),
+    )
+
+
+def _estimate(spread: Spread, values: Array) -> Estimate:
+    """A positive figure (B,), its interval on the logarithmic scale."""
+    with np.errstate(invalid="ignore"):
+        low, high = spread.interval(values, LOG)
+    return Estimate(float(values[0]), float(low), float(high))
+
+
+def _estimate_plainly(spread: Spread, values: Array) -> Estimate:
+    """A figure (B,) of any sign, its interval on its own scale."""
+    if spread.kind != DELTA:
+        return _estimate(spread, values)  # quantiles are the same on every scale
+    with np.errstate(invalid="ignore"):
+        width = normal_quantile(spread.level) * float(spread.deviation(values))
+    return Estimate(float(values[0]), float(values[0]) - width, float(values[0]) + width)
+
+
+def _list_remarks(journey: Journey, planned: Sequence[Change], years: float) -> tuple[str, ...]:
+    """Where the model extrapolates: before, after a change, on the way."""
+    fit, x = journey.fit, journey.x
+    before = list_outside(fit, x[0])
+    after = [told for row in x[1:] for told in list_outside(fit, row) if told not in before]
+    with_change = [f"After the change {told}" for told in after]
+    first = Journey(fit, journey.start[:1], x[:1], journey.course, journey.spread)
+    return (*before, *with_change, *list_passing(first, years))
+
+
+def tell_effect(effect: Effect, journey: str, level: float) -> str:
+    """An effect on the mean years as a sentence."""
+    before, after, by = effect.mean_before.value, effect.mean_after.value, effect.mean_difference
+    subject = effect.change.words
+    has, ending = ("have", "") if effect.change.plural else ("has", "s")
+    places = _find_decimals(by)
+    first, last = (show_years(value, places) for value in (before, after))
+    if max(before, after) > LONGEST_TOLD:
+        return (
+            f"{subject}: the mean time {journey} is {first} years before and {last} after, so that no difference "
+            "can be told."
+        )
+    if by == (0.0, 0.0, 0.0) or (by.value == 0.0 and np.isnan(by.low)):
+        return f"{subject} {has} no effect on the mean time {journey} in this model, which is {first} years."
+    if not np.isnan(by.low) and not by.clear:
+        low, middle, high = (show_years(value, places, "+") for value in (by.low, by.value, by.high))
+        return (
+            f"{subject} {has} no clear effect on the mean time {journey}: {first} years before, {last} after, a "
+            f"difference of {middle} years ({100 * level:.6g} %: {low} to {high})."
+        )
+    near, far = (show_years(end, places) for end in sorted(abs(end) for end in (by.low, by.high)))
+    ends = "" if np.isnan(by.low) else f" ({100 * level:.6g} %: {near} to {far})"
+    return (
+        f"{subject} {'shorten' if by.value < 0 else 'lengthen'}{ending} the mean time {journey} from {first} to "
+        f"{last} years, by {show_years(abs(by.value), places)} years{ends}."
+    )
+
+
+def show_years(value: float, places: int = 1, sign: str = "") -> str:
+    """Years with so many decimals; what nobody can mean is not spelled out."""
+    if abs(value) > LONGEST_TOLD:
+        return f"{'less than -' if value < 0 else 'more than '}{LONGEST_TOLD:,.0f}"
+    return f"{value:{sign},.{places}f}"
+
+
+def _find_decimals(by: Estimate) -> int:
+    """As many as it takes that no figure other than 0 looks like 0: one, two or three."""
+    least = min((abs(one) for one in by if np.isfinite(one) and one != 0), default=1.0)
+    return next((places for places in range(1, MOST_DECIMALS) if least >= HALF * 10.0**-places), MOST_DECIMALS)
+
+
+def _name_state(state: int, labels: Sequence[str]) -> str:
+    label = labels[state - 1] if labels else str(state)
+    return f"state {state}" if label == str(state) else f"state {state} ({label})"

@@ -1,0 +1,203 @@
+"""How hazards and years go with a covariate: along its range, all others typical.
+
+    theta_k(x) = exp(w . b_k),   log theta_k +- z sqrt(w' C_k w)
+
+w is a row of the design, C_k the covariance of b_k, z the normal quantile of the level.
+
+The grid covers the training rows and a fifth of their range beyond each end, where the model extrapolates and its
+intervals do not know that. It does not go below 0 where no training row does, nor where the covariates' operator
+has no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rekka.errors import BadOption, OutsideTrainingRange, did_you_mean
+from rekka.forecast.course import FIXED
+from rekka.forecast.effects import check_start
+from rekka.forecast.forecast import Doubt, Journey, check_threshold, set_out, typical_covariates
+from rekka.forecast.matrices import list_outside, tell_intervals
+from rekka.forecast.passage import pass_through
+from rekka.forecast.spread import BOOTSTRAP, DELTA, LOG, NONE
+from rekka.model.fit import Fit
+from rekka.model.inference import normal_quantile
+from rekka.model.tables import Table, table
+
+Array = NDArray[np.float64]
+
+INSIDE = 40  # steps from the least to the largest training value
+BEYOND = 8  # further steps at each end: a fifth of the range
+LARGEST = 700.0  # beyond it the exponential of a log hazard overflows
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Hazards (G, K-1) a year, and mean years (G,) from ``start`` until ``threshold``, at G values of a covariate.
+
+    ``outside`` (G,) marks values beyond the training rows, ``rug`` (101,) has their quantiles. Without intervals
+    the ends are NaN; an infinite number of years means that the state may never be reached.
+    """
+
+    covariate: str
+    values: Array
+    outside: NDArray[np.bool_]
+    hazard: Array
+    hazard_low: Array
+    hazard_high: Array
+    years: Array
+    years_low: Array
+    years_high: Array
+    rug: Array
+    typical: float
+    others: dict[str, float]
+    start: int
+    threshold: int
+    level: float
+    intervals: str
+    course: str
+    certified: bool
+    notes: tuple[str, ...]
+
+    def table(self) -> Table:
+        """A row for each value and state; the years, which are of no single state, in every row of a value."""
+        points, states = self.hazard.shape
+        by_point: dict[str, Any] = {
+            "covariate": np.full(points, self.covariate, dtype=object),
+            "value": self.values,
+            "outside": self.outside,
+        }
+        years = {"mean_years": self.years, "mean_years_low": self.years_low, "mean_years_high": self.years_high}
+        by_state = {
+            "hazard_per_year": self.hazard,
+            "hazard_per_year_low": self.hazard_low,
+            "hazard_per_year_high": self.hazard_high,
+        }
+        columns = {name: np.repeat(values, states) for name, values in by_point.items()}
+        columns |= {"state": np.tile(np.arange(1, states + 1), points)}
+        columns |= {name: values.ravel() for name, values in by_state.items()}
+        columns |= {name: np.repeat(values, states) for name, values in years.items()}
+        columns |= {"certified": np.full(points * states, self.certified)}
+        frame = pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
+        what = (
+            f"hazards a year of leaving each state, and mean years from state {self.start} to state "
+            f"{self.threshold}, along {self.covariate}; {self.course}; "
+            f"{tell_intervals(self.level, self.intervals)}"
+        )
+        return table("\n".join([*self.notes, what]), frame.to_dict(), hidden=("certified",))
+
+
+def profile_covariate(
+    fit: Fit,
+    covariate: str,
+    *,
+    start: int = 1,
+    threshold: int | None = None,
+    at: Mapping[str, float] | None = None,
+    age: str = FIXED,
+    advance: Sequence[str] | None = None,
+    doubt: Doubt | None = None,
+) -> Profile:
+    """Hazards and years along one covariate; intervals by the delta method unless ``doubt`` says otherwise."""
+    if covariate not in fit.covariates:
+        raise BadOption(
+            f"{covariate} is not a covariate of this model; {', '.join(fit.covariates) or 'none'} are."
+            f"{did_you_mean(covariate, fit.covariates)}",
+            option="covariate",
+            value=covariate,
+        )
+    worst = check_threshold(threshold, fit.n_states)
+    check_start(start, worst)
+    typical = typical_covariates(fit, at)[0]
+    place = fit.covariates.index(covariate)
+    values = _make_grid(fit, place, typical)
+    x = np.tile(typical, (values.size, 1))
+    x[:, place] = values
+    states = np.full(values.size, start - 1, dtype=np.int64)
+    journey = set_out(fit, states, x, age=age, advance=advance, doubt=doubt or Doubt(intervals=DELTA))
+    with np.errstate(over="ignore"):  # years may be without end
+        years = pass_through(journey.walkers, states, worst - 1, []).mean
+    hazard, low, high = _find_hazards(journey)
+    years_low, years_high = journey.spread.interval(years, LOG)
+    assert fit.survey is not None  # or there would be no grid
+    others = {name: float(value) for name, value in zip(fit.covariates, typical, strict=True) if name != covariate}
+    told = [told for told in list_outside(fit, typical) if not told.startswith(f"{covariate} = ")]
+    return Profile(
+        covariate=covariate,
+        values=values,
+        outside=(values < fit.survey.low[place]) | (values > fit.survey.high[place]),
+        hazard=hazard,
+        hazard_low=low,
+        hazard_high=high,
+        years=years[0],
+        years_low=years_low,
+        years_high=years_high,
+        rug=fit.survey.quantiles[place],
+        typical=float(typical[place]),
+        others=others,
+        start=start,
+        threshold=worst,
+        level=journey.spread.level,
+        intervals=journey.spread.kind,
+        course=journey.course.words,
+        certified=journey.certified,
+        notes=(*journey.notes, *told),
+    )
+
+
+def _find_hazards(journey: Journey) -> tuple[Array, Array, Array]:
+    """Hazards (n, K-1) and their ends: from the refits where there are such, else in closed form."""
+    fit, spread = journey.fit, journey.spread
+    if spread.kind in (BOOTSTRAP, NONE):
+        hazards = journey.walkers.hazards(0.0)
+        return (hazards[0], *spread.interval(hazards, LOG))
+    design = fit.design(journey.x)
+    middle = design @ fit.coefficients.T
+    blocks = fit.covariance_blocks
+    variance = [np.einsum("nu,uv,nv->n", design, blocks[k, :, k, :], design) for k in range(fit.n_states - 1)]
+    width = normal_quantile(spread.level) * np.sqrt(np.maximum(np.column_stack(variance), 0.0))
+    ends = (np.exp(np.clip(eta, -LARGEST, LARGEST)) for eta in (middle, middle - width, middle + width))
+    hazard, low, high = ends
+    return hazard, low, high
+
+
+def _make_grid(fit: Fit, place: int, typical: Array) -> Array:
+    """Values from below the training rows to above them, as far as the operator takes them."""
+    name = fit.covariates[place]
+    if fit.survey is None:
+        raise BadOption(
+            f"The range of {name} is not known: this model file, of an earlier version, does not have it. Fit the "
+            "model again.",
+            option="covariate",
+            value=name,
+        )
+    low, high = float(fit.survey.low[place]), float(fit.survey.high[place])
+    if low == high:
+        return np.array([low])
+    step = (high - low) / INSIDE
+    inside = np.linspace(low, high, INSIDE + 1)
+    further: Array = step * np.arange(1.0, BEYOND + 1)
+    above, below = high + further, low - further
+    if low >= 0:
+        below = np.unique(np.maximum(below, 0.0))[::-1]
+        below = below[below < low]
+    taken = [list(_take_while(fit, place, typical, side)) for side in (below, above)]
+    return np.array([*taken[0][::-1], *inside, *taken[1]])
+
+
+def _take_while(fit: Fit, place: int, typical: Array, values: Array) -> Iterator[float]:
+    """The values until the first that the operator refuses."""
+    for value in values:
+        x = typical.copy()
+        x[place] = value
+        try:
+            fit.design(x[None])
+        except OutsideTrainingRange:
+            return
+        yield float(value)
