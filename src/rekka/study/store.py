@@ -44,6 +44,7 @@ TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
     "partition", "provenance", "confirmation", "verdicts", "optimism", "report",
 )  # fmt: skip
+FORECAST = ("members", "years", "forecast", "network", "set_aside")  # files of the forecast of an inventory
 _UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
 
 
@@ -128,6 +129,7 @@ def clear_run(path: Path) -> None:
             *FOLDERS,
             *(str(one.relative_to(path)) for one in path.glob("stability/draws-*")),
             "stability",
+            "forecast",
         ):
             with contextlib.suppress(OSError):  # not there, or files of others in it
                 (path / folder).rmdir()
@@ -137,6 +139,7 @@ def _list_own(path: Path) -> list[Path]:
     """The files that a run has written: in its folders, and its tables beside them."""
     ours = [file for folder in (*FOLDERS, "stability/draws-*") for file in path.glob(f"{folder}/[0-9]*.json")]
     ours += path.glob("stability/*.csv")
+    ours += [file for file in path.glob("forecast/*") if file.stem in FORECAST or file.name == LOCK]
     tables = [file for kind in ("csv", "json", "parquet", "html") for file in path.glob(f"*.{kind}")]
     return [
         *ours,

@@ -1,0 +1,225 @@
+"""A forecast in the terminal: who was forecast, the network by year, the first risks, what to know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+
+from rekka.commands.telling import NOTHING, add_columns, new_table
+from rekka.errors import count_of
+
+if TYPE_CHECKING:
+    from rekka.forecast.document import ForecastFile, RiskPart, TotalPart
+
+YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
+ROWS_SHOWN = 5
+NETWORK, REACHED = "network", "in this state or worse"
+
+
+def print_forecast(
+    console: Console, document: ForecastFile, folder: Path, files: Sequence[Path], following: str
+) -> None:
+    """All of it."""
+    if document.watermark:
+        console.print(f"[bold red]{escape(document.watermark)}[/]\n", highlight=False)
+    _print_list(console, "How the inventory was understood", document.understood)
+    _print_headline(console, document)
+    _print_models(console, document)
+    _print_aside(console, document)
+    _print_network(console, document)
+    _print_cases(console, document)
+    _print_risks(console, document)
+    _print_remarks(console, document)
+    _print_list(console, "What to know", [*document.notes, *_explain(document)])
+    if document.watermark:
+        console.print(f"[bold red]{escape(document.watermark)}[/]", highlight=False)
+    names = ", ".join(file.name for file in files)
+    for line in (f"written: {folder} ({names})", f"next: {following}"):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
+    console.print(f"[bold]{title}[/]")
+    for line in lines:
+        console.print(Padding(f"- {escape(line)}", (0, 0, 0, 2)), highlight=False)
+    console.print()
+
+
+def _print_headline(console: Console, document: ForecastFile) -> None:
+    cases = count_of(len(document.models), "case")
+    since = f"from {document.base}" if document.base else "from when each was seen"
+    members = f"{count_of(document.members, 'member')} of {cases}"
+    console.print(
+        f"[bold]{members} forecast for {count_of(document.horizon, 'year')} {since}[/]; "
+        f"{document.there:,} of them were at the threshold or worse when last seen.\n",
+        highlight=False,
+    )
+
+
+def _print_models(console: Console, document: ForecastFile) -> None:
+    table = new_table("The models")
+    add_columns(table, "case", "members", "there already", "states", "threshold", "fitted to", "certificate")
+    table.columns[6].justify = "left"
+    for one in document.models:
+        table.add_row(
+            escape(one.case), f"{one.members:,}", f"{one.there:,}", str(one.n_states), str(one.threshold),
+            f"{one.training_rows:,} rows", "certified" if one.certified else "[bold red]NOT CERTIFIED[/]",
+        )  # fmt: skip
+    console.print(table)
+    console.print()
+
+
+def _print_aside(console: Console, document: ForecastFile) -> None:
+    if not document.aside:
+        return
+    table = new_table("Set aside")
+    add_columns(table, "reason", "count", "of", "first rows")
+    table.columns[0].max_width = None
+    for one in document.aside:
+        rows = ", ".join(map(str, one.rows[:ROWS_SHOWN])) + (", ..." if one.count > ROWS_SHOWN else "")
+        table.add_row(escape(one.reason), f"{one.count:,}", one.what, rows)
+    console.print(table)
+    console.print()
+
+
+def _choose_years(document: ForecastFile) -> list[int]:
+    return [year for year in YEARS if year < document.horizon] + [document.horizon]
+
+
+def _print_network(console: Console, document: ForecastFile) -> None:
+    """All cases together, or the only one: the numbers in each state, and the threshold with both intervals."""
+    together = [total for total in document.network if total.scope == NETWORK]
+    here = together or document.network
+    case = here[0].case
+    states = sorted({total.state for total in here if total.what != REACHED and total.state is not None})
+    reached = next(total for total in here if total.what == REACHED)
+    worse = "threshold or worse" if reached.state is None else f"{reached.state} or worse"
+    table = new_table(f"{escape(case)}: expected number of members in each state")
+    add_columns(table, "year", *map(str, states), worse, *_name_intervals(document))
+    table.columns[0].no_wrap = True
+    for year in _choose_years(document):
+        now = {(total.what == REACHED, total.state): total for total in here if total.year == year}
+        numbers = [_number(now[False, state].expected) for state in states]
+        total = now[True, reached.state]
+        table.add_row(_name_year(total), *numbers, f"[bold]{_number(total.expected)}[/]", *_show_intervals(total))
+    console.print(table)
+    console.print()
+
+
+def _name_intervals(document: ForecastFile) -> tuple[str, str]:
+    return f"{document.asked.level:.0%} parameters", f"{document.asked.level:.0%} prediction"
+
+
+def _show_intervals(total: TotalPart) -> tuple[str, str]:
+    if total.low is None or total.high is None or total.predicted_low is None or total.predicted_high is None:
+        return NOTHING, NOTHING
+    return (
+        f"{_number(total.low)} to {_number(total.high)}",
+        f"{total.predicted_low:,.0f} to {total.predicted_high:,.0f}",
+    )
+
+
+def _name_year(total: TotalPart) -> str:
+    return str(total.year) if total.date is None else str(total.date.year)
+
+
+def _number(value: float) -> str:
+    """Whole members where there are many, a digit more where there are few."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _print_cases(console: Console, document: ForecastFile) -> None:
+    """The threshold in each case, where there are several."""
+    if len(document.models) < 2:
+        return
+    years = _choose_years(document)
+    table = new_table("Each case: expected number at the threshold or worse, and what it will be between")
+    add_columns(table, "case", "members", *(f"year {year}" for year in years), "prediction, last year")
+    for model in document.models:
+        mine = {
+            t.year: t
+            for t in document.network
+            if t.case == model.case and t.what == REACHED and t.scope != NETWORK
+        }
+        expected = [_number(mine[year].expected) for year in years]
+        table.add_row(escape(model.case), f"{model.members:,}", *expected, _show_intervals(mine[years[-1]])[1])
+    console.print(table)
+    console.print()
+
+
+def _print_risks(console: Console, document: ForecastFile) -> None:
+    """The first members by risk."""
+    if not document.risks:
+        return
+    names = ["bridge_id", *(["member"] if any(risk.member for risk in document.risks) else [])]
+    names += ["case"] if len(document.models) > 1 else []
+    years = [year for year in document.shown if year in (0, 10, document.horizon)]
+    table = new_table(
+        f"The first {len(document.risks)} not there yet, the soonest to be at the threshold or worse"
+    )
+    heads = ("bridge" if name == "bridge_id" else name for name in names)
+    add_columns(table, "", *heads, "state", *(f"in {year}" for year in years), "years")
+    table.add_column("half by" if document.base else "median", justify="right", no_wrap=True)
+    for place in range(1, len(names) + 1):
+        table.columns[place].justify, table.columns[place].no_wrap = "left", False
+        table.columns[place].overflow = "fold"
+    for risk in document.risks:
+        table.add_row(
+            str(risk.rank),
+            *(escape(str(getattr(risk, name))) for name in names),
+            *_show_risk(risk, document, years),
+        )
+    console.print(table)
+    console.print(
+        "in N: probability of the threshold or worse N years after year 0. years: those by which 10 and 90 of 100 "
+        f"such members are there; the last column: the {'calendar year' if document.base else 'years'} by which "
+        "half of them are.\n",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _show_risk(risk: RiskPart, document: ForecastFile, years: Sequence[int]) -> list[str]:
+    """The figures of a member."""
+    reached = dict(zip(document.shown, risk.reached, strict=True))
+    half = risk.median_calendar_year if document.base else _years(risk.median_years)
+    label = "" if risk.label is None or risk.label == str(risk.state) else f" ({escape(risk.label)})"
+    return [
+        f"{risk.state}{label}",
+        *(f"{reached[year]:.3f}" for year in years),
+        f"{_years(risk.years_10)} to {_years(risk.years_90)}",
+        NOTHING if half is None else str(half),
+    ]
+
+
+def _years(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.1f}"
+
+
+def _print_remarks(console: Console, document: ForecastFile) -> None:
+    """How many members a remark applies to, over all cases."""
+    counts: Counter[str] = Counter()
+    for one in document.remarks:
+        counts[one.remark] += one.count
+    lines = [f"{remark}: {count_of(count, 'member')}" for remark, count in counts.most_common()]
+    if lines:
+        _print_list(console, "Remarks on members (the table of members says on whom)", lines)
+
+
+def _explain(document: ForecastFile) -> list[str]:
+    """What the two intervals are."""
+    if all(model.intervals == "none" for model in document.models):
+        return []
+    lines = [
+        "parameters: interval of the expected number, because the model was fitted to a sample; prediction: "
+        "interval of the number itself, to which chance in each member's course adds"
+    ]
+    if len(document.models) > 1:
+        lines.append("cases are taken as independent: that members of one bridge go together is not counted")
+    return lines

@@ -1,0 +1,246 @@
+"""The members of an inventory as they are now: where a forecast starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from rekka.audit import FIRST_ROWS
+from rekka.errors import BadOption, BadStates, BadValues, count_of
+from rekka.forecast.ends import read_ends
+from rekka.forecast.last_visits import (
+    BEST,
+    LAST_PROBLEM,
+    LAST_ROW,
+    LATEST,
+    PLACE,
+    REPAIR,
+    WORST,
+    LastVisits,
+    find_last,
+)
+from rekka.forecast.lists import MEMBER, read_list, recognise_list
+from rekka.pairing import MONTHS, count_months
+from rekka.panel import PAIRED, Panel, Problem, read_panel
+from rekka.readers.files import ROW, is_folder, open_table
+from rekka.readers.mapping import State, TableMapping, load_mapping
+from rekka.readers.nbi import read_nbi
+from rekka.readers.queries import collect
+from rekka.readers.values import Scale
+from rekka.transitions import read_transitions
+
+Changes = Mapping[str, Any]  # sections of a mapping
+Line = tuple[str, int, list[int], str]  # of ``aside``
+
+REPAIRED = "repaired after the last visit: the state is not known any more"
+UNUSABLE = "no usable visit; last record: {}"
+MEMBERS, RECORDS = "members", "records"  # what a line of ``aside`` counts
+INSPECTED = "inspections; each member is as its last usable visit found it"
+ENDED = "each member is as its last transition ended; visits that are in no transition are not known"
+LISTED = "a list of members without dates; each is as its row says"
+ORDERED = "a list of members by date or visit; each is as its last row says"
+AGE, COMPLETED = "age_at_inspection_1", "completed"
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The members of an inventory as last seen, and what became of the others.
+
+    ``frame``: bridge_id, case, member (where the table tells members of a case apart), date (null where the table
+    knows none), state (from 1, the best), the covariates under the names that models use (null where missing), row
+    (and column, where a row has several visits) of that visit in the table, kept columns; in the order of the
+    table. ``aside``: reason, count, rows (the first of them), and what is counted: members, or records of none.
+    """
+
+    name: str
+    frame: pl.DataFrame
+    covariates: tuple[str, ...]
+    aside: pl.DataFrame
+    scale: Scale | None  # None for transitions: their states have no names
+    notes: tuple[str, ...]
+    dated: bool
+
+
+def read_members(
+    source: Any, mapping: Any = None, *, nbi: bool = False, labels: Sequence[str] | None = None, **changes: Any
+) -> Members:
+    """The members of an inventory as they are now, from inspections, transitions or a plain list of members.
+
+    1. Inspections, as ``read_panel`` and ``read_nbi`` read them: each member as its last usable visit found it.
+       Age goes by the calendar, from completion to that visit. Traffic, length, area and further covariates are
+       those of that visit or, where it lacks them, of the latest usable visit before it that has them. A model is
+       fitted on the mean traffic of two inspections, of which the second is yet to come: ``traffic_mean`` is the
+       latest traffic that is known.
+    2. Transitions (state_1, state_2, interval_years): each member as its last one ended, the age so many years on,
+       other covariates as they are.
+    3. A list: a table with a bridge and a state and without a date has one row for each member. Its numbers are
+       covariates under their own names. With a date it is taken for inspections, unless it has a covariate that
+       only models know, ``age_at_inspection_1`` or ``traffic_mean``; then the last row of each member counts.
+
+    Parameters
+    ----------
+    source : path or dataframe, or a list of paths with ``nbi``
+        As for ``read_panel`` and ``read_nbi``.
+    mapping : path or dict, optional
+        What the columns and values mean. Of its rules same_day, repairs and outside count: after a repair that is
+        later than the last visit the state is not known, unless repairs is ignore.
+    nbi : bool
+        The files are those of the National Bridge Inventory; of a mapping they take the rules alone.
+    labels : list of str, optional
+        The states of a model, best first: used if nothing is said of the states and all of them are among these.
+    **changes
+        Sections of the mapping that overrule it.
+
+    """
+    plan = load_mapping(mapping, changes)
+    kind = _recognise(source, mapping, plan, nbi)
+    last, told = _settle_states(kind, plan.state, labels, changes)
+    return _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a source is in words, and how it becomes a panel under some changes of the mapping."""
+
+    words: str
+    read: Callable[[Changes], Panel]
+    carry: bool = False  # whether an earlier visit fills in what the last one lacks
+    labelled: bool = True  # whether its states are texts whose meaning is asked for
+
+
+def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kind:
+    """Inspections, transitions or a list, by the columns."""
+    if nbi:
+        if plan.model_fields_set - {"rules"}:
+            raise BadOption("Files of the National Bridge Inventory need no mapping; the rules are all they take.")
+        read = replace(read_nbi(source), rules=plan.rules)
+        return _Kind(INSPECTED, lambda changes: read, carry=True, labelled=False)
+    if not is_folder(source):
+        table = open_table(source, plan.table.options())
+        if set(PAIRED) <= set(table.columns):
+            ends = read_ends(table, plan, read_transitions(source, plan))
+            return _Kind(ENDED, lambda changes: ends, labelled=False)
+        if found := recognise_list(table, plan):
+            words = ORDERED if {"date", "visit"} & set(found) else LISTED
+            return _Kind(words, lambda changes: read_list(table, load_mapping(mapping, changes)))
+    return _Kind(INSPECTED, lambda changes: read_panel(source, mapping, **changes), carry=True)
+
+
+def _settle_states(
+    kind: _Kind, state: State, labels: Sequence[str] | None, changes: Changes
+) -> tuple[LastVisits, list[str]]:
+    """The last visits under the labels of a model where these fit, else as the table and its mapping say."""
+    told = state.model_copy(update={"missing": []}) != State()
+    if labels is None or told or not kind.labelled:
+        return find_last(kind.read(changes), carry=kind.carry), []
+    section = {**changes.get("state", {}), "labels": list(labels)}
+    try:
+        last = find_last(kind.read({**changes, "state": section}), carry=kind.carry)
+        if not last.count(Problem.OUTSIDE_STATE):
+            return last, []
+    except (BadStates, BadOption):  # no state is among the labels, or a label means that nobody looked
+        pass
+    last = find_last(kind.read(changes), carry=kind.carry)
+    unused = f"some states are not among the model's ({', '.join(labels)}), so that its scale is not used"
+    return last, [f"{last.panel.name}: {unused}"]
+
+
+def _conclude(last: LastVisits, told: Sequence[str]) -> Members:
+    """The members that a forecast can start from, and those that it cannot."""
+    panel = last.panel
+    named = last.frame.filter(pl.col("bridge_id").is_not_null() & pl.col("case").is_not_null())
+    lines = _list_nameless(panel) if len(named) < len(last.frame) else []
+    lines += _list_unusable(last, named.filter(pl.col(PLACE).is_null()))
+    now = seen = named.filter(pl.col(PLACE).is_not_null())
+    if panel.rules.repairs != "ignore":
+        repaired = (pl.col(REPAIR) > pl.col("date")).fill_null(value=False)
+        now, late = seen.filter(~repaired), seen.filter(repaired)
+        lines += [_count_lines(REPAIRED, late[ROW], MEMBERS)] if len(late) else []
+    if now.is_empty():
+        raise _nobody(panel.name, lines)
+    schema: dict[str, Any] = {"reason": pl.String, "count": pl.Int64, "rows": pl.List(pl.Int64), "what": pl.String}
+    return Members(
+        name=panel.name,
+        frame=_lay_out(now, last),
+        covariates=last.covariates,
+        aside=pl.DataFrame(lines, schema=schema, orient="row"),
+        scale=panel.scale if panel.scale.names else None,
+        notes=(*panel.notes, *told, *_remark(last, now)),
+        dated=now["date"].null_count() < len(now),
+    )
+
+
+def _count_lines(reason: str, rows: pl.Series, what: str) -> Line:
+    return reason, len(rows), rows.unique().sort().head(FIRST_ROWS).to_list(), what
+
+
+def _list_nameless(panel: Panel) -> list[Line]:
+    """Records that belong to no member, by reason."""
+    nameless = panel.visits.filter(pl.col("bridge_id").is_null() | pl.col("case").is_null())
+    found = collect(nameless.select("problem", ROW), panel.name).sort("problem")
+    groups = found.group_by("problem", maintain_order=True)
+    return [_count_lines(panel.problems[code], group[ROW], RECORDS) for (code,), group in groups]
+
+
+def _list_unusable(last: LastVisits, members: pl.DataFrame) -> list[Line]:
+    """Members without a usable visit, by the problem of their last record."""
+    groups = members.sort(LAST_PROBLEM).group_by(LAST_PROBLEM, maintain_order=True)
+    words = {code: UNUSABLE.format(sentence) for code, sentence in last.problems.items()}
+    return [_count_lines(words[code], group[LAST_ROW], MEMBERS) for (code,), group in groups]
+
+
+def _nobody(name: str, lines: Sequence[Line]) -> BadValues:
+    """The error for a table that leaves no member to forecast."""
+    reasons = "; ".join(f"{reason}: {count_of(count, what[:-1])}" for reason, count, _, what in lines)
+    return BadValues(
+        f"{name}: no member has a state that a forecast could start from ({reasons}). Correct the table, or the "
+        "mapping that says what its values mean."
+    )
+
+
+def _lay_out(now: pl.DataFrame, last: LastVisits) -> pl.DataFrame:
+    """The members under the names that models use."""
+    panel = last.panel
+    columns = {name: pl.col(name) for name in (MEMBER if panel.members else MEMBER[:2])}
+    columns |= {"date": pl.col("date"), "state": pl.col("state").cast(pl.Int64)}
+    for name in last.covariates:
+        columns[name] = _count_years() if name == AGE and _is_counted(last) else pl.col(last.source(name))
+    columns[ROW] = pl.col(ROW).cast(pl.Int64)
+    columns |= {name: pl.col(name) for name in ("column", *panel.keep) if name in now.columns}
+    return now.select(**columns)
+
+
+def _is_counted(last: LastVisits) -> bool:
+    """Whether the age goes by the completion, and is not in the table itself."""
+    return AGE in last.covariates and last.source(AGE) == COMPLETED
+
+
+def _count_years() -> pl.Expr:
+    """Years from completion to the visit; null where the visit was before."""
+    years = (count_months("date") - count_months(COMPLETED)) / MONTHS
+    return pl.when(pl.col(COMPLETED) <= pl.col("date")).then(years)
+
+
+def _remark(last: LastVisits, now: pl.DataFrame) -> list[str]:
+    """What a person should know of how the last visits were found."""
+    counts = {sentence: last.count(code) for code, sentence in last.problems.items()}
+    reasons = "; ".join(f"{sentence}: {count:,}" for sentence, count in counts.items() if count)
+    unusable, records = sum(counts.values()), count_of(last.panel.records, "record")
+    differing = len(now.filter(pl.col(BEST) < pl.col(WORST)))
+    disordered = len(now.filter(pl.col("date") < pl.col(LATEST)))
+    unbuilt = len(now.filter(pl.col(COMPLETED) > pl.col("date"))) if _is_counted(last) else 0
+    rule = last.panel.rules.same_day
+    remarks = (
+        (unusable, f"{unusable:,} of {records} not usable ({reasons})"),
+        (differing, f"{_members(differing)} with different states on the last {last.moment}; the {rule} counts"),
+        (disordered, f"{_members(disordered)} with a later date at a smaller visit number; the number counts"),
+        (unbuilt, f"{_members(unbuilt)} completed after the last visit, and without an age"),
+    )
+    return [f"{last.panel.name}: {words}" for count, words in remarks if count]
+
+
+def _members(number: int) -> str:
+    return count_of(number, "member")

@@ -1,0 +1,236 @@
+"""Which model forecasts which case: from a run folder, a model file, or a folder of model files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rekka.errors import (
+    BadOption,
+    InputError,
+    ModelFileError,
+    RunFolderError,
+    count_of,
+    did_you_mean,
+    name_some,
+    no_such_case,
+)
+from rekka.model.fit import Fit
+from rekka.model.serial import load_saved
+from rekka.panel import ALL_CASES
+from rekka.study.compare import load_study
+from rekka.study.files import digest
+from rekka.study.store import PLAN
+from rekka.study.study import Study
+from rekka.study.trial import Key, Trial
+
+EXACT = "exact"
+MARK = b'"rekka-model"'  # in the first lines of every model file
+HEAD = 200  # bytes in which it stands
+
+
+@dataclass(frozen=True, eq=False)
+class CaseModel:
+    """A fitted model, what it is a model of, and the file that it comes from."""
+
+    case: str | None
+    fit: Fit
+    file: str
+    sha256: str
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the fit is a certified maximum."""
+        return self.fit.certificate.certified
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """All models that were found under ``name``; of cases of a run that have none, ``missing`` says why."""
+
+    name: str
+    models: tuple[CaseModel, ...]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    run: Path | None = None  # the run folder, where they come from one
+    notes: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The names of the states, best first, if all models that know them agree."""
+        known = {model.labels for model in self.models if model.labels is not None}
+        return known.pop() if len(known) == 1 else None
+
+
+def load_models(path: str | Path) -> Models:
+    """The models under a path: the chosen ones of a run folder, a file of ``rekka fit``, or a folder of these."""
+    place = Path(path)
+    if place.is_dir():
+        if (place / PLAN).exists():
+            return choose_models(load_study(place), place)
+        return _load_folder(place)
+    if not place.exists():
+        raise RunFolderError(
+            f"There is no run folder or model file {place.name}. Make one with rekka compare or rekka fit.",
+            folder=str(place),
+        )
+    return Models(place.name, (_load_file(place),))
+
+
+def _load_folder(folder: Path) -> Models:
+    """The model files of a folder; other JSON files in it are left alone."""
+    files = [file for file in sorted(folder.glob("*.json")) if MARK in file.read_bytes()[:HEAD]]
+    if not files:
+        raise RunFolderError(
+            f"{folder.name} is neither a run folder (there is no {PLAN} in it) nor a folder of model files (none "
+            "of its .json files is one). Make one with rekka compare TABLE --out RUN or rekka fit TABLE --out "
+            "MODELS.",
+            folder=str(folder),
+        )
+    models = tuple(_load_file(file) for file in files)
+    by_case: dict[str | None, CaseModel] = {}
+    for model in models:
+        twin = by_case.setdefault(model.case, model)
+        if twin is not model:
+            what = "do not say what they are models of" if model.case is None else f"are models of {model.case}"
+            raise BadOption(
+                f"{twin.file} and {model.file} in {folder.name} both {what}. Give the one file that is meant, or "
+                "take the other out of the folder.",
+                path=str(folder),
+            )
+    return Models(folder.name, models)
+
+
+def _load_file(file: Path) -> CaseModel:
+    content = file.read_bytes()
+    try:
+        saved = load_saved(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ModelFileError(
+            f"{file.name} is not a model file: it is not text. Write one with rekka fit.", file=str(file)
+        ) from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{file.name}: {error}", file=str(file)) from None
+    return CaseModel(saved.case, saved.fit, file.name, digest(content), saved.labels)
+
+
+def choose_models(study: Study, folder: Path | None = None) -> Models:
+    """Of each case of a study the chosen model, or the default's where nothing was chosen and it is certified.
+
+    Under the exact preset if it was run; the paper's conditions rarely end at a maximum.
+    """
+    presets = study.plan.study.presets
+    preset = EXACT if EXACT in presets else presets[0]
+    models, missing = [], {}
+    for case in study.described:
+        model, reason = _choose_model(study, case.name, preset)
+        if model is None:
+            missing[case.name] = reason
+        else:
+            models.append(model)
+    name = "the study" if folder is None else folder.name
+    if not models:
+        reasons = "; ".join(f"{case}: {reason}" for case, reason in missing.items())
+        raise RunFolderError(f"{name} has no model to forecast with ({reasons or 'no case is done yet'}).")
+    notes = ["the models of a study are fitted to its training rows; rekka fit TABLE fits them to all rows"]
+    if preset != EXACT:
+        notes.append(f"the study has models of the preset {preset} alone")
+    return Models(name, tuple(models), missing, folder, tuple(notes))
+
+
+def _choose_model(study: Study, case: str, preset: str) -> tuple[CaseModel | None, str]:
+    """The model of a case, or why there is none."""
+    choice = study.choice(case, preset)
+    chosen = None if choice is None else choice.chosen
+    key = Key(case=case, preset=preset, method=chosen or study.plan.guard.default)
+    trial = next((one for one in study.results if one.key == key), None)
+    if trial is None:
+        return None, f"the trial of {key.method} has not been run yet"
+    if chosen is None and not trial.certified:
+        return None, f"nothing was chosen, and {key.method} is not certified{_why(trial)}"
+    if trial.certificate is not None and trial.certificate.maximum_exists is False:
+        return None, f"{key.method} has no finite maximum{_why(trial)}"
+    text = study.read_fitted(key).model
+    if text is None:
+        return None, f"{key.method} has no model{_why(trial)}"
+    saved = load_saved(text)
+    return CaseModel(case, saved.fit, f"{case}, {key.method}, {preset}", digest(text.encode()), saved.labels), ""
+
+
+def _why(trial: Trial) -> str:
+    return f": {trial.reason}" if trial.reason else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """The model of each case of an inventory, and why other cases have none."""
+
+    found: Mapping[str, CaseModel]
+    missing: Mapping[str, str]
+
+
+def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | None = None) -> Matched:
+    """Find the model of each case of an inventory; ``only`` some of them.
+
+    A table without cases takes the one model there is, or the one that ``only`` names. A model that names no case
+    takes the one case there is.
+    """
+    known = {model.case: model for model in models.models}
+    if list(cases) == [ALL_CASES] and ALL_CASES not in known:
+        return Matched({ALL_CASES: _find_single(models, only)}, {})
+    wanted = _choose_cases(cases, only)
+    loose = known.get(None) or (known.get(ALL_CASES) if ALL_CASES not in cases else None)
+    if loose is not None and len(known) == 1:
+        return Matched({_find_case(loose, wanted): loose}, {})
+    found = {case: known[case] for case in wanted if case in known}
+    named = [case for case in known if case is not None]
+    missing = {case: _tell_missing(case, models, named) for case in wanted if case not in known}
+    if not found:
+        raise InputError(
+            f"{models.name} has models of {name_some(named)}, and the inventory has {name_some(wanted)}: no case "
+            "is in both. Say which column is the case (--case COLUMN), or give models of these cases.",
+            cases=wanted,
+        )
+    return Matched(found, missing)
+
+
+def _choose_cases(cases: Sequence[str], only: Sequence[str] | None) -> list[str]:
+    for name in only or ():
+        if name not in cases:
+            raise no_such_case(name, cases)
+    return list(dict.fromkeys(only or cases))
+
+
+def _find_single(models: Models, only: Sequence[str] | None) -> CaseModel:
+    """The one model for a table without cases."""
+    named = [model.case or model.file for model in models.models]
+    for name in only or ():
+        if name not in (*named, ALL_CASES):
+            raise no_such_case(name, named)
+    some = [model for model in models.models if not only or {model.case, model.file, ALL_CASES} & set(only)]
+    if len(some) != 1:
+        raise BadOption(
+            f"The inventory has no column for the case, and {models.name} has {count_of(len(some), 'model')}: "
+            f"{name_some(named)}. Say which column it is (--case COLUMN), or which model is meant (--only CASE).",
+            cases=named,
+        )
+    return some[0]
+
+
+def _find_case(model: CaseModel, wanted: Collection[str]) -> str:
+    """The one case for a model that names none."""
+    if len(wanted) != 1:
+        raise BadOption(
+            f"{model.file} does not say which case it is a model of, and the inventory has {name_some(wanted)}. "
+            "Say which it is (--only CASE), or fit the cases again with rekka fit TABLE --out MODELS.",
+            cases=list(wanted),
+        )
+    return next(iter(wanted))
+
+
+def _tell_missing(case: str, models: Models, named: Collection[str]) -> str:
+    """Why a case has no model."""
+    if case in models.missing:
+        return f"no model of {case}: {models.missing[case]}"
+    return f"no model of {case} in {models.name}.{did_you_mean(case, named)}".rstrip(".")
