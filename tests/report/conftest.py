@@ -11,6 +11,7 @@ from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, rename_cases
 
 import rekka
 from rekka.report.document import Document
+from rekka.report.networks import find_network
 from rekka.report.page import render_page
 from rekka.report.summary import summarize
 
@@ -22,7 +23,13 @@ def document() -> Document:
         cases=[CHOSEN, SHOWN, NONE], preset="both", methods=["zscore", "boxcox"], guard={"resamples": 4}
     )
     refits = rekka.stability(study, resamples=2, kinds=["bootstrap"])
-    return summarize(study, calibrations=study.calibrations(), stability=refits, title="a district's bridges")
+    return summarize(
+        study,
+        calibrations=study.calibrations(),
+        stability=refits,
+        network=find_network(study),
+        title="a district's bridges",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from rekka.report.document import Document
+from rekka.report.figures import MOST_PROFILED
 from rekka.report.views import FigureView
 
 CHOSEN, SHOWN, NONE = "Cross girder", "Longitudinal girder", "Slope protection"
@@ -47,4 +48,26 @@ def repeat_figures(figures: tuple[FigureView, ...], case: str, times: int) -> tu
         replace(figure, name=f"{figure.name}-{number}", case=f"{case} {number}")
         for number in range(1, times + 1)
         for figure in own
+        if number <= MOST_PROFILED or not figure.name.startswith("profiles")
     )
+
+
+def uncertify(document: Document) -> Document:
+    """The same document as if every fit were where its optimizer stopped: marked so, and without intervals."""
+    parts = json.loads(document.to_json())
+    parts["models"] = [_leave_ends(model) for model in parts["models"]]
+    parts["network"] = _leave_ends(parts["network"]) | {"certified": False, "intervals": False}
+    return Document.from_json(json.dumps(parts))
+
+
+def _leave_ends(value: Any) -> Any:
+    """No number under a name that ends in low or high, and nothing certified."""
+    if isinstance(value, dict):
+        found = {name: _leave_ends(inner) for name, inner in value.items()}
+        ends = {name: _blank(inner) for name, inner in value.items() if name.endswith(("low", "high"))}
+        return found | ends | ({"certified": False} if "certified" in value else {})
+    return [_leave_ends(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _blank(value: Any) -> Any:
+    return [_blank(inner) for inner in value] if isinstance(value, list) else None

@@ -8,6 +8,7 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.report.document import Document
+from rekka.report.networks import find_network
 from rekka.report.summary import summarize
 from rekka.report.tables import list_tables
 from rekka.report.views import TableView
@@ -27,14 +28,20 @@ HOSTILE = (
 @lru_cache
 def plain_document() -> Document:
     """Two cases under both presets, chosen by the guarded rule, with calibration and stability."""
-    rows = draw_rows(n=300)
+    rows = draw_rows(n=300).with_columns(member=pl.format("M-{}", pl.int_range(pl.len())))
     study = rekka.compare(rows, preset="both", guard={"resamples": 0}, select_on="validation")
     calibrations = {
         ("exact", case): study.calibration(case, "exact", replicates=19) for case in study.cases["case"]
     }
     alone = rekka.compare(rows, guard={"resamples": 0})  # the paper's conditions take seconds to draw again
     stability = rekka.stability(alone, resamples=2, kinds=["bootstrap"], cases=["Pier"])
-    return summarize(study, calibrations=calibrations, stability=stability, title="Bridges of a district")
+    return summarize(
+        study,
+        calibrations=calibrations,
+        stability=stability,
+        network=find_network(study),
+        title="Bridges of a district",
+    )
 
 
 @lru_cache
@@ -55,7 +62,7 @@ def without_cases(document: Document) -> Document:
     """The same with nothing in it: a run that was stopped before its first trial."""
     names = "cases answers findings trials methods selection verdicts floor presets hypotheses calibration models"
     empty: dict[str, Any] = dict.fromkeys(names.split(), ())
-    return document.model_copy(update=empty | {"stability": None})
+    return document.model_copy(update=empty | {"stability": None, "network": None})
 
 
 def tables_of(document: Document) -> dict[str, TableView]:

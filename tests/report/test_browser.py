@@ -8,7 +8,7 @@ import pytest
 from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case, repeat_figures
 
 from rekka.report import page as page_module
-from rekka.report.charts import list_figures
+from rekka.report.figures import list_figures
 from rekka.report.outline import SECTIONS
 from rekka.report.page import render_page
 from rekka.report.palette import CSS_VARIABLES, PAGE
@@ -140,7 +140,8 @@ def test_a_picked_case_is_followed_everywhere(window):
     window.wait_for_function(f"({faint})(document.querySelector('#figure-tradeoff-exact {LIVE}')) > 0")
     assert shown_rows(window, "#table-cases") == 1
     assert window.locator("#table-cases .tools").inner_text() == "1 of 3 rows"
-    assert window.locator("details.case:visible").count() == 1
+    assert window.locator("#models details.case:visible").count() == 1
+    assert window.locator("#forecast details.case:visible").count() == 1
     assert CHOSEN in window.locator("#status").inner_text()
     later = draw(window, "#figure-heatmap-exact")  # drawn after the picking
     assert (
@@ -203,7 +204,21 @@ def test_it_prints_on_a4_with_nothing_cut_off(window, artifacts):
     assert not window.locator("#controls").is_visible()
     assert not window.locator("nav").is_visible()
     window.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert window.locator("details.case[open]").count() == 1
+    assert window.locator("details.case[open]").count() == 2  # the first of each section
+
+
+def test_the_future_is_followed_by_year_and_by_case(window, document, artifacts):
+    chart = draw(window, "#figure-network")
+    chart.locator(".mark-rule path, .mark-rule line").last.hover(force=True)
+    window.locator("#vg-tooltip-element.visible").wait_for()
+    assert "state 1" in window.locator("#vg-tooltip-element").inner_text()
+    window.locator("#case").select_option(label=CHOSEN)
+    assert window.locator("#future-1").get_attribute("open") == ""
+    assert not window.locator("#future-2").is_visible()
+    assert shown_rows(window, "#table-passages") == len(document.models[0].forecast.passages)
+    for figure in range(1, 4):
+        draw(window, f"#future-1-figure-{figure}")
+    window.locator("#forecast").screenshot(path=artifacts / "forecast.png")
 
 
 def test_it_can_be_read_without_scripts(browser, page_file):
@@ -212,8 +227,9 @@ def test_it_can_be_read_without_scripts(browser, page_file):
         assert window.locator("#table-answer").is_visible()
         assert window.locator("#figure-answer .static svg").first.is_visible()
         assert not window.locator("#controls").is_visible()
-        window.locator("details.case summary").nth(1).click()
+        window.locator("#models details.case summary").nth(1).click()
         assert window.locator("#case-2 .static svg").first.is_visible()
+        assert window.locator("#future-1 .static svg").first.is_visible()
 
 
 def test_a_link_into_something_folded_unfolds_it(window):

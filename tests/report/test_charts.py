@@ -17,9 +17,10 @@ from rekka.report.chart_parts import PICKED, WIDTH, finish, log_ticks, tell_name
 from rekka.report.chart_ratios import WIDEST, ratios
 from rekka.report.chart_stability import draw_stability
 from rekka.report.chart_trials import tradeoff
-from rekka.report.charts import combine, list_figures
-from rekka.report.document import CurvePart, RatioPart, SharePart, StabilityPart
+from rekka.report.charts import combine
+from rekka.report.document import RatioPart, SharePart, StabilityPart
 from rekka.report.drawing import VERSION, draw_svg_file
+from rekka.report.figures import list_figures
 from rekka.report.palette import (
     CSS_VARIABLES,
     FIXED,
@@ -97,7 +98,8 @@ def test_figures_come_in_the_order_of_the_page_under_plain_names(document, figur
         "presets",
         "calibration-001",
     ]
-    last = ["stability", "curve-001", "curve-002", "ratios-001", "ratios-002"]
+    own = [f"{name}-{case}" for case in ("001", "002") for name in ("curve", "reach", "profiles")]
+    last = ["stability", "ratios-001", "ratios-002", "network", "reaching", *own]
     assert [name for name in names if name in last] == last
     assert figures["curve-002"].case == document.cases[1].case
     assert figures["answer"].case is None
@@ -145,7 +147,7 @@ def test_a_panel_fits_a_phone_and_two_fit_a_page(document, figures):
     for figure in figures.values():
         for one in figure.panels if "002" not in figure.name else ():
             assert float(re.search(r' width="([\d.]+)"', draw_svg_file(one.spec))[1]) <= WIDTH + 16
-    for name in ("answer", "tradeoff-exact", "heatmap-exact", "calibration-001", "curve-001"):
+    for name in ("answer", "tradeoff-exact", "heatmap-exact", "calibration-001", "curve-001", "network"):
         width = float(re.search(r' width="([\d.]+)"', draw_svg_file(combine(figures[name])))[1])
         assert 600 <= width <= 715  # 160 to 190 mm
     square = combine(figures["calibration-001"])["concat"][0]
@@ -469,43 +471,6 @@ def test_captions_of_calibration_write_numbers_as_tables_do(document):
     assert "interval" not in figure.caption
 
 
-def test_the_best_state_is_at_the_top(figures):
-    spec = panel(figures["curve-001"], "mean").spec
-    y = spec["layer"][1]["encoding"]["y"]
-    assert y["scale"] == {"domain": [1, 4], "nice": False, "reverse": True}
-    assert y["axis"]["values"] == [1, 2, 3, 4]
-    order = panel(figures["curve-001"], "shares").spec["layer"][0]["encoding"]["order"]
-    assert order["sort"] == "descending"  # stacked from the bottom: the worst first
-
-
-def test_the_curve_has_the_documents_numbers(document, figures):
-    found = document.models[0].curve
-    rows = rows_of(panel(figures["curve-001"], "mean").spec)
-    assert [row["mean"] for row in rows] == pytest.approx(found.expected, rel=1e-5)
-    shares = rows_of(panel(figures["curve-001"], "shares").spec)
-    assert [shares[-1][str(k)] for k in (1, 2, 3, 4)] == pytest.approx(found.probability[-1], rel=1e-5)
-    assert f"mean state is {found.expected[-1]:.1f}." in panel(figures["curve-001"], "mean").alt
-
-
-def test_a_curve_without_a_band_is_drawn_without_one(document):
-    found = CurvePart(
-        years=(0.0, 10.0),
-        probability=((1.0, 0.0), (0.4, 0.6)),
-        expected=(1.0, 1.6),
-        low=(None,) * 2,
-        high=(None,) * 2,
-    )
-    model = document.models[0].model_copy(update={"curve": found, "chosen": False, "certified": False})
-    figure = figures_of(only(document, models=(model,)))["curve-001"]
-    one = panel(figure, "mean")
-    assert "The band" not in figure.caption
-    assert "There is no band, because this fit is not certified as a maximum." in figure.caption
-    assert all("low" not in row for row in rows_of(one.spec))
-    assert one.alt.endswith("State 2 has a probability of one half or more from about year 10 on.")
-    assert "No model was chosen in this case" in figure.caption
-    assert "M" in draw_svg_file(one.spec)
-
-
 def ratio(state, value, low, high):
     return RatioPart(state=state, covariate="age\n'", step=10.0, ratio=value, low=low, high=high)
 
@@ -556,14 +521,13 @@ def test_ratios_without_intervals_are_drawn_and_said_to_have_none(document):
 def test_captions_of_models_have_the_level_of_their_intervals(document, level):
     study = document.study.model_copy(update={"confidence": level})
     figures = figures_of(only(document, "models", study=study))
-    assert f"The band is the {level:.0%} interval of each year" in figures["curve-001"].caption
     assert f"Bars are {level:.0%} intervals." in figures["ratios-001"].caption
     assert "arrow" not in figures["ratios-001"].caption
 
 
 def test_panels_of_a_figure_stand_at_one_height(figures):
     """On the page as they are, in files side by side; a legend is below, where it moves nothing."""
-    for name in ("curve-001", "calibration-001"):
+    for name in ("curve-001", "reach-001", "network", "calibration-001"):
         first, second = combine(figures[name])["concat"]
         assert first["height"] == second["height"]
         assert figures[name].panels[0].spec["height"] == figures[name].panels[1].spec["height"]
@@ -576,7 +540,10 @@ def test_panels_of_a_figure_stand_at_one_height(figures):
 
 def test_where_all_fails_there_is_no_figure_of_trials():
     names = figures_of(failed_document())
-    assert not any(name.startswith(("answer", "tradeoff", "heatmap", "curve", "ratios")) for name in names)
+    assert not any(
+        name.startswith(("answer", "tradeoff", "heatmap", "curve", "reach", "profiles", "network", "ratios"))
+        for name in names
+    )
     assert figures_of(without_cases(plain_document())) == {}
 
 
@@ -689,5 +656,5 @@ def test_the_page_has_only_colours_that_its_style_sheet_knows(document):
     for one in page_panels():
         told = json.dumps(one.spec)
         assert set(re.findall(r"var\((--[\w-]+)\)", told)) <= set(CSS_VARIABLES)
-        if one.name not in ("accuracy", "time", "shares"):
+        if one.name not in ("accuracy", "time", "shares", "network-shares"):
             assert not re.findall(r"#[0-9a-fA-F]{6}", told)

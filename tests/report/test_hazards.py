@@ -1,15 +1,14 @@
-"""A fitted model as an engineer reads it, against the estimator's own figures and against matrix exponentials."""
+"""A fitted model as an engineer reads it, against the estimator's own figures."""
 
 import math
 
 import numpy as np
 import polars as pl
 import pytest
-from scipy.linalg import expm
 
 import rekka
 from rekka.model.serial import load_model
-from rekka.report.hazards import DRAWS, draw_curve, list_coefficients, list_ratios, list_years
+from rekka.report.hazards import list_coefficients, list_ratios, list_years
 
 STEPS = {"age_at_inspection_1": 10.0, "bridge_length": 20.0, "bridge_area": 500.0, "traffic_mean": 1000.0}
 
@@ -90,40 +89,3 @@ def test_years_in_each_state_are_those_of_the_estimator(fitted):
     ours, theirs = list_years(fit, typical, 0.95), model.hazards(frame(typical))
     for name in ("hazard", "hazard_low", "hazard_high", "years", "years_low", "years_high"):
         np.testing.assert_allclose([getattr(one, name) for one in ours], theirs[name], rtol=1e-12)
-
-
-def test_the_curve_is_the_first_row_of_the_matrix_exponential(fitted):
-    _, fit, typical = fitted
-    curve = draw_curve(fit, typical, 0.95, seed=1)
-    theta = np.exp(fit.log_hazards(typical[None])[0])
-    q = np.diag([*-theta, 0.0]) + np.diag(theta, 1)
-    for place in (0, 7, 25, 50):
-        row = expm(q * curve.years[place])[0]
-        np.testing.assert_allclose(curve.probability[place], row, atol=1e-12)
-        assert curve.expected[place] == pytest.approx(row @ np.arange(1, 6), abs=1e-11)
-    assert np.all(np.diff(curve.expected) > 0)
-    assert all(low <= mean <= high for low, mean, high in zip(curve.low, curve.expected, curve.high, strict=True))
-
-
-def test_the_band_of_two_states_is_that_of_the_hazard():
-    """With one hazard the mean state rises with it, so that the band is the hazard's interval, transformed."""
-    rows = rekka.simulate_transitions(600, n_states=2, seed=4)
-    model = rekka.ExponentialHazardMarkovModel(None, covariates=[]).fit(rows, rows["state_2"])
-    fit = load_model(model.to_json())[0]
-    curve = draw_curve(fit, np.empty(0), 0.95, seed=1)
-    years = list_years(fit, np.empty(0), 0.95)[0]
-    for place in (10, 30):
-        t = curve.years[place]
-        exact = [2 - math.exp(-hazard * t) for hazard in (years.hazard_low, years.hazard_high)]
-        error = 3 * (exact[1] - exact[0]) / math.sqrt(DRAWS)  # of a quantile of so many draws
-        np.testing.assert_allclose([curve.low[place], curve.high[place]], exact, atol=error)
-
-
-def test_the_same_seed_draws_the_same_curve(fitted):
-    _, fit, typical = fitted
-    assert draw_curve(fit, typical, 0.95, seed=5) == draw_curve(fit, typical, 0.95, seed=5)
-
-
-def test_a_hazard_beyond_all_numbers_has_no_curve(fitted):
-    _, fit, typical = fitted
-    assert draw_curve(fit, typical + 1e12, 0.95, seed=1) is None

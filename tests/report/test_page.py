@@ -10,7 +10,7 @@ from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case, repeat_figures
 
 from rekka.errors import BadOption
 from rekka.report import page as page_module
-from rekka.report.charts import list_figures
+from rekka.report.figures import list_figures
 from rekka.report.outline import CUT, MOST_DRAWN, SECTIONS, TOLD, UNDER, list_cases, list_sections
 from rekka.report.page import render_page
 from rekka.report.palette import PAGE
@@ -22,6 +22,7 @@ MOST_BYTES = 3_000_000
 TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # letters that turn the direction of a line
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 WORDS = load_words("en")
+BY_CASE = [name for names in CUT.values() for name in names]
 
 
 class Reader(HTMLParser):
@@ -104,7 +105,8 @@ def test_no_number_is_shown_that_is_none(page):
 
 def test_there_is_no_date_but_those_of_the_document(page, document):
     assert document.provenance.begun is None
-    assert re.search(r"\b20\d\d-\d\d-\d\d\b", texts_of(page)) is None
+    days = {document.network.base, *(one.seen for one in document.network.risks)}
+    assert set(re.findall(r"\b20\d\d-\d\d-\d\d\b", texts_of(page))) == days
 
 
 def test_headings_leave_no_level_out(page):
@@ -116,10 +118,11 @@ def test_headings_leave_no_level_out(page):
 def test_every_table_and_figure_has_one_place(document):
     tables, figures = list_tables(document, WORDS), list_figures(document, WORDS, PAGE)
     names = [case.case for case in document.cases]
-    sections, cases = list_sections(tables, figures, names, WORDS), list_cases(tables, figures, names)
+    sections = list_sections(tables, figures, names, WORDS)
+    cases = [case for section in CUT for case in list_cases(tables, figures, names, section)]
     shown = [one.view.name for section in sections for one in section.tables]
-    assert sorted(shown) == sorted(one.name for one in tables if one.name not in (*TOLD, *CUT))
-    assert {one.view.name for case in cases for one in case.tables} == set(CUT)
+    assert sorted(shown) == sorted(one.name for one in tables if one.name not in (*TOLD, *BY_CASE))
+    assert {one.view.name for case in cases for one in case.tables} == set(BY_CASE)
     drawn = [one.view.name for place in (*sections, *cases) for one in place.figures]
     assert sorted(drawn) == sorted(one.name for one in figures)
 
@@ -133,11 +136,12 @@ def test_a_table_that_no_section_names_is_shown_all_the_same(document):
 def test_every_row_and_cell_of_a_table_is_on_the_page(document, page):
     body = page.split("<main>")[1]
     for view in list_tables(document, WORDS):
-        if view.name in TOLD or view.name in CUT:
+        if view.name in TOLD or view.name in BY_CASE:
             continue
         own = re.search(rf'<div class="table [^"]*" id="table-{view.name}">(.*?)</table>', body, re.S)
         assert own, view.name
-        columns = [column for column in view.columns if view.name != "answer" or column.key not in UNDER]
+        under = {"answer": UNDER, "risks": ("remark", "threshold")}.get(view.name, ())
+        columns = [column for column in view.columns if column.key not in under]
         assert own[1].count("<tr") == len(view.rows) + 1
         assert own[1].count('scope="col"') == len(columns)
         assert own[1].count('scope="row"') == len(view.rows)
@@ -271,7 +275,7 @@ def test_a_study_in_which_everything_failed(document):
                 "coefficients": (),
                 "ratios": (),
                 "years": (),
-                "curve": None,
+                "forecast": None,
             }
         )
         for one in document.models
@@ -346,9 +350,9 @@ def test_two_hundred_cases(document, monkeypatch):
     monkeypatch.setattr(page_module, "list_figures", lambda *_: figures)
     page = render_page(repeat_case(document, CHOSEN, 200))
     assert Reader(page).unclosed == []
-    assert page.count('<details class="case"') == 200
-    own = {name.split("-figure")[0] for name in drawn if name.startswith("case-")}
-    assert own == {f"case-{number}" for number in range(1, MOST_DRAWN + 1)}
+    assert page.count('<details class="case"') == 400
+    own = {name.split("-figure")[0] for name in drawn if name.startswith(("case-", "future-"))}
+    assert own == {f"{kind}-{number}" for kind in ("case", "future") for number in range(1, MOST_DRAWN + 1)}
     assert page.count("Without its script the tables have its numbers") > 200
 
 

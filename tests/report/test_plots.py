@@ -1,6 +1,7 @@
 """``study.plot`` and ``study.report``: charts that Altair takes, numbers that are the study's."""
 
 import altair as alt
+import polars as pl
 import pytest
 from study_cases import draw_rows
 
@@ -11,9 +12,9 @@ from rekka.errors import BadOption
 @pytest.fixture(scope="module")
 def study():
     """Two cases in memory, one of them too small for any fit."""
-    rows = draw_rows()
-    few = draw_rows(("Slope",), n=20, seed=3)
-    return rekka.compare(rows.vstack(few), methods=["zscore", "boxcox"], guard={"resamples": 2})
+    rows = draw_rows().vstack(draw_rows(("Slope",), n=20, seed=3))
+    rows = rows.with_columns(member=pl.format("M-{}", pl.int_range(pl.len())))
+    return rekka.compare(rows, methods=["zscore", "boxcox"], guard={"resamples": 2})
 
 
 def values(chart, *fields):
@@ -33,7 +34,16 @@ def values(chart, *fields):
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("tradeoff", ()), ("heatmap", ()), ("calibration", ("Pier",)), ("curve", ("Pier",)), ("ratios", ("Pier",))],
+    [
+        ("tradeoff", ()),
+        ("heatmap", ()),
+        ("calibration", ("Pier",)),
+        ("curve", ("Pier",)),
+        ("forecast", ("Pier",)),
+        ("profiles", ("Pier",)),
+        ("network", ()),
+        ("ratios", ("Pier",)),
+    ],
 )
 def test_altair_takes_every_chart(study, name, arguments, tmp_path):
     chart = getattr(study.plot, name)(*arguments)
@@ -55,6 +65,17 @@ def test_the_heat_map_has_every_case_by_every_method(study):
     assert len(cells) == 6
 
 
+def test_a_forecast_has_the_curve_and_when_the_state_is_reached(study):
+    titles = [panel["title"] for panel in study.plot.forecast("Pier").to_dict()["concat"]]
+    assert titles[:2] == [panel["title"] for panel in study.plot.curve("Pier").to_dict()["concat"]]
+    assert titles[2:] == ["Probability of state 4 or worse", "Years until state 4 or worse"]
+
+
+def test_the_network_of_one_case_is_smaller_than_that_of_all(study):
+    ends = [max(values(study.plot.network(*case), "year", "expected"))[1] for case in ((), ("Pier",))]
+    assert ends[1] < ends[0]
+
+
 def test_draws_are_shown_once_there_are_some(study):
     with pytest.raises(BadOption, match=r"no draws to show.*rekka\.stability\(study\)"):
         study.plot.stability()
@@ -68,6 +89,10 @@ def test_draws_are_shown_once_there_are_some(study):
         (lambda plot: plot.curve("Peer"), "Did you mean Pier"),
         (lambda plot: plot.heatmap("papers"), "preset is 'papers'"),
         (lambda plot: plot.curve("Slope"), "There is nothing to draw: .*"),
+        (lambda plot: plot.forecast("Slope"), "There is nothing to draw: .*"),
+        (lambda plot: plot.profiles("Slope"), "There is nothing to draw: .*"),
+        (lambda plot: plot.network("Slope"), "There is nothing to draw: no model was chosen"),
+        (lambda plot: plot.network("Peer"), "Did you mean Pier"),
         (lambda plot: plot.calibration("Slope"), "Nothing was chosen for Slope"),
     ],
 )

@@ -29,6 +29,7 @@ ALIKE = {
     "column.bic",
     "column.sha256",
     "figure.ratios.step",
+    "figure.reach.of_case",
     "figure.ratios.step_unit",
     "method.boxcox",
     "method.yeojohnson",

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 import rekka
 from rekka.cli import app
 from rekka.errors import BadOption, DamagedFile
+from rekka.model.serial import load_model
+from rekka.report import parts
 from rekka.report.document import VERSION, Document
 from rekka.report.summary import _find_step, summarize
 from rekka.study.stability import load_stability
@@ -53,12 +56,12 @@ def test_json_has_no_number_that_is_none(document):
     ("text", "told"),
     [
         ("{", "the text itself"),
-        ('{"format": "rekka-report", "version": 2}', "version"),
+        ('{"format": "rekka-report", "version": 1}', "version"),
         ('{"format": "rekka-trials"}', "format"),
     ],
 )
 def test_what_is_no_report_is_refused_with_the_place(text, told):
-    with pytest.raises(DamagedFile, match=rf"report\.json is no rekka report of version 1: .*{told}"):
+    with pytest.raises(DamagedFile, match=rf"report\.json is no rekka report of version 2: .*{told}"):
         Document.from_json(text, "report.json")
 
 
@@ -84,7 +87,7 @@ def test_a_case_without_a_choice_says_why_and_has_no_figures(document):
     model = next(one for one in document.models if one.case == "Slope protection")
     assert not model.chosen
     assert "rises for ever" in model.reason
-    assert (model.years, model.ratios, model.coefficients, model.curve) == ((), (), (), None)
+    assert (model.years, model.ratios, model.coefficients, model.forecast) == ((), (), (), None)
 
 
 def test_better_and_worse_are_what_the_intervals_show(document):
@@ -119,6 +122,17 @@ def test_models_stand_for_what_was_chosen(study, document):
     assert [one.estimate for one in model.coefficients] == fitted.summary()["estimate"].to_list()
     train = study.read_rows().frame.filter(case="Pier", part="train")
     assert model.typical["traffic_mean"] == train["traffic_mean"].median()
+
+
+def test_a_run_of_an_earlier_version_takes_ranges_from_its_rows(study, document, monkeypatch):
+    """Its models do not know how their training rows are spread; the study has the rows."""
+
+    def load_old(text):
+        fit, parameters, features = load_model(text)
+        return replace(fit, survey=None), parameters, features
+
+    monkeypatch.setattr(parts, "load_model", load_old)
+    assert summarize(study).models == document.models
 
 
 def test_the_audit_adds_up_and_its_doctor_looked_at_the_rows_of_the_study(document):
@@ -198,13 +212,20 @@ def test_a_fit_that_is_no_maximum_has_no_intervals():
     assert all(one.estimate is not None for one in model.coefficients)
     assert {one.se for one in model.coefficients} == {one.low for one in model.coefficients} == {None}
     assert {one.low for one in model.ratios} == {one.years_high for one in model.years} == {None}
-    assert set(model.curve.low) == set(model.curve.high) == {None}
+    future = model.forecast
+    assert set(future.expected_low) == set(future.reached_high) == set(future.predicted_low) == {None}
+    assert (
+        {one.predicted_high for one in future.passages} == {one.difference_low for one in future.effects} == {None}
+    )
+    assert {low for one in future.matrices for row in one.low for low in row} == {None}
+    assert {low for one in future.profiles for row in one.hazard_low for low in row} == {None}
+    assert all(one.median is not None for one in future.passages)
 
 
 def test_a_fit_without_a_finite_maximum_has_no_figures(study):
     found = summarize(rekka.compare(cases=["Slope protection"], preset="paper", rule="pareto"))
     model = found.models[0]
-    assert (model.chosen, model.coefficients, model.curve) == (True, (), None)
+    assert (model.chosen, model.coefficients, model.forecast) == (True, (), None)
     assert "rises for ever" in model.reason
 
 

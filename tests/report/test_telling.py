@@ -181,7 +181,7 @@ def uncertified(document):
         coefficients=tuple(one.model_copy(update=blank) for one in model.coefficients),
         ratios=tuple(one.model_copy(update={"low": None, "high": None}) for one in model.ratios),
         years=tuple(one.model_copy(update=dict.fromkeys(ends)) for one in model.years),
-        curve=None,
+        forecast=None,
     )
 
 
@@ -190,7 +190,6 @@ def test_a_fit_that_is_not_certified_has_figures_and_no_intervals(document):
     lines = "\n".join(told_of(found, CHOSEN).lines)
     assert "This fit is not a certified maximum: the figures are where the optimizer stopped" in lines
     assert "Standard errors" not in lines
-    assert "There is no curve" in lines
     own, other = list_cases(list_tables(found, TELL.words), (), [CHOSEN, SHOWN])
     assert not any("In brackets" in one.view.note for one in own.tables)
     assert all("In brackets: 95% intervals" in one.view.note for one in other.tables)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import altair as alt
@@ -25,6 +25,7 @@ LegendOrient = Literal["top", "bottom"]
 WIDTH = 460  # of a panel, all in all, in pixels: two stand beside each other on a screen, one on a phone
 RIGHT = 14  # free at the right edge, for half of the last label
 CASE_LABELS = 146  # pixels for the names of cases
+LETTER = 5.8  # pixels of a figure at an axis
 NUMBER_LABELS = 44  # pixels for numbers and the title beside an axis
 INNER_WIDTH = WIDTH - NUMBER_LABELS - RIGHT  # of a plot beside such an axis
 LONGEST_NAME = 24  # letters of a case's name at an axis; the tooltip has all of it
@@ -32,6 +33,8 @@ ROW = 24  # pixels for a case
 DIGITS = 6  # significant, in the data of a chart
 PICKED = "picked"  # the case that the reader points at, "" for none: the page sets it
 FAINT = 0.15  # opacity of other cases then
+STAMP = "stamp"  # the style by which a text across a chart is known
+STAMP_SIZE, STAMP_ANGLE, STAMP_OPACITY = 38, 342, 0.3  # pixels, degrees
 # Directional controls of Unicode, which turn around what follows them (UAX 9, 2)
 CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 NO_TEXT = ("Cc", "Cs", "Zl", "Zp")  # categories: controls, halves of pairs, ends of lines
@@ -162,13 +165,36 @@ def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
 
 
 def number_axis(title: str, **more: Any) -> alt.Axis:
-    """An axis with numbers, of a fixed width, so that the panel's width is known."""
-    return alt.Axis(title=title, minExtent=NUMBER_LABELS - 16, maxExtent=NUMBER_LABELS - 16, **more)
+    """An axis with numbers, of a fixed width, so that the panel's width is known; wider for long ``values``."""
+    longest = max((len(f"{value:g}") for value in more.get("values", ())), default=0)
+    extent = max(NUMBER_LABELS - 16, round(longest * LETTER) + 8)
+    return alt.Axis(title=title, minExtent=extent, maxExtent=extent, **more)
 
 
 def make_panel(name: str, title: str, alt_text: str, chart: Chart, palette: Palette) -> Panel:
     """A chart with its words."""
     return Panel(name=name, title=title, alt=alt_text, spec=finish(chart, palette))
+
+
+def stamp(chart: Chart, text: str, palette: Palette) -> Chart:
+    """The same with a text across it, such as NOT CERTIFIED: a picture is copied without its caption."""
+    height = chart.height
+    assert not isinstance(height, alt.Step)
+    size = min(STAMP_SIZE, 1.2 * chart.width / max(sum(map(_count_places, text)), 1))
+    mark = (
+        alt.Chart(inline([{}]))
+        .mark_text(
+            text=text, style=STAMP, angle=STAMP_ANGLE, fontSize=shorten(size), fontWeight="bold",
+            opacity=STAMP_OPACITY, color=palette.bad,
+        )
+        .encode(x=alt.value(chart.width / 2), y=alt.value(height / 2))
+    )  # fmt: skip
+    # what answers the pointer stays the topmost
+    return replace(chart, layers=(*chart.layers[:-1], mark, *chart.layers[-1:]))
+
+
+def _count_places(letter: str) -> float:
+    return 1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.72
 
 
 def finish(chart: Chart, palette: Palette) -> Spec:

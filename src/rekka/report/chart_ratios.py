@@ -19,6 +19,7 @@ from rekka.report.chart_parts import (
     tell_name,
     tips,
 )
+from rekka.report.chart_years import stamp_model
 from rekka.report.document import Covariate, ModelPart, RatioPart
 from rekka.report.numbers import show_count, show_figure, show_level, show_range
 from rekka.report.palette import Palette
@@ -46,6 +47,7 @@ def draw_ratios(
     chart = ratios(model, covariates, words=words, palette=palette)
     if chart is None:
         return None
+    chart = stamp_model(chart, model, words=words, palette=palette)
     place = {"case": tell_name(model.case), "method": name_method(model.method, words)}
     told = _tell_ratios(model, words)
     rows = _list_rows(model, covariates, words)

@@ -13,9 +13,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from rekka.errors import DamagedFile
+from rekka.report.forecast_parts import CaseForecast, NetworkPart
 from rekka.study.trial import Value
 
-VERSION: Literal[1] = 1
+VERSION: Literal[2] = 2
 
 Number = float | None
 Count = int | None
@@ -394,20 +395,6 @@ class YearsPart(Value):
     years_high: Number
 
 
-class CurvePart(Value):
-    """States over the years from state 1, for typical covariates held as they are.
-
-    ``probability[t][k]`` is that of state k+1 after ``years[t]``; ``expected`` is the mean state, with pointwise
-    intervals of the parameters' uncertainty.
-    """
-
-    years: tuple[float, ...]
-    probability: tuple[tuple[float, ...], ...]
-    expected: tuple[float, ...]
-    low: tuple[Number, ...]
-    high: tuple[Number, ...]
-
-
 class ModelPart(Value):
     """The fitted hazards of a case; ``chosen`` is False for the default's fit where nothing was chosen.
 
@@ -432,7 +419,7 @@ class ModelPart(Value):
     coefficients: tuple[CoefficientPart, ...]
     ratios: tuple[RatioPart, ...]
     years: tuple[YearsPart, ...]
-    curve: CurvePart | None
+    forecast: CaseForecast | None
 
 
 class OutcomePart(Value):
@@ -483,7 +470,7 @@ class Document(Value):
     """A report."""
 
     format: Literal["rekka-report"] = "rekka-report"
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     rekka: str
     title: Text  # what the study is of, where somebody said so or a table has a name
     study: StudyPart
@@ -500,6 +487,7 @@ class Document(Value):
     calibration: tuple[CalibrationPart, ...]
     stability: StabilityPart | None
     models: tuple[ModelPart, ...]
+    network: NetworkPart | None
     audit: AuditPart
     provenance: ProvenancePart
 

@@ -36,7 +36,10 @@ _USELESS = re.compile(
     r'| class="(?:mark|role|background)[^"]*"| pointer-events="none"| (?:fill-|stroke-)?opacity="1"'
     r'| font-family="[^"]*"| stroke-width="1"| [xy]2="0"| transform="translate\(0,0\)"'
 )
+_UNSEEN = ' opacity="0"'  # of what answers a pointer, where there is one
 _LONG_DECIMAL = re.compile(r"\d+\.\d{3,}")
+_PATH = re.compile(r' d="[^"]*"')
+_PATH_DECIMAL = re.compile(r"\d+\.\d{2,}")
 _REFERRING = ("clip-path", "fill", "stroke")  # attributes in which Vega refers to a clip path or a gradient
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
@@ -59,12 +62,19 @@ def draw_svg(spec: Spec, prefix: str) -> str:
 
 
 def slim_svg(svg: str) -> str:
-    """The same picture without what has no effect, its lengths to a hundredth of a pixel: a page has many."""
+    """The same picture without what has no effect, its paths to a tenth of a pixel: a page has many."""
     return _TAG.sub(_shorten_tag, svg)
 
 
 def _shorten_tag(tag: re.Match[str]) -> str:
-    return _LONG_DECIMAL.sub(lambda found: f"{float(found[0]):.2f}", _USELESS.sub("", tag[0]))
+    if tag[0].endswith("/>") and _UNSEEN in tag[0]:
+        return ""
+    short = _PATH.sub(lambda path: _PATH_DECIMAL.sub(_round_tenth, path[0]), _USELESS.sub("", tag[0]))
+    return _LONG_DECIMAL.sub(lambda found: f"{float(found[0]):.2f}", short)
+
+
+def _round_tenth(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
 
 
 def draw_svg_file(spec: Spec) -> str:

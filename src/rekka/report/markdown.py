@@ -16,6 +16,8 @@ from rekka.report.table_data import fixed_cell
 from rekka.report.teller import Teller
 from rekka.report.telling_answer import list_banners, list_headlines, tell_headline, tell_run, tell_shown
 from rekka.report.telling_cases import tell_case
+from rekka.report.telling_forecast import list_warnings, tell_future
+from rekka.report.telling_network import tell_network
 from rekka.report.views import FigureView, TableView
 from rekka.report.words import Words, join_names, join_sentences
 
@@ -93,6 +95,7 @@ def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -
         **dict.fromkeys(DRAWN, empty),
         "hypotheses": True,
         "models": not document.cases,
+        "forecast": not document.cases,
     }
     return words.get(f"section.{section}.{'none' if nothing.get(section) else 'lead'}", "")
 
@@ -110,6 +113,8 @@ def _tell_section(section: str, document: Document, words: Words) -> Iterator[st
         yield _list(document.stability.remarks)
     elif section == "models":
         yield from _render_cases(document, tell)
+    elif section == "forecast":
+        yield from _render_future(document, tell)
     elif section == "certificates":
         yield _define("section.certificates", sentences.QUESTIONS, words)
     elif section == "audit":
@@ -148,6 +153,25 @@ def _render_cases(document: Document, tell: Teller) -> Iterator[str]:
         if told.certificate:
             yield f"#### {escape_markdown(tell.words('section.models.certificate.heading'))}\n"
             yield _list(told.certificate)
+
+
+def _render_future(document: Document, tell: Teller) -> Iterator[str]:
+    """The network, then each case: how long it takes, what advances, what changes would do."""
+    words = tell.words
+    network = tell_network(document, tell)
+    yield from (f"> {_say(line)}" for line in (*list_warnings(document, tell), *network.warnings))
+    yield f"### {escape_markdown(words('section.network.title'))}\n"
+    yield _list(network.lines)
+    if network.notes:
+        yield f"#### {escape_markdown(words('section.network.notes'))}\n\n{_list(network.notes)}"
+    yield f"### {escape_markdown(words('section.forecast.cases'))}\n\n{_say(words('section.forecast.cases_lead'))}"
+    for case in document.cases:
+        told = tell_future(document, case, tell)
+        yield f"#### {escape_markdown(case.case)}\n"
+        yield f"**{_say(told.label).strip()}**\n"
+        if told.warning:
+            yield f"> {_say(told.warning)}"
+        yield _list((*told.lines, *told.effects))
 
 
 def _render_audit(document: Document, tell: Teller) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from rekka.forecast.passage import LONGEST
 from rekka.report.words import Words
 
 MISSING = "\u2013"
@@ -78,6 +79,18 @@ def show_seconds(value: Real) -> str:
     if value is None or not math.isfinite(value):
         return show_number(value)
     return show_number(value, 3 if value >= SHORT_SECONDS else 4)
+
+
+def show_years(value: Real) -> str:
+    """One decimal. Beyond the years for which a forecast lets covariates advance, only that it is beyond them."""
+    return f">{LONGEST}" if value is not None and value > LONGEST else show_number(value, 1)
+
+
+def show_years_difference(value: Real) -> str:
+    """One decimal and the sign."""
+    if value is not None and abs(value) > LONGEST:
+        return f"<{MINUS}{LONGEST}" if value < 0 else f">{LONGEST}"
+    return show_number(value, 1, signed=True)
 
 
 def show_p(value: Real) -> str:

@@ -27,16 +27,37 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "hypotheses": ("hypotheses*",),
     "calibration": ("calibration", "calibration*", "reliability*"),
     "stability": ("stability*",),
-    "models": ("models", "curve*", "years*", "ratios*", "coefficients*", "typical*"),
+    "models": ("models", "years*", "ratios*", "coefficients*", "typical*"),
+    "forecast": (
+        "network*",
+        "risks*",
+        "set_aside*",
+        "reaching",
+        "passages",
+        "curve*",
+        "reach-*",
+        "profiles*",
+        "forecast*",
+        "effects*",
+        "matrices*",
+    ),
     "certificates": ("certificates*",),
     "audit": ("audit*", "doctor*"),
     "method": (),
     "provenance": ("files*", "versions*"),
 }
+ANCHORS = {"models": "case", "forecast": "future"}  # of what a section has of one case
 ANYTHING_ELSE = "tables"  # what no section names is shown all the same
 TOLD = ("findings", "hypotheses", "typical", "doctor", "files", "versions")  # in sentences instead
-OF_A_MAXIMUM = ("se", "p")  # columns that the fit of a case may have nothing in
-CUT = ("years", "ratios", "coefficients")  # case by case
+OF_A_MAXIMUM = ("se", "p", "predicted_states")  # columns that the fit of a case may have nothing in
+FLAGS = ("is_chosen", "certified")  # columns that its heading tells
+CUT = {
+    "models": ("years", "ratios", "coefficients"),
+    "forecast": ("forecast", "effects", "matrices"),
+}  # case by case
+REMARKED = ("risks",)  # tables whose remarks stand under a cell
+OF_NETWORK = ("network", "network_cases", "risks", "set_aside")  # of the section forecast
+SHARES = ("share_of_state", "to_state")  # columns of states that a case may not have
 # Columns of the answer that are told under the method instead.
 UNDER = (
     "confirmed",
@@ -47,7 +68,8 @@ UNDER = (
     "why",
     "remark",
 )
-FOLDED = ("verdicts", "trials", "calibration_counts", "stability")  # long, and seldom read in full
+# Long, and seldom read in full.
+FOLDED = ("verdicts", "trials", "calibration_counts", "stability", "network_cases", "set_aside")
 
 LONG = 30  # rows of a table above which it scrolls in a box of its own
 FILTERED = 8  # rows of a table above which it has a filter
@@ -118,17 +140,13 @@ class Section:
 
 @dataclass(frozen=True)
 class CaseOutline:
-    """What the page has of one case alone, by the case's place in the study."""
+    """What a section of the page has of one case alone; ``number`` is the case's place in the study."""
 
     number: int
     case: str
+    id: str
     tables: tuple[ShownTable, ...]
     figures: tuple[ShownFigure, ...]
-
-    @property
-    def id(self) -> str:
-        """Its anchor, by number: names come from data."""
-        return f"case-{self.number + 1}"
 
 
 def list_sections(
@@ -141,8 +159,8 @@ def list_sections(
     drawn = iter(range(1, len(figures) + 1))
     found = []
     for number, name in enumerate(SECTIONS, 1):
-        own_tables = [view for view in taken_tables[name] if view.name not in CUT]
-        own_figures = [view for view in taken_figures[name] if name != "models" or view.case is None]
+        own_tables = [view for view in taken_tables[name] if view.name not in CUT.get(name, ())]
+        own_figures = [view for view in taken_figures[name] if name not in CUT or view.case is None]
         found.append(
             Section(
                 id=name,
@@ -156,25 +174,26 @@ def list_sections(
 
 
 def list_cases(
-    tables: Sequence[TableView], figures: Sequence[FigureView], cases: Sequence[str]
+    tables: Sequence[TableView], figures: Sequence[FigureView], cases: Sequence[str], section: str = "models"
 ) -> tuple[CaseOutline, ...]:
-    """For each case its rows of the fitted hazards' tables, and its figures of them."""
-    own = [view for view in _take_each(tables)["models"] if view.name in CUT]
-    drawn = [view for view in _take_each(figures)["models"] if view.case is not None]
+    """For each case its rows of a section's tables, and its figures there."""
+    own = [view for view in _take_each(tables)[section] if view.name in CUT[section]]
+    drawn = [view for view in _take_each(figures)[section] if view.case is not None]
     found = []
     for number, case in enumerate(cases):
+        place = f"{ANCHORS[section]}-{number + 1}"  # by number: names come from data
         parts = [part for view in own if (part := _cut_table(view, case)).rows]
         shown = [view for view in drawn if view.case == case]
         found.append(
             CaseOutline(
                 number,
                 case,
+                place,
                 tuple(
-                    ShownTable(part, f"case-{number + 1}-table-{n}", of=f"case-{number + 1}-name")
-                    for n, part in enumerate(parts, 1)
+                    ShownTable(part, f"{place}-table-{n}", of=f"{place}-name") for n, part in enumerate(parts, 1)
                 ),
                 tuple(
-                    ShownFigure(view, f"case-{number + 1}-figure-{n}", drawn=number < MOST_DRAWN)
+                    ShownFigure(view, f"{place}-figure-{n}", drawn=number < MOST_DRAWN)
                     for n, view in enumerate(shown, 1)
                 ),
             )
@@ -186,6 +205,19 @@ def lay_under(shown: ShownTable, lines: Sequence[tuple[Markup, ...]]) -> ShownTa
     """The answer's table without the columns that its lines tell: what a director reads must fit a screen."""
     keep = [n for n, column in enumerate(shown.view.columns) if column.key not in UNDER]
     return replace(shown, view=_keep_columns(shown.view, keep), under=tuple(lines))
+
+
+def split_network(section: Section) -> tuple[Section, Section]:
+    """The section of the future in two: the network, and typical members."""
+    of_network, rest = (
+        replace(
+            section,
+            tables=tuple(one for one in section.tables if (one.view.name in OF_NETWORK) == holds),
+            figures=tuple(one for one in section.figures if (one.view.name in OF_NETWORK) == holds),
+        )
+        for holds in (True, False)
+    )
+    return of_network, rest
 
 
 def find_section(name: str) -> str:
@@ -209,7 +241,26 @@ def _rank(name: str, patterns: Sequence[str]) -> int:
 
 
 def _show_table(view: TableView, number: int) -> ShownTable:
-    return ShownTable(view, _anchor("table", view.name, number), number, view.name in FOLDED)
+    shown = ShownTable(view, _anchor("table", view.name, number), number, view.name in FOLDED)
+    return _lay_remarks(shown) if view.name in REMARKED else shown
+
+
+def _lay_remarks(shown: ShownTable) -> ShownTable:
+    """The same with each row's remark under its second cell, and without a state that is the same in all rows.
+
+    Both are in the files; here the figures are to be seen.
+    """
+    view = shown.view
+    places = {column.key: n for n, column in enumerate(view.columns)}
+    gone = {"remark"} & places.keys()
+    if "threshold" in places and len({row.cells[places["threshold"]].value for row in view.rows}) == 1:
+        gone |= {"threshold"}
+    cells = [row.cells[places["remark"]] if "remark" in places else None for row in view.rows]
+    lines = tuple(
+        (Markup('<span lang="en">{}</span>').format(cell.text),) if cell and cell.value else () for cell in cells
+    )
+    keep = [n for n, column in enumerate(view.columns) if column.key not in gone]
+    return replace(shown, view=_keep_columns(view, keep), under=lines)
 
 
 def _show_figure(view: FigureView, number: int, cases: Sequence[str]) -> ShownFigure:
@@ -228,7 +279,7 @@ def _cut_table(view: TableView, case: str) -> TableView:
     empty = {
         column.key for n, column in enumerate(view.columns) if all(row.cells[n].value is None for row in rows)
     }
-    gone = {"case", "method"} | (empty & set(OF_A_MAXIMUM))
+    gone = {"case", "method", *FLAGS} | {key for key in empty if key in OF_A_MAXIMUM or key.startswith(SHARES)}
     keep = [n for n, column in enumerate(view.columns) if column.key not in gone]
     own = replace(view, rows=rows)
     if isinstance(own, EstimateTable) and not has_intervals(own):

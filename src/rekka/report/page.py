@@ -21,21 +21,27 @@ from markupsafe import Markup, escape
 
 from rekka.report import sentences, telling_answer
 from rekka.report.chart_parts import style
-from rekka.report.charts import list_figures
 from rekka.report.document import Document, HypothesisPart
 from rekka.report.drawing import bundle_script, draw_svg, slim_svg
+from rekka.report.figures import list_figures
 from rekka.report.numbers import MISSING
-from rekka.report.outline import CaseOutline, Section, lay_under, list_cases, list_sections
+from rekka.report.outline import CUT, CaseOutline, Section, lay_under, list_cases, list_sections, split_network
 from rekka.report.palette import CSS_VARIABLES, PAGE
+from rekka.report.table_cells import CompoundCell
 from rekka.report.tables import list_tables
 from rekka.report.teller import Teller
 from rekka.report.telling_cases import CaseTold, tell_case
+from rekka.report.telling_forecast import FutureTold, list_warnings, tell_future
+from rekka.report.telling_network import tell_network
 from rekka.report.views import Cell, Column, Panel
 from rekka.report.words import ENGLISH, Words, load_words, slug
 
 SORTED_DIGITS = 9  # of a number that rows are sorted by
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
-NAMES = ("case", "cases", "constant", "covariate", "term", "file")  # columns with names that data gave
+# Columns with names that data gave.
+NAMES = ("case", "cases", "constant", "covariate", "term", "file", "bridge", "member")
+DATES = ("seen",)  # columns with days, which stay in one line
+SPAN = 2  # parts of a cell with the two ends of a range
 ICONS = {  # beside the word, so that colour is never alone
     "issue": "\u25b2",
     "stop": "\u25b2",
@@ -58,10 +64,10 @@ _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028
 
 @dataclass(frozen=True)
 class CaseView:
-    """One case of the page."""
+    """One case of a section of the page."""
 
     outline: CaseOutline
-    told: CaseTold
+    told: CaseTold | FutureTold
 
 
 def render_page(document: Document, lang: str = "en") -> str:
@@ -71,13 +77,16 @@ def render_page(document: Document, lang: str = "en") -> str:
     figures = list_figures(document, words, PAGE)
     names = [case.case for case in document.cases]
     sections = list_sections(tables, figures, names, words)
-    outlines = list_cases(tables, figures, names)
+    outlines = {name: list_cases(tables, figures, names, name) for name in CUT}
     template = _environment().get_template("page.html")
     return template.render(**_fill(document, sections, outlines, Teller(words))) + "\n"
 
 
 def _fill(
-    document: Document, sections: Sequence[Section], outlines: Sequence[CaseOutline], tell: Teller
+    document: Document,
+    sections: Sequence[Section],
+    outlines: Mapping[str, Sequence[CaseOutline]],
+    tell: Teller,
 ) -> dict[str, Any]:
     """Everything that the template sets."""
     words = tell.words
@@ -89,7 +98,7 @@ def _fill(
         "words": words,
         "tell": tell,
         "cell": CellWriter(words),
-        "anchors": {outline.case: outline.id for outline in outlines},
+        "anchors": {outline.case: outline.id for outline in outlines["models"]},
         "sections": sections,
         "by_id": by_id,
         "places": places,
@@ -113,8 +122,15 @@ def _fill(
         "remarks": sentences.split_remarks(document),
         "cases": [
             CaseView(outline, tell_case(document, case, tell))
-            for outline, case in zip(outlines, document.cases, strict=True)
+            for outline, case in zip(outlines["models"], document.cases, strict=True)
         ],
+        "futures": [
+            CaseView(outline, tell_future(document, case, tell))
+            for outline, case in zip(outlines["forecast"], document.cases, strict=True)
+        ],
+        "warnings": list_warnings(document, tell),
+        "network": tell_network(document, tell),
+        "typical": split_network(by_id["forecast"]),
         "no_calibration": sentences.tell_no_calibration(document, tell),
         "methods": sentences.list_methods(document, tell),
         "presets": sentences.list_presets(document, tell),
@@ -219,6 +235,7 @@ class CellWriter:
             "strong": cell.strong,
             "faint": cell.faint,
             "missing": cell.text == MISSING,
+            "d": column.key in DATES,
         }
         shown = " ".join(name for name, holds in classes.items() if holds)
         found = f' class="{shown}"' if shown else ""
@@ -234,14 +251,16 @@ class CellWriter:
             return f'{text}<span class="unseen">{escape(self.words("page.missing"))}</span>'
         if column.key in NAMES:
             return f"<bdi>{text}</bdi>"
+        if isinstance(cell, CompoundCell) and len(cell.parts) == SPAN:
+            return _hold_together(text)
         if column.kind == "number":
-            return _BRACKETS.sub(_hold_together, text)
+            return _BRACKETS.sub(lambda found: _hold_together(found[0]), text)
         return f'<span lang="en">{text}</span>' if cell.english and self.words.lang != ENGLISH else text
 
 
-def _hold_together(brackets: re.Match[str]) -> str:
+def _hold_together(text: str) -> str:
     """An interval in one line: neither spaces nor a wave dash break it."""
-    return brackets[0].replace(" ", "\u00a0").replace("\u301c", "\u2060\u301c\u2060")
+    return text.replace(" ", "\u00a0").replace("\u301c", "\u2060\u301c\u2060")
 
 
 def _leave_style(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ CSS_VARIABLES: dict[str, tuple[str, str]] = {
     "--muted": ("#59616b", "#a4acb6"),
     "--line": ("#dfe3e8", "#333a43"),
     "--accent": ("#0060a0", "#7cc4ff"),
+    "--band": ("#8cb7d4", "#436583"),
+    "--haze": ("#d6e5f0", "#263543"),
     "--failed": ("#d3d7dc", "#3d444d"),
     "--good": ("#00754f", "#4cd3a5"),
     "--bad": ("#b3350b", "#ff9a70"),
@@ -55,13 +57,18 @@ ON_RAMP = ("#000000", "#ffffff")  # text on cells
 
 @dataclass(frozen=True)
 class Palette:
-    """``methods`` are the colours of ``FIXED`` and then of ``FURTHER``; ``background`` is behind a whole chart."""
+    """``methods`` are the colours of ``FIXED`` and then of ``FURTHER``; ``background`` is behind a whole chart.
+
+    ``band`` and ``haze`` are the accent, paler and palest: an interval of the parameters, and one of what will be.
+    """
 
     ink: str
     muted: str
     line: str
     surface: str
     accent: str
+    band: str
+    haze: str
     failed: str
     good: str
     bad: str
@@ -71,7 +78,7 @@ class Palette:
 
 
 _METHOD_VARIABLES = tuple(f"--method-{name}" for name in FIXED + FURTHER)
-_ROLES = ("ink", "muted", "line", "surface", "accent", "failed", "good", "bad")
+_ROLES = ("ink", "muted", "line", "surface", "accent", "band", "haze", "failed", "good", "bad")
 
 PAGE = Palette(
     **{role: f"var(--{role})" for role in _ROLES},

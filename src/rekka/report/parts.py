@@ -6,16 +6,19 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PureWindowsPath
 from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from rekka.calibration import Calibration
 from rekka.checks.doctor import check_transitions
 from rekka.model.fit import Fit
 from rekka.model.serial import load_model
+from rekka.model.survey import survey_covariates
 from rekka.partition import PARTS, Partition
 from rekka.report.document import (
     AuditPart,
@@ -30,7 +33,9 @@ from rekka.report.document import (
     SharePart,
     StabilityPart,
 )
-from rekka.report.hazards import draw_curve, list_coefficients, list_ratios, list_years
+from rekka.report.expectations import expect
+from rekka.report.forecast_parts import CaseForecast
+from rekka.report.hazards import list_coefficients, list_ratios, list_years
 from rekka.study.plan import StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.stability import Stability
@@ -129,10 +134,15 @@ def describe_model(
         return _without_figures(key, trial, chosen=chosen is not None)
     fit, _, _ = load_model(text)
     train = rows.frame.filter(case=case.name, part="train")
-    typical = np.array([float(np.median(train[name].to_numpy())) for name in fit.covariates])
+    x = train.select(fit.covariates).to_numpy().astype(np.float64).reshape(len(train), len(fit.covariates))
+    if fit.survey is None:  # a run folder of an earlier version
+        fit = replace(fit, survey=survey_covariates(x, fit.covariates))
+    typical = np.median(x, axis=0)
     steps = {one.name: one.step for one in covariates}
     level, seed = study.plan.guard.confidence, study.plan.study.seed
-    found = _with_figures(key, fit, typical, steps, level, seed, chosen=chosen is not None)
+    with quiet():
+        future = expect(fit, typical, level=level, seed=seed, certified=trial.certified)
+        found = _with_figures(key, fit, typical, steps, level, future, chosen=chosen is not None)
     return found if trial.certified else _without_intervals(found)
 
 
@@ -155,34 +165,37 @@ def _without_intervals(found: ModelPart) -> ModelPart:
             for one in found.years
         ),
     }
-    if found.curve is not None:
-        nothing = (None,) * len(found.curve.years)
-        missing["curve"] = found.curve.model_copy(update={"low": nothing, "high": nothing})
     return found.model_copy(update={"certified": False, "errors": None, **missing})
 
 
 def _with_figures(
-    key: Key, fit: Fit, typical: Any, steps: Mapping[str, float], level: float, seed: int, *, chosen: bool
+    key: Key,
+    fit: Fit,
+    typical: NDArray[np.float64],
+    steps: Mapping[str, float],
+    level: float,
+    future: CaseForecast | None,
+    *,
+    chosen: bool,
 ) -> ModelPart:
-    with quiet():
-        return ModelPart(
-            **key.model_dump(),
-            chosen=chosen,
-            certified=True,
-            reason=None,
-            rows=fit.n_rows,
-            n_states=fit.n_states,
-            log_likelihood=_plain_value(float(fit.inference.log_likelihood)),
-            aic=_plain_value(float(fit.inference.aic)),
-            bic=_plain_value(float(fit.inference.bic)),
-            errors=fit.inference.kind,
-            scale="native" if fit.native else fit.scaling.method,
-            typical=dict(zip(fit.covariates, typical.tolist(), strict=True)),
-            coefficients=list_coefficients(fit, level),
-            ratios=list_ratios(fit, typical, steps, level),
-            years=list_years(fit, typical, level),
-            curve=draw_curve(fit, typical, level, seed),
-        )
+    return ModelPart(
+        **key.model_dump(),
+        chosen=chosen,
+        certified=True,
+        reason=None,
+        rows=fit.n_rows,
+        n_states=fit.n_states,
+        log_likelihood=_plain_value(float(fit.inference.log_likelihood)),
+        aic=_plain_value(float(fit.inference.aic)),
+        bic=_plain_value(float(fit.inference.bic)),
+        errors=fit.inference.kind,
+        scale="native" if fit.native else fit.scaling.method,
+        typical=dict(zip(fit.covariates, typical.tolist(), strict=True)),
+        coefficients=list_coefficients(fit, level),
+        ratios=list_ratios(fit, typical, steps, level),
+        years=list_years(fit, typical, level),
+        forecast=future,
+    )
 
 
 def describe_audit(study: Study, rows: StudyRows) -> AuditPart:

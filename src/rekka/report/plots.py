@@ -11,13 +11,18 @@ import altair as alt
 
 from rekka.errors import BadOption, bad_option, no_such_case
 from rekka.report.chart_calibration import draw_calibration
+from rekka.report.chart_covariates import draw_profiles
 from rekka.report.chart_curves import draw_curve
 from rekka.report.chart_heatmaps import draw_heatmaps
+from rekka.report.chart_network import draw_network
 from rekka.report.chart_ratios import draw_ratios
+from rekka.report.chart_reach import draw_reach
 from rekka.report.chart_stability import draw_stability
 from rekka.report.chart_trials import draw_tradeoff
 from rekka.report.charts import combine
 from rekka.report.document import Document, ModelPart, PresetPart
+from rekka.report.forecast_parts import NetworkPart
+from rekka.report.networks import find_network
 from rekka.report.palette import PRINT
 from rekka.report.parts import describe_calibration, describe_stability
 from rekka.report.summary import find_preset, summarize
@@ -27,6 +32,7 @@ from rekka.study.stability import Stability, load_stability
 from rekka.study.study import Study
 
 ONE = "001"  # a figure by itself needs no number
+NO_NUMBER = "a hazard is no finite number"
 
 
 class Plots:
@@ -72,15 +78,42 @@ class Plots:
         return _show(draw_stability(document, **self._look), "no draw has rows to score")
 
     def curve(self, case: str) -> alt.ConcatChart:
-        """The deterioration curve of a typical member, and the share of each state by year."""
+        """The deterioration curve of a typical member, and the probability of each state by year."""
         model = self._find_model(case)
-        return _show(draw_curve(model, ONE, **self._look), model.reason or "a hazard is no finite number")
+        return _show(draw_curve(model, ONE, **self._look), model.reason or NO_NUMBER)
+
+    def forecast(self, case: str) -> alt.ConcatChart:
+        """The same, and when the state to be reached is reached: its probability by year, and years until it."""
+        model = self._find_model(case)
+        figures = [draw(model, ONE, **self._look) for draw in (draw_curve, draw_reach)]
+        return _show(_lay_together(figures), model.reason or NO_NUMBER)
+
+    def profiles(self, case: str) -> alt.ConcatChart:
+        """The hazard of leaving each state, over the values of each covariate."""
+        model = self._find_model(case)
+        figure = draw_profiles(model, self._document.study.covariates, ONE, **self._look)
+        return _show(figure, model.reason or "the model has no covariates that vary")
+
+    def network(self, case: str | None = None) -> alt.ConcatChart:
+        """Members by state over the years, and how many need something done: of all cases, or of one.
+
+        Of the inventory that was forecast into the run folder, else of the study's members as last seen.
+        """
+        if case is not None:
+            self._refuse_unknown(case)
+        found = self._network
+        figure = None if found is None else draw_network(found, case, **self._look)
+        return _show(figure, "no model was chosen, or the rows do not say how members are now")
 
     def ratios(self, case: str) -> alt.ConcatChart:
         """How each covariate changes the hazard of leaving each state."""
         model = self._find_model(case)
         figure = draw_ratios(model, self._document.study.covariates, ONE, **self._look)
         return _show(figure, model.reason or "the model has no covariates")
+
+    @cached_property
+    def _network(self) -> NetworkPart | None:
+        return find_network(self._study)
 
     @cached_property
     def _document(self) -> Document:
@@ -109,6 +142,12 @@ def _join_figures(figures: Sequence[FigureView]) -> FigureView | None:
         replace(panel, title=f"{figure.case}: {panel.title}") for figure in figures for panel in figure.panels
     )
     return replace(figures[0], panels=panels) if figures else None
+
+
+def _lay_together(figures: Sequence[FigureView | None]) -> FigureView | None:
+    """The panels of several figures of one case as one."""
+    there = [figure for figure in figures if figure is not None]
+    return replace(there[0], panels=tuple(one for figure in there for one in figure.panels)) if there else None
 
 
 def _show(figure: FigureView | None, why_not: str) -> alt.ConcatChart:

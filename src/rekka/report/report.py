@@ -10,11 +10,13 @@ from pathlib import Path
 
 from rekka.errors import BadOption, bad_option, count_of
 from rekka.model.tables import check_units
-from rekka.report.charts import combine, list_figures
+from rekka.report.charts import combine
 from rekka.report.document import Document
 from rekka.report.drawing import draw_pdf, draw_png, draw_svg_file
 from rekka.report.exports import write_tables
+from rekka.report.figures import list_figures
 from rekka.report.markdown import render_markdown
+from rekka.report.networks import find_network
 from rekka.report.page import render_page
 from rekka.report.palette import PRINT
 from rekka.report.sentences import name_study
@@ -145,7 +147,8 @@ def make_report(
     stability : Stability, optional
         Refits to show; by default those in the run folder, if there are.
     calibrate : bool
-        Whether to test if the forecasts of what was chosen come true, which takes about a second a case.
+        Whether to test if the forecasts of what was chosen come true, and to forecast the study's members where
+        the run folder has no forecast: each takes about a second a case.
     on_case : callable, optional
         Called with each case that is calibrated, the number done and the number there are.
 
@@ -160,6 +163,7 @@ def make_report(
             found,
             calibrations=found.calibrations(on_case) if calibrate else None,
             stability=stability or load_stability(found),
+            network=find_network(found, make=calibrate),
             provenance=None if folder is None else read_provenance(folder),
             units=units,
             title=title,

@@ -28,6 +28,7 @@ from rekka.report.document import (
     TrialPart,
     VerdictPart,
 )
+from rekka.report.forecast_parts import NetworkPart
 from rekka.report.parts import (
     HERE,
     clean,
@@ -69,6 +70,7 @@ def summarize(
     *,
     calibrations: Calibrations | None = None,
     stability: Stability | None = None,
+    network: NetworkPart | None = None,
     provenance: Mapping[str, Any] | None = None,
     units: Mapping[str, float] | None = None,
     title: str | None = None,
@@ -77,7 +79,8 @@ def summarize(
     """All that the report of a study says.
 
     ``provenance`` is the run folder's; ``calibrations`` are those of chosen models on training rows; ``units`` are
-    the steps of hazard ratios, by covariate; ``again`` is the command that repeats the study.
+    the steps of hazard ratios, by covariate; ``again`` is the command that repeats the study; ``network`` is the
+    forecast of an inventory.
     """
     preset = find_preset(study)
     rows = study.read_rows()
@@ -102,6 +105,7 @@ def summarize(
         ),
         stability=None if stability is None else describe_stability(stability),
         models=tuple(describe_model(study, case, preset, rows, covariates) for case in study.described),
+        network=network,
         audit=describe_audit(study, rows),
         provenance=describe_provenance(study, provenance, again),
     )

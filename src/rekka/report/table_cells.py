@@ -6,6 +6,7 @@ parts (``Compound``), and ``expand`` lays them out for a file.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +24,7 @@ Get = Callable[[Any], Any]
 Holds = Callable[[Any], bool]
 
 BETWEEN = "; "  # between names in a file
+FEW = 100  # members, below which tenths of one are told
 INTERVAL = 3  # parts of a cell with an estimate: the figure, its low and its high end
 
 
@@ -61,6 +63,11 @@ FIGURE = Form(numbers.show_figure, "General")
 ONE_DECIMAL = Form(partial(numbers.show_number, digits=1), "#,##0.0")
 TINY = Form(numbers.show_figure, "0.00E+00")
 LIKELIHOOD = Form(partial(numbers.show_number, digits=2), "#,##0.00")
+YEARS = Form(numbers.show_years, "#,##0.0")
+YEARS_DIFFERENCE = Form(numbers.show_years_difference, "+#,##0.0;-#,##0.0;0.0")
+MEMBERS = Form(lambda value: numbers.show_number(value, 0 if abs(value or 0) >= FEW else 1), "#,##0.0")
+YEAR = Form(lambda value: numbers.MISSING if value is None else f"{value:.0f}", "0")  # of a calendar
+STATE = Form(partial(numbers.show_number, digits=2), "0.00")
 MEDIAN = Form(lambda value: numbers.show_number(value, 0 if value == round(value or 0) else 1), "#,##0.#")
 
 
@@ -138,10 +145,10 @@ class Fields:
         read = get or attrgetter(key)
         return Field(self._column(key, "mark"), lambda item: mark_cell(read(item), self.words))
 
-    def number(self, key: str, form: Form, get: Get | None = None, *, unit: str = "") -> Field:
-        """A number; ``unit`` is a key of the words."""
+    def number(self, key: str, form: Form, get: Get | None = None, *, unit: str = "", **places: Any) -> Field:
+        """A number; ``unit`` is a key of the words, ``places`` are filled into the column's title."""
         read = get or attrgetter(key)
-        column = self._column(key, "number", unit, form)
+        column = self._column(key, "number", unit, form, **places)
         return Field(column, lambda item: number_cell(read(item), form))
 
     def counted(self, key: str, of: str) -> Field:
@@ -157,31 +164,51 @@ class Fields:
 
         return Field(column, cell)
 
-    def estimate(self, key: str, form: Form, names: Sequence[str], *, unit: str = "", mark: str = "") -> Field:
+    def estimate(
+        self, key: str, form: Form, names: Sequence[str], *, unit: str = "", mark: str = "", **places: Any
+    ) -> Field:
         """A figure with its interval; ``names`` are the attributes: the figure, its low and its high end.
 
         ``mark`` names the attribute that says what the interval shows: better, worse or not shown.
         """
         read = attrgetter(*names)
-        own = self._column(key, "number", unit, form)
-        ends = ("low", "high")
-        parts = (
-            replace(own, key=f"{key}_{end}", title=self.words(f"column.{end}_end", what=own.title)) for end in ends
-        )
-        column = Compound(own.key, own.title, "number", own.unit, own.form, parts=(own, *parts))
+        own = self._column(key, "number", unit, form, **places)
+        column = Compound(own.key, own.title, "number", own.unit, own.form, parts=(own, *self._ends(own)))
 
         def cell(item: Any) -> Cell:
             value, low, high = read(item)
             text = numbers.show_estimate(value, low, high, form.show, self.words)
             shown = getattr(item, mark) if mark else None
             text = self.words(f"beats.{slug(shown)}", figure=text) if shown else text
-            return CompoundCell(value, text, parts=(value, low, high))
+            return CompoundCell(_finite(value), text, parts=tuple(map(_finite, (value, low, high))))
 
         return Field(column, cell)
 
-    def _column(self, key: str, kind: Kind = "text", unit: str = "", form: Form | None = None) -> Column:
+    def span(self, key: str, form: Form, names: Sequence[str], *, unit: str = "") -> Field:
+        """'8.1 to 68.0': two ends; a file has a column for each."""
+        read = attrgetter(*names)
+        own = self._column(key, "number", unit, form)
+        column = Compound(own.key, own.title, "number", own.unit, own.form, parts=self._ends(own))
+
+        def cell(item: Any) -> Cell:
+            low, high = read(item)
+            text = numbers.show_range(low, high, form.show, self.words)
+            return CompoundCell(_finite(low), text, parts=(_finite(low), _finite(high)))
+
+        return Field(column, cell)
+
+    def _ends(self, own: Column) -> tuple[Column, ...]:
+        return tuple(
+            replace(own, key=f"{own.key}_{end}", title=self.words(f"column.{end}_end", what=own.title))
+            for end in ("low", "high")
+        )
+
+    def _column(
+        self, key: str, kind: Kind = "text", unit: str = "", form: Form | None = None, **places: Any
+    ) -> Column:
         named = self.words(f"unit.{unit}") if unit else ""
-        return Column(key, self.words(f"column.{key}"), kind, named, form.workbook if form else "")
+        own = "_".join((key, *map(str, places.values())))
+        return Column(own, self.words(f"column.{key}", **places), kind, named, form.workbook if form else "")
 
 
 @dataclass(frozen=True)
@@ -276,7 +303,12 @@ def text_cell(value: Any, *, english: bool = False) -> Cell:
 
 def number_cell(value: Real, form: Form) -> Cell:
     """A number."""
-    return Cell(value, form.show(value))
+    return Cell(_finite(value), form.show(value))
+
+
+def _finite(value: Real) -> Real:
+    """The same, or nothing where it is infinite: a file has no word for that."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def mark_cell(value: bool | None, words: Words) -> Cell:

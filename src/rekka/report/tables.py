@@ -27,6 +27,12 @@ from rekka.report.table_data import (
     tabulate_files,
     tabulate_versions,
 )
+from rekka.report.table_forecast import (
+    tabulate_effects,
+    tabulate_forecast,
+    tabulate_matrices,
+    tabulate_passages,
+)
 from rekka.report.table_models import (
     tabulate_calibration,
     tabulate_certificates,
@@ -37,6 +43,12 @@ from rekka.report.table_models import (
     tabulate_stability,
     tabulate_typical,
     tabulate_years,
+)
+from rekka.report.table_network import (
+    tabulate_aside,
+    tabulate_network,
+    tabulate_network_cases,
+    tabulate_risks,
 )
 from rekka.report.table_trials import (
     tabulate_floor,
@@ -183,6 +195,14 @@ LAST: tuple[Tabulate, ...] = (
     tabulate_ratios,
     tabulate_years,
     tabulate_typical,
+    tabulate_network,
+    tabulate_network_cases,
+    tabulate_risks,
+    tabulate_aside,
+    tabulate_passages,
+    tabulate_forecast,
+    tabulate_effects,
+    tabulate_matrices,
     tabulate_audit,
     tabulate_doctor,
     tabulate_files,

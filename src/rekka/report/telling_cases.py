@@ -110,8 +110,6 @@ def _tell_model(document: Document, case: CasePart, model: ModelPart, tell: Tell
         yield from _tell_typical(document, model, tell)
     else:
         yield tell.say("section.models.no_covariates")
-    if model.curve is None:
-        yield tell.say("section.models.no_curve")
 
 
 def _tell_typical(document: Document, model: ModelPart, tell: Teller) -> Iterable[Markup]:

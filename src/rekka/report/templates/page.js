@@ -37,8 +37,7 @@
     for (const part of findAll("main [data-cases]")) {
       part.hidden = place !== "" && !part.dataset.cases.split(" ").includes(place);
     }
-    const own = place !== "" && find(`details.case[data-case="${place}"]`);
-    if (own) own.open = true;
+    for (const own of findAll(`details.case[data-case="${place}"]`)) own.open = true;
     views.forEach(brush);
     announce(place === "" ? texts.cleared : say("picked", { case: cases[place] }));
   }

@@ -1,0 +1,176 @@
+"""The network of a study: the forecast of an inventory in the run folder, or one of the study's own members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+from rekka.errors import InputError, RunFolderError
+from rekka.forecast.document import FORECAST, ForecastFile, TotalPart, describe_fleet, load_forecast
+from rekka.forecast.fleet import forecast_fleet
+from rekka.forecast.fleet_tables import NETWORK, REACHED
+from rekka.forecast.lots import Ask, make_lots
+from rekka.forecast.members import read_members
+from rekka.forecast.models import Models, choose_models, match_models
+from rekka.report.expectations import HORIZON
+from rekka.report.forecast_parts import AsidePart, NetworkPart, NetworkYear, RiskPart
+from rekka.report.summary import find_preset
+from rekka.study.study import Study
+
+FOLDER = "forecast"  # in the run folder, where rekka forecast RUN INVENTORY writes
+Kind = Literal["inventory", "study"]
+INVENTORY: Kind = "inventory"
+STUDY: Kind = "study"
+TOP = 20  # members by risk
+OTHER_MODELS = "the forecast in the run folder was made with other models than the study has now, and is left out"
+
+
+def find_network(study: Study, *, make: bool = True) -> NetworkPart | None:
+    """The forecast in the run folder; else, if it is to be made, that of the study's members."""
+    models = _choose(study)
+    file = None if study.folder is None else study.folder / FOLDER / FORECAST
+    stale = False
+    if models is not None and file is not None and file.is_file():
+        found = load_forecast(file)
+        if is_of(found, models):
+            return describe_network(found, INVENTORY, _list_unchosen(study, found))
+        stale = True
+    made = forecast_study(study) if make else None
+    if made is None:
+        return None
+    network = describe_network(made, STUDY)
+    return network.model_copy(update={"notes": (*network.notes, OTHER_MODELS)}) if stale else network
+
+
+def forecast_study(study: Study) -> ForecastFile | None:
+    """The study's members, each as its last transition ended, with the models that were chosen.
+
+    None where nothing was chosen, or the rows do not say which transition of a member is the last.
+    """
+    models = _choose(study)
+    if models is None:
+        return None
+    chosen = tuple(one for one in models.models if _is_chosen(study, one.case or ""))
+    turned_down = {
+        one.case or "": "no model was chosen" for one in models.models if not _is_chosen(study, one.case or "")
+    }
+    if not chosen:
+        return None
+    kept = replace(models, models=chosen, missing=dict(models.missing) | turned_down)
+    ask = Ask(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
+    try:
+        members = read_members(study.read_rows().frame)
+        lots = make_lots(members, match_models(kept, members.frame["case"].unique().sort().to_list()), ask)
+    except InputError:
+        return None
+    return describe_fleet(forecast_fleet(lots, ask), models.name, top=TOP)
+
+
+def is_of(found: ForecastFile, models: Models) -> bool:
+    """Whether a forecast was made with these models."""
+    ours = {one.case: one.sha256 for one in models.models}
+    return all(ours.get(one.case) == one.sha256 for one in found.models)
+
+
+def describe_network(found: ForecastFile, kind: Kind, unchosen: Sequence[str] = ()) -> NetworkPart:
+    """A forecast as the part of a document."""
+    return NetworkPart(
+        kind=kind,
+        name=Path(found.inventory).name,
+        base=None if found.base is None else found.base.isoformat(),
+        horizon=found.horizon,
+        soon=found.shown[_find_soon(found)],
+        level=found.asked.level,
+        certified=found.watermark is None,
+        intervals=any(one.low is not None for one in found.network),
+        age=found.asked.age,
+        advancing=tuple(dict.fromkeys(name for one in found.models for name in one.advancing)),
+        members=found.members,
+        there=found.there,
+        outside=found.outside,
+        unchosen=tuple(unchosen),
+        years=tuple(_list_years(found)),
+        risks=tuple(_list_risks(found)),
+        aside=tuple(_list_aside(found)),
+        notes=found.notes,
+    )
+
+
+def _choose(study: Study) -> Models | None:
+    """The models of a study; None where it has none."""
+    try:
+        return choose_models(study, study.folder)
+    except RunFolderError:
+        return None
+
+
+def _is_chosen(study: Study, case: str) -> bool:
+    choice = study.choice(case, find_preset(study))
+    return choice is not None and choice.chosen is not None
+
+
+def _list_unchosen(study: Study, found: ForecastFile) -> list[str]:
+    return [one.case for one in found.models if not _is_chosen(study, one.case)]
+
+
+def _list_years(found: ForecastFile) -> Iterator[NetworkYear]:
+    """All cases first; where there is one case, it is all."""
+    alone = not any(one.scope == NETWORK for one in found.network)
+    rows = sorted(found.network, key=lambda one: one.scope != NETWORK)
+    for (scope, case, year), parts in groupby(rows, key=lambda one: (one.scope, one.case, one.year)):
+        own = list(parts)
+        if alone:
+            yield _describe_year(None, year, own)
+        yield _describe_year(None if scope == NETWORK else case, year, own)
+
+
+def _describe_year(case: str | None, year: int, rows: Sequence[TotalPart]) -> NetworkYear:
+    reached = next(one for one in rows if one.what == REACHED)
+    return NetworkYear(
+        case=case,
+        year=year,
+        members=reached.members,
+        expected=tuple(one.expected for one in rows if one.what != REACHED),
+        threshold=reached.state,
+        reached=reached.expected,
+        low=reached.low,
+        high=reached.high,
+        predicted_low=reached.predicted_low,
+        predicted_high=reached.predicted_high,
+        certified=reached.certified,
+    )
+
+
+def _find_soon(found: ForecastFile) -> int:
+    """The place of the first year after the beginning that a forecast tells of each member."""
+    return next(place for place, year in enumerate(found.shown) if year > 0)
+
+
+def _list_risks(found: ForecastFile) -> Iterator[RiskPart]:
+    for one in found.risks[:TOP]:
+        yield RiskPart(
+            rank=one.rank,
+            bridge=one.bridge_id,
+            case=one.case,
+            member=one.member,
+            seen=None if one.last_seen is None else one.last_seen.isoformat(),
+            state=one.state,
+            threshold=one.threshold,
+            reached=one.reached[_find_soon(found)],
+            mean=one.mean_years,
+            mean_low=one.mean_years_low,
+            mean_high=one.mean_years_high,
+            median=one.median_years,
+            calendar=one.median_calendar_year,
+            remark=one.remark,
+        )
+
+
+def _list_aside(found: ForecastFile) -> Iterator[AsidePart]:
+    for one in found.aside:
+        yield AsidePart(kind="set aside", case=None, reason=one.reason, count=one.count, what=one.what)
+    for remark in found.remarks:
+        yield AsidePart(kind="remark", case=remark.case, reason=remark.remark, count=remark.count, what="members")

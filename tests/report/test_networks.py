@@ -1,0 +1,145 @@
+"""The network of a report: the study's own members as last seen, or the forecast of an inventory in the run folder."""
+
+import json
+
+import polars as pl
+import pytest
+from study_cases import draw_rows
+
+import rekka
+from rekka.errors import DamagedFile
+from rekka.forecast.document import load_forecast
+from rekka.report import networks, report
+from rekka.report.expectations import HORIZON
+from rekka.report.networks import INVENTORY, OTHER_MODELS, STUDY, find_network, forecast_study
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Two cases whose members have one transition each, and one that no fit suits."""
+    drawn = draw_rows().vstack(draw_rows(("Slope",), n=20, seed=3))
+    return drawn.with_columns(member=pl.format("M-{}", pl.int_range(pl.len())))
+
+
+@pytest.fixture(scope="module")
+def run(rows, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("network") / "run"
+    rekka.compare(rows, methods=["zscore"], guard={"resamples": 2}, out=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def study(run):
+    return rekka.load_study(run)
+
+
+@pytest.fixture(scope="module")
+def network(study):
+    return find_network(study)
+
+
+@pytest.fixture
+def kept(run, study):
+    """The forecast of the study, laid into the run folder as rekka forecast does, for one test."""
+    file = run / "forecast" / "forecast.json"
+    file.parent.mkdir()
+    found = forecast_study(study)
+    file.write_text(found.model_dump_json(), encoding="utf-8")
+    yield file
+    file.unlink()
+    file.parent.rmdir()
+
+
+def test_members_are_counted_by_the_state_in_which_their_last_transition_ended(network, rows):
+    assert (network.kind, network.base, network.horizon) == (STUDY, None, HORIZON)
+    assert network.members == 240
+    for case in ("Pier", "Deck slab"):
+        first = network.of(case)[0]
+        ends = rows.filter(case=case)["state_2"]
+        assert first.expected == pytest.approx([float((ends == state).sum()) for state in range(1, 5)])
+        assert first.reached == first.expected[3]
+    assert network.there == sum(first.expected[3] for first in (network.of(None)[0],))
+
+
+def test_all_cases_are_the_sum_of_each(network):
+    for year, together in enumerate(network.of(None)):
+        cases = [network.of(case)[year] for case in ("Pier", "Deck slab")]
+        assert together.year == year
+        assert together.reached == pytest.approx(sum(one.reached for one in cases))
+        assert sum(together.expected) == pytest.approx(network.members)
+        assert together.threshold == 4
+
+
+def test_both_intervals_hold_the_expected_number_and_the_wider_has_chance_in_it(network):
+    last = network.of(None)[-1]
+    assert last.predicted_low <= last.low < last.reached < last.high <= last.predicted_high
+    assert last.predicted_high - last.predicted_low > last.high - last.low
+    assert network.intervals
+    assert network.certified
+
+
+def test_a_case_without_a_choice_is_set_aside_with_its_reason(network):
+    aside = [one for one in network.aside if one.kind == "set aside"]
+    assert [(one.count, one.what) for one in aside] == [(20, "members")]
+    assert "Slope" in aside[0].reason
+    assert network.of("Slope") == ()
+
+
+def test_the_greatest_risk_comes_first_and_nobody_who_is_there_already(network):
+    assert [one.rank for one in network.risks] == list(range(1, 21))
+    years = [one.mean for one in network.risks]
+    assert years == sorted(years)
+    assert network.soon == 5
+    assert all(0 < one.reached <= 1 for one in network.risks)
+    assert all(one.state < one.threshold == 4 for one in network.risks)
+
+
+def test_the_forecast_in_the_run_folder_is_taken_if_it_is_of_these_models(study, kept, network):
+    found = find_network(study)
+    assert found.kind == INVENTORY
+    assert found.years == network.years
+    assert find_network(study, make=False) == found
+    assert load_forecast(kept).risks[0].rank == found.risks[0].rank
+
+
+def test_one_that_was_made_with_other_models_is_left_out(study, kept, network):
+    text = kept.read_text(encoding="utf-8")
+    for model in load_forecast(kept).models:
+        text = text.replace(model.sha256, "0" * 64)
+    kept.write_text(text, encoding="utf-8")
+    found = find_network(study)
+    assert (found.kind, found.years) == (STUDY, network.years)
+    assert found.notes == (*network.notes, OTHER_MODELS)
+    assert find_network(study, make=False) is None
+
+
+def test_one_that_cannot_be_read_is_told(study, kept):
+    kept.write_text(json.dumps({"format": "rekka-forecast", "version": 99}), encoding="utf-8")
+    with pytest.raises(DamagedFile, match="Make it again with rekka forecast"):
+        find_network(study)
+
+
+def test_members_whose_last_transition_is_not_known_are_not_forecast():
+    """Several rows of a bridge, and neither a day nor a number of the visit."""
+    study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], guard={"resamples": 0})
+    assert study.choices[0].chosen
+    assert find_network(study) is None
+
+
+def test_nothing_chosen_is_nothing_to_forecast_with(rows):
+    study = rekka.compare(rows.filter(case="Slope"), methods=["zscore"], guard={"resamples": 0})
+    assert find_network(study) is None
+
+
+def test_one_case_alone_is_all_cases(rows):
+    study = rekka.compare(rows.filter(case="Pier"), methods=["zscore"], guard={"resamples": 0})
+    found = find_network(study)
+    alone, together = found.of("Pier"), found.of(None)
+    assert [one.model_copy(update={"case": None}) for one in alone] == list(together)
+
+
+def test_quick_makes_no_network_but_shows_the_one_that_is_there(study, kept, monkeypatch):
+    monkeypatch.setattr(report, "summarize", lambda study, network, **_: network)
+    assert study.report(calibrate=False).document.kind == INVENTORY
+    monkeypatch.setattr(networks, "FOLDER", "elsewhere")
+    assert study.report(calibrate=False).document is None

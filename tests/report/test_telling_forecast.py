@@ -1,0 +1,217 @@
+"""Sentences about the future: how long it takes, what advances, what changes would do, and what is not to be used."""
+
+import math
+
+import pytest
+from page_cases import CHOSEN, NONE, SHOWN, uncertify
+
+from rekka.report.markdown import render_markdown
+from rekka.report.tables import list_tables
+from rekka.report.teller import Teller
+from rekka.report.telling_forecast import list_warnings, tell_effect, tell_future
+from rekka.report.telling_network import tell_network
+from rekka.report.words import LANGUAGES, load_words
+
+TELL = Teller(load_words("en"))
+
+
+def told_of(document, case, tell=TELL):
+    return tell_future(document, next(one for one in document.cases if one.case == case), tell)
+
+
+def plain(lines):
+    return [line.striptags() for line in lines]
+
+
+def forecast_of(document, case=CHOSEN):
+    return next(one.forecast for one in document.models if one.case == case)
+
+
+def change(document, **values):
+    """The document with another forecast of the chosen case."""
+    models = tuple(
+        one.model_copy(update={"forecast": one.forecast.model_copy(update=values)}) if one.case == CHOSEN else one
+        for one in document.models
+    )
+    return document.model_copy(update={"models": models})
+
+
+def effect(document, **values):
+    return forecast_of(document).effects[0].model_copy(update=values)
+
+
+# Cases
+
+
+def test_a_chosen_case_says_how_long_it_takes_and_for_whom(document):
+    told, found = told_of(document, CHOSEN), forecast_of(document)
+    first, lines = found.passages[0], plain(told_of(document, CHOSEN).lines)
+    assert told.state == "chosen"
+    assert told.warning is None
+    assert told.label == f"median of {first.median:.1f} years to state {found.threshold}"
+    assert lines[0].startswith(
+        f"Half of such members have come from state 1 to state {found.threshold} or worse after {first.median:.1f} years"
+    )
+    assert "(95% interval of the parameters: " in lines[0]
+    assert lines[1].endswith("with a probability of 95%.")
+    assert "Advancing by the year: age_at_inspection_1." in lines[2]
+    year = found.extrapolated_from
+    assert lines[3].startswith(
+        f"From year {year:.0f} on the training rows have no such member (their largest: age"
+    )
+    assert len(told.effects) == len(found.effects)
+
+
+def test_a_default_that_was_turned_down_is_not_to_be_forecast_with(document):
+    told = told_of(document, SHOWN)
+    assert told.state == "other"
+    assert told.label == "Not chosen, not to be used"
+    assert told.warning.startswith("Not chosen: not to be forecast with.")
+
+
+def test_a_case_without_a_fit_says_that_there_is_nothing(document):
+    told = told_of(document, NONE)
+    assert (told.state, told.label, told.effects) == ("nothing", "no forecast", ())
+    assert "no model was chosen" in told.lines[0]
+    gone = tuple(one.model_copy(update={"forecast": None}) for one in document.models)
+    assert "too large or too small" in told_of(document.model_copy(update={"models": gone}), CHOSEN).lines[0]
+
+
+def test_without_an_age_nothing_advances(document):
+    still = change(document, advancing=(), seen={}, outside=(False,) * 31)
+    assert plain(told_of(still, CHOSEN).lines)[2:] == [
+        "No covariate is an age, so that nothing advances with the years."
+    ]
+
+
+def test_a_model_that_is_not_certified_is_told_before_all_else(document):
+    bare = uncertify(document)
+    told = told_of(bare, CHOSEN)
+    assert told.label == "Not certified"
+    assert told.warning.startswith("NOT CERTIFIED: the fit with")
+    assert "by this fit" in told.lines[0]
+    assert not any("interval of the parameters" in line for line in told.lines)
+    warning = list_warnings(bare, TELL)[0].striptags()
+    assert warning.startswith(f"NOT CERTIFIED: {CHOSEN}, {SHOWN}.")
+    assert list_warnings(document, TELL) == ()
+
+
+# Effects
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            {"years_after": 20.0, "difference": -5.0, "difference_low": -8.0, "difference_high": -2.0},
+            "10 more years of age: half have come to state 4 after 20.0 years in place of 25.0, 5.0 years sooner "
+            "(95%: 2.0 to 8.0).",
+        ),
+        (
+            {"years_after": 30.0, "difference": 5.0, "difference_low": 2.0, "difference_high": math.inf},
+            "10 more years of age: half have come to state 4 after 30.0 years in place of 25.0, 5.0 years later "
+            "(95%: 2.0 to >200).",
+        ),
+        (
+            {"years_after": 26.0, "difference": 1.0, "difference_low": -2.0, "difference_high": 4.0},
+            "10 more years of age: no clear effect. Half have come to state 4 after 26.0 years in place of 25.0, a "
+            "difference of +1.0 (95%: −2.0 to +4.0).",
+        ),
+        (
+            {"years_after": 20.0, "difference": -5.0, "difference_low": None, "difference_high": None},
+            "10 more years of age: half have come to state 4 after 20.0 years in place of 25.0.",
+        ),
+        (
+            {"years_after": math.inf, "difference": math.inf},
+            "10 more years of age: nothing can be told, because half of the members may never come to state 4.",
+        ),
+    ],
+)
+def test_an_effect_is_sooner_later_unclear_or_not_known(document, values, sentence):
+    one = effect(document, years_before=25.0, **values)
+    found = forecast_of(document).model_copy(update={"threshold": 4})
+    assert tell_effect(one, found, TELL).striptags() == sentence
+
+
+@pytest.mark.parametrize(
+    ("values", "begins"),
+    [
+        ({"covariate": "traffic_mean", "amount": 2.0, "times": True}, "Twice the traffic: "),
+        ({"covariate": "bridge_length", "amount": -50.0}, "50 fewer metres of length: "),
+        ({"covariate": "age", "amount": 10.0}, "10 more years of age: "),
+        ({"covariate": "<b>salt", "amount": 5.0}, "<bdi>&lt;b&gt;salt</bdi> +5: "),
+        ({"covariate": "traffic_mean", "amount": 1.5, "times": True}, "<bdi>traffic_mean</bdi> ×1.5: "),
+    ],
+)
+def test_a_change_has_an_engineers_words_or_the_name_that_data_gave(document, values, begins):
+    assert tell_effect(effect(document, **values), forecast_of(document), TELL).startswith(begins)
+
+
+# The network
+
+
+def test_the_network_says_who_from_when_and_how_many(document):
+    network, lines = document.network, plain(tell_network(document, TELL).lines)
+    assert lines[0].startswith(f"{network.members} members of this study are forecast")
+    assert lines[0].endswith("rekka forecast RUN INVENTORY")
+    assert lines[1].startswith(f"Years are counted from {network.base}")
+    first, last = network.of(None)[0], network.of(None)[-1]
+    assert lines[2] == f"In state {first.threshold} or worse: {first.reached:.0f} at the beginning."
+    assert lines[4].startswith(f"After 30 years: {last.reached:.0f} expected (95% interval of the parameters: ")
+    assert f"will be {last.predicted_low:.0f} to {last.predicted_high:.0f}" in lines[4]
+    assert "Nothing is repaired in a forecast: it says what happens if nothing is done." in lines
+
+
+def test_an_inventory_is_named_and_one_without_dates_told(document):
+    values = {"kind": "inventory", "name": "<bridges>.csv", "base": None, "outside": 0, "aside": ()}
+    given = document.model_copy(update={"network": document.network.model_copy(update=values)})
+    found = tell_network(given, TELL).lines
+    assert "<bdi>&lt;bridges&gt;.csv</bdi>" in found[0]
+    assert "has no dates" in found[1]
+    assert not any("not forecast" in line or "beyond" in line for line in found)
+
+
+def test_without_a_network_the_command_is_told(document):
+    found = tell_network(document.model_copy(update={"network": None}), TELL)
+    assert plain(found.lines) == [
+        "No inventory was forecast. The command that does it: rekka forecast RUN INVENTORY"
+    ]
+
+
+def test_doubtful_models_of_a_network_are_told_first(document):
+    network = uncertify(document).network.model_copy(update={"unchosen": (SHOWN,)})
+    found = tell_network(document.model_copy(update={"network": network}), TELL)
+    assert found.warnings[0].startswith("NOT CERTIFIED: ")
+    assert f"No model was chosen for {SHOWN}." in found.warnings[1].striptags()
+    assert plain(found.lines)[4] == f"After 30 years: {network.of(None)[-1].reached:.0f} expected."
+
+
+def test_several_thresholds_are_told(document):
+    years = tuple(one.model_copy(update={"threshold": None}) for one in document.network.years)
+    network = document.network.model_copy(update={"years": years})
+    lines = tell_network(document.model_copy(update={"network": network}), TELL).lines
+    assert lines[2].startswith("In state 4, or the worst of a case with fewer states, or worse: ")
+
+
+# In any language, and as Markdown
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_sentence_has_its_places_filled(document, lang):
+    tell = Teller(load_words(lang))
+    for one in (document, uncertify(document)):
+        told = [told_of(one, case.case, tell) for case in one.cases]
+        network = tell_network(one, tell)
+        sentences = [line for part in told for line in (*part.lines, *part.effects, part.label)]
+        assert not any("{" in line or "None" in line for line in (*sentences, *network.lines, *network.warnings))
+
+
+def test_markdown_says_the_same(document):
+    text = render_markdown(document, list_tables(document, TELL.words), (), TELL.words)
+    section = text.split("## What is to be expected\n")[1].split("\n## ")[0]
+    assert "### The network" in section
+    assert "Half of such members have come from state 1" in section
+    assert "> Not chosen: not to be forecast with." in section
+    assert "### Years until the state to be reached" in section
+    bare = render_markdown(uncertify(document), (), (), TELL.words)
+    assert f"> NOT CERTIFIED: {CHOSEN}, {SHOWN}." in bare
