@@ -25,10 +25,12 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m benchmarks.pairing
 	$(BIN)/python -m benchmarks.coverage
+	$(BIN)/python -m benchmarks.bands
 	$(BIN)/python -m benchmarks.clusters
 	$(BIN)/python -m benchmarks.small_samples
 	$(BIN)/python -m benchmarks.stability
 	$(BIN)/python -m benchmarks.calibration
+	$(BIN)/python -m benchmarks.forecast
 	$(BIN)/python -m benchmarks.reproduction
 
 clean:

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from rekka.checks.findings import Diagnosis as Diagnosis
     from rekka.errors import InputError as InputError
     from rekka.errors import RekkaError as RekkaError
+    from rekka.forecast.backtest import Backtest as Backtest
+    from rekka.forecast.backtest import backtest as backtest
+    from rekka.forecast.forecast import Forecast as Forecast
+    from rekka.forecast.members import Members as Members
+    from rekka.forecast.members import read_members as read_members
     from rekka.model.certificate import affine_agreement as affine_agreement
     from rekka.model.estimator import ExponentialHazardMarkovModel as ExponentialHazardMarkovModel
     from rekka.model.probabilities import transition_probabilities as transition_probabilities
@@ -47,11 +52,14 @@ if TYPE_CHECKING:
 # Where each public name lives; loaded on first use, so that `import rekka` is instant.
 _HOMES = {
     "Audit": "rekka.audit",
+    "Backtest": "rekka.forecast.backtest",
     "CovariateScaler": "rekka.scaling.transformer",
     "Diagnosis": "rekka.checks.findings",
     "ExponentialHazardMarkovModel": "rekka.model.estimator",
+    "Forecast": "rekka.forecast.forecast",
     "InputError": "rekka.errors",
     "Inventory": "rekka.simulation.inventory",
+    "Members": "rekka.forecast.members",
     "Panel": "rekka.panel",
     "Partition": "rekka.partition",
     "Plots": "rekka.report.plots",
@@ -61,6 +69,7 @@ _HOMES = {
     "Study": "rekka.study.study",
     "Transitions": "rekka.transitions",
     "affine_agreement": "rekka.model.certificate",
+    "backtest": "rekka.forecast.backtest",
     "check_study": "rekka.study.checks.registry",
     "check_transitions": "rekka.checks.doctor",
     "compare": "rekka.study.compare",
@@ -73,6 +82,7 @@ _HOMES = {
     "partition_by_bridge": "rekka.partition",
     "partition_by_date": "rekka.partition",
     "partition_paper": "rekka.partition",
+    "read_members": "rekka.forecast.members",
     "read_nbi": "rekka.readers.nbi",
     "read_panel": "rekka.panel",
     "read_transitions": "rekka.transitions",
@@ -85,14 +95,17 @@ _HOMES = {
     "write_transitions": "rekka.transitions",
 }
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 __all__ = [
     "Audit",
+    "Backtest",
     "CovariateScaler",
     "Diagnosis",
     "ExponentialHazardMarkovModel",
+    "Forecast",
     "InputError",
     "Inventory",
+    "Members",
     "Panel",
     "Partition",
     "Plots",
@@ -103,6 +116,7 @@ __all__ = [
     "Transitions",
     "__version__",
     "affine_agreement",
+    "backtest",
     "check_study",
     "check_transitions",
     "compare",
@@ -115,6 +129,7 @@ __all__ = [
     "partition_by_bridge",
     "partition_by_date",
     "partition_paper",
+    "read_members",
     "read_nbi",
     "read_panel",
     "read_transitions",

@@ -13,9 +13,13 @@ import typer
 
 import rekka
 from rekka.commands import data, study
+from rekka.commands.backtest import backtest
 from rekka.commands.checks import checks
 from rekka.commands.demo import demo
+from rekka.commands.effects import effects
 from rekka.commands.fit import fit
+from rekka.commands.forecast import forecast
+from rekka.commands.matrix import matrix
 from rekka.commands.report import report
 from rekka.commands.stability import stability
 from rekka.commands.study import STOPPED
@@ -76,6 +80,10 @@ for _command in (
     checks,
     stability,
     fit,
+    forecast,
+    matrix,
+    effects,
+    backtest,
     data.simulate,
     data.check,
     data.transitions,
