@@ -254,7 +254,15 @@ def _understand(
         date=date,
         state=translate("state", states, states["state"]),
         state_text=pl.col("state"),
-        problem=pl.when(pl.col("bridge_id").is_null())
+        problem=code_problems(state_problem, date_problem, no_visit),
+    )
+    return visits, scale, int(states["count"].sum())
+
+
+def code_problems(state_problem: pl.Expr, date_problem: pl.Expr, no_visit: pl.Expr) -> pl.Expr:
+    """The first problem of each record."""
+    return (
+        pl.when(pl.col("bridge_id").is_null())
         .then(Problem.NO_BRIDGE)
         .when(pl.col("case").is_null())
         .then(Problem.NO_CASE)
@@ -265,9 +273,8 @@ def _understand(
         .when(no_visit)
         .then(Problem.NO_VISIT)
         .otherwise(Problem.NONE)
-        .cast(pl.UInt8),
+        .cast(pl.UInt8)
     )
-    return visits, scale, int(states["count"].sum())
 
 
 def code_states() -> pl.Expr:

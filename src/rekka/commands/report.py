@@ -44,7 +44,7 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="Write the whole report as Markdown, too.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out the calibration, which takes about a second a case.")
+        bool, typer.Option("--quick", help="Leave out calibration and the network of the study's members.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -105,7 +105,7 @@ class TotalPart(_Part):
 
 
 class RiskPart(_Part):
-    """One of the members most likely to be at the threshold or worse at the end."""
+    """One of the members soonest to be at the threshold or worse."""
 
     rank: int
     bridge_id: str

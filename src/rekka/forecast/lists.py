@@ -9,7 +9,7 @@ import polars as pl
 
 from rekka.errors import BadValues, UnreadableTable, count_of, name_rows
 from rekka.pairing import SOURCES
-from rekka.panel import ALL_CASES, PROBLEMS, Panel, Problem, code_dates, code_states
+from rekka.panel import ALL_CASES, PROBLEMS, Panel, Problem, code_dates, code_problems, code_states
 from rekka.readers.attributes import (
     ATTRIBUTES,
     OWN_NAMES,
@@ -171,24 +171,11 @@ def _understand(
     state_problem = translate("state", states, codes).fill_null(Problem.BLANK_STATE)
     date, date_problem = _understand_dates(records, found, plan, name)
     no_visit = pl.col("visit").is_null() if "visit" in found else pl.lit(value=False)
-    problem = (
-        pl.when(pl.col("bridge_id").is_null())
-        .then(Problem.NO_BRIDGE)
-        .when(pl.col("case").is_null())
-        .then(Problem.NO_CASE)
-        .when(state_problem > Problem.NONE)
-        .then(state_problem)
-        .when(date_problem > Problem.NONE)
-        .then(date_problem)
-        .when(no_visit)
-        .then(Problem.NO_VISIT)
-        .otherwise(Problem.NONE)
-    )
     visits = records.with_columns(
         date=date,
         state=translate("state", states, read["state"]),
         state_text=pl.col("state"),
-        problem=problem.cast(pl.UInt8),
+        problem=code_problems(state_problem, date_problem, no_visit),
     )
     return visits, scale, int(states["count"].sum())
 

@@ -134,6 +134,11 @@ def choose_models(study: Study, folder: Path | None = None) -> Models:
         reasons = "; ".join(f"{case}: {reason}" for case, reason in missing.items())
         raise RunFolderError(f"{name} has no model to forecast with ({reasons or 'no case is done yet'}).")
     notes = ["the models of a study are fitted to its training rows; rekka fit TABLE fits them to all rows"]
+    unchosen = [model.case for model in models if _is_unchosen(study, str(model.case), preset)]
+    if unchosen:
+        default = study.plan.guard.default
+        names = ", ".join(map(str, unchosen))
+        notes.append(f"nothing was chosen for {names}; the certified fit of {default} forecasts")
     if preset != EXACT:
         notes.append(f"the study has models of the preset {preset} alone")
     return Models(name, tuple(models), missing, folder, tuple(notes))
@@ -156,6 +161,11 @@ def _choose_model(study: Study, case: str, preset: str) -> tuple[CaseModel | Non
         return None, f"{key.method} has no model{_why(trial)}"
     saved = load_saved(text)
     return CaseModel(case, saved.fit, f"{case}, {key.method}, {preset}", digest(text.encode()), saved.labels), ""
+
+
+def _is_unchosen(study: Study, case: str, preset: str) -> bool:
+    choice = study.choice(case, preset)
+    return choice is None or choice.chosen is None
 
 
 def _why(trial: Trial) -> str:

@@ -287,7 +287,7 @@ class Study:
 
     @cached_property
     def plot(self) -> rekka.Plots:
-        """Charts: ``tradeoff()``, ``heatmap()``, ``calibration(case)``, ``stability()``, ``curve(case)`` ..."""
+        """Charts: ``tradeoff()``, ``heatmap()``, ``calibration(case)``, ``forecast(case)``, ``network()`` ..."""
         return rekka.Plots(self)
 
     def report(self, **options: Any) -> rekka.Report:
