@@ -143,8 +143,8 @@ def test_an_old_file_has_effects_but_no_profiles(models, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--threshold", "9"], 1, "BadStates: The state to be reached is 9;"),
-        (["--start", "4"], 1, "BadStates: start is 4; a state from 1 to 3 is needed"),
+        (["--threshold", "9"], 2, "BadOption: The state to be reached is 9;"),
+        (["--start", "4"], 2, "BadOption: start is 4; a state from 1 to 3 is needed"),
         (["--change", "age"], 2, "'age' is not like age_at_inspection_1=+10"),
         (["--change", f"{SLOPE}=10"], 2, "BadOption: changes gives '10' for age_at_inspection_1; +10 or -10"),
         (["--change", "load=+1"], 2, "BadOption: change names load, which is not a covariate here;"),

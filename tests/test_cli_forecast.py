@@ -159,7 +159,7 @@ def test_a_model_that_is_not_certified(tables, tmp_path):
         (
             ["--from", "1900"],
             1,
-            "no member can be forecast (seen after 1900-01-01, the day that the forecast counts from: 158 members; no model",
+            "no member has a state that a forecast could start from (nothing was found up to that day).",
         ),
         (
             ["--only", "Peer"],

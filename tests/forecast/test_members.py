@@ -696,3 +696,33 @@ def test_nobody_was_inspected():
     with pytest.raises(BadStates) as theirs:
         read_members(data[:2])
     assert str(theirs.value) == "Every state is blank: there is no condition to model."
+
+
+def test_a_slip_among_states_that_the_model_knows_is_set_aside():
+    data = pl.DataFrame({"bridge": ["A", "B", "C"], "state": ["good", "fair", "fiar"]})
+    found = read_members(data, labels=["good", "fair", "poor"])
+    assert found.frame["state"].to_list() == [1, 2]
+    assert found.aside["count"].to_list() == [1]
+    assert any(note.endswith("and such records are not usable") for note in found.notes)
+
+
+def test_an_age_is_known_by_its_name():
+    data = pl.DataFrame({"bridge": ["A"], "state": ["b"], "橋齢": [41.0]})
+    assert read_members(data, labels=LETTERS).frame["age_at_inspection_1"].to_list() == [41.0]
+
+
+def test_members_as_they_were_known_on_a_day():
+    data = pl.DataFrame(
+        {
+            "bridge": ["A", "A", "B"],
+            "date": ["2010-05-01", "2020-05-01", "2015-05-01"],
+            "state": ["a", "c", "b"],
+            "repair": [None, None, "2018-01-01"],
+        }
+    )
+    columns = {"repairs": ["repair"]}
+    now = read_members(data, labels=LETTERS, columns=columns)
+    then = read_members(data, labels=LETTERS, columns=columns, until=date(2016, 1, 1))
+    assert dict(now.frame.select("bridge_id", "state").rows()) == {"A": 3}
+    assert dict(then.frame.select("bridge_id", "state").rows()) == {"A": 1, "B": 2}
+    assert "the dataframe: what was found after 2016-01-01 is left out" in then.notes

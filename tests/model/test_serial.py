@@ -184,3 +184,18 @@ def test_a_model_scaled_by_a_foreign_object_has_no_json():
     model = rekka.ExponentialHazardMarkovModel(StandardScaler()).fit(X, Y)
     with pytest.raises(BadOption, match="Use one of them, or pickle the model"):
         model.to_json()
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("beta", float("nan"), "inference.coefficients are not beta in the covariates' own units"),
+        ("beta", -9.0, "inference.coefficients are not beta in the covariates' own units"),
+        ("covariance", -1.0, "inference.covariance has a variance below 0"),
+    ],
+)
+def test_a_maximum_whose_numbers_do_not_belong_together_is_damaged(part, value, message):
+    file = json.loads(rekka.ExponentialHazardMarkovModel().fit(X, Y).to_json())
+    (file["beta"] if part == "beta" else file["inference"]["covariance"])[0][0] = value
+    with pytest.raises(ModelFileError, match=message):
+        load_model(json.dumps(file))

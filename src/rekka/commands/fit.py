@@ -18,6 +18,8 @@ from rekka.commands.data import AsJson, Tables, echo_json
 from rekka.commands.reading import Only, Reader, Units, Use, read_units, reads_tables, split_list
 from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
 
+OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
+
 
 @reads_tables
 def fit(
@@ -85,7 +87,7 @@ def fit(
             model = model if drawn is None else drawn
         if case in files:
             _write_model(files[case], model.to_json(case=case, labels=labels))
-        coefficients += [{"case": case} | row for row in model.summary().to_dicts()]
+        coefficients += [{"case": case} | row for row in _list_coefficients(model)]
         described.append(_describe_model(case, model, files.get(case)))
         if not as_json:
             _print_model(console, case, len(rows), model)
@@ -171,6 +173,12 @@ def _tell_files(
     return [f"written: {out} (the model{'s' if models > 1 else ''}), {written}", f"next: {command}{how}"]
 
 
+def _list_coefficients(model: Any) -> list[dict[str, Any]]:
+    """The coefficients, without errors and intervals where the fit is no maximum: there they mean nothing."""
+    blank = {} if model.certificate_.certified else dict.fromkeys(OF_A_MAXIMUM)
+    return [row | blank for row in model.summary().to_dicts()]
+
+
 def _describe_model(case: str, model: Any, file: Path | None) -> dict[str, Any]:
     """A fitted model as plain data."""
     return {
@@ -179,7 +187,7 @@ def _describe_model(case: str, model: Any, file: Path | None) -> dict[str, Any]:
         "log_likelihood": model.log_likelihood_,
         "certificate": str(model.certificate_.verdict),
         "reasons": model.certificate_.reasons,
-        "coefficients": model.summary().to_dicts(),
+        "coefficients": _list_coefficients(model),
         "bootstrap": _describe_bootstrap(model.resampled_),
         "file": None if file is None else str(file),
     }
@@ -216,6 +224,14 @@ def _write_coefficients(coefficients: list[dict[str, Any]], out: Path | None) ->
     return path
 
 
+def _show_ratio(row: dict[str, Any]) -> tuple[str, str, str]:
+    """A hazard ratio, its interval and its unit; an intercept has none."""
+    if row["hazard_ratio"] is None:
+        return "", "", ""
+    interval = telling.NOTHING if row["hr_low"] is None else f"{row['hr_low']:.4g} to {row['hr_high']:.4g}"
+    return f"{row['hazard_ratio']:.4g}", interval, f"{row['unit']:g}"
+
+
 def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
     """Coefficients and certificate."""
     scale = "native units" if model.coefficient_scale_ == "native" else f"units of {model.coefficient_scale_}"
@@ -225,13 +241,9 @@ def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
     )
     telling.add_columns(table, "state", "term", "estimate", "std.err.", "ratio", "95 % interval", "per")
     table.columns[1].justify = "left"
-    for row in model.summary().to_dicts():
-        ratio = (row["hazard_ratio"], row["hr_low"], row["hr_high"])
-        shown = "", "", ""
-        if row["hazard_ratio"] is not None:
-            middle, low, high = (f"{value:.4g}" for value in ratio)
-            shown = middle, f"{low} to {high}", f"{row['unit']:g}"
-        table.add_row(str(row["state"]), escape(row["term"]), f"{row['estimate']:.4g}", f"{row['se']:.2g}", *shown)
+    for row in _list_coefficients(model):
+        error = telling.NOTHING if row["se"] is None else f"{row['se']:.2g}"
+        table.add_row(str(row["state"]), escape(row["term"]), f"{row['estimate']:.4g}", error, *_show_ratio(row))
     console.print(table)
     console.print("ratio: of the hazard of leaving the state, for so many units more (per).", style="dim")
     console.print(escape(str(model.certificate_)), highlight=False)

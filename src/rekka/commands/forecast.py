@@ -171,19 +171,23 @@ def _prepare(
         found = load_models(path)
     folder = out or (Path(FOLDER) if found.run is None else found.run / FOLDER)
     refuse_place(folder)
+    if folder.resolve() in {path.resolve(), *(table.resolve() for table in tables)}:
+        raise BadOption(
+            f"{folder.name} is where the models or the tables are. Write to another folder.", option="out"
+        )
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
-        members = _read_members(tables, reader, found)
+        members = _read_members(tables, reader, found, ask.since)
         matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
         return found, make_lots(members, matched, ask), folder
 
 
-def _read_members(tables: Sequence[Path], reader: Reader, found: Models) -> Members:
+def _read_members(tables: Sequence[Path], reader: Reader, found: Models, until: date | None) -> Members:
     from rekka.forecast.members import read_members
 
     if len(tables) > 1 and not reader.nbi:
         raise typer.BadParameter("one table is read at a time; join others with --join", param_hint="INVENTORY")
     source = list(tables) if reader.nbi else tables[0]
-    return read_members(source, reader.mapping, nbi=reader.nbi, labels=found.labels, **reader.changes)
+    return read_members(source, reader.mapping, nbi=reader.nbi, labels=found.labels, until=until, **reader.changes)
 
 
 def _choose_format(asked: str | None, lots: Lots, ask: Ask) -> str:

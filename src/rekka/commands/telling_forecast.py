@@ -117,12 +117,12 @@ def _name_intervals(document: ForecastFile) -> tuple[str, str]:
 
 
 def _show_intervals(total: TotalPart) -> tuple[str, str]:
-    if total.low is None or total.high is None or total.predicted_low is None or total.predicted_high is None:
-        return NOTHING, NOTHING
-    return (
-        f"{_number(total.low)} to {_number(total.high)}",
-        f"{total.predicted_low:,.0f} to {total.predicted_high:,.0f}",
-    )
+    own = predicted = NOTHING
+    if total.low is not None and total.high is not None:
+        own = f"{_number(total.low)} to {_number(total.high)}"
+    if total.predicted_low is not None and total.predicted_high is not None:
+        predicted = f"{total.predicted_low:,.0f} to {total.predicted_high:,.0f}"
+    return own, predicted
 
 
 def _name_year(total: TotalPart) -> str:

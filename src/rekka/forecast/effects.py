@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import BadStates
+from rekka.errors import BadOption
 from rekka.forecast.changes import Change, plan_changes
 from rekka.forecast.course import FIXED
 from rekka.forecast.forecast import Doubt, Journey, check_threshold, set_out, typical_covariates
@@ -173,10 +173,11 @@ def marginal_effects(
 def check_start(start: int, threshold: int) -> None:
     """Refuse a start that is no state, or is not better than the state to be reached."""
     if isinstance(start, bool) or not isinstance(start, int | np.integer) or not 1 <= start < threshold:
-        raise BadStates(
+        raise BadOption(
             f"start is {start!r}; a state from 1 to {threshold - 1} is needed, better than state {threshold}, "
             "which is to be reached.",
-            state=start,
+            option="start",
+            value=start,
         )
 
 

@@ -291,10 +291,11 @@ def check_threshold(state: int | None, n_states: int) -> int:
     if state is None:
         return min(WORST_ASKED, n_states)
     if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 2 <= state <= n_states:
-        raise BadStates(
+        raise BadOption(
             f"The state to be reached is {state!r}; a whole number from 2 to {n_states} (K, the worst state of "
             "the training rows) is needed.",
-            state=state,
+            option="threshold",
+            value=state,
         )
     return int(state)
 

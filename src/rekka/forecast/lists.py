@@ -27,6 +27,7 @@ from rekka.readers.queries import collect
 from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
 
 MEMBER = ("bridge_id", "case", "member")
+AGE, AGES = "age_at_inspection_1", ("age", "age_years", "years", "橋齢", "経過年数", "供用年数")
 ROLES = ("bridge", "case", "member", *ATTRIBUTES, "visit", "date", "state")  # in the order of ``read_panel``
 ONE_ROW = (
     "A list without dates has one row for each member. Tell the members of one kind apart (--member COLUMN), "
@@ -64,6 +65,7 @@ def read_list(table: Table, plan: TableMapping) -> Panel:
     visits, scale, number = _understand(records, found, plan, table.name, notes)
     for join in plan.join:
         visits = join_table(visits, join, plan.dates, notes)
+    visits, columns = _name_age(visits, columns, table.name, notes)
     visits = _name_columns(visits, "date" in found, columns.covariates, table.name, notes)
     if not {"date", "visit"} & set(found):
         refuse_repeated(visits, table.name, ONE_ROW)
@@ -83,6 +85,16 @@ def read_list(table: Table, plan: TableMapping) -> Panel:
         rules=plan.rules,
         notes=tuple(notes),
     )
+
+
+def _name_age(visits: pl.LazyFrame, columns: Columns, name: str, notes: list[str]) -> tuple[pl.LazyFrame, Columns]:
+    """A column that is called an age is the age that models know, unless there is one of that name."""
+    ages = [one for one in columns.covariates if one.strip().lower() in AGES]
+    if len(ages) != 1 or AGE in columns.covariates:
+        return visits, columns
+    notes.append(f"{name}: {AGE} is {ages[0]}")
+    covariates = [AGE if one == ages[0] else one for one in columns.covariates]
+    return visits.rename({ages[0]: AGE}), columns.model_copy(update={"covariates": covariates})
 
 
 def refuse_repeated(visits: pl.LazyFrame, name: str, remedy: str) -> None:

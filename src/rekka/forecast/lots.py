@@ -169,8 +169,9 @@ def _check_columns(members: Members, matched: Matched) -> None:
 
 
 def _find_base(members: Members, frame: pl.DataFrame, since: date | None) -> date | None:
-    """The day that years are counted from."""
-    latest = frame["date"].max() if members.dated else None
+    """The day that years are counted from: the latest inspection, but none in the future, which is a slip."""
+    past = frame["date"].filter(frame["date"] <= date.today()) if members.dated else None
+    latest = None if past is None else past.max()
     if not isinstance(latest, date):
         return since
     if since is not None and since.year - latest.year > LONGEST:
@@ -239,7 +240,8 @@ def _judge(rows: pl.DataFrame, model: CaseModel, course: Course, base: date | No
         tests += [(pl.col("date").is_null(), unknown), (pl.col("date") > base, late)]
     for name in fit.covariates:
         known = pl.col(name).cast(pl.Float64).is_finite().fill_null(value=False)
-        tests.append((~known, f"{name} is missing"))
+        infinite = (~pl.col(name).cast(pl.Float64).is_finite()).fill_null(value=False)
+        tests += [(infinite, f"{name} is not a finite number"), (~known, f"{name} is missing")]
     found = pl.coalesce(*(pl.when(fails).then(pl.lit(reason)) for fails, reason in tests))
     reasons = rows.select(found.alias(REASON)).to_series()
     usable = np.flatnonzero(reasons.is_null().to_numpy())

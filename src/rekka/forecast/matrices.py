@@ -22,6 +22,7 @@ from rekka.forecast.forecast import Doubt, Journey, read_years, set_out
 from rekka.forecast.spread import LOG, LOGIT, NONE
 from rekka.forecast.walking import walk
 from rekka.model.fit import Fit
+from rekka.model.tables import table
 
 Array = NDArray[np.float64]
 
@@ -61,6 +62,12 @@ class Matrix:
     def told(self) -> str:
         """The covariates in a cell of a table: 'age=41; traffic_mean=8000'."""
         return "; ".join(f"{name}={value:.10g}" for name, value in self.covariates.items()) or "none"
+
+    def __str__(self) -> str:
+        """The probabilities under a title; the intervals are in ``low`` and ``high``."""
+        title = [*self.notes, f"probabilities after {self.years:g} years, at {self.told}; {self.course}"]
+        columns = {label: self.probability[:, place] for place, label in enumerate(self.labels)}
+        return str(table("\n".join(title), {"from / to": list(self.labels), **columns}))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, None where there is no number."""

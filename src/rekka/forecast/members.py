@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import polars as pl
@@ -65,7 +66,13 @@ class Members:
 
 
 def read_members(
-    source: Any, mapping: Any = None, *, nbi: bool = False, labels: Sequence[str] | None = None, **changes: Any
+    source: Any,
+    mapping: Any = None,
+    *,
+    nbi: bool = False,
+    labels: Sequence[str] | None = None,
+    until: date | None = None,
+    **changes: Any,
 ) -> Members:
     """The members of an inventory as they are now, from inspections, transitions or a plain list of members.
 
@@ -90,13 +97,16 @@ def read_members(
     nbi : bool
         The files are those of the National Bridge Inventory; of a mapping they take the rules alone.
     labels : list of str, optional
-        The states of a model, best first: used if nothing is said of the states and all of them are among these.
+        The states of a model, best first: used if nothing is said of the states, and all of them are among these
+        or cannot be read otherwise.
+    until : date, optional
+        What was found and repaired after that day is left out: the members as they were known then.
     **changes
         Sections of the mapping that overrule it.
 
     """
     plan = load_mapping(mapping, changes)
-    kind = _recognise(source, mapping, plan, nbi)
+    kind = _look_back(_recognise(source, mapping, plan, nbi), until)
     last, told = _settle_states(kind, plan.state, labels, changes)
     return _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
 
@@ -129,6 +139,21 @@ def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kin
     return _Kind(INSPECTED, lambda changes: read_panel(source, mapping, **changes), carry=True)
 
 
+def _look_back(kind: _Kind, until: date | None) -> _Kind:
+    """The same source as it was on some day."""
+    if until is None:
+        return kind
+    known = pl.col("date").is_null() | (pl.col("date") <= until)
+
+    def read(changes: Changes) -> Panel:
+        panel = kind.read(changes)
+        repairs = [pl.when(pl.col(name) <= until).then(pl.col(name)) for name in panel.repairs]
+        note = f"{panel.name}: what was found after {until} is left out"
+        return replace(panel, visits=panel.visits.filter(known).with_columns(repairs), notes=(*panel.notes, note))
+
+    return replace(kind, read=read)
+
+
 def _settle_states(
     kind: _Kind, state: State, labels: Sequence[str] | None, changes: Changes
 ) -> tuple[LastVisits, list[str]]:
@@ -137,15 +162,21 @@ def _settle_states(
     if labels is None or told or not kind.labelled:
         return find_last(kind.read(changes), carry=kind.carry), []
     section = {**changes.get("state", {}), "labels": list(labels)}
+    named: LastVisits | None = None
     try:
-        last = find_last(kind.read({**changes, "state": section}), carry=kind.carry)
-        if not last.count(Problem.OUTSIDE_STATE):
-            return last, []
+        named = find_last(kind.read({**changes, "state": section}), carry=kind.carry)
+        if not named.count(Problem.OUTSIDE_STATE):
+            return named, []
     except (BadStates, BadOption):  # no state is among the labels, or a label means that nobody looked
         pass
-    last = find_last(kind.read(changes), carry=kind.carry)
-    unused = f"some states are not among the model's ({', '.join(labels)}), so that its scale is not used"
-    return last, [f"{last.panel.name}: {unused}"]
+    some = f"some states are not among the model's ({', '.join(labels)})"
+    try:
+        last = find_last(kind.read(changes), carry=kind.carry)
+    except BadStates:  # a slip among states that the model knows is set aside by itself
+        if named is None:
+            raise
+        return named, [f"{named.panel.name}: {some}, and such records are not usable"]
+    return last, [f"{last.panel.name}: {some}, so that its scale is not used"]
 
 
 def _conclude(last: LastVisits, told: Sequence[str]) -> Members:
@@ -194,7 +225,8 @@ def _list_unusable(last: LastVisits, members: pl.DataFrame) -> list[Line]:
 
 def _nobody(name: str, lines: Sequence[Line]) -> BadValues:
     """The error for a table that leaves no member to forecast."""
-    reasons = "; ".join(f"{reason}: {count_of(count, what[:-1])}" for reason, count, _, what in lines)
+    told = "; ".join(f"{reason}: {count_of(count, what[:-1])}" for reason, count, _, what in lines)
+    reasons = told or "nothing was found up to that day"
     return BadValues(
         f"{name}: no member has a state that a forecast could start from ({reasons}). Correct the table, or the "
         "mapping that says what its values mean."

@@ -221,7 +221,8 @@ def conclude(tally: Tally, spread: Spread, covariance: Array) -> Totals:
     deviation = None
     if spread.kind == DELTA and tally.gradient is not None:
         g = tally.gradient
-        variance = np.einsum("tqkd,kdlc,tqlc->tq", g, covariance, g, optimize=True)
+        with np.errstate(over="ignore", invalid="ignore"):  # covariates beyond all reason have no interval
+            variance = np.einsum("tqkd,kdlc,tqlc->tq", g, covariance, g, optimize=True)
         deviation = np.sqrt(np.maximum(variance, 0.0))
     return Totals(
         members=tally.members,

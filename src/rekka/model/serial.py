@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rekka.errors import BadOption, ModelFileError, count_of
 from rekka.model.certificate import Certificate
 from rekka.model.fit import Fit
-from rekka.model.inference import Inference
+from rekka.model.inference import Inference, native_units
 from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, Resampled, Survey
 from rekka.scaling.serial import ScalingPart, as_part
 
 VERSION: Final = 3  # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels
+ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
 
 Array = NDArray[np.float64]
 
@@ -140,17 +141,31 @@ def load_saved(text: str) -> Saved:
         labels = None if file.labels is None else tuple(file.labels)
         if labels is not None and len(labels) < file.n_states:
             raise ValueError(f"labels names {count_of(len(labels), 'state')}, and there are {file.n_states}")
-        return Saved(_read_fit(file), file.parameters, file.features, file.case, labels)
+        fit = _read_fit(file)
+        _check_coefficients(fit)
+        return Saved(fit, file.parameters, file.features, file.case, labels)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the text itself"
         raise ModelFileError(
             f"This is not a rekka model file of version {VERSION}, nor of version 2: {where}: {first['msg']}. "
-            "Write one with model.to_json().",
+            "Write one with rekka fit --out, or model.to_json().",
             where=where,
         ) from None
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"This rekka model file is damaged: {error}.") from None
+
+
+def _check_coefficients(fit: Fit) -> None:
+    """Refuse a maximum whose coefficients are not those of its scaled covariates, or that has no variances."""
+    if not fit.certificate.certified:
+        return
+    back = native_units(fit.scaling, len(fit.covariates))
+    size = np.abs(fit.beta) @ np.abs(back).T  # what rounding is measured by: terms of either sign may cancel
+    if not (np.abs(fit.beta @ back.T - fit.coefficients) <= ROUNDING * size).all():
+        raise ValueError("inference.coefficients are not beta in the covariates' own units")
+    if (np.diag(fit.inference.covariance) < 0).any():
+        raise ValueError("inference.covariance has a variance below 0")
 
 
 def _read_fit(file: ModelFile) -> Fit:
