@@ -77,6 +77,8 @@ def test_probabilities_stay_between_0_and_1_and_certainty_has_no_width(fit):
     np.testing.assert_array_equal(low[:2], [0.0, 1.0])
     np.testing.assert_array_equal(high[:2], [0.0, 1.0])
     assert ((low >= 0) & (high <= 1) & (low <= p[0]) & (p[0] <= high)).all()
+    p[0], p[1], p[2:] = 1 - 1e-16, 1 + 3e-16, 1.0  # rounding may carry a probe beyond
+    np.testing.assert_array_equal(spread.interval(p, LOGIT), [p[0], p[0]])
 
 
 def test_a_root_is_a_root_whatever_the_units():

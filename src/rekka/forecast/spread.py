@@ -68,6 +68,8 @@ class Spread:
             width = normal_quantile(self.level) * self.deviation(moved)
             low, high = back(moved[0] - width), back(moved[0] + width)
         edge = ~np.isfinite(moved[0])  # certain, or infinite: nothing moves it
+        if scale == LOGIT:
+            edge |= ~np.isfinite(moved).all(axis=0)  # or so nearly certain that rounding makes it so at one side
         return np.where(edge, values[0], low), np.where(edge, values[0], high)
 
     def deviation(self, values: Array) -> Array:

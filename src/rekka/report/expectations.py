@@ -36,8 +36,8 @@ Array = NDArray[np.float64]
 
 HORIZON = 30  # years: what a plan of maintenance looks ahead, and the same for every case
 MATRIX_YEARS = (1.0, 5.0)  # what management systems take, and the common time between inspections
-DRAWS = 1000  # of the coefficients, for bands
-PASSAGE_DRAWS = 400  # for years until a state, which take most of the time
+DRAWS = 500  # of the coefficients, for bands
+PASSAGE_DRAWS = 200  # for years until a state, which take most of the time
 EVERY = 6  # of the points of a profile: a picture needs no more
 PERCENT = 5  # of the training rows between two values of a rug
 LARGEST = 700.0  # beyond it the exponential of a log hazard overflows
