@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.forecast import step_kernel
-from rekka.forecast.passage import LONGEST, pass_through
+from rekka.forecast.passage import LONGEST, count_left, cross_year, pass_through, stop_at
 from rekka.forecast.walking import YEAR, States, Walkers, catch_up, step_integrated
 
 Array = NDArray[np.float64]
@@ -85,10 +84,7 @@ class _Found:
         self.walkers = replace(self.walkers, x=self.walkers.x[rows])
 
     def _hazards(self, year: int) -> Array:
-        """Who is there stays: what comes after does not matter."""
-        theta = self.walkers.hazards(self.elapsed + year)
-        theta[..., self.state :] = 0.0
-        return theta
+        return stop_at(self.state, self.walkers.hazards(self.elapsed + year))
 
     def pass_year(self, year: int) -> None:
         """Carry all on by a year; note the time spent on the way, and who comes to a quantile."""
@@ -100,8 +96,7 @@ class _Found:
         for place, target in enumerate(self.quantiles):
             sets, rows = np.nonzero(np.isinf(self.quantile[:, self.here, place]) & (reached >= target))
             if rows.size:
-                when, whole = np.empty(rows.size), np.full(rows.size, YEAR)
-                step_kernel.cross_rows(before[sets, rows], theta[sets, rows], whole, self.state, target, when)
+                when = cross_year(before[sets, rows], theta[sets, rows], self.state, target)
                 self.quantile[sets, self.here[rows], place] = year + when
 
     def leave_behind(self, year: int, settled: float) -> None:
@@ -109,9 +104,5 @@ class _Found:
         gone = (self.p[..., : self.state].sum(axis=-1) < settled).all(axis=0)
         if not gone.any():
             return
-        theta, left = self._hazards(year)[:, gone, : self.state], self.p[:, gone, : self.state]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            still = np.cumsum((1.0 / theta)[..., ::-1], axis=-1)[..., ::-1]
-            rest = np.where(left > 0.0, left * still, 0.0).sum(axis=-1)
-        self.mean[:, self.here[gone]] += rest
+        self.mean[:, self.here[gone]] += count_left(self.p[:, gone], self._hazards(year)[:, gone], self.state)
         self._keep(~gone)

@@ -221,7 +221,7 @@ class _Forecasters:
         """Which visits (v,) have a covariate outside the range of the training rows by then."""
         x, survey = self.course.at(self.visits.x, self.visits.chains.horizon), self.fit.survey
         assert survey is not None  # only models from old files have none
-        return np.asarray(((x < survey.low) | (x > survey.high)).any(axis=1))
+        return np.asarray(survey.outside(x).any(axis=1))
 
     def total(self, result: CaseResult, judged: Judged, spread: Spread, on_drawn: Progress) -> pl.DataFrame:
         """The table of totals."""

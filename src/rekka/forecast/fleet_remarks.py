@@ -87,7 +87,7 @@ def find_outside(lot: Lot, years: int) -> Mask:
     found = np.empty((n, times), dtype=bool)
     for year in range(times if lot.course.moves else 1):
         x = lot.course.at(lot.x, gap + year)
-        found[:, year] = ((x < survey.low) | (x > survey.high)).any(axis=1)
+        found[:, year] = survey.outside(x).any(axis=1)
     if not lot.course.moves:
         found[:] = found[:, :1]
     return found

@@ -82,8 +82,7 @@ class Journey:
         """Which covariates (n, p) are outside the range of the training rows after so many years."""
         if self.fit.survey is None:
             return np.zeros(self.x.shape, dtype=bool)
-        x = self.course.at(self.x, elapsed)
-        return np.asarray((x < self.fit.survey.low) | (x > self.fit.survey.high))
+        return self.fit.survey.outside(self.course.at(self.x, elapsed))
 
 
 def entitle(notes: Sequence[str], what: str, course: str, level: float, intervals: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from rekka.errors import BadValues, UnreadableTable, count_of, name_rows
+from rekka.forecast.course import AGE_NAMES
 from rekka.pairing import SOURCES
 from rekka.panel import ALL_CASES, PROBLEMS, Panel, Problem, code_dates, code_problems, code_states
 from rekka.readers.attributes import (
@@ -27,7 +28,7 @@ from rekka.readers.queries import collect
 from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
 
 MEMBER = ("bridge_id", "case", "member")
-AGE, AGES = "age_at_inspection_1", ("age", "age_years", "years", "橋齢", "経過年数", "供用年数")
+AGE, AGES = AGE_NAMES[0], (*AGE_NAMES[1:], "橋齢", "経過年数", "供用年数")
 ROLES = ("bridge", "case", "member", *ATTRIBUTES, "visit", "date", "state")  # in the order of ``read_panel``
 ONE_ROW = (
     "A list without dates has one row for each member. Tell the members of one kind apart (--member COLUMN), "

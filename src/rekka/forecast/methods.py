@@ -45,6 +45,8 @@ class Forecasts:
     _fit: Fit
     start: str
     covariates_: tuple[str, ...]
+    case_: str | None
+    labels_: tuple[str, ...] | None
 
     def forecast(
         self,
@@ -122,9 +124,8 @@ class Forecasts:
         if len(x) != 1:
             raise InputError(f"X has {len(x)} rows; a matrix is for one member's covariates. Give one row.")
         doubt = Doubt(intervals, level, draws, seed)
-        labels, case = getattr(self, "labels_", None), getattr(self, "case_", None)
         return transition_matrix(
-            self._fit, x[0], years, age=age, advance=advance, doubt=doubt, labels=labels, case=case
+            self._fit, x[0], years, age=age, advance=advance, doubt=doubt, labels=self.labels_, case=self.case_
         )
 
     def marginal_effects(
@@ -147,7 +148,7 @@ class Forecasts:
         doubled and the others have a round step.
         """
         check_is_fitted(self)
-        doubt, labels = Doubt(intervals, level, draws, seed), getattr(self, "labels_", None)
+        doubt = Doubt(intervals, level, draws, seed)
         return marginal_effects(
             self._fit,
             start=start,
@@ -157,7 +158,7 @@ class Forecasts:
             age=age,
             advance=advance,
             doubt=doubt,
-            labels=labels,
+            labels=self.labels_,
         )
 
     def _set_out(self, X: Any, start: Any, age: str, advance: Sequence[str] | None, doubt: Doubt) -> Journey:

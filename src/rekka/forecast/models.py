@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rekka.errors import (
@@ -23,9 +23,9 @@ from rekka.study.compare import load_study
 from rekka.study.files import digest
 from rekka.study.store import PLAN
 from rekka.study.study import Study
+from rekka.study.tables import EXACT
 from rekka.study.trial import Key, Trial
 
-EXACT = "exact"
 MARK = b'"rekka-model"'  # in the first lines of every model file
 HEAD = 200  # bytes in which it stands
 
@@ -120,56 +120,58 @@ def choose_models(study: Study, folder: Path | None = None) -> Models:
 
     Under the exact preset if it was run; the paper's conditions rarely end at a maximum.
     """
-    presets = study.plan.study.presets
-    preset = EXACT if EXACT in presets else presets[0]
-    models, missing = [], {}
-    for case in study.described:
-        model, reason = _choose_model(study, case.name, preset)
-        if model is None:
-            missing[case.name] = reason
-        else:
-            models.append(model)
+    preset = study.main_preset
+    offers = [offer_model(study, case.name, preset) for case in study.described]
+    models = [_open(offer) for offer in offers if offer.text is not None]
+    missing = {offer.key.case: offer.reason for offer in offers if offer.text is None}
     name = "the study" if folder is None else folder.name
     if not models:
         reasons = "; ".join(f"{case}: {reason}" for case, reason in missing.items())
         raise RunFolderError(f"{name} has no model to forecast with ({reasons or 'no case is done yet'}).")
     notes = ["the models of a study are fitted to its training rows; rekka fit TABLE fits them to all rows"]
-    unchosen = [model.case for model in models if _is_unchosen(study, str(model.case), preset)]
+    unchosen = [offer.key.case for offer in offers if offer.text is not None and not offer.chosen]
     if unchosen:
         default = study.plan.guard.default
-        names = ", ".join(map(str, unchosen))
-        notes.append(f"nothing was chosen for {names}; the certified fit of {default} forecasts")
+        notes.append(f"nothing was chosen for {', '.join(unchosen)}; the certified fit of {default} forecasts")
     if preset != EXACT:
         notes.append(f"the study has models of the preset {preset} alone")
     return Models(name, tuple(models), missing, folder, tuple(notes))
 
 
-def _choose_model(study: Study, case: str, preset: str) -> tuple[CaseModel | None, str]:
-    """The model of a case, or why there is none."""
+@dataclass(frozen=True)
+class Offer:
+    """The model of a case that a study has to offer, as JSON; ``reason`` says why there is none."""
+
+    key: Key
+    trial: Trial | None
+    chosen: bool  # False for the default's fit, where nothing was chosen
+    text: str | None = None
+    reason: str = ""
+
+
+def offer_model(study: Study, case: str, preset: str) -> Offer:
+    """What was chosen for a case, or the default's fit where nothing was and it is certified."""
     choice = study.choice(case, preset)
     chosen = None if choice is None else choice.chosen
     key = Key(case=case, preset=preset, method=chosen or study.plan.guard.default)
     trial = next((one for one in study.results if one.key == key), None)
+    offer = Offer(key, trial, chosen is not None)
     if trial is None:
-        return None, f"the trial of {key.method} has not been run yet"
+        return replace(offer, reason=f"the trial of {key.method} has not been run yet")
+    why = f": {trial.reason}" if trial.reason else ""
     if chosen is None and not trial.certified:
-        return None, f"nothing was chosen, and {key.method} is not certified{_why(trial)}"
+        return replace(offer, reason=f"nothing was chosen, and {key.method} is not certified{why}")
     if trial.certificate is not None and trial.certificate.maximum_exists is False:
-        return None, f"{key.method} has no finite maximum{_why(trial)}"
+        return replace(offer, reason=f"{key.method} has no finite maximum{why}")
     text = study.read_fitted(key).model
-    if text is None:
-        return None, f"{key.method} has no model{_why(trial)}"
+    return replace(offer, text=text, reason="" if text is not None else f"{key.method} has no model{why}")
+
+
+def _open(offer: Offer) -> CaseModel:
+    text, key = offer.text or "", offer.key
     saved = load_saved(text)
-    return CaseModel(case, saved.fit, f"{case}, {key.method}, {preset}", digest(text.encode()), saved.labels), ""
-
-
-def _is_unchosen(study: Study, case: str, preset: str) -> bool:
-    choice = study.choice(case, preset)
-    return choice is None or choice.chosen is None
-
-
-def _why(trial: Trial) -> str:
-    return f": {trial.reason}" if trial.reason else ""
+    name = f"{key.case}, {key.method}, {key.preset}"
+    return CaseModel(key.case, saved.fit, name, digest(text.encode()), saved.labels)
 
 
 @dataclass(frozen=True, eq=False)

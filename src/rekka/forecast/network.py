@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from rekka.forecast.counts import Moments, find_quantile, mix_normal, sum_members
-from rekka.forecast.spread import DELTA, NONE, Spread
-from rekka.forecast.walking import YEAR, States, Walkers, step_sloped, walk
+from rekka.forecast.spread import DELTA, NONE, Spread, draw_interval
+from rekka.forecast.walking import YEAR, States, Walkers, cross_gap, step_sloped, walk
 from rekka.model.inference import normal_quantile
 
 Array = NDArray[np.float64]
@@ -121,25 +121,11 @@ def walk_sloped(
         found[:, :, moving] = np.einsum("nkdj->jkd", slope[:, :, 1:])
         return found
 
-    elapsed = _carry_over(carry, gap, walkers.course.moves)
+    elapsed = cross_gap(gap, walkers.course, carry)
     yield p.copy(), total()
     for year in range(years):
         carry(elapsed + year, YEAR)
         yield p.copy(), total()
-
-
-def _carry_over(
-    carry: Callable[[Array | float, Array | float], None], gap: Array | None, moves: bool
-) -> Array | float:
-    """Every row over its own gap, as ``catch_up`` does it; how long that was."""
-    if gap is None or not gap.any():
-        return 0.0
-    done = np.zeros_like(gap)
-    while (done < gap).any():
-        h = np.minimum(gap - done, YEAR if moves else np.inf)
-        carry(done, h)
-        done = np.where(h < YEAR, gap, done + h)
-    return gap
 
 
 def tally_draws(
@@ -188,9 +174,7 @@ class Totals:
     def interval(self) -> tuple[Array, Array]:
         """Of the expected numbers; NaN where there is none."""
         if self.drawn is not None:
-            tail = (1.0 - self.level) / 2
-            low, high = np.quantile(self.drawn.mean, [tail, 1.0 - tail], axis=0, method="median_unbiased")
-            return low, high
+            return draw_interval(self.drawn.mean, self.level)
         if self.deviation is None:
             return np.full_like(self.expected, np.nan), np.full_like(self.expected, np.nan)
         room = (self.expected - self.least) * (self.most - self.expected)

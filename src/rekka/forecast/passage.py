@@ -53,7 +53,7 @@ def pass_through(
     p = walkers.set_out(start)
     elapsed = catch_up(walkers, p, gap)
     found = _Found(p, state, quantiles, mixed=mixed)
-    theta = _stop_at(state, walkers.hazards(elapsed))
+    theta = stop_at(state, walkers.hazards(elapsed))
     if not (walkers.course.moves or quantiles):  # nothing changes: the closed form from the beginning
         found.finish(p, theta)
         return found.close()
@@ -61,16 +61,30 @@ def pass_through(
         if found.settle(p):
             return found.close()
         if walkers.course.moves and year:
-            theta = _stop_at(state, walkers.hazards(elapsed + year))
+            theta = stop_at(state, walkers.hazards(elapsed + year))
         found.take(p, theta, year)
-    found.finish(p, _stop_at(state, walkers.hazards(elapsed + LONGEST)))
+    found.finish(p, stop_at(state, walkers.hazards(elapsed + LONGEST)))
     return found.close()
 
 
-def _stop_at(state: int, theta: Array) -> Array:
+def stop_at(state: int, theta: Array) -> Array:
     """Hazards with which who has got there stays: what comes after does not matter."""
     theta[..., state:] = 0.0
     return theta
+
+
+def count_left(p: Array, theta: Array, state: int) -> Array:
+    """The mean years (...) that are left until ``state`` at constant hazards, for who is there by p (..., K)."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        still = np.cumsum((1.0 / theta[..., :state])[..., ::-1], axis=-1)[..., ::-1]  # years to go from each state
+        return np.asarray(np.where(p[..., :state] > 0.0, p[..., :state] * still, 0.0).sum(axis=-1))
+
+
+def cross_year(before: Array, theta: Array, state: int, target: float) -> Array:
+    """When in a year of constant hazards rows (r, K) come to a quantile."""
+    when = np.empty(len(before))
+    step_kernel.cross_rows(before, theta, np.full(len(before), YEAR), state, target, when)
+    return when
 
 
 class _Found:
@@ -105,18 +119,15 @@ class _Found:
         for place, target in enumerate(self.quantiles):
             here = np.isinf(self.quantile[..., place]) & (reached >= target)
             if here.any():
-                when, whole = np.empty((2, int(here.sum())))
-                whole[:] = YEAR
-                step_kernel.cross_rows(before[here], theta[here], whole, self.state, target, when)
-                self.quantile[here, place] = now + when
+                self.quantile[here, place] = now + cross_year(before[here], theta[here], self.state, target)
             for row in self._unmixed(place, mix(reached) >= target) if self.mixes else ():
-                self.mixed[row, place] = now + self._cross_year(before[:, row], theta[:, row], target)
+                self.mixed[row, place] = now + self._cross_together(before[:, row], theta[:, row], target)
 
     def _unmixed(self, place: int, there: NDArray[np.bool_] | bool = True) -> NDArray[np.intp]:
         """Rows whose draws together have come to a quantile, and whose time is not known yet."""
         return np.flatnonzero(np.isinf(self.mixed[:, place]) & there)
 
-    def _cross_year(self, before: Array, theta: Array, target: float) -> float:
+    def _cross_together(self, before: Array, theta: Array, target: float) -> float:
         """When in a year the draws together come to a quantile."""
 
         def missing(h: float) -> float:
@@ -128,10 +139,7 @@ class _Found:
 
     def finish(self, p: Array, theta: Array) -> None:
         """All that is left, at constant hazards: the mean in closed form, quantiles by halving."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            still = np.cumsum((1.0 / theta[..., : self.state])[..., ::-1], axis=-1)[..., ::-1]  # years to go
-            left = np.where(p[..., : self.state] > 0.0, p[..., : self.state] * still, 0.0)
-        self.mean += left.sum(axis=-1)
+        self.mean += count_left(p, theta, self.state)
         for place, target in enumerate(self.quantiles):
             here = np.isinf(self.quantile[..., place])
             if here.any():

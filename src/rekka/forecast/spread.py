@@ -56,12 +56,7 @@ class Spread:
             nothing = np.full(values.shape[1:], np.nan)
             return nothing, nothing.copy()
         if self.kind != DELTA:
-            tail = (1.0 - self.level) / 2
-            # between infinite years nothing can be interpolated
-            smooth = bool(np.isfinite(values[1:]).all())
-            method: Literal["median_unbiased", "inverted_cdf"] = "median_unbiased" if smooth else "inverted_cdf"
-            low, high = np.quantile(values[1:], [tail, 1.0 - tail], axis=0, method=method)
-            return low, high
+            return draw_interval(values[1:], self.level)
         free, back = (_logit(least, most), _expit(least, most)) if scale == LOGIT else (np.log, np.exp)
         with np.errstate(all="ignore"):
             moved = free(values)
@@ -80,6 +75,16 @@ class Spread:
             pairs = values[1:].reshape(-1, 2, *values.shape[1:])
             return np.asarray(np.sqrt((((pairs[:, 0] - pairs[:, 1]) / (2 * STEP)) ** 2).sum(axis=0)))
         return np.asarray(values[1:].std(axis=0, ddof=1))
+
+
+def draw_interval(values: Array, level: float) -> tuple[Array, Array]:
+    """Between which a share ``level`` of draws (B, ...) lies, as many of the others on either side."""
+    tail = (1.0 - level) / 2
+    # between infinite years nothing can be interpolated
+    smooth = bool(np.isfinite(values).all())
+    method: Literal["median_unbiased", "inverted_cdf"] = "median_unbiased" if smooth else "inverted_cdf"
+    low, high = np.quantile(values, [tail, 1.0 - tail], axis=0, method=method)
+    return low, high
 
 
 def spread_out(

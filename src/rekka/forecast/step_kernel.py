@@ -89,22 +89,51 @@ def _multiply(term: Any, move: Any, stay: Any) -> None:
         term[0, r] *= stay[0, r]
 
 
-@_compile
-def _differ(term: Any, s_term: Any, move: Any, stay: Any) -> None:
-    """S_k <- s_k A + term E_k, the derivative of term A in log theta_k; then term <- term A. One row."""
+@_inline
+def _begin(term: Any, total: Any, w: Any) -> None:
+    """The first term of the series of a piece, and what it adds."""
+    for j in range(len(total)):
+        for r in range(LANES):
+            term[j, r] = total[j, r]
+            total[j, r] *= w[r]
+
+
+@_inline
+def _add(total: Any, w: Any, term: Any) -> None:
+    """Total += w term."""
+    for j in range(len(total)):
+        for r in range(LANES):
+            total[j, r] += w[r] * term[j, r]
+
+
+@_inline
+def _multiply_one(term: Any, move: Any, stay: Any) -> None:
+    """Term <- term A for one row, from the worst state down."""
     free = move.size
-    for k in range(len(s_term)):
-        one = s_term[k]
-        one[free] += one[free - 1] * move[free - 1]
-        for j in range(free - 1, 0, -1):
-            one[j] = one[j] * stay[j] + one[j - 1] * move[j - 1]
-        one[0] *= stay[0]
-        one[k] -= term[k] * move[k]
-        one[k + 1] += term[k] * move[k]
     term[free] += term[free - 1] * move[free - 1]
     for j in range(free - 1, 0, -1):
         term[j] = term[j] * stay[j] + term[j - 1] * move[j - 1]
     term[0] *= stay[0]
+
+
+@_compile
+def _differ(term: Any, s_term: Any, move: Any, stay: Any) -> None:
+    """S_k <- s_k A + term E_k, the derivative of term A in log theta_k; then term <- term A. One row."""
+    for k in range(len(s_term)):
+        _multiply_one(s_term[k], move, stay)
+        s_term[k, k] -= term[k] * move[k]
+        s_term[k, k + 1] += term[k] * move[k]
+    _multiply_one(term, move, stay)
+
+
+@_compile
+def _scale_one(theta: Any, first: int, move: Any, stay: Any) -> float:
+    """A's two diagonals for one row whose best state is ``first``; c."""
+    c = theta[first:].max() if first < theta.size else 0.0
+    for k in range(theta.size):
+        move[k] = theta[k] / c if k >= first and c > 0.0 else 0.0
+        stay[k] = 1.0 - move[k]
+    return c
 
 
 @_compile
@@ -134,15 +163,12 @@ def _exponential(theta: Any, h: float, first: int, matrix: Any, integral: Any, s
     """
     free = theta.size
     states = free + 1
-    c = theta[first:].max()
+    move, stay = np.empty((2, free))
+    c = _scale_one(theta, first, move, stay)
     doublings = max(0, math.ceil(math.log2(c * h)))
     length = h / 2.0**doublings
     ch = c * length
     terms = _count_terms(ch, free)
-    move, stay = np.zeros((2, free))
-    for k in range(first, free):
-        move[k] = theta[k] / c
-        stay[k] = 1.0 - move[k]
     tail = np.empty(terms + 1)
     tail[0] = math.exp(-ch)
     for m in range(1, terms + 1):
@@ -205,17 +231,12 @@ def step_rows(p: Any, theta: Any, h: Any) -> None:
         for _ in range(pieces):
             for r in range(LANES):
                 w[r] = math.exp(-ch[r])
-            for j in range(states):
-                for r in range(LANES):
-                    term[j, r] = total[j, r]
-                    total[j, r] *= w[r]
+            _begin(term, total, w)
             for m in range(1, terms + 1):
                 _multiply(term, move, stay)
                 for r in range(LANES):
                     w[r] *= ch[r] / m
-                for j in range(states):
-                    for r in range(LANES):
-                        total[j, r] += w[r] * term[j, r]
+                _add(total, w, term)
         for j in range(states):
             for r in range(lanes):
                 if not stiff[r]:
@@ -257,19 +278,14 @@ def integrate_rows(p: Any, theta: Any, h: Any, years: Any) -> None:
         for _ in range(pieces):
             for r in range(LANES):
                 w[r] = math.exp(-ch[r])
-            for j in range(states):
-                for r in range(LANES):
-                    term[j, r] = total[j, r]
-                    spent[j, r] += tail[0, r] * term[j, r]
-                    total[j, r] *= w[r]
+            _begin(term, total, w)
+            _add(spent, tail[0], term)
             for m in range(1, terms + 1):
                 _multiply(term, move, stay)
                 for r in range(LANES):
                     w[r] *= ch[r] / m
-                for j in range(states):
-                    for r in range(LANES):
-                        total[j, r] += w[r] * term[j, r]
-                        spent[j, r] += tail[m, r] * term[j, r]
+                _add(total, w, term)
+                _add(spent, tail[m], term)
         for j in range(states):
             for r in range(lanes):
                 if not stiff[r]:
@@ -312,15 +328,10 @@ def slope_rows(p: Any, theta: Any, h: Any, slope: Any, drive: Any) -> None:
         for _ in range(pieces):
             for r in range(LANES):
                 w[r] = math.exp(-ch[r])
-            for j in range(states):
-                for r in range(LANES):
-                    term[j, r] = total[j, r]
-                    total[j, r] *= w[r]
-                for k in range(free):
-                    for d in range(drives):
-                        for r in range(LANES):
-                            s_term[k, d, j, r] = s_total[k, d, j, r]
-                            s_total[k, d, j, r] *= w[r]
+            _begin(term, total, w)
+            for k in range(free):
+                for d in range(drives):
+                    _begin(s_term[k, d], s_total[k, d], w)
             for m in range(1, terms + 1):
                 for k in range(free):
                     for d in range(drives):
@@ -332,13 +343,10 @@ def slope_rows(p: Any, theta: Any, h: Any, slope: Any, drive: Any) -> None:
                 _multiply(term, move, stay)
                 for r in range(LANES):
                     w[r] *= ch[r] / m
-                for j in range(states):
-                    for r in range(LANES):
-                        total[j, r] += w[r] * term[j, r]
-                    for k in range(free):
-                        for d in range(drives):
-                            for r in range(LANES):
-                                s_total[k, d, j, r] += w[r] * s_term[k, d, j, r]
+                _add(total, w, term)
+                for k in range(free):
+                    for d in range(drives):
+                        _add(s_total[k, d], w, s_term[k, d])
         for r in range(lanes):
             if stiff[r]:
                 _exponential(theta[lo + r], h[lo + r], _find_first(p[lo + r]), matrix, integral, s_matrix)
@@ -358,27 +366,20 @@ def slope_rows(p: Any, theta: Any, h: Any, slope: Any, drive: Any) -> None:
 
 
 @_compile
-def _step_one(p: Any, theta: Any, h: float, first: int, term: Any, total: Any) -> None:
-    """Total <- p exp(Q h) for one row that is not stiff; its best state is ``first``."""
-    free = theta.size
-    c = theta[first:].max() if first < free else 0.0
+def _step_one(p: Any, h: float, c: float, move: Any, stay: Any, term: Any, total: Any) -> None:
+    """Total <- p exp(Q h) for one row that is not stiff."""
     pieces = max(1, math.ceil(c * h))
     ch = c * h / pieces
-    terms = _count_terms(ch, free) if c > 0.0 else 0
+    terms = _count_terms(ch, move.size)
     total[:] = p
     for _ in range(pieces):
         w = math.exp(-ch)
-        for j in range(free + 1):
-            term[j] = total[j]
-            total[j] *= w
+        term[:] = total
+        total *= w
         for m in range(1, terms + 1):
-            term[free] += term[free - 1] * (theta[free - 1] / c)
-            for j in range(free - 1, first, -1):
-                term[j] = term[j] * (1.0 - theta[j] / c) + term[j - 1] * (theta[j - 1] / c)
-            term[first] *= 1.0 - theta[first] / c
+            _multiply_one(term, move, stay)
             w *= ch / m
-            for j in range(free + 1):
-                total[j] += w * term[j]
+            total += w * term
 
 
 @_compile
@@ -389,19 +390,20 @@ def cross_rows(p: Any, theta: Any, h: Any, state: int, target: float, found: Any
     """
     n, states = p.shape
     term, there = np.empty((2, states))
+    move, stay = np.empty((2, states - 1))
     matrix, integral = np.empty((2, states, states))
     s_matrix = np.empty((0, states, states))  # not asked for
     for i in range(n):
         low, high, at = 0.0, h[i], 0.5 * h[i]
         first = _find_first(p[i])
-        fastest = theta[i, first:].max() if first < states - 1 else 0.0
+        c = _scale_one(theta[i], first, move, stay)
         for _ in range(MOST_TRIES):
-            if fastest * at > STIFF:
+            if c * at > STIFF:
                 _exponential(theta[i], at, first, matrix, integral, s_matrix)
                 there[:] = p[i]
                 _carry(there, matrix)
             else:
-                _step_one(p[i], theta[i], at, first, term, there)
+                _step_one(p[i], at, c, move, stay, term, there)
             tail = there[state:].sum()
             if tail < target:
                 low = at

@@ -75,12 +75,17 @@ def walk(
 
 def catch_up(walkers: Walkers, p: Array, gap: Array | None) -> Array | float:
     """Carry every row over its own gap, year by year; how long that was."""
+    return cross_gap(gap, walkers.course, lambda done, h: step(p, walkers.hazards(done), h))
+
+
+def cross_gap(gap: Array | None, course: Course, carry: Callable[[Array, Array], None]) -> Array | float:
+    """``carry`` rows that have gone so far (n,) by so many years (n,), until each has its gap behind it."""
     if gap is None or not gap.any():
         return 0.0
     done = np.zeros_like(gap)
     while (done < gap).any():
-        h = np.minimum(gap - done, YEAR if walkers.course.moves else np.inf)
-        step(p, walkers.hazards(done), np.broadcast_to(h, p.shape[:2]))
+        h = np.minimum(gap - done, YEAR if course.moves else np.inf)
+        carry(done, h)
         done = np.where(h < YEAR, gap, done + h)  # who has arrived has arrived to the last bit
     return gap
 

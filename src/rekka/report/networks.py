@@ -17,7 +17,6 @@ from rekka.forecast.members import read_members
 from rekka.forecast.models import Models, choose_models, match_models
 from rekka.report.expectations import HORIZON
 from rekka.report.forecast_parts import AsidePart, NetworkPart, NetworkYear, RiskPart
-from rekka.report.summary import find_preset
 from rekka.study.study import Study
 
 FOLDER = "forecast"  # in the run folder, where rekka forecast RUN INVENTORY writes
@@ -53,10 +52,9 @@ def forecast_study(study: Study) -> ForecastFile | None:
     models = _choose(study)
     if models is None:
         return None
-    chosen = tuple(one for one in models.models if _is_chosen(study, one.case or ""))
-    turned_down = {
-        one.case or "": "no model was chosen" for one in models.models if not _is_chosen(study, one.case or "")
-    }
+    cases = [one.case or "" for one in models.models]
+    turned_down = {case: "no model was chosen" for case in cases if not _is_chosen(study, case)}
+    chosen = tuple(one for one in models.models if one.case not in turned_down)
     if not chosen:
         return None
     kept = replace(models, models=chosen, missing=dict(models.missing) | turned_down)
@@ -108,7 +106,7 @@ def _choose(study: Study) -> Models | None:
 
 
 def _is_chosen(study: Study, case: str) -> bool:
-    choice = study.choice(case, find_preset(study))
+    choice = study.choice(case, study.main_preset)
     return choice is not None and choice.chosen is not None
 
 

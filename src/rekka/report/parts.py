@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rekka.calibration import Calibration
 from rekka.checks.doctor import check_transitions
+from rekka.forecast.models import offer_model
 from rekka.model.fit import Fit
 from rekka.model.serial import load_model
 from rekka.model.survey import survey_covariates
@@ -125,13 +126,10 @@ def describe_model(
     study: Study, case: Case, preset: str, rows: StudyRows, covariates: Sequence[Covariate]
 ) -> ModelPart:
     """The chosen model's hazards, or the default's where nothing was chosen and its fit is certified."""
-    choice = study.choice(case.name, preset)
-    chosen = None if choice is None else choice.chosen
-    key = Key(case=case.name, preset=preset, method=chosen or study.plan.guard.default)
-    trial = next((trial for trial in study.results if trial.key == key), None)
-    text = study.read_fitted(key).model if trial is not None and (trial.certified or chosen) else None
-    if trial is None or text is None or (trial.certificate and trial.certificate.maximum_exists is False):
-        return _without_figures(key, trial, chosen=chosen is not None)
+    offer = offer_model(study, case.name, preset)
+    key, trial, text = offer.key, offer.trial, offer.text
+    if trial is None or text is None:
+        return _without_figures(key, trial, chosen=offer.chosen)
     fit, _, _ = load_model(text)
     train = rows.frame.filter(case=case.name, part="train")
     x = train.select(fit.covariates).to_numpy().astype(np.float64).reshape(len(train), len(fit.covariates))
@@ -142,7 +140,7 @@ def describe_model(
     level, seed = study.plan.guard.confidence, study.plan.study.seed
     with quiet():
         future = expect(fit, typical, level=level, seed=seed, certified=trial.certified)
-        found = _with_figures(key, fit, typical, steps, level, future, chosen=chosen is not None)
+        found = _with_figures(key, fit, typical, steps, level, future, chosen=offer.chosen)
     return found if trial.certified else _without_intervals(found)
 
 

@@ -25,7 +25,7 @@ from rekka.report.forecast_parts import NetworkPart
 from rekka.report.networks import find_network
 from rekka.report.palette import PRINT
 from rekka.report.parts import describe_calibration, describe_stability
-from rekka.report.summary import find_preset, summarize
+from rekka.report.summary import summarize
 from rekka.report.views import FigureView
 from rekka.report.words import load_words
 from rekka.study.stability import Stability, load_stability
@@ -120,7 +120,7 @@ class Plots:
         return summarize(self._study)
 
     def _find_preset(self, name: str | None) -> PresetPart:
-        wanted = name or find_preset(self._study)
+        wanted = name or self._study.main_preset
         there = {preset.name: preset for preset in self._document.study.presets}
         if wanted not in there:
             raise bad_option("preset", wanted, list(there))

@@ -10,6 +10,7 @@ import polars as pl
 
 import rekka
 from rekka.calibration import Calibration
+from rekka.forecast.changes import round_step
 from rekka.model.tables import check_units
 from rekka.report.document import (
     NOT_YET,
@@ -49,7 +50,6 @@ from rekka.study.rows import StudyRows
 from rekka.study.rulings import find_reason, list_same
 from rekka.study.stability import Stability
 from rekka.study.study import NOT_CHOSEN, Study
-from rekka.study.tables import EXACT
 from rekka.study.trial import Case
 
 UNITS = {  # of the columns that rekka makes itself: docs/data.md says what they are measured in
@@ -82,7 +82,7 @@ def summarize(
     the steps of hazard ratios, by covariate; ``again`` is the command that repeats the study; ``network`` is the
     forecast of an inventory.
     """
-    preset = find_preset(study)
+    preset = study.main_preset
     rows = study.read_rows()
     covariates = _list_covariates(rows, units)
     findings = check_study(study, calibrations=calibrations)
@@ -112,11 +112,6 @@ def summarize(
     return Document.model_validate(clean(document.model_dump()))
 
 
-def find_preset(study: Study) -> str:
-    """The preset whose choices are the answer."""
-    return EXACT if EXACT in study.plan.study.presets else study.plan.study.presets[0]
-
-
 def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str | None:
     return next(iter(_name_sources(study, begun)), None)
 
@@ -139,13 +134,9 @@ def _list_covariates(rows: StudyRows, units: Mapping[str, float] | None) -> tupl
 
 
 def _find_step(values: pl.Series) -> float:
-    """The largest of 1, 2 and 5 times a power of ten within the middle half of the values."""
+    """A round number within the middle half of the values."""
     quarter, half = (values.quantile(q, interpolation="linear") for q in (0.25, 0.75))
-    width = float((half or 0.0) - (quarter or 0.0))
-    if not (math.isfinite(width) and width > 0):
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(width))
-    return next(factor * power for factor in (5.0, 2.0, 1.0) if factor * power <= width * (1 + 1e-9))
+    return round_step(float((half or 0.0) - (quarter or 0.0)))
 
 
 def _describe_study(

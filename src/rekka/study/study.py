@@ -23,6 +23,7 @@ from rekka.study.plan import PARETO, StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.rulings import tell_case, tell_method
 from rekka.study.tables import (
+    EXACT,
     mark_selected,
     tabulate_agreement,
     tabulate_floor,
@@ -151,6 +152,12 @@ class Study:
         ]
         fields = {name: _column_type(field.annotation) for name, field in Confirmed.model_fields.items()}
         return pl.DataFrame(lines, schema={"look": pl.Int64, "made": pl.String, "forced": pl.Boolean, **fields})
+
+    @property
+    def main_preset(self) -> str:
+        """The preset whose choices are the answer: the exact one, if it was run."""
+        presets = self.plan.study.presets
+        return EXACT if EXACT in presets else presets[0]
 
     def choice(self, case: str, preset: str | None = None) -> Choice | None:
         """What was chosen for a case; None where that is not done yet."""
