@@ -50,7 +50,8 @@ PLACES = {
     "selecting: tables made": ("rekka.study.study:Study.tables", "rekka.study.study:Study.documents"),
     "printing": ("rekka.commands.study:print_study",),
 }
-MODULES = ("rekka.cli", "rekka.study.request", "rekka.study.checks.registry")  # what the command imports
+# what the command imports
+MODULES = ("rekka.cli", "rekka.commands.study", "rekka.study.request", "rekka.study.checks.registry")
 
 
 class Stopwatch:

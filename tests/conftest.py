@@ -10,9 +10,16 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import settings
+
+import sharing
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+
+# An example that takes long says that the machine is busy, not that something is wrong.
+settings.register_profile("rekka", deadline=None)
+settings.load_profile("rekka")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -22,6 +29,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
         report.outcome = "failed"
         report.longrepr = f"skipped although REKKA_NO_SKIP is set: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where workers of one run find what another of them has made."""
+    own = tmp_path_factory.getbasetemp()
+    sharing.FOLDER.append(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of a page out, which take most of its time, where a test does not look at them."""
+    monkeypatch.setattr("rekka.report.page.draw_svg", lambda spec, prefix: "<svg></svg>")
 
 
 @lru_cache

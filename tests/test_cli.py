@@ -1,15 +1,19 @@
 import json
+import logging
 import re
 import subprocess
 import sys
 
 import polars as pl
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import rekka
 from cli_page import PAGE, describe
-from rekka.cli import app
+from rekka import cli
+from rekka.cli import COMMANDS, app
+from rekka.commands import study
 
 
 def run(*args):
@@ -237,10 +241,74 @@ def test_the_page_of_commands_is_true():
     assert PAGE.read_text(encoding="utf-8") == describe(), "run python tests/cli_page.py"
 
 
-def test_help_does_not_wait_for_the_heavy_parts():
+HEAVY = (
+    "altair", "dask", "distributed", "jinja2", "joblib", "numba", "numpy", "polars", "pydantic", "scipy", "sklearn",
+    "vl_convert", "xlsxwriter",
+)  # fmt: skip
+
+
+def loaded_by(*calls):
+    """The modules that are loaded, in a process of its own, once these commands were called."""
     code = (
-        "import sys; from typer.testing import CliRunner; from rekka.cli import app; "
-        "assert CliRunner().invoke(app, ['transitions', '--help']).exit_code == 0; "
-        "print([m for m in ('numba', 'numpy', 'polars', 'sklearn', 'scipy', 'altair', 'jinja2', 'vl_convert', 'xlsxwriter') if m in sys.modules])"
+        "import sys; from typer.testing import CliRunner; from rekka.cli import app\n"
+        f"for call in {calls!r}: assert CliRunner().invoke(app, call).exit_code == 0, call\n"
+        "print(*sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+    return set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+def test_the_list_of_commands_is_there_before_any_of_them():
+    loaded = loaded_by(["--help"], ["--version"])
+    assert "rekka.cli" in loaded
+    assert not {name for name in loaded if name.startswith("rekka.commands.")}
+    assert not loaded & set(HEAVY)
+
+
+def test_help_does_not_wait_for_the_heavy_parts():
+    loaded = loaded_by(*([name, "--help"] for name in COMMANDS))
+    assert {"rekka.commands.demo", "rekka.commands.matrix"} <= loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_the_list_says_of_each_command_what_its_own_help_says_first():
+    commands = typer.main.get_command(app).commands
+    assert list(commands) == list(COMMANDS)
+    assert {name: command.help.split("\n\n")[0] for name, command in commands.items()} == {
+        name: line for name, (_, line) in COMMANDS.items()
+    }
+    told = call("--help").stdout
+    for name, (_, line) in COMMANDS.items():
+        assert re.search(rf"{name} +{re.escape(line)}", told), name
+
+
+def test_a_command_that_is_not_there_is_told_with_the_nearest():
+    done = call("ftt")
+    assert done.exit_code == 2
+    assert "No such command 'ftt'. Did you mean 'fit'?" in done.stderr
+
+
+def test_what_the_library_has_to_say_is_told_on_standard_error(monkeypatch):
+    logger = logging.getLogger("rekka")
+    before = (logger.level, list(logger.handlers))
+
+    def simulate():
+        logger.info("This takes a while.")
+        logger.debug("Nobody wants to know.")
+        typer.echo("done")
+
+    monkeypatch.setattr("rekka.commands.data.simulate", simulate)
+    done = call("simulate")
+    assert (done.stdout, done.stderr) == ("done\n", "This takes a while.\n")
+    assert (logger.level, list(logger.handlers)) == before
+
+
+def test_ctrl_c_ends_with_the_code_that_shells_know(monkeypatch):
+    def simulate():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rekka.commands.data.simulate", simulate)
+    done = call("simulate")
+    assert (done.exit_code, done.stderr) == (cli.STOPPED, "Stopped.\n")
+    assert cli.STOPPED == study.STOPPED

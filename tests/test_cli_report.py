@@ -49,6 +49,7 @@ def test_the_same_run_gives_the_same_bytes(reported, tmp_path):
         assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_compare_ends_with_a_report_unless_it_is_not_wanted(tmp_path):
     draw_rows(("Pier",), 60).write_csv(tmp_path / "rows.csv")
     options = ("--methods", "zscore", "--resamples", 0)
@@ -62,6 +63,7 @@ def test_compare_ends_with_a_report_unless_it_is_not_wanted(tmp_path):
     assert not (tmp_path / "without" / "report.html").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_figures_tables_and_markdown_go_where_they_are_asked_to(finished, tmp_path):
     done = call(
         "report", finished, "--quick", "--out", tmp_path / "page.html", "--figures", tmp_path / "pictures",
@@ -82,12 +84,14 @@ def test_figures_tables_and_markdown_go_where_they_are_asked_to(finished, tmp_pa
     assert "](<../pictures/heatmap-exact.svg>)" in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_quick_leaves_the_calibration_out(finished, tmp_path):
     done = call("report", finished, "--quick", "--out", tmp_path / "quick.html")
     assert done.exit_code == 0, done.stderr
     assert Document.from_json((tmp_path / "quick.json").read_bytes()).calibration == ()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_title_unit_and_language(finished, tmp_path):
     done = call(
         "report", finished, "--quick", "--out", tmp_path / "ja.html", "--lang", "ja", "--title", "A & B <bridges>",
@@ -147,6 +151,7 @@ def test_what_is_no_report_is_not_written_over(finished, tmp_path, monkeypatch, 
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_an_earlier_report_is_written_over(reported, tmp_path):
     run, _ = reported
     assert call("report", run, "--quick", "--out", tmp_path / "page.html").exit_code == 0
@@ -160,6 +165,7 @@ def test_a_folder_that_is_no_run_is_told(tmp_path):
     assert "is not a run folder" in done.stderr
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_run_that_was_stopped_is_reported_as_far_as_it_got(finished, tmp_path):
     run = tmp_path / "stopped"
     shutil.copytree(finished, run)
@@ -171,6 +177,7 @@ def test_a_run_that_was_stopped_is_reported_as_far_as_it_got(finished, tmp_path)
     assert (study.done, study.planned, study.choices_done, study.choices_planned) == (1, 4, 0, 2)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_run_that_was_stopped_while_choosing_is_not_finished(finished, tmp_path):
     run = tmp_path / "choosing"
     shutil.copytree(finished, run)
@@ -182,6 +189,7 @@ def test_a_run_that_was_stopped_while_choosing_is_not_finished(finished, tmp_pat
     assert [answer.reason == "not chosen yet" for answer in document.answers] == [True, False]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_new_run_in_its_place_takes_the_old_report_away(tmp_path):
     run = tmp_path / "run"
     rekka.compare(draw_rows(("Pier",), 60), methods=["zscore"], guard={"resamples": 0}, out=run).report(

@@ -5,29 +5,114 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
-from collections.abc import Callable
+import logging
+from collections import UserDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 import rekka
-from rekka.commands import data, study
-from rekka.commands.backtest import backtest
-from rekka.commands.checks import checks
-from rekka.commands.demo import demo
-from rekka.commands.effects import effects
-from rekka.commands.fit import fit
-from rekka.commands.forecast import forecast
-from rekka.commands.matrix import matrix
-from rekka.commands.report import report
-from rekka.commands.stability import stability
-from rekka.commands.study import STOPPED
 
-CANNOT_GO_ON, WRONG_USAGE = 1, 2  # exit codes
+CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes; the last is what shells say of Ctrl-C
+
+# Where each command lives, and the first line of its help. A command is loaded when it is called, so that the list
+# of all of them, `rekka --help`, is there at once.
+COMMANDS = {
+    "demo": (
+        "demo",
+        "Draw an inventory, pair its visits, compare four scalings in ten cases under both presets, "
+        "and report it.",
+    ),
+    "compare": (
+        "study",
+        "Compare methods: fit, time and score every case by every method, choose, and confirm the choice.",
+    ),
+    "show": ("study", "Show a study: its cases, methods, selection, every trial, hypotheses and what to look at."),
+    "confirm": ("study", "Score what a study chose on its golden rows: once."),
+    "report": (
+        "report",
+        "Write a study as one page: the answer first, then findings, figures, tables, models, "
+        "and how to repeat it.",
+    ),
+    "checks": ("checks", "Look a study over when it is run: numbered findings, with figures and remedies."),
+    "stability": (
+        "stability",
+        "Refit a study's cases to other rows and from other starts, to see which choices hold.",
+    ),
+    "fit": (
+        "fit",
+        "Fit the model to all rows of each case: coefficients in native units, hazard ratios, certificate.",
+    ),
+    "forecast": (
+        "forecast",
+        "Forecast every member of an inventory, and the network: states by year, years until a state, "
+        "who is first.",
+    ),
+    "matrix": (
+        "matrix",
+        "Show the transition matrix of a model for a member with given covariates: for a management system.",
+    ),
+    "effects": (
+        "effects",
+        "Say what each covariate does to the years until a state: as sentences, with intervals.",
+    ),
+    "backtest": (
+        "backtest",
+        "Fit the model to the past, forecast from there, and hold the forecasts against what was found later.",
+    ),
+    "simulate": (
+        "data",
+        "Draw a bridge inventory from known hazards: inventory, inspections, traffic, and the truth beside them.",
+    ),
+    "check": ("data", "Look a table over before fitting: numbered findings, with rows and remedies."),
+    "transitions": ("data", "Turn inspection records into transitions, with an account of every record."),
+}
+
+
+class _Commands(UserDict[str, Any]):
+    """The commands by name, each made when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        home, _ = self.data[name]
+        one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        one.command(name)(_guard(getattr(import_module(f"rekka.commands.{home}"), name)))
+        return typer.main.get_command(one)
+
+
+class _Group(TyperGroup):
+    """All commands; their list is told from their first lines, without loading any."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands(COMMANDS)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the list."""
+        return list(self.commands)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """--help, of which typer would have None read by pydantic: a tenth of a second for nothing."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Help that needs no command to be loaded."""
+        listed = copy(self)
+        listed.commands = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
+        super(_Group, listed).format_help(ctx, formatter)
+
 
 app = typer.Typer(
     name="rekka",
+    cls=_Group,
     help="Deterioration models you can trust, from infrastructure inspection records.",
     no_args_is_help=True,
     add_completion=False,
@@ -50,13 +135,36 @@ def _root(
     """Deterioration models you can trust, from infrastructure inspection records."""
 
 
-def _register(command: Callable[..., None]) -> None:
-    """Add a command whose wrong inputs end in a sentence and an exit code, not in a traceback."""
+class _Teller(logging.Handler):
+    """What the library has to say while it works, on standard error; above the bar, if there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Where standard error is at the moment, which a bar may have changed."""
+        typer.echo(record.getMessage(), err=True)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """While a command runs, what the library logs is told."""
+    logger, teller = logging.getLogger("rekka"), _Teller(logging.INFO)
+    level = logger.level
+    logger.addHandler(teller)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(teller)
+
+
+def _guard(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose wrong inputs end in a sentence and an exit code, not in a traceback."""
 
     @functools.wraps(command)
     def guarded(*args: Any, **options: Any) -> None:
         try:
-            command(*args, **options)
+            with _told():
+                command(*args, **options)
         except KeyboardInterrupt:
             typer.echo("Stopped.", err=True)
             raise typer.Exit(STOPPED) from None
@@ -68,27 +176,7 @@ def _register(command: Callable[..., None]) -> None:
             typer.echo(f"{name}: {error.strerror or 'it cannot be read or written'}.", err=True)
             raise typer.Exit(CANNOT_GO_ON) from None
 
-    app.command()(guarded)
-
-
-for _command in (
-    demo,
-    study.compare,
-    study.show,
-    study.confirm,
-    report,
-    checks,
-    stability,
-    fit,
-    forecast,
-    matrix,
-    effects,
-    backtest,
-    data.simulate,
-    data.check,
-    data.transitions,
-):
-    _register(_command)
+    return guarded
 
 
 def main() -> None:

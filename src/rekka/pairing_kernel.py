@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
+
+from rekka.compiling import njit
 
 KEEP, NOTHING_FOLLOWS, ONLY_VISIT, REPAIR, INTERVAL, UPWARD, GAP, BEFORE_COMPLETION, FIRST_MISSING = range(9)
 NEVER = -(2**31)  # the day of a repair or a completion that is not known

@@ -7,18 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, rename_cases
+from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, rename_cases, share_document
 
 import rekka
 from rekka.report.document import Document
 from rekka.report.networks import find_network
 from rekka.report.page import render_page
 from rekka.report.summary import summarize
+from sharing import share
 
 
 @pytest.fixture(scope="session")
 def document() -> Document:
     """Three cases under both presets: a choice, a default that is turned down, a case that no fit suits."""
+    return share_document("district", _summarize_district)
+
+
+def _summarize_district() -> Document:
     study = rekka.compare(
         cases=[CHOSEN, SHOWN, NONE], preset="both", methods=["zscore", "boxcox"], guard={"resamples": 4}
     )
@@ -27,7 +32,7 @@ def document() -> Document:
         study,
         calibrations=study.calibrations(),
         stability=refits,
-        network=find_network(study),
+        network=find_network(study).network,
         title="a district's bridges",
     )
 
@@ -39,7 +44,7 @@ def hostile(document: Document) -> Document:
 
 @pytest.fixture(scope="session")
 def page(document: Document) -> str:
-    return render_page(document)
+    return share("district.html", lambda: render_page(document))
 
 
 @pytest.fixture(scope="session")

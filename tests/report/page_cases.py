@@ -1,12 +1,14 @@
 """Documents that the tests of the page share: names that would do harm, and very many cases."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from rekka.report.document import Document
 from rekka.report.figures import MOST_PROFILED
 from rekka.report.views import FigureView
+from sharing import share
 
 CHOSEN, SHOWN, NONE = "Cross girder", "Longitudinal girder", "Slope protection"
 HOSTILE = {
@@ -14,6 +16,11 @@ HOSTILE = {
     SHOWN: "{{ 7 * 7 }} </script> ]]> <!-- \u05d2\u05e9\u05e8 \u05e8\u05d0\u05e9\u05d9 \u202e\nsecond line & '\u2028",
     NONE: "n" * 300,
 }
+
+
+def share_document(name: str, make: Callable[[], Document]) -> Document:
+    """A document that one worker makes for all."""
+    return Document.from_json(share(f"{name}.json", lambda: make().to_json()))
 
 
 def rename_cases(document: Document, names: dict[str, str]) -> Document:

@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 import polars as pl
+from page_cases import share_document
 from study_cases import draw_rows
 
 import rekka
@@ -28,6 +29,10 @@ HOSTILE = (
 @lru_cache
 def plain_document() -> Document:
     """Two cases under both presets, chosen by the guarded rule, with calibration and stability."""
+    return share_document("plain", _summarize_plain)
+
+
+def _summarize_plain() -> Document:
     rows = draw_rows(n=300).with_columns(member=pl.format("M-{}", pl.int_range(pl.len())))
     study = rekka.compare(rows, preset="both", guard={"resamples": 0}, select_on="validation")
     calibrations = {
@@ -39,7 +44,7 @@ def plain_document() -> Document:
         study,
         calibrations=calibrations,
         stability=stability,
-        network=find_network(study),
+        network=find_network(study).network,
         title="Bridges of a district",
     )
 
@@ -47,6 +52,10 @@ def plain_document() -> Document:
 @lru_cache
 def hostile_document() -> Document:
     """Cases with names that would do harm, chosen by the paper's rule."""
+    return share_document("hostile", _summarize_hostile)
+
+
+def _summarize_hostile() -> Document:
     study = rekka.compare(draw_rows(HOSTILE, n=60), methods=("zscore", "boxcox+zscore"), rule="pareto")
     return summarize(study, title=HOSTILE[0])
 

@@ -10,8 +10,13 @@ import rekka
 from rekka.errors import DamagedFile
 from rekka.forecast.document import load_forecast
 from rekka.report import networks, report
+from rekka.report.document import Document
 from rekka.report.expectations import HORIZON
-from rekka.report.networks import INVENTORY, OTHER_MODELS, STUDY, find_network, forecast_study
+from rekka.report.networks import INVENTORY, OTHER_MODELS, STUDY, WHY_NOT, Found, find_network, forecast_study
+from rekka.report.summary import summarize
+from rekka.report.teller import Teller
+from rekka.report.telling_network import tell_network
+from rekka.report.words import load_words
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +40,7 @@ def study(run):
 
 @pytest.fixture(scope="module")
 def network(study):
-    return find_network(study)
+    return find_network(study).network
 
 
 @pytest.fixture
@@ -95,10 +100,10 @@ def test_the_greatest_risk_comes_first_and_nobody_who_is_there_already(network):
 
 
 def test_the_forecast_in_the_run_folder_is_taken_if_it_is_of_these_models(study, kept, network):
-    found = find_network(study)
+    found = find_network(study).network
     assert found.kind == INVENTORY
     assert found.years == network.years
-    assert find_network(study, make=False) == found
+    assert find_network(study, make=False).network == found
     assert load_forecast(kept).risks[0].rank == found.risks[0].rank
 
 
@@ -107,10 +112,10 @@ def test_one_that_was_made_with_other_models_is_left_out(study, kept, network):
     for model in load_forecast(kept).models:
         text = text.replace(model.sha256, "0" * 64)
     kept.write_text(text, encoding="utf-8")
-    found = find_network(study)
+    found = find_network(study).network
     assert (found.kind, found.years) == (STUDY, network.years)
     assert found.notes == (*network.notes, OTHER_MODELS)
-    assert find_network(study, make=False) is None
+    assert find_network(study, make=False) == Found(None, OTHER_MODELS)
 
 
 def test_one_that_cannot_be_read_is_told(study, kept):
@@ -119,21 +124,32 @@ def test_one_that_cannot_be_read_is_told(study, kept):
         find_network(study)
 
 
-def test_members_whose_last_transition_is_not_known_are_not_forecast():
+def test_members_whose_last_transition_is_not_known_are_not_forecast_and_the_report_says_why(monkeypatch):
     """Several rows of a bridge, and neither a day nor a number of the visit."""
     study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], guard={"resamples": 0})
     assert study.choices[0].chosen
-    assert find_network(study) is None
+    found = find_network(study)
+    assert found.network is None
+    assert found.why.startswith(f"{WHY_NOT}: ")
+    assert "which transition is the last" in found.why
+    document = summarize(study, no_network=found.why)
+    assert Document.from_json(document.to_json()).no_network == found.why
+    told = tell_network(document, Teller(load_words("en")))
+    assert told.notes == (found.why,)
+    assert "No inventory was forecast" in told.lines[0]
+    monkeypatch.setattr(report, "summarize", lambda study, no_network, **_: no_network)
+    monkeypatch.setattr(rekka.Study, "calibrations", lambda *_: None)
+    assert study.report().document == found.why
 
 
 def test_nothing_chosen_is_nothing_to_forecast_with(rows):
     study = rekka.compare(rows.filter(case="Slope"), methods=["zscore"], guard={"resamples": 0})
-    assert find_network(study) is None
+    assert find_network(study) == Found(None)
 
 
 def test_one_case_alone_is_all_cases(rows):
     study = rekka.compare(rows.filter(case="Pier"), methods=["zscore"], guard={"resamples": 0})
-    found = find_network(study)
+    found = find_network(study).network
     alone, together = found.of("Pier"), found.of(None)
     assert [one.model_copy(update={"case": None}) for one in alone] == list(together)
 

@@ -19,6 +19,7 @@ from rekka.report.views import Cell, Column, Row, TableView
 from rekka.report.words import load_words
 
 MOST_BYTES = 3_000_000
+MANY = 80  # cases; more of them is more of the same
 TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # letters that turn the direction of a line
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 WORDS = load_words("en")
@@ -177,12 +178,14 @@ def test_a_default_that_was_turned_down_is_marked(page):
     assert "There are no fitted hazards to show: states 1, 3" in page
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_an_unfinished_study_says_so(document):
     study = document.study.model_copy(update={"done": 5})
     page = render_page(document.model_copy(update={"study": study}))
     assert "This study is not finished: 5 of 12 trials and 6 of 6 choices are done." in texts_of(page)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_study_that_golden_rows_chose_says_that_nothing_is_confirmed(document):
     unknown = dict.fromkeys(
         f"{name}_{end}"
@@ -200,6 +203,7 @@ def test_a_study_that_golden_rows_chose_says_that_nothing_is_confirmed(document)
     assert "What chose: golden rows. What confirmed: nothing." in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_golden_rows_that_were_seen_before_do_not_confirm(document):
     seen = {"confirmed": False, "seen": "looked at in run-1"}
     answers = tuple(one.model_copy(update=seen) if one.method else one for one in document.answers)
@@ -209,6 +213,7 @@ def test_golden_rows_that_were_seen_before_do_not_confirm(document):
     assert "the rows that chose are the golden rows that scored" not in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_golden_rows_that_were_not_looked_at_confirm_nothing(document):
     unseen = {
         "confirmed": False,
@@ -222,6 +227,7 @@ def test_golden_rows_that_were_not_looked_at_confirm_nothing(document):
     assert "not confirmed: scores are those of the validation rows that chose it" in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_higher_point_from_another_start_is_told(document):
     short = {
         "certified": False,
@@ -235,6 +241,7 @@ def test_a_higher_point_from_another_start_is_told(document):
     assert "This is it:" not in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_one_preset_and_no_refits_are_told_with_the_commands(document):
     study = document.study.model_copy(update={"presets": document.study.presets[1:]})
     gone = {"study": study, "presets": (), "stability": None, "calibration": (), "hypotheses": ()}
@@ -289,6 +296,7 @@ def test_a_study_in_which_everything_failed(document):
     assert re.search(r"\b(nan|None|inf)\b", text) is None
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_one_case_with_one_trial(document):
     study = document.study.model_copy(update={"methods": ("zscore",), "planned": 1, "done": 1})
     parts = {
@@ -312,6 +320,7 @@ def test_a_study_stopped_before_its_first_trial(document):
     assert "No case has a fitted model." in page
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_plan_that_cannot_be_read_leaves_the_margins_out(document):
     for plan in ("", "[guard"):
         own = document.provenance.model_copy(update={"plan": plan})
@@ -334,6 +343,7 @@ def test_text_from_data_never_becomes_markup(hostile):
     assert "\\u2028" in page
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_names_from_data_keep_their_direction(page, hostile):
     assert f"<bdi>{CHOSEN}</bdi>" in page
     assert f'<option value="2" dir="auto">{HOSTILE[NONE]}</option>' in render_page(hostile)
@@ -343,17 +353,17 @@ def test_it_stays_below_three_megabytes(page):
     assert len(page.encode()) < MOST_BYTES
 
 
-def test_two_hundred_cases(document, monkeypatch):
+def test_very_many_cases(document, monkeypatch):
     drawn = []
     monkeypatch.setattr(page_module, "draw_svg", lambda spec, prefix: drawn.append(prefix) or "<svg></svg>")
-    figures = repeat_figures(list_figures(document, WORDS, PAGE), CHOSEN, 200)
+    figures = repeat_figures(list_figures(document, WORDS, PAGE), CHOSEN, MANY)
     monkeypatch.setattr(page_module, "list_figures", lambda *_: figures)
-    page = render_page(repeat_case(document, CHOSEN, 200))
+    page = render_page(repeat_case(document, CHOSEN, MANY))
     assert Reader(page).unclosed == []
-    assert page.count('<details class="case"') == 400
+    assert page.count('<details class="case"') == 2 * MANY
     own = {name.split("-figure")[0] for name in drawn if name.startswith(("case-", "future-"))}
     assert own == {f"{kind}-{number}" for kind in ("case", "future") for number in range(1, MOST_DRAWN + 1)}
-    assert page.count("Without its script the tables have its numbers") > 200
+    assert page.count("Without its script the tables have its numbers") > MANY
 
 
 def test_a_language_that_is_none_is_refused(document):

@@ -47,6 +47,6 @@ def demo(
         markup=False,
     )
     print_place(console, page)
-    console.print(
-        f"next: rekka check {folder}, then rekka compare with a table of your own", highlight=False, markup=False
-    )
+    forecast = f"rekka forecast {telling.quote(run)} {telling.quote(folder)}"
+    told = f"next: {forecast}, then rekka compare with a table of your own"
+    console.print(told, highlight=False, markup=False)

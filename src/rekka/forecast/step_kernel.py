@@ -17,7 +17,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from rekka.compiling import njit
 
 LANES = 64  # rows in a chunk: its arrays stay in the first-level cache
 NEGLIGIBLE = 1e-17  # of the first term of a state

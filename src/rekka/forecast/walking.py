@@ -114,11 +114,14 @@ def step_sloped(p: Array, slope: Array, theta: Array, h: Array | float, drive: A
 
 
 def _run(kernel: Callable[..., None], p: Array, theta: Array, h: Array | float, *more: Array) -> None:
-    """The kernel over all rows, on threads. Arrays to be written to must be whole in memory, as rows of them."""
+    """The kernel over all rows, on threads. Arrays to be written to must be whole in memory, as rows of them.
+
+    The years are copied, because an array that can only be read would have every kernel compiled a second time.
+    """
     lead = p.shape[:-1]
     given = (p, theta, *more)
     rows = [np.ascontiguousarray(one).reshape(-1, *one.shape[len(lead) :]) for one in given]
-    years = np.ascontiguousarray(np.broadcast_to(h, lead), dtype=np.float64).reshape(-1)
+    years = np.array(np.broadcast_to(h, lead), dtype=np.float64, order="C").reshape(-1)
     rows.insert(2, years)
     parts = max(1, min(os.cpu_count() or 1, years.size // ROWS_A_THREAD))
     edges = [years.size * part // parts for part in range(parts + 1)]

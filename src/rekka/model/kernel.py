@@ -27,7 +27,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from rekka.compiling import njit
 
 # Nodes closer together than this use the series, the others the table. A wide entry of the table loses
 # about width / (width - order) in accuracy, a series costs about width + 40 terms: 32 is far on the safe

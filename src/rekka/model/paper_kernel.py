@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from rekka.compiling import njit
 
 DENOMINATOR_FLOOR = 1e-9  # paper, Proposition 1
 PROBABILITY_FLOOR = 1e-12  # paper, Eq. mle

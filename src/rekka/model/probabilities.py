@@ -44,9 +44,11 @@ def transition_probabilities(theta: ArrayLike, dt: ArrayLike) -> NDArray[np.floa
     free = a.shape[-1]
     flat, log_flat = (np.ascontiguousarray(v.reshape(-1, free)) for v in (a, log_a))
     out = np.empty((len(flat), free + 1, free + 1))
+    part = np.empty((len(flat), free + 1))  # whole in memory: else the kernel is compiled a second time
     for start in range(free):
         rows = np.full(len(flat), start, dtype=np.int64)
-        kernel.probability_rows(flat, log_flat, rows, 0, out[:, start, :])
+        kernel.probability_rows(flat, log_flat, rows, 0, part)
+        out[:, start] = part
     out[:, free, :] = 0.0
     out[:, free, free] = 1.0
     return out.reshape(*a.shape[:-1], free + 1, free + 1)

@@ -488,6 +488,7 @@ class Document(Value):
     stability: StabilityPart | None
     models: tuple[ModelPart, ...]
     network: NetworkPart | None
+    no_network: Text = None  # what stood against it
     audit: AuditPart
     provenance: ProvenancePart
 

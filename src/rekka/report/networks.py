@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -25,9 +25,18 @@ INVENTORY: Kind = "inventory"
 STUDY: Kind = "study"
 TOP = 20  # members by risk
 OTHER_MODELS = "the forecast in the run folder was made with other models than the study has now, and is left out"
+WHY_NOT = "The members of this study cannot be forecast"
 
 
-def find_network(study: Study, *, make: bool = True) -> NetworkPart | None:
+@dataclass(frozen=True)
+class Found:
+    """The network of a study, or None; ``why`` says what stood against it, where something did."""
+
+    network: NetworkPart | None
+    why: str | None = None
+
+
+def find_network(study: Study, *, make: bool = True) -> Found:
     """The forecast in the run folder; else, if it is to be made, that of the study's members."""
     models = _choose(study)
     file = None if study.folder is None else study.folder / FOLDER / FORECAST
@@ -35,19 +44,22 @@ def find_network(study: Study, *, make: bool = True) -> NetworkPart | None:
     if models is not None and file is not None and file.is_file():
         found = load_forecast(file)
         if is_of(found, models):
-            return describe_network(found, INVENTORY, _list_unchosen(study, found))
+            return Found(describe_network(found, INVENTORY, _list_unchosen(study, found)))
         stale = True
-    made = forecast_study(study) if make else None
+    try:
+        made = forecast_study(study) if make else None
+    except InputError as error:
+        return Found(None, f"{WHY_NOT}: {error}")
     if made is None:
-        return None
+        return Found(None, OTHER_MODELS if stale else None)
     network = describe_network(made, STUDY)
-    return network.model_copy(update={"notes": (*network.notes, OTHER_MODELS)}) if stale else network
+    return Found(network.model_copy(update={"notes": (*network.notes, OTHER_MODELS)}) if stale else network)
 
 
 def forecast_study(study: Study) -> ForecastFile | None:
     """The study's members, each as its last transition ended, with the models that were chosen.
 
-    None where nothing was chosen, or the rows do not say which transition of a member is the last.
+    None where nothing was chosen; rows that do not say which transition of a member is the last are an error.
     """
     models = _choose(study)
     if models is None:
@@ -59,11 +71,8 @@ def forecast_study(study: Study) -> ForecastFile | None:
         return None
     kept = replace(models, models=chosen, missing=dict(models.missing) | turned_down)
     ask = Ask(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
-    try:
-        members = read_members(study.read_rows().frame)
-        lots = make_lots(members, match_models(kept, members.frame["case"].unique().sort().to_list()), ask)
-    except InputError:
-        return None
+    members = read_members(study.read_rows().frame)
+    lots = make_lots(members, match_models(kept, members.frame["case"].unique().sort().to_list()), ask)
     return describe_fleet(forecast_fleet(lots, ask), models.name, top=TOP)
 
 

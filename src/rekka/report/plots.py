@@ -113,7 +113,7 @@ class Plots:
 
     @cached_property
     def _network(self) -> NetworkPart | None:
-        return find_network(self._study)
+        return find_network(self._study).network
 
     @cached_property
     def _document(self) -> Document:

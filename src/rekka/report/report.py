@@ -158,12 +158,14 @@ def make_report(
     found = study if isinstance(study, Study) else load_study(study)
     check_units(units, found.read_rows().covariates)
     folder = found.folder
+    future = find_network(found, make=calibrate)
     return Report(
         summarize(
             found,
             calibrations=found.calibrations(on_case) if calibrate else None,
             stability=stability or load_stability(found),
-            network=find_network(found, make=calibrate),
+            network=future.network,
+            no_network=future.why,
             provenance=None if folder is None else read_provenance(folder),
             units=units,
             title=title,

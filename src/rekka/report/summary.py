@@ -71,6 +71,7 @@ def summarize(
     calibrations: Calibrations | None = None,
     stability: Stability | None = None,
     network: NetworkPart | None = None,
+    no_network: str | None = None,
     provenance: Mapping[str, Any] | None = None,
     units: Mapping[str, float] | None = None,
     title: str | None = None,
@@ -80,7 +81,7 @@ def summarize(
 
     ``provenance`` is the run folder's; ``calibrations`` are those of chosen models on training rows; ``units`` are
     the steps of hazard ratios, by covariate; ``again`` is the command that repeats the study; ``network`` is the
-    forecast of an inventory.
+    forecast of an inventory, ``no_network`` what stood against one.
     """
     preset = study.main_preset
     rows = study.read_rows()
@@ -106,6 +107,7 @@ def summarize(
         stability=None if stability is None else describe_stability(stability),
         models=tuple(describe_model(study, case, preset, rows, covariates) for case in study.described),
         network=network,
+        no_network=no_network,
         audit=describe_audit(study, rows),
         provenance=describe_provenance(study, provenance, again),
     )

@@ -30,7 +30,8 @@ def tell_network(document: Document, tell: Teller) -> NetworkTold:
     """How the network goes on; or the command that forecasts one."""
     network = document.network
     if network is None:
-        return NetworkTold((), (tell.say(f"{SECTION}.none", command=COMMAND),), ())
+        why = () if document.no_network is None else (document.no_network,)
+        return NetworkTold((), (tell.say(f"{SECTION}.none", command=COMMAND),), why)
     return NetworkTold(tuple(_warn(network, tell)), tuple(_tell(network, tell)), network.notes)
 
 
