@@ -115,3 +115,51 @@ def test_wrong_numbers_of_draws_are_wrong_usage(transitions):
         done = call("fit", transitions, option, "-1")
         assert done.exit_code == 2
         assert f"Invalid value for '{option}'" in done.stderr
+
+
+@pytest.fixture
+def nation(tmp_path, monkeypatch):
+    """A folder of Parquet files that counts as large: two cases, one of them with a constant covariate."""
+    for room in ("rekka.commands.fit.MANY", "rekka.large.WHOLE", "rekka.streaming.tables.WHOLE"):
+        monkeypatch.setattr(room, 100)
+    folder = tmp_path / "nation"
+    folder.mkdir()
+    for number, case in enumerate(("Deck", "Pier")):
+        rows = rekka.simulate_transitions(400, n_states=3, seed=number).with_columns(case=pl.lit(case))
+        rows = rows.with_columns(bridge_area=pl.lit(5.0)) if case == "Pier" else rows
+        rows.write_parquet(folder / f"part-{number}.parquet")
+    return folder
+
+
+def test_a_folder_larger_than_memory_is_fitted_where_it_is(nation, tmp_path, monkeypatch):
+    monkeypatch.setattr("rekka.streaming.tables.ROOM", 1e6)
+    done = call("fit", nation, "--memory", "1GB", "--threads", "2", "--out", tmp_path / "models")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("400 rows, ") == 2
+    assert "streamed in blocks of 16,384 rows (limit 1 GB)" in done.stderr
+    for case in ("Deck", "Pier"):
+        rows = pl.read_parquet(nation / "*.parquet").filter(case=case)
+        model = read(tmp_path / "models" / f"{case.lower()}.json")
+        theirs = rekka.ExponentialHazardMarkovModel(covariates=list(model.covariates_))
+        theirs.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy())
+        np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-10)
+        np.testing.assert_allclose(model.covariance_, theirs.covariance_, rtol=1e-8, atol=1e-16)
+    assert "bridge_area" not in read(tmp_path / "models" / "pier.json").covariates_
+
+
+def test_very_many_rows_are_not_refitted_again_and_again(nation):
+    done = call("fit", nation, "--only", "Deck", "--bootstrap", "5")
+    assert done.exit_code == 1
+    assert "Deck has no bootstrap: more than 100 rows are not refitted." in done.stderr
+
+
+def test_a_limit_that_is_no_size_is_refused(nation):
+    done = call("fit", nation, "--memory", "plenty")
+    assert done.exit_code == 2
+    assert "memory is 'plenty'; a size such as 1GB or 500MB is needed" in done.stderr
+
+
+def test_nobody_answers_at_the_cluster(nation):
+    done = call("fit", nation, "--cluster", "tcp://127.0.0.1:9")
+    assert done.exit_code == 1
+    assert "ClusterError" in done.stderr

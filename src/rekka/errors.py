@@ -11,6 +11,7 @@ RekkaError
     ├── BadOption              an option with a value it does not have
     ├── ScalingError           an operator that cannot be fitted to a column
     │   └── OutsideTrainingRange   a value that a fitted operator cannot take
+    ├── ClusterError           a cluster that is not there, not fit for it, or gone (in ``cluster.failures``)
     ├── ModelFileError         a model file that is damaged, foreign or of another version
     └── RunFolderError         a run folder that is foreign, in use, or of another study
         └── DamagedFile            a file in it that is not as it was written

@@ -237,7 +237,7 @@ class Refitted(NamedTuple):
 class Refitter:
     """Fits the same rows again and again, with other states each time; what states do not change is made once."""
 
-    coordinates: Coordinates  # rows in the order given
+    coordinates: Coordinates[Likelihood]  # rows in the order given
     beta: Array  # where Newton starts
 
     @classmethod

@@ -46,7 +46,25 @@ def mean_interval(values: Array, bridge: NDArray[Any], confidence: float = CONFI
     mean = float(values.mean())
     if bridges < 2 or not math.isfinite(mean):
         return Interval(mean, -math.inf, math.inf, n, bridges)
-    moved = np.bincount(group, weights=values - mean) / (n - size)  # the mean's, where a bridge is left out
+    apart = np.bincount(group, weights=values - mean).astype(np.float64)
+    return _reach_out(mean, apart, size, confidence)
+
+
+def sums_interval(sums: Array, size: NDArray[np.integer[Any]], confidence: float = CONFIDENCE) -> Interval:
+    """The same of values that were added up by bridge: their sums (G,) over so many rows each, at least one."""
+    n, bridges = int(size.sum()), len(size)
+    if n == 0:
+        return Interval(math.nan, -math.inf, math.inf, 0, 0)
+    mean = float(sums.sum()) / n
+    if bridges < 2 or not math.isfinite(mean):
+        return Interval(mean, -math.inf, math.inf, n, bridges)
+    return _reach_out(mean, sums - size * mean, size.astype(np.int64), confidence)
+
+
+def _reach_out(mean: float, apart: Array, size: NDArray[np.int64], confidence: float) -> Interval:
+    """The interval, from each bridge's sum of differences from the mean (G,)."""
+    n, bridges = int(size.sum()), len(size)
+    moved = apart / (n - size)  # the mean, where a bridge is left out
     se = math.sqrt((bridges - 1) / bridges * float(moved @ moved))
     freedom = max(n**2 / float(size @ size) - 1.0, 1.0)
     reach = float(special.stdtrit(freedom, 0.5 + confidence / 2)) * se

@@ -7,6 +7,7 @@ for each from seed, case, kind and number, so that any of them can be made again
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -61,6 +62,25 @@ def draw_bootstrap(bridge: NDArray[np.str_], rng: np.random.Generator) -> tuple[
     names, inverse = np.unique(bridge, return_inverse=True)
     times = np.bincount(rng.integers(0, names.size, names.size), minlength=names.size)[inverse]
     return np.repeat(np.arange(len(bridge)), times), np.flatnonzero(times == 0)
+
+
+def draw_times(key: NDArray[np.uint64], seed: int) -> NDArray[np.int64]:
+    """How often the bridge of each row (n,), known by a number of 64 bits, is drawn: a Poisson number of mean 1.
+
+    Where bridges are very many, their numbers in a bootstrap are as good as independent, so that each can be had
+    from its key and the seed alone, without a list of them (Chamandy and others 2012).
+    """
+    mixed = key + np.uint64(seed)  # the steps of SplitMix64 (Steele, Lea, Flood 2014), which wrap around
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.searchsorted(_POISSON, mixed ^ (mixed >> np.uint64(31)), side="right")
+
+
+# The numbers of 64 bits below which a Poisson number of mean 1 is 0, at most 1, at most 2, ...
+_POISSON = np.array(
+    [int(sum(math.exp(-1.0) / math.factorial(k) for k in range(most + 1)) * 2**64) for most in range(12)],
+    np.uint64,
+)
 
 
 def draw_split(bridge: NDArray[np.str_], share: float, rng: np.random.Generator) -> tuple[Index, Index]:

@@ -45,47 +45,121 @@ class Transitions:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class LazyTransitions:
+    """A table of transitions that stays where it is: ``query`` reads it, block by block or at once."""
+
+    name: str
+    query: pl.LazyFrame
+    covariates: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def collect(self) -> Transitions:
+        """All rows, in memory."""
+        frame = collect(self.query, self.name)
+        if frame.is_empty():
+            raise UnreadableTable(f"{self.name} has no rows.", file=self.name)
+        return Transitions(frame, self.covariates, None, None, self.notes)
+
+
 def read_transitions(source: Any, mapping: Any = None, **changes: Any) -> Transitions:
     """Transitions from a table of inspections, or from one that has them: state_1, state_2, interval_years.
 
-    Parameters are those of ``read_panel``; the rules of the mapping say what becomes of doubtful pairs.
+    Parameters are those of ``read_panel``; the rules of the mapping say what becomes of doubtful pairs. A folder
+    of Parquet files with transitions is one table.
     """
-    if not is_folder(source):
+    if not is_folder(source) or _holds_pairs(Path(source)):
         plan = load_mapping(mapping, changes)
         table = open_table(source, plan.table.options())
         if set(PAIRED) <= set(table.columns):
-            return _take(table, plan)
+            return _take(table, collect(_number_rows(table), table.name).lazy(), plan).collect()
     return pair_visits(read_panel(source, mapping, **changes))
 
 
-def _take(table: Table, plan: TableMapping) -> Transitions:
+def scan_transitions(source: Any, mapping: Any = None, **changes: Any) -> LazyTransitions | None:
+    """The same of a Parquet file, a folder of them or a polars LazyFrame, not read yet.
+
+    None of anything else: inspections, which have to be paired, and tables that are in memory or that are text.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if not (_holds_pairs(path) if is_folder(path) else path.suffix.lower() in PARQUET):
+            return None
+    elif not isinstance(source, pl.LazyFrame):
+        return None
+    plan = load_mapping(mapping, changes)
+    table = open_table(source, plan.table.options())
+    return _take(table, _number_rows(table), plan) if set(PAIRED) <= set(table.columns) else None
+
+
+def _holds_pairs(folder: Path) -> bool:
+    """Whether the Parquet files of a folder, by the first of them, are a table of transitions."""
+    first = min(folder.glob("*.parquet"), default=None)
+    try:
+        return first is not None and set(PAIRED) <= pl.read_parquet_schema(first).keys()
+    except (pl.exceptions.PolarsError, OSError):  # whoever reads it says so
+        return False
+
+
+def _number_rows(table: Table) -> pl.LazyFrame:
+    """The table with the number of each row, unless it has such a column itself."""
+    return table.frame.drop(ROW) if "row_1" in table.columns else table.frame.rename({ROW: "row_1"})
+
+
+def _take(table: Table, frame: pl.LazyFrame, plan: TableMapping) -> LazyTransitions:
     """A table of transitions as it is; text that is numbers becomes numbers."""
-    schema = table.frame.collect_schema()
-    texts = [name for name in table.columns if schema[name] == pl.String and name not in NAMES]
-    frame = collect(
-        table.frame.rename({ROW: "row_1"}) if "row_1" not in table.columns else table.frame.drop(ROW), table.name
-    )
-    if frame.is_empty():
-        raise UnreadableTable(f"{table.name} has no rows.", file=table.name)
-    for name in texts:
-        blank = frame.select(clean_text(pl.col(name)).is_null()).to_series()
-        number = frame.select(read_numbers(pl.col(name), pl.String(), plan.table.decimal)).to_series()
-        if (number.is_not_null() | blank).all() and not blank.all():
-            frame = frame.with_columns(number.alias(name))
-    for name in frame.columns:
-        if name in ("date_1", "date_2") and frame[name].dtype == pl.String:
-            frame = frame.with_columns(read_dates(frame[name], "auto").alias(name))
-        elif name in WHOLE and frame[name].dtype.is_float() and (frame[name] == frame[name].floor()).all():
-            frame = frame.with_columns(pl.col(name).cast(pl.Int64))
-    for name, constant in (("bridge_id", None), ("case", ALL_CASES)):
-        if name not in frame.columns:
-            value = pl.int_range(pl.len()).cast(pl.String) if constant is None else pl.lit(constant)
-            frame = frame.with_columns(value.alias(name))
-    covariates = [n for n, d in frame.schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED)]
+    frame = _name_all(_read_dates(_read_whole(_read_texts(frame, table, plan), table), table))
+    schema = frame.collect_schema()
+    covariates = [n for n, d in schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED)]
     for name in PAIRED:
         resolve(table, name)  # each is one column
     chosen = tuple(resolve(table, name) for name in plan.columns.covariates) or tuple(covariates)
-    return Transitions(frame, chosen, None, None, (*table.notes, f"{table.name}: transitions, already paired"))
+    notes = (*table.notes, f"{table.name}: transitions, already paired")
+    return LazyTransitions(table.name, frame, chosen, notes)
+
+
+def _read_texts(frame: pl.LazyFrame, table: Table, plan: TableMapping) -> pl.LazyFrame:
+    """Columns of text in which there are numbers or blanks, and not blanks alone, are columns of numbers."""
+    schema = table.frame.collect_schema()
+    texts = [name for name in table.columns if schema[name] == pl.String and name not in NAMES]
+    if not texts:
+        return frame
+    numbers = {name: read_numbers(pl.col(name), pl.String(), plan.table.decimal) for name in texts}
+    blanks = {name: clean_text(pl.col(name)).is_null() for name in texts}
+    is_number = [
+        ((numbers[name].is_not_null() | blanks[name]).all() & ~blanks[name].all()).alias(name) for name in texts
+    ]
+    found = collect(frame.select(is_number), table.name).row(0, named=True)
+    return frame.with_columns(numbers[name].alias(name) for name in texts if found[name])
+
+
+def _read_whole(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
+    """Counts and states that are whole numbers, though written as decimal ones."""
+    schema = frame.collect_schema()
+    decimal = [name for name in WHOLE if name in schema and schema[name].is_float()]
+    if not decimal:
+        return frame
+    found = collect(frame.select((pl.col(n) == pl.col(n).floor()).all() for n in decimal), table.name)
+    return frame.with_columns(pl.col(name).cast(pl.Int64) for name in decimal if found[name][0])
+
+
+def _read_dates(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
+    """Dates from their texts, each read once."""
+    schema = frame.collect_schema()
+    for name in ("date_1", "date_2"):
+        if schema.get(name) == pl.String:
+            texts = collect(frame.select(pl.col(name).unique(maintain_order=True)), table.name).to_series()
+            dates = pl.col(name).replace_strict(texts, read_dates(texts, "auto"), return_dtype=pl.Date)
+            frame = frame.with_columns(dates.alias(name))
+    return frame
+
+
+def _name_all(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Without a column for it each row is a bridge of its own, and all of them are one case."""
+    columns = frame.collect_schema().names()
+    if "bridge_id" not in columns:
+        frame = frame.with_row_index(ROW).with_columns(bridge_id=pl.col(ROW).cast(pl.String)).drop(ROW)
+    return frame if "case" in columns else frame.with_columns(case=pl.lit(ALL_CASES))
 
 
 def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: Any) -> Transitions:

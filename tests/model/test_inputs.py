@@ -121,7 +121,7 @@ CASES = {
         errors.InputError,
         "X is a ndarray; a dataframe with named columns is needed (pandas, polars or pyarrow)",
     ),
-    "lazy frame": (lambda: fit(X.lazy()), errors.InputError, "Call .collect() first."),
+    "lazy frame": (lambda: fit(X.lazy()), errors.InputError, "it is the name of their column"),
     "no y": (lambda: fit(y=None), errors.InputError, "y is missing: the end states (state_2) are needed to fit."),
     "short y": (lambda: fit(y=Y.head(100)), errors.InputError, "X has 120 rows and y has 100; one end state per row"),
     "matrix y": (lambda: fit(y=np.ones((120, 2))), errors.InputError, "y has shape (120, 2); one end state per row"),

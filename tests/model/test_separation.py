@@ -8,7 +8,7 @@ from rekka.model import separation
 from rekka.model.coordinates import orthonormal_coordinates
 from rekka.model.layout import build_layout
 from rekka.model.likelihood import Rows
-from rekka.model.separation import _direction, find_separations
+from rekka.model.separation import HeldConstraints, find_direction, find_separations
 
 # state 1: overlapping; state 2: left at 2 and 3, not at 0 to 1
 START, END, SPREAD = [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 1, 2, 2], [0.0, 0.5, 1.5, 1, 0, 1, 2, 3]
@@ -63,6 +63,10 @@ def test_all_rows_are_looked_at_however_many():
     assert separations(np.zeros(n, int), end, x, 2) == []
 
 
+def direction(C):
+    return find_direction(HeldConstraints(C, np.zeros(len(C), bool)), np.arange(C.shape[1]), certain=False)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_directions_agree_with_brute_force(seed):
     rng = np.random.default_rng(seed)
@@ -70,7 +74,7 @@ def test_directions_agree_with_brute_force(seed):
     angles = np.linspace(0, 2 * np.pi, 20001)
     best = (C @ np.stack([np.cos(angles), np.sin(angles)])).min(axis=0).max()
     if abs(best) > 1e-3:
-        assert (_direction(C, np.zeros(len(C), bool)) is not None) == (best > 0)
+        assert (direction(C) is not None) == (best > 0)
 
 
 def test_the_objective_does_not_grow_with_the_rows(monkeypatch):
@@ -95,10 +99,9 @@ def test_weights_that_prove_there_is_none_agree_with_the_program(seed, monkeypat
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(4, 60)), int(rng.integers(1, 5))
     C = rng.normal(size=(n, p)) + rng.uniform(0, 1.5)
-    nothing = np.zeros(n, bool)
-    ours = _direction(C, nothing) is None
+    ours = direction(C) is None
     monkeypatch.setattr(separation, "_has_weights", lambda U: False)
-    assert ours == (_direction(C, nothing) is None)
+    assert ours == (direction(C) is None)
 
 
 def test_most_questions_need_no_program(monkeypatch):

@@ -283,10 +283,10 @@ class TestStoppedByHand:
         assert_same(out, expected)
 
     def test_before_the_first_trial(self, expected, tmp_path, monkeypatch):
-        def interrupted(*_: object) -> None:
+        def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(compare_module, "read_source", interrupted)
+        monkeypatch.setattr(compare_module, "open_rows", interrupted)
         out = tmp_path / "run"
         with pytest.raises(KeyboardInterrupt):
             rekka.compare(write_rows(tmp_path), out=out, **OPTIONS)

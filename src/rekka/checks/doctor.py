@@ -108,7 +108,7 @@ def find_covariates(frame: pl.DataFrame, covariates: Sequence[str] | None) -> tu
         raise missing_columns(missing, frame.columns)
     if covariates is None:
         return tuple(n for n, kind in frame.schema.items() if n not in ROLES and kind.is_numeric())
-    names = inputs.find_columns(inputs.as_frame(frame), "state_1", "interval_years", covariates).covariates
+    names = inputs.find_columns(inputs.as_frame(frame).columns, "state_1", "interval_years", covariates).covariates
     for name in names:
         if name in (*REQUIRED, "row_1"):
             raise BadOption(f"covariates names {name}, which has another role in the table.", value=name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,13 +13,16 @@ from rich.console import Console
 from rich.markup import escape
 
 import rekka
+from rekka.cluster.failures import ClusterError
 from rekka.commands import telling
 from rekka.commands.asking import name_apart
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, Tables, echo_json
 from rekka.commands.reading import Only, Reader, Units, Use, read_units, reads_tables, split_list
+from rekka.commands.study import Cluster, Memory
 from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
 
+MANY = 262_144  # rows of a table above which it is not read whole; see streaming.blocks
 OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
 
 
@@ -41,6 +46,9 @@ def fit(
         ),
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap's draws.")] = 0,
+    memory: Memory = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads over rows. Default: one a core.")] = None,
+    cluster: Cluster = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Where the models go: a .json file for one case, a folder for several."),
@@ -51,7 +59,7 @@ def fit(
 
     Standard errors are clustered by bridge. Beside the models stand their coefficients as CSV. A model's file has
     all that rekka forecast needs: the case, the names of its states, the ranges of its covariates, and the refits
-    of --bootstrap.
+    of --bootstrap. A table of transitions in Parquet, a file or a folder, may be larger than memory.
 
     For example:
 
@@ -60,37 +68,39 @@ def fit(
       rekka fit inspections.xlsx --unit age_at_inspection_1=10 --unit traffic_mean=1000 --out models
 
       rekka fit inspections.xlsx --bootstrap 200 --out models
+
+      rekka fit nation/ --memory 1GB --out models
     """
     units = read_units(unit)
     errors, console = Console(stderr=True), Console()
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
-        found = reader.transitions(tables)
-    if found.frame.is_empty():
+        found = _read(reader, tables, cluster)
+    if found is None:
         told = f"No two visits make a transition. rekka check {telling.quote(tables[0])} says why."
         errors.print(told, markup=False)
         raise typer.Exit(1)
-    cases = _choose(found.frame["case"].unique().sort().to_list(), only)
+    cases = _choose(sorted(found.cases), only)
     files = _place_models(cases, out)
-    labels = None if found.scale is None else found.scale.names
-    options = {"scaling": scaling, "ridge": ridge, "units": units or None}
+    options = {"scaling": scaling, "ridge": ridge, "units": units or None, "memory": memory, "threads": threads}
     described, coefficients, failed = [], [], 0
     for case in cases:
-        rows = found.frame.filter(case=case)
-        model, reason = _fit_case(errors, case, rows, split_list(use) or found.covariates, options)
+        rows = found.rows(case)
+        names = split_list(use) or found.covariates
+        model, reason = _fit_case(errors, case, rows, names, options, cluster)
         if model is None:
             failed += 1
             described.append({"case": case, "reason": reason})
             continue
         if bootstrap:
-            drawn = _draw_again(errors, case, model, rows, bootstrap, seed)
+            drawn = _draw_again(errors, case, model, found.collect(case), bootstrap, seed)
             failed += drawn is None
             model = model if drawn is None else drawn
         if case in files:
-            _write_model(files[case], model.to_json(case=case, labels=labels))
+            _write_model(files[case], model.to_json(case=case, labels=found.labels))
         coefficients += [{"case": case} | row for row in _list_coefficients(model)]
         described.append(_describe_model(case, model, files.get(case)))
         if not as_json:
-            _print_model(console, case, len(rows), model)
+            _print_model(console, case, found.cases[case], model)
     written = _write_coefficients(coefficients, out)
     if as_json:
         echo_json(described)
@@ -99,6 +109,43 @@ def fit(
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Transitions, in memory or where they are: the number of rows of each case, and a query for them."""
+
+    query: Any  # a polars LazyFrame
+    cases: dict[str, int]
+    covariates: Sequence[str]
+    labels: tuple[str, ...] | None
+
+    def rows(self, case: str) -> Any:
+        """The rows of a case, as a query."""
+        return self.query.filter(case=case)
+
+    def collect(self, case: str) -> Any:
+        """The rows of a case in memory; None where they are too many to be refitted again and again."""
+        return self.rows(case).collect() if self.cases[case] <= MANY else None
+
+
+def _read(reader: Reader, tables: list[Path], cluster: str | None) -> _Found | None:
+    """The transitions, which stay where they are if there are many; None where there are none."""
+    lazy = reader.scan(tables)
+    if lazy is not None:
+        counts = _count_cases(lazy.query)
+        if cluster is not None or sum(counts.values()) > MANY:
+            return _Found(lazy.query, counts, lazy.covariates, None)
+    found = lazy.collect() if lazy is not None else reader.transitions(tables)
+    query = found.frame.lazy()
+    labels = None if found.scale is None else found.scale.names
+    return None if found.frame.is_empty() else _Found(query, _count_cases(query), found.covariates, labels)
+
+
+def _count_cases(query: Any) -> dict[str, int]:
+    import polars as pl
+
+    return dict(query.group_by("case").agg(pl.len()).collect(engine="streaming").iter_rows())
 
 
 def _choose(there: list[str], only: list[str] | None) -> list[str]:
@@ -122,23 +169,42 @@ def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
 
 
 def _fit_case(
-    errors: Console, case: str, rows: Any, names: Sequence[str], options: dict[str, Any]
+    errors: Console, case: str, rows: Any, names: Sequence[str], options: dict[str, Any], cluster: str | None
 ) -> tuple[Any, str | None]:
     """The case's model, or why there is none: the other cases go on."""
-    varying = [name for name in names if name not in rows or rows[name].n_unique() > 1]
-    model = rekka.ExponentialHazardMarkovModel(covariates=varying, **options)
+    model = rekka.ExponentialHazardMarkovModel(covariates=_find_varying(rows, names), **options)
+    passes = count(1)
     try:
-        with errors.status(f"Fitting {escape(case)} ..."):
-            return model.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy()), None
-    except (MissingColumns, BadOption):  # wrong for every case
+        with errors.status(f"Fitting {escape(case)} ...") as status:
+
+            def tell(stage: str) -> None:
+                status.update(f"Fitting {escape(case)}: {stage} (pass {next(passes)} over the rows) ...")
+
+            return model.fit(rows, groups="bridge_id", cluster=cluster, on_pass=tell), None
+    except (MissingColumns, BadOption, ClusterError):  # wrong for every case
         raise
     except rekka.InputError as error:
         errors.print(f"{case} cannot be fitted: {error}\n", highlight=False, markup=False)
         return None, str(error)
 
 
+def _find_varying(rows: Any, names: Sequence[str]) -> list[str]:
+    """The covariates that do not have one value in all rows of the case; those that are not there too."""
+    import polars as pl
+
+    there = [name for name in names if name in rows.collect_schema()]
+    same = rows.select((pl.col(name).min() == pl.col(name).max()) for name in there).collect(engine="streaming")
+    constant = [name for name in there if same[name].item()]
+    return [name for name in names if name not in constant]
+
+
 def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, seed: int) -> Any:
     """The model with its bootstrap; None, and a sentence, where it can have none."""
+    if rows is None:
+        errors.print(
+            f"{case} has no bootstrap: more than {count_of(MANY, 'row')} are not refitted.\n", markup=False
+        )
+        return None
     with new_bar(errors) as progress:
         task = progress.add_task(case, total=draws, what="Refits")
         try:

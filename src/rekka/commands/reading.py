@@ -129,6 +129,12 @@ class Reader:
             return rekka.pair_visits(self.panel(tables), **self.rules)
         return rekka.read_transitions(self._one(tables), self.mapping, **self.changes)
 
+    def scan(self, tables: list[Path]) -> Any:
+        """Transitions in Parquet that are not read yet; None of anything else."""
+        from rekka.transitions import scan_transitions
+
+        return None if self.nbi else scan_transitions(self._one(tables).absolute(), self.mapping, **self.changes)
+
     def _one(self, tables: list[Path]) -> Path:
         if len(tables) > 1:
             raise typer.BadParameter("one table is read at a time; join others with --join", param_hint="TABLE")

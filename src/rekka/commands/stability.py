@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from rekka.cluster.failures import ClusterError
 from rekka.commands import telling
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, echo_json
 from rekka.commands.reading import Only, split_list
-from rekka.commands.study import BEFORE_FIRST, STOPPED
+from rekka.commands.study import BEFORE_FIRST, STOPPED, Cluster
 from rekka.errors import count_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def stability(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that fit side by side. Default: all cores.")
     ] = None,
+    cluster: Cluster = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the draws. Default: the study's.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -63,6 +65,8 @@ def stability(
       rekka stability run
 
       rekka stability run --kinds bootstrap --resamples 1000 --only Pier
+
+      rekka stability run --cluster tcp://host:8786
     """
     from rekka.study.stability import stability as make_draws
     from rekka.study.stability_draws import KINDS
@@ -76,6 +80,7 @@ def stability(
             seed=seed,
             cases=only or None,
             workers=workers,
+            cluster=cluster,
             on_unit=on_unit,
         )
     if as_json:
@@ -180,7 +185,7 @@ def _watch(errors: Console, again: str) -> Iterator[Callable[[Unit, int, int], N
         told = f"Stopped{f' after {finished:,} of {total:,} draws' if total else ''}. Go on with: {again}"
         errors.print(told, highlight=False, markup=False)
         raise typer.Exit(STOPPED) from None
-    except OSError:
+    except (OSError, ClusterError):
         errors.print(f"What is done is kept. Go on with: {again}", highlight=False, markup=False)
         raise
 

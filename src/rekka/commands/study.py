@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 import rekka
+from rekka.cluster.failures import ClusterError
 from rekka.commands import telling
 from rekka.commands.bars import new_bar
 from rekka.commands.checks import print_brief
@@ -20,6 +21,7 @@ from rekka.commands.report import print_place, report_run
 
 if TYPE_CHECKING:
     from rekka.study.choosing import Choice
+    from rekka.study.large import LargeRows
     from rekka.study.study import Study
     from rekka.study.trial import Trial
 
@@ -32,7 +34,8 @@ SECTIONS = (
     "cases", "methods", "selection", "verdicts", "confirmation", "calibration", "trials", "floor", "presets",
     "hypotheses",
 )  # fmt: skip
-BEFORE_FIRST = "starting (half a minute on first use)"
+BEFORE_FIRST = "starting"
+REFITTING = "refitting resamples"
 
 Data = Annotated[
     list[Path] | None,
@@ -46,6 +49,26 @@ Data = Annotated[
 Workers = Annotated[
     int,
     typer.Option(min=1, help="Processes that fit side by side. Timings are then taken afterwards, one by one."),
+]
+
+
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Fit on a Dask cluster: its scheduler's address, such as tcp://host:8786, or local or local:4 for "
+        "worker processes on this machine.",
+    ),
+]
+
+
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="How much memory may be used, such as 1GB: a table of transitions in Parquet may be larger. Default: "
+        "half of what is free.",
+    ),
 ]
 
 
@@ -123,6 +146,8 @@ def compare(
     ] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Timings of each trial. Default: 1.")] = None,
     workers: Workers = 1,
+    cluster: Cluster = None,
+    memory: Memory = None,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html into the run folder (the default).")
     ] = True,
@@ -142,6 +167,10 @@ def compare(
       rekka compare transitions.parquet --preset both --methods all --out run2
 
       rekka compare transitions.parquet --rule pareto --preset paper --out as-in-the-paper
+
+      rekka compare transitions.parquet --cluster tcp://host:8786 --out run3
+
+      rekka compare nation/ --memory 1GB --out run4
 
       rekka compare --resume run
     """  # fmt: skip
@@ -170,10 +199,27 @@ def compare(
     request = Request(data or (), reader.mapping, reader.changes, reader.nbi, options)
     folder = resume or out
     errors = Console(stderr=True)
+    large: list[str] = []  # cases that are gone through block by block
+
+    def on_rows(rows: LargeRows) -> None:
+        large.extend(rows.large)
+        errors.print(rows.tell_memory(), highlight=False, markup=False)
+
     with watch(errors, folder) as (on_trial, on_choice):
         act = begin_study if resume is None else continue_study
-        study = act(request, folder, workers=workers, on_trial=on_trial, on_choice=on_choice)
-    page = report_run(errors, study, folder) if report else None
+        study = act(
+            request,
+            folder,
+            workers=workers,
+            cluster=cluster,
+            memory=memory,
+            on_trial=on_trial,
+            on_choice=on_choice,
+            on_rows=on_rows,
+        )
+    page = report_run(errors, study, folder) if report and not large else None
+    if report and large:
+        errors.print(_skip_report(folder), highlight=False, markup=False)
     if as_json:
         echo_json(_plain(study, folder) | {"report": None if page is None else str(page)})
     else:
@@ -283,19 +329,28 @@ def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
                 progress.update(task, what="Choices", completed=done, total=planned, description=told)
 
             def on_trial(trial: Trial, done: int, planned: int) -> None:
-                nonlocal finished, total
+                nonlocal finished, total, task
                 finished, total = done, planned
                 progress.update(task, completed=done, total=planned, description=f"{trial.key}: {trial.status}")
+                if done == planned:  # the first choice may take as long as all trials
+                    progress.remove_task(task)
+                    task = progress.add_task(REFITTING, total=None, what="Choices")
 
             yield on_trial, on_choice
     except KeyboardInterrupt:
         told = f"Stopped{f' after {finished} of {total} trials' if total else ''}. {_go_on(folder)}"
         errors.print(told, highlight=False, markup=False)
         raise typer.Exit(STOPPED) from None
-    except OSError:
+    except (OSError, ClusterError):
         if (folder / "study.toml").exists():
             errors.print(f"What is done is kept. {_go_on(folder)}", highlight=False, markup=False)
         raise
+
+
+def _skip_report(folder: Path) -> str:
+    return (
+        f"No report yet: it reads all rows into memory. Where there is room: rekka report {telling.quote(folder)}"
+    )
 
 
 def _go_on(folder: Path) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.layout import Layout
-from rekka.model.likelihood import Evaluation
+from rekka.model.likelihood import Evaluation, Likelihood
 from rekka.model.restarts import Restarts
 from rekka.model.separation import Separation, describe_separations
 from rekka.model.solvers import DECREMENT_TOLERANCE, solve_newton
@@ -81,7 +81,7 @@ class Certificate:
 
     def with_golden(self, log_probability: Array) -> Certificate:
         """The same with the share of held-out rows on the plateau."""
-        return replace(self, plateau_golden=_plateau(log_probability))
+        return replace(self, plateau_golden=plateau_share(log_probability))
 
     def __str__(self) -> str:
         exists = {True: "yes", False: "no", None: "not decided"}[self.maximum_exists]
@@ -103,16 +103,15 @@ class Certificate:
 
 
 def certify(
-    coordinates: Coordinates,
+    coordinates: Coordinates[Any],
     layout: Layout,
     psi: Array,
     here: Evaluation,
-    log_probability: Array,
+    plateau: float,
     separations: Sequence[Separation],
     restarts: Restarts,
 ) -> Certificate:
-    """Judge the point psi, with the objective's derivatives there and each row's log-probability."""
-    plateau = _plateau(log_probability)
+    """Judge the point psi, with the objective's derivatives there and the share of rows on the plateau."""
     level_rows = [f"{plateau:.2%} of the training rows are at or under probability 1e-12"] if plateau > 0 else []
     if not (np.isfinite(psi).all() and np.isfinite(here.value) and np.isfinite(here.hessian).all()):
         return Certificate(
@@ -175,7 +174,7 @@ def _judge(
     return Verdict.CERTIFIED, []
 
 
-def is_settled(coordinates: Coordinates, here: Evaluation) -> bool:
+def is_settled(coordinates: Coordinates[Likelihood], here: Evaluation) -> bool:
     """Whether this is so plainly a maximum that the likelihood cannot rise for ever whatever the coefficients.
 
     Say it did, along d, scaled so that the largest |x.d| is 1 among the rows that were in these states. No row
@@ -191,7 +190,7 @@ def is_settled(coordinates: Coordinates, here: Evaluation) -> bool:
     return solve_newton(here)[1] <= DECREMENT_TOLERANCE and _widest(coordinates, here) < RUNAWAY
 
 
-def _widest(coordinates: Coordinates, here: Evaluation) -> float:
+def _widest(coordinates: Coordinates[Likelihood], here: Evaluation) -> float:
     """The largest standard error of a row's log hazard of a state it was in, the same in any coordinates."""
     rows, W = coordinates.likelihood.rows, coordinates.likelihood.X
     values, vectors = np.linalg.eigh(here.hessian)
@@ -205,7 +204,7 @@ def _widest(coordinates: Coordinates, here: Evaluation) -> float:
     return float(np.sqrt(widest))
 
 
-def _ran_away(coordinates: Coordinates, best: Evaluation, separation: Separation) -> bool:
+def _ran_away(coordinates: Coordinates[Any], best: Evaluation, separation: Separation) -> bool:
     """Whether the best point is where a solver tires, not where the likelihood peaks.
 
     Along a direction in which the likelihood rises for ever it has become level: the standard error of some
@@ -216,7 +215,7 @@ def _ran_away(coordinates: Coordinates, best: Evaluation, separation: Separation
     return bool(np.linalg.eigvalsh(block)[0] < RUNAWAY**-2)
 
 
-def _conditioning(coordinates: Coordinates, layout: Layout, here: Evaluation) -> tuple[float, str]:
+def _conditioning(coordinates: Coordinates[Any], layout: Layout, here: Evaluation) -> tuple[float, str]:
     """Condition number of H for standardised covariates, scaled to unit diagonal; weakest direction."""
     hessian = coordinates.standard.T @ here.hessian @ coordinates.standard
     diagonal = np.diag(hessian)
@@ -237,7 +236,8 @@ def _conditioning(coordinates: Coordinates, layout: Layout, here: Evaluation) ->
     return float(values[-1] / values[0]) if values[0] > 0 else np.inf, words
 
 
-def _plateau(log_probability: Array) -> float:
+def plateau_share(log_probability: Array) -> float:
+    """The share of rows at or under the probability that counts as a plateau."""
     return float(np.mean(~(log_probability > PLATEAU)))
 
 

@@ -10,28 +10,29 @@ L-BFGS-B works in the coordinates the scaling gives it, because that is what the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from rekka.model.layout import Layout
-from rekka.model.likelihood import Evaluation, Likelihood, Rows
+from rekka.model.likelihood import Evaluation, Likelihood, Rows, Surface
 from rekka.model.prior import Prior
 
 Array = NDArray[np.float64]
+Seen = TypeVar("Seen", bound=Surface)
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class Coordinates(Generic[Seen]):
     """A likelihood as a function of P free coordinates psi, with a penalty (psi - c)' S (psi - c) / 2 + constant.
 
     The centre c of a ridge is zero. It is kept as a point: with a precise prior the terms of the square multiplied
     out are large, and their difference has too few digits left for Newton to finish on.
     """
 
-    likelihood: Likelihood
+    likelihood: Seen
     basis: Array  # (F, P)
     back: Array  # (F, P)
     forward: Array  # (P, F), psi of allowed coefficients of the scaled covariates
@@ -43,11 +44,11 @@ class Coordinates:
 
     def gamma(self, psi: Array) -> Array:
         """Coefficients of W, (K-1, p+1)."""
-        return (self.basis @ psi).reshape(self.likelihood.rows.n_states - 1, -1)
+        return (self.basis @ psi).reshape(self.likelihood.n_states - 1, -1)
 
     def beta(self, psi: Array) -> Array:
         """Coefficients of the scaled covariates, (K-1, p+1)."""
-        return (self.back @ psi).reshape(self.likelihood.rows.n_states - 1, -1)
+        return (self.back @ psi).reshape(self.likelihood.n_states - 1, -1)
 
     def evaluate(self, psi: Array, order: int = 2) -> Evaluation:
         """Log-likelihood without the penalty, with gradient and Hessian in psi."""
@@ -69,13 +70,18 @@ class Coordinates:
 
 def scaled_coordinates(
     rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None, prior: Prior | None = None
-) -> Coordinates:
+) -> Coordinates[Likelihood]:
     """The scaled covariates as they are: psi are the free coefficients themselves."""
+    likelihood = Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads)
+    return in_scaled(likelihood, moments(z, rows.weight)[1], layout, ridge, prior)
+
+
+def in_scaled(likelihood: Seen, sd: Array, layout: Layout, ridge: float, prior: Prior | None) -> Coordinates[Seen]:
+    """The same of a likelihood of the scaled covariates, whose standard deviations are ``sd``."""
     select = layout.select
-    _, sd = moments(z, rows.weight)
     ridges = _ridge(layout, ridge * np.concatenate([[0.0], sd]) ** 2)
     return Coordinates(
-        Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads),
+        likelihood,
         basis=select,
         back=select,
         forward=np.asarray(np.linalg.pinv(select), dtype=np.float64),
@@ -86,17 +92,24 @@ def scaled_coordinates(
 
 def orthonormal_coordinates(
     rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None, prior: Prior | None = None
-) -> Coordinates:
+) -> Coordinates[Likelihood]:
     """Orthonormal columns, and an orthonormal basis of the coefficients that the layout allows."""
     n, p = z.shape
     mean, sd = moments(z, rows.weight)
     W = np.ones((n, p + 1))
     W[:, 1:] = (z - mean) / sd
     share = np.sqrt(rows.weight / rows.weight.sum())[:, None]
-    r = np.linalg.qr(W[:, 1:] * share, mode="r") if p else np.zeros((0, 0))
+    r: Array = np.asarray(np.linalg.qr(W[:, 1:] * share, mode="r")) if p else np.zeros((0, 0))
     W[:, 1:] = linalg.solve_triangular(r, W[:, 1:].T, trans="T").T if p else 0.0
+    return in_orthonormal(Likelihood.build(rows, W, threads), mean, sd, r, layout, ridge, prior)
 
-    identity = np.eye(rows.n_states - 1)
+
+def in_orthonormal(
+    likelihood: Seen, mean: Array, sd: Array, r: Array, layout: Layout, ridge: float, prior: Prior | None
+) -> Coordinates[Seen]:
+    """The same of a likelihood of W = (z - mean) / sd r^-1, r the triangular factor that makes it orthonormal."""
+    p = mean.size
+    identity = np.eye(layout.n_states - 1)
     to_standard = linalg.block_diag(1.0, r)  # gamma_k from coefficients of the standardised covariates
     from_scaled = np.block([[np.ones((1, 1)), mean[None, :]], [np.zeros((p, 1)), np.diag(sd)]])
     to_gamma = to_standard @ from_scaled
@@ -107,7 +120,7 @@ def orthonormal_coordinates(
     back[layout.parameter < 0] = 0.0  # absent coefficients are zero, not nearly zero
     ridges = inverse.T @ _ridge(layout, np.full(p + 1, ridge) * (np.arange(p + 1) > 0)) @ inverse
     return Coordinates(
-        Likelihood.build(rows, W, threads),
+        likelihood,
         basis=basis,
         back=back,
         forward=basis.T @ np.kron(identity, to_gamma),

@@ -13,14 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from rekka.errors import InputError, ModelFileError
 from rekka.forecast.methods import Forecasts
+from rekka.large import fit_table, fit_training
 from rekka.model import inputs
 from rekka.model.bootstrap import bootstrap_rows
 from rekka.model.certificate import Certificate
-from rekka.model.fit import Fit, Options, check_options, fit_rows
+from rekka.model.fit import Fit, Options, check_options
 from rekka.model.layout import Effects, Shared
 from rekka.model.likelihood import Rows
 from rekka.model.serial import dump_model, load_saved
 from rekka.model.tables import Table, check_units, coefficient_table, hazard_table
+from rekka.streaming.tables import LazyTable, is_lazy, open_lazy, read_columns
 
 Array = NDArray[np.float64]
 
@@ -67,6 +69,9 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         K; None takes the worst end state of the training rows.
     threads : int or None
         Threads over rows; None takes all cores. The result has the same bits for any number.
+    memory : str, int or None
+        Limit for rows in files or of a query, such as "1GB"; None takes half of what is free. Rows that fit well
+        within it are held in memory, others are read again for every pass, a block at a time.
 
     Attributes
     ----------
@@ -112,6 +117,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         covariates: Sequence[str] | None = None,
         n_states: int | None = None,
         threads: int | None = None,
+        memory: str | int | None = None,
     ) -> None:
         self.scaling = scaling
         self.solver = solver
@@ -130,26 +136,48 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.covariates = covariates
         self.n_states = n_states
         self.threads = threads
+        self.memory = memory
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        cluster: Any = None,
+        on_pass: Callable[[str], None] | None = None,
+    ) -> Self:
         """Fit by maximum likelihood.
 
         Parameters
         ----------
-        X : dataframe (pandas, polars, pyarrow)
-            Start states 1..K, years above 0, covariates.
-        y : series or array
+        X : dataframe (pandas, polars, pyarrow), path of a Parquet file or a folder of them, or polars LazyFrame
+            Start states 1..K, years above 0, covariates. A path or a query may be larger than memory.
+        y : series or array; for a path or a query the name of a column, by default "state_2"
             End states, none better than its start.
-        sample_weight : array, optional
+        sample_weight : array, or the name of a column, optional
             Multiplies each row's log-likelihood; weight 2 is the row twice, weight 0 the row left out.
-        groups : array, optional
+        groups : array, or the name of a column, optional
             Bridge of each row; standard errors are then clustered by it.
+        cluster : str or distributed.Client, optional
+            A Dask cluster whose workers read the rows of a path or a query and keep them: a scheduler's address,
+            "local" or "local:4".
+        on_pass : function of a text, optional
+            Called before each pass over more than 262,144 rows with what it is for.
 
         """
         options = self._options()
         check_options(options)
+        if is_lazy(X):
+            return self._fit_lazy(open_lazy(X), y, sample_weight, groups, cluster, on_pass)
+        if cluster is not None:
+            raise InputError(
+                "The rows are in memory here, and the workers of a cluster read them from files. Write them as "
+                "Parquet where all workers can read them, and give the path."
+            )
         frame = inputs.as_frame(X)
-        columns = inputs.find_columns(frame, self.start, self.dt, self.covariates)
+        columns = inputs.find_columns(frame.columns, self.start, self.dt, self.covariates)
         check_units(self.units, columns.covariates)
         training = inputs.read_training(
             frame,
@@ -160,8 +188,34 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             n_states=self.n_states,
             class_weight=self.class_weight,
         )
-        fit = fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
+        fit = fit_training(training, columns.covariates, options, on_pass)
         self._adopt(fit, frame.columns)
+        return self
+
+    def _fit_lazy(
+        self,
+        table: LazyTable,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        cluster: Any,
+        on_pass: Callable[[str], None] | None,
+    ) -> Self:
+        """Fit rows that are not in memory."""
+        end = "state_2" if y is None else y
+        reading = read_columns(table.columns, self.start, self.dt, self.covariates, end, sample_weight, groups)
+        check_units(self.units, reading.covariates)
+        fit = fit_table(
+            table,
+            reading,
+            self._options(),
+            memory=self.memory,
+            n_states=self.n_states,
+            class_weight=self.class_weight,
+            cluster=cluster,
+            on_pass=on_pass,
+        )
+        self._adopt(fit, [self.start, self.dt, *reading.covariates])
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -186,7 +240,9 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     def log_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean of -log p of the observed end states, exact: no floor."""
         value = self.log_probabilities(X, y)
-        return -float(np.average(value, weights=inputs.read_weights(sample_weight, value.size)))
+        weight = inputs.read_weights(sample_weight, value.size)
+        inputs.refuse_weightless(weight)
+        return -float(np.average(value, weights=weight))
 
     def summary(self, level: float = 0.95) -> Table:
         """Coefficients: state, term, estimate, se, z, p, interval, hazard ratio per unit; a polars frame."""
@@ -256,6 +312,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         parameters = {
             name: list(value) if name == "covariates" and value is not None else value
             for name, value in self.get_params(deep=False).items()
+            if name != "memory"  # of the machine, not of the model
         }
         if self.scaling is not None:  # a CovariateScaler or a list of names goes by its name
             parameters["scaling"] = self._fit.scaling.method

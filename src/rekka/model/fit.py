@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rekka.errors import BadOption, bad_option
-from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify, is_settled
+from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify, is_settled, plateau_share
 from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
-from rekka.model.inference import Inference, infer
+from rekka.model.inference import Inference, add_scores, infer
 from rekka.model.layout import Effects, Layout, Shared, build_layout
-from rekka.model.likelihood import Rows, compile_kernels
+from rekka.model.likelihood import Likelihood, Rows, compile_kernels
 from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.predictor import Predictor
 from rekka.model.prior import Prior, read_prior
 from rekka.model.restarts import Restarts, crude_start, restart
-from rekka.model.separation import find_separations
+from rekka.model.separation import Separation, find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
 from rekka.model.survey import Resampled, Survey, survey_covariates
 from rekka.scaling.fitting import check_method, fit_scaling
@@ -132,12 +132,12 @@ def fit_rows(
 ) -> Fit:
     """Fit checked rows; ``groups`` (n,) asks for standard errors clustered by it."""
     check_options(options)
-    with _linear_algebra().limit(limits=1, user_api="blas"):
+    with linear_algebra().limit(limits=1, user_api="blas"):
         return _fit_rows(rows, x, covariates, options, groups)
 
 
 @lru_cache
-def _linear_algebra() -> ThreadpoolController:
+def linear_algebra() -> ThreadpoolController:
     """The threads of BLAS. Matrices are small here: threads only wait for each other, long on a busy machine."""
     return ThreadpoolController()
 
@@ -151,7 +151,7 @@ class Problem:
     order: NDArray[np.intp]
     layout: Layout
     scaling: FittedScaling
-    coordinates: Coordinates
+    coordinates: Coordinates[Likelihood]
     prior: Prior | None
 
     @property
@@ -189,32 +189,43 @@ def _fit_rows(
     problem = pose(rows, x, covariates, options)
     coordinates, layout = problem.coordinates, problem.layout
     separations = [] if problem.held else find_separations(coordinates, layout, options.ridge)
-    psi, beta, outcome = solve(problem, options)
-    restarts = restart(coordinates, psi, separations)
-    if (
-        options.solver == "newton"
-        and outcome.success
-        and restarts.outcome is not None
-        and restarts.shortfall > DECREMENT_LIMIT
-    ):
-        psi, outcome = restarts.psi, restarts.outcome  # a higher maximum than the one next to crude rates
-        beta, restarts = coordinates.beta(psi), restarts._replace(shortfall=0.0)
+    psi, beta, outcome, restarts = settle(
+        coordinates, solve(problem, options), separations, newton=options.solver == "newton"
+    )
     here = coordinates.objective(psi)
     log_probability, slope = coordinates.likelihood.by_row(coordinates.gamma(psi))
     log_likelihood = coordinates.evaluate(psi, 0).value
-    members = None if groups is None else groups[problem.order]
+    likelihood, basis = coordinates.likelihood, coordinates.basis
+    meat = None if groups is None else add_scores(likelihood, basis, slope, groups[problem.order])
+    plateau = plateau_share(log_probability)
     return Fit(
         n_states=rows.n_states,
         covariates=covariates,
         layout=layout,
         scaling=problem.scaling,
         beta=beta,
-        inference=infer(coordinates, psi, here, log_likelihood, problem.scaling, slope, members),
+        inference=infer(coordinates, psi, here, log_likelihood, problem.scaling, meat),
         outcome=outcome,
-        certificate=certify(coordinates, layout, psi, here, log_probability, separations, restarts),
+        certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts),
         n_rows=rows.dt.size,
         survey=survey_covariates(x, covariates),
     )
+
+
+def settle(
+    coordinates: Coordinates[Any],
+    reached: tuple[Array, Array, Outcome],
+    separations: Sequence[Separation],
+    *,
+    newton: bool,
+) -> tuple[Array, Array, Outcome, Restarts]:
+    """Look for a higher point than the one reached; Newton's run ends there if there is one."""
+    psi, beta, outcome = reached
+    restarts = restart(coordinates, psi, separations)
+    if newton and outcome.success and restarts.outcome is not None and restarts.shortfall > DECREMENT_LIMIT:
+        psi, outcome = restarts.psi, restarts.outcome  # a higher maximum than the one next to crude rates
+        beta, restarts = coordinates.beta(psi), restarts._replace(shortfall=0.0)
+    return psi, beta, outcome, restarts
 
 
 @dataclass(frozen=True)
@@ -246,7 +257,7 @@ def refit_rows(
     need not rise for ever, other starts decide, as in ``fit_rows``.
     """
     check_options(options)
-    with _linear_algebra().limit(limits=1, user_api="blas"):
+    with linear_algebra().limit(limits=1, user_api="blas"):
         problem = pose(rows, x, covariates, options)
         coordinates, layout = problem.coordinates, problem.layout
         psi, beta, outcome = solve(problem, options, start)
@@ -262,7 +273,9 @@ def refit_rows(
             scaling=problem.scaling,
             beta=beta,
             outcome=outcome,
-            certificate=certify(coordinates, layout, psi, here, log_probability, separations, restarts),
+            certificate=certify(
+                coordinates, layout, psi, here, plateau_share(log_probability), separations, restarts
+            ),
             log_likelihood=coordinates.evaluate(psi, 0).value,
         )
 
@@ -271,7 +284,23 @@ def _fit_lbfgs(problem: Problem, options: Options) -> tuple[Array, Outcome]:
     """The paper's solver in the coordinates of the scaling."""
     rows, layout = problem.rows, problem.layout
     scaled = scaled_coordinates(rows, problem.z, layout, options.ridge, options.threads, problem.prior)
+    if options.likelihood != "paper":
+        return run_lbfgs(scaled, options)
+    X = np.ascontiguousarray(scaled.likelihood.X.T)
+
+    def floored(psi: Array) -> float:
+        beta = np.ascontiguousarray(scaled.beta(psi))
+        value = floored_log_likelihood(X, beta, rows.start, rows.end, rows.dt, rows.weight)
+        return scaled.pull(psi) - float(value)
+
     start = random_start(layout.n_parameters, options.seed)
+    floored(start)  # compiled, or loaded, before the clock starts
+    psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False)
+    return scaled.beta(psi), outcome
+
+
+def run_lbfgs(scaled: Coordinates[Any], options: Options) -> tuple[Array, Outcome]:
+    """L-BFGS-B on the exact likelihood: beta (K-1, p+1) and the outcome."""
 
     def exact(psi: Array) -> tuple[float, Array]:
         value, gradient, _ = scaled.objective(psi, 1)
@@ -280,17 +309,8 @@ def _fit_lbfgs(problem: Problem, options: Options) -> tuple[Array, Outcome]:
     def value(psi: Array) -> float:
         return scaled.objective(psi, 0).value
 
-    X = np.ascontiguousarray(scaled.likelihood.X.T)
-
-    def floored(psi: Array) -> float:
-        beta = np.ascontiguousarray(scaled.beta(psi))
-        value = floored_log_likelihood(X, beta, rows.start, rows.end, rows.dt, rows.weight)
-        return scaled.pull(psi) - float(value)
-
-    if options.likelihood == "paper":
-        floored(start)  # compiled, or loaded, before the clock starts
-        psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False)
-    elif options.gradient == "numeric":
+    start = random_start(scaled.centre.size, options.seed)
+    if options.gradient == "numeric":
         psi, outcome = lbfgs(value, start, options.max_iter, with_gradient=False)
     else:
         psi, outcome = lbfgs(exact, start, options.max_iter, with_gradient=True)

@@ -8,13 +8,14 @@ native coefficients J psi, J = (native units per scaled) back;   their covarianc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
 from rekka.model.coordinates import Coordinates
-from rekka.model.likelihood import Evaluation
+from rekka.model.likelihood import Evaluation, Likelihood
 from rekka.scaling.operators import FittedScaling
 
 Array = NDArray[np.float64]
@@ -33,28 +34,34 @@ class Inference:
     bic: float
 
 
+class Meat(NamedTuple):
+    """The sum over groups of the outer product of their scores in psi, (P, P), and how many groups there are."""
+
+    squares: Array
+    groups: int
+
+
 def infer(
-    coordinates: Coordinates,
+    coordinates: Coordinates[Any],
     psi: Array,
     here: Evaluation,
     log_likelihood: float,
     scaling: FittedScaling,
-    slope: Array,
-    groups: NDArray[np.int64] | None,
+    meat: Meat | None = None,
 ) -> Inference:
-    """All of it at psi; ``here`` has the derivatives of the penalised objective, ``slope`` is (n, K-1)."""
-    states = coordinates.likelihood.rows.n_states - 1
-    to_native = np.kron(np.eye(states), native_units(scaling, coordinates.likelihood.X.shape[0] - 1))
+    """All of it at psi; ``here`` has the derivatives of the penalised objective, ``meat`` asks for clusters."""
+    likelihood = coordinates.likelihood
+    to_native = np.kron(np.eye(likelihood.n_states - 1), native_units(scaling, likelihood.n_terms - 1))
     jacobian = to_native @ coordinates.back
     inverse = _inverse(here.hessian)
     covariance, kind = inverse, "observed information"
     free = psi.size
     df = float(free - np.trace(covariance @ coordinates.penalty)) if coordinates.penalty.any() else float(free)
-    if groups is not None:
-        covariance, n_groups = _sandwich(coordinates, covariance, slope, groups)
-        kind = f"sandwich, clustered by {n_groups} groups"
+    if meat is not None:
+        covariance = _sandwich(covariance, meat)
+        kind = f"sandwich, clustered by {meat.groups} groups"
     covariance = covariance + inverse @ coordinates.sway @ inverse
-    n = coordinates.likelihood.rows.dt.size
+    n = likelihood.n_rows
     return Inference(
         coefficients=jacobian @ psi,
         covariance=jacobian @ covariance @ jacobian.T,
@@ -85,20 +92,25 @@ def _inverse(hessian: Array) -> Array:
         return np.full_like(hessian, np.nan)
 
 
-def _sandwich(
-    coordinates: Coordinates, bread: Array, slope: Array, groups: NDArray[np.int64]
-) -> tuple[Array, int]:
+def _sandwich(bread: Array, meat: Meat) -> Array:
     """Covariance that allows rows of one group to depend on each other, with the factor G / (G - 1)."""
-    W, weight = coordinates.likelihood.X, coordinates.likelihood.rows.weight
+    if meat.groups < 2:
+        return np.full_like(bread, np.nan)
+    with np.errstate(over="ignore", invalid="ignore"):  # a fit gone wrong has no errors to speak of
+        return np.asarray(bread @ (meat.squares * (meat.groups / (meat.groups - 1))) @ bread)
+
+
+def add_scores(likelihood: Likelihood, basis: Array, slope: Array, groups: NDArray[np.int64]) -> Meat:
+    """The meat of rows in memory: ``slope`` (n, K-1) of each row's log-probability in its log hazards."""
+    W, weight = likelihood.X, likelihood.rows.weight
     n_groups = int(groups.max()) + 1
     score = np.empty((n_groups, slope.shape[1], len(W)))
     with np.errstate(over="ignore", invalid="ignore"):  # a fit gone wrong has no errors to speak of
         for k in range(slope.shape[1]):
             for u in range(len(W)):
                 score[:, k, u] = np.bincount(groups, weight * slope[:, k] * W[u], n_groups)
-        by_group = score.reshape(n_groups, -1) @ coordinates.basis
-        meat = by_group.T @ by_group * (n_groups / (n_groups - 1)) if n_groups > 1 else np.full_like(bread, np.nan)
-        return bread @ meat @ bread, n_groups
+        by_group = score.reshape(n_groups, -1) @ basis
+        return Meat(by_group.T @ by_group, n_groups)
 
 
 def normal_quantile(level: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -75,11 +75,10 @@ def as_frame(X: Any) -> nw.DataFrame[Any]:
         ) from None
 
 
-def find_columns(frame: nw.DataFrame[Any], start: str, dt: str, covariates: Sequence[str] | None) -> Columns:
-    """Resolve the column options against a frame; ``covariates`` None means all the others."""
+def find_columns(names: Sequence[str], start: str, dt: str, covariates: Sequence[str] | None) -> Columns:
+    """Resolve the column options against a table's names; ``covariates`` None means all the others."""
     if isinstance(covariates, str):
         raise BadOption(f"covariates is the text {covariates!r}; a list of column names is needed.")
-    names = frame.columns
     chosen = tuple(n for n in names if n not in (start, dt)) if covariates is None else tuple(covariates)
     missing = [name for name in (start, dt, *chosen) if name not in names]
     if missing:
@@ -90,8 +89,8 @@ def find_columns(frame: nw.DataFrame[Any], start: str, dt: str, covariates: Sequ
     return Columns(start, dt, chosen)
 
 
-def read_predictors(frame: nw.DataFrame[Any], columns: Columns) -> Predictors:
-    """Start states, years and covariates, each value checked."""
+def read_predictors(frame: nw.DataFrame[Any], columns: Columns, order: Literal["C", "F"] = "C") -> Predictors:
+    """Start states, years and covariates, stored by row or by column (F), each value checked."""
     missing = [n for n in (columns.start, columns.dt, *columns.covariates) if n not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
@@ -107,7 +106,7 @@ def read_predictors(frame: nw.DataFrame[Any], columns: Columns) -> Predictors:
             column=columns.dt,
             rows=bad.tolist(),
         )
-    return Predictors(start, dt, read_covariates(frame, columns.covariates))
+    return Predictors(start, dt, read_covariates(frame, columns.covariates, order))
 
 
 def read_training(
@@ -124,6 +123,7 @@ def read_training(
     read = read_predictors(frame, columns)
     end = read_ends(y, read.start)
     weight = read_weights(sample_weight, end.size)
+    refuse_weightless(weight)
     members = None if groups is None else read_groups(groups, end.size)
     if not weight.all():  # weight 0 is absence, in every respect
         here = weight > 0
@@ -135,12 +135,12 @@ def read_training(
     return Training(Rows(read.start, end, read.dt, weight, count), read.x, members)
 
 
-def read_covariates(frame: nw.DataFrame[Any], covariates: Sequence[str]) -> Array:
-    """Raw covariates x (n, p)."""
+def read_covariates(frame: nw.DataFrame[Any], covariates: Sequence[str], order: Literal["C", "F"] = "C") -> Array:
+    """Raw covariates x (n, p), stored by row or by column (F)."""
     missing = [name for name in covariates if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
-    x = np.empty((len(frame), len(covariates)))
+    x = np.empty((len(frame), len(covariates)), order=order)
     for c, name in enumerate(covariates):
         x[:, c] = _numbers(frame[name], name)
     return x
@@ -209,22 +209,30 @@ def check_covariates(x: Array, names: Sequence[str]) -> None:
     """Refuse covariates that no data could tell apart: constant, duplicated, collinear."""
     if not names:
         return
-    for name, column in zip(names, x.T, strict=True):
-        if column.min() == column.max():
-            raise BadCovariates(
-                f"{name} is {column[0]:g} in all {len(column)} training rows: its effect cannot be told from "
-                "the intercept. Leave it out of covariates.",
-                covariates=[name],
-            )
+    refuse_constant(x.min(axis=0), x.max(axis=0), names, len(x))
     z = (x - x.mean(axis=0)) / x.std(axis=0)
-    r: Array = np.asarray(np.linalg.qr(z / np.sqrt(len(z)), mode="r"))
+    refuse_collinear(np.asarray(np.linalg.qr(z / np.sqrt(len(z)), mode="r")), names, len(x))
+
+
+def refuse_constant(low: Array, high: Array, names: Sequence[str], rows: int) -> None:
+    """Refuse a covariate that has one value in all rows."""
+    for c in np.flatnonzero(low == high).tolist():
+        raise BadCovariates(
+            f"{names[c]} is {low[c]:g} in all {rows} training rows: its effect cannot be told from "
+            "the intercept. Leave it out of covariates.",
+            covariates=[names[c]],
+        )
+
+
+def refuse_collinear(r: Array, names: Sequence[str], rows: int) -> None:
+    """Refuse a covariate that the ones before it make up; r is the triangular factor of the standardised rows."""
     for c in range(len(names)):
         if c >= len(r) or abs(r[c, c]) < COLLINEAR:
-            weights = np.linalg.lstsq(z[:, :c], z[:, c], rcond=None)[0]
+            weights = np.linalg.lstsq(r[:, :c], r[:, c], rcond=None)[0]
             others = [names[int(i)] for i in np.flatnonzero(np.abs(weights) > 1e-6)]
             how = "duplicates" if len(others) == 1 else "is a linear combination of"
             raise BadCovariates(
-                f"{names[c]} {how} {', '.join(others)} in the {len(x)} training rows: their effects cannot be "
+                f"{names[c]} {how} {', '.join(others)} in the {rows} training rows: their effects cannot be "
                 "told apart. Leave one of them out of covariates.",
                 covariates=[names[c], *others],
             )
@@ -245,11 +253,16 @@ def class_weights(class_weight: str | None, start: States, end: States) -> Array
     """1, or the inverse frequency of each row's (start, end) pair, averaging 1."""
     if class_weight is None:
         return np.ones(start.size)
-    if class_weight not in CLASS_WEIGHTS:
-        raise bad_option("class_weight", class_weight, ["None", *CLASS_WEIGHTS])
     pairs = np.stack([start, end])
     _, kind, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-    return np.asarray((start.size / (counts.size * counts))[kind.ravel()])
+    return weigh_classes(class_weight, counts)[kind.ravel()]
+
+
+def weigh_classes(class_weight: str, counts: NDArray[np.int64]) -> Array:
+    """The weight of the rows of each class, averaging 1 over all rows."""
+    if class_weight not in CLASS_WEIGHTS:
+        raise bad_option("class_weight", class_weight, ["None", *CLASS_WEIGHTS])
+    return np.asarray(counts.sum() / (counts.size * counts))
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> Array:
@@ -268,9 +281,13 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
                 f"sample_weight is {weight[bad[0]]:g} in {name_rows(bad)}; weights are finite and not negative.",
                 rows=bad.tolist(),
             )
-        if not weight.any():
-            raise BadWeights("sample_weight is 0 in every row: nothing is left to fit.")
     return weight
+
+
+def refuse_weightless(weight: Array) -> None:
+    """Refuse weights that are 0 in every row."""
+    if not weight.any():
+        raise BadWeights("sample_weight is 0 in every row: nothing is left to fit.")
 
 
 def _numbers(series: nw.Series[Any], name: str) -> Array:

@@ -13,7 +13,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,46 @@ class Evaluation(NamedTuple):
     value: float
     gradient: Array
     hessian: Array
+
+
+class Pairs(NamedTuple):
+    """Sums over the rows of each start and end, (K, K): of their weights, and of weight times years."""
+
+    weight: Array
+    years: Array
+
+    @classmethod
+    def of(cls, start: States, end: States, dt: Array, weight: Array, n_states: int) -> Pairs:
+        """Added up in the order of the rows."""
+        kind, size = start * n_states + end, n_states**2
+        tables = [
+            np.asarray(np.bincount(kind, values, size), dtype=np.float64).reshape(n_states, n_states)
+            for values in (weight, weight * dt)
+        ]
+        return cls(*tables)
+
+
+class Surface(Protocol):
+    """A log-likelihood of some rows as a function of beta (K-1, p+1), wherever the rows are."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows."""
+
+    @property
+    def n_states(self) -> int:
+        """K, its last state absorbing."""
+
+    @property
+    def n_terms(self) -> int:
+        """p + 1."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """Sums over the rows of each start and end."""
+
+    def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
+        """Log-likelihood with gradient (order 1) and Hessian (order 2)."""
 
 
 @lru_cache(maxsize=8)
@@ -55,6 +95,11 @@ class Rows:
         """An order of the rows in which those of one start and end, one kernel chunk, follow each other."""
         return np.lexsort((self.end, self.start))
 
+    @property
+    def pairs(self) -> Pairs:
+        """Sums over the rows of each start and end."""
+        return Pairs.of(self.start, self.end, self.dt, self.weight, self.n_states)
+
     def take(self, index: NDArray[np.intp]) -> Rows:
         """The same rows in another order."""
         return Rows(self.start[index], self.end[index], self.dt[index], self.weight[index], self.n_states)
@@ -73,6 +118,26 @@ class Likelihood:
     def build(cls, rows: Rows, X: Array, threads: int | None = None) -> Likelihood:
         """X is (n, p+1) with the intercept's ones; ``threads`` None takes every core."""
         return cls(rows, np.ascontiguousarray(X.T), np.log(rows.dt), threads or os.cpu_count() or 1)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows."""
+        return self.rows.dt.size
+
+    @property
+    def n_states(self) -> int:
+        """K, its last state absorbing."""
+        return self.rows.n_states
+
+    @property
+    def n_terms(self) -> int:
+        """p + 1."""
+        return len(self.X)
+
+    @property
+    def pairs(self) -> Pairs:
+        """Sums over the rows of each start and end."""
+        return self.rows.pairs
 
     def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
         """Log-likelihood with gradient (order 1) and Hessian (order 2); what is not asked for is zero."""
@@ -94,11 +159,7 @@ class Likelihood:
             )  # fmt: skip
 
         value = float(np.sum(self._map(block, n_blocks)))
-        hessian = np.zeros((size, size))
-        if order > 1:
-            upper = hessians.sum(axis=0)
-            hessian = upper + upper.T
-            hessian.flat[:: size + 1] *= 0.5
+        hessian = mirror(hessians.sum(axis=0)) if order > 1 else np.zeros((size, size))
         return Evaluation(value, gradients.sum(axis=0).ravel(), hessian)
 
     def by_row(self, beta: Array) -> tuple[Array, Array]:
@@ -127,6 +188,13 @@ class Likelihood:
         if self.threads == 1 or n_blocks == 1:
             return [block(b) for b in range(n_blocks)]
         return list(_pool(self.threads).map(block, range(n_blocks)))
+
+
+def mirror(upper: Array) -> Array:
+    """A symmetric matrix from its upper triangle."""
+    whole = upper + upper.T
+    whole.flat[:: len(upper) + 1] *= 0.5
+    return whole
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ each separating direction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,27 +36,30 @@ class Restarts(NamedTuple):
     shortfall: float
 
 
-def crude_start(coordinates: Coordinates, shift: Array | float = 0.0) -> Array:
+def crude_start(coordinates: Coordinates[Any], shift: Array | float = 0.0) -> Array:
     """Occurrence/exposure rates, moved by ``shift`` (K-1,), and zero slopes."""
-    rates = crude_log_rates(coordinates.likelihood.rows) + shift
-    gamma = np.zeros((rates.size, len(coordinates.likelihood.X)))
+    rates = crude_log_rates(coordinates.likelihood) + shift
+    gamma = np.zeros((rates.size, coordinates.likelihood.n_terms))
     gamma[:, 0] = rates
     return np.asarray(coordinates.basis.T @ gamma.ravel())
 
 
-def restart(coordinates: Coordinates, psi: Array, separations: Sequence[Separation]) -> Restarts:
+def shifted_starts(coordinates: Coordinates[Any]) -> list[Array]:
+    """Crude rates moved up, down, and up and down by turns."""
+    sign = np.where(np.arange(coordinates.likelihood.n_states - 1) % 2, 1.0, -1.0)
+    up = np.ones_like(sign)
+    return [crude_start(coordinates, SHIFT * shift) for shift in (up, -up, sign, -sign)]
+
+
+def restart(coordinates: Coordinates[Any], psi: Array, separations: Sequence[Separation]) -> Restarts:
     """Look for a point that is better than psi; separations that rise for certain need no look."""
-    rows = coordinates.likelihood.rows
     here = coordinates.objective(psi)
     value = here.value
     starts: list[Array] = []
     if not (np.isfinite(here.hessian).all() and solve_newton(here)[1] <= DECREMENT_TOLERANCE):
         starts += [psi, crude_start(coordinates)]  # the solver did not finish
-    if rows.dt.size <= MOST_ROWS:
-        sign = np.where(np.arange(rows.n_states - 1) % 2, 1.0, -1.0)
-        starts += [
-            crude_start(coordinates, SHIFT * s) for s in (np.ones_like(sign), -np.ones_like(sign), sign, -sign)
-        ]
+    if coordinates.likelihood.n_rows <= MOST_ROWS:
+        starts += shifted_starts(coordinates)
     for separation in separations:
         if not separation.certain:
             unit = separation.direction / np.linalg.norm(separation.direction)

@@ -12,8 +12,9 @@ leave open is decided by fitting again from far along d, and by looking whether 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,13 @@ from scipy import linalg, optimize, special
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.layout import INTERCEPT, Layout
+from rekka.model.likelihood import Likelihood
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Columns = NDArray[np.intp]
 
-ROWS_AT_FIRST = 500  # constraints are added where they are violated, so that a million rows stay cheap
+ROWS_AT_FIRST = 500
 ROWS_AT_A_TIME = 250
 FEASIBILITY = 1e-9  # rows are scaled to length 1 and |d| <= 1
 MARGIN = 1e-6
@@ -32,6 +36,7 @@ TINY = 1e-300
 LOGISTIC_STEPS = 30
 VANISHING = 1e-6  # a weight that goes to zero: the rows may be separated
 RANK = 1e-12
+SPAN = 1e-4  # the smallest singular value of rows that span, relative to the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +76,103 @@ def describe_separations(separations: Sequence[Separation]) -> list[str]:
     ]
 
 
-def find_separations(coordinates: Coordinates, layout: Layout, ridge: float) -> list[Separation]:
+class Constraints(Protocol):
+    """Rows c (q,) of which a direction d asks that c.d >= 0: those that left a state, and minus those that ended.
+
+    Some of them, those that left for a state that is left again, must have c.d = 0 for a rise that is certain.
+    """
+
+    @property
+    def left(self) -> int:
+        """How many left."""
+
+    @property
+    def stayed(self) -> int:
+        """How many ended there."""
+
+    @property
+    def known(self) -> tuple[Array, Mask]:
+        """Rows in hand (n, q), and which of them must be zero: all there are, or a sample."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether those are all."""
+
+    def factor(self, columns: Columns) -> tuple[Array, Array]:
+        """Singular values and right singular vectors, one a row, of all rows in these columns."""
+
+    def aim(self, columns: Columns, basis: Array) -> Array:
+        """A sum of all rows, each times something positive, in a basis."""
+
+    def look(self, columns: Columns, basis: Array, e: Array, certain: bool) -> tuple[float, Array, Mask]:
+        """The largest U e of all rows in a basis, U of length 1, and rows that violate what is asked of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldConstraints:
+    """All rows in memory."""
+
+    rows: Array
+    must_be_zero: Mask
+    left: int = 0
+    stayed: int = 0
+    whole: bool = True
+
+    @property
+    def known(self) -> tuple[Array, Mask]:
+        """All rows, and which of them must be zero."""
+        return self.rows, self.must_be_zero
+
+    def factor(self, columns: Columns) -> tuple[Array, Array]:
+        """Singular values and right singular vectors, one a row, of these columns."""
+        _, sizes, right = np.linalg.svd(self.rows[:, columns], full_matrices=False)
+        return sizes, right
+
+    def aim(self, columns: Columns, basis: Array) -> Array:
+        """The sum of the rows, each of length 1."""
+        return np.asarray(to_length_one(self.rows[:, columns] @ basis).sum(axis=0))
+
+    def look(self, columns: Columns, basis: Array, e: Array, certain: bool) -> tuple[float, Array, Mask]:
+        """Nothing that was not looked at."""
+        return np.inf, self.rows[:0], self.must_be_zero[:0]
+
+
+def find_separations(coordinates: Coordinates[Likelihood], layout: Layout, ridge: float) -> list[Separation]:
     """All states, or groups of states with shared coefficients, that have a separating direction."""
+    rows, W = coordinates.likelihood.rows, coordinates.likelihood.X
+
+    def constrain(states: list[int], to_gamma: Array) -> Constraints:
+        constraints, must_be_zero, left, stayed = [], [], 0, 0
+        for k in states:
+            ended = rows.end == k
+            passed = (rows.start <= k) & (rows.end > k)
+            constraints += [-W[:, ended].T @ to_gamma[k], W[:, passed].T @ to_gamma[k]]
+            must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < rows.n_states - 1]
+            left, stayed = left + int(passed.sum()), stayed + int(ended.sum())
+        return HeldConstraints(np.concatenate(constraints), np.concatenate(must_be_zero), left, stayed)
+
+    found = (
+        separate(coordinates, layout, *group, constrain) for group in list_directions(coordinates, layout, ridge)
+    )
+    return [one for one in found if one is not None]
+
+
+def list_directions(
+    coordinates: Coordinates[Any], layout: Layout, ridge: float
+) -> list[tuple[list[int], NDArray[np.int64], Array]]:
+    """Groups of states, 0-based, their free parameters (q,), and the map (K-1, p+1, q) from those to gamma.
+
+    Directions are in standardised free parameters: bounded, readable, and the same under every affine scaling.
+    """
+    p1 = len(layout.terms)
     found = []
     for states in _connected(layout):
-        one = _separate(coordinates, layout, states, ridge)
-        if one is not None:
-            found.append(one)
+        numbers = np.unique(layout.parameter.reshape(-1, p1)[states])
+        numbers = numbers[numbers >= 0]
+        if ridge > 0:  # a penalised slope cannot run away, whatever the likelihood does
+            numbers = numbers[layout.term_of[numbers] == 0]
+        to_gamma = coordinates.basis @ coordinates.standard[:, numbers]
+        found.append((states, numbers, to_gamma.reshape(layout.n_states - 1, p1, -1)))
     return found
 
 
@@ -92,28 +187,21 @@ def _connected(layout: Layout) -> list[list[int]]:
     return sorted(groups)
 
 
-def _separate(coordinates: Coordinates, layout: Layout, states: list[int], ridge: float) -> Separation | None:
-    rows, W = coordinates.likelihood.rows, coordinates.likelihood.X
-    p1 = len(layout.terms)
-    numbers = np.unique(layout.parameter.reshape(-1, p1)[states])
-    numbers = numbers[numbers >= 0]
-    if ridge > 0:  # a penalised slope cannot run away, whatever the likelihood does
-        numbers = numbers[layout.term_of[numbers] == 0]
-    # directions in standardised free parameters: bounded, readable, and the same under every affine scaling
-    to_gamma = (coordinates.basis @ coordinates.standard[:, numbers]).reshape(layout.n_states - 1, p1, -1)
-    constraints, must_be_zero, left, stayed = [], [], 0, 0
-    for k in states:
-        ended = rows.end == k
-        passed = (rows.start <= k) & (rows.end > k)
-        constraints += [-W[:, ended].T @ to_gamma[k], W[:, passed].T @ to_gamma[k]]
-        must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < rows.n_states - 1]
-        left, stayed = left + int(passed.sum()), stayed + int(ended.sum())
-    C = np.concatenate(constraints)
-    if _direction(C, np.zeros(len(C), bool)) is None:
+def separate(
+    coordinates: Coordinates[Any],
+    layout: Layout,
+    states: list[int],
+    numbers: NDArray[np.int64],
+    to_gamma: Array,
+    constrain: Callable[[list[int], Array], Constraints],
+) -> Separation | None:
+    """The simplest direction that separates these states, one that rises for certain before others."""
+    rows = constrain(states, to_gamma)
+    if find_direction(rows, np.arange(numbers.size), certain=False) is None:
         return None
     term = layout.term_of[numbers]
-    for certain, zero in ((True, np.concatenate(must_be_zero)), (False, np.zeros(len(C), bool))):
-        for d in _simplest_first(C, zero, term):
+    for certain in (True, False):
+        for d in _simplest_first(rows, certain, term):
             if d is not None:
                 used = dict.fromkeys(layout.terms[t] for t in term[np.abs(d) > 1e-7 * np.abs(d).max()])
                 return Separation(
@@ -122,18 +210,18 @@ def _separate(coordinates: Coordinates, layout: Layout, states: list[int], ridge
                     parameters=numbers,
                     direction=coordinates.standard[:, numbers] @ d,
                     certain=certain,
-                    nobody_left=left == 0,
-                    nobody_stayed=stayed == 0,
+                    nobody_left=rows.left == 0,
+                    nobody_stayed=rows.stayed == 0,
                 )
     return None
 
 
-def _simplest_first(C: Array, zero: NDArray[np.bool_], term: NDArray[np.int64]) -> Iterator[Array | None]:
+def _simplest_first(rows: Constraints, certain: bool, term: NDArray[np.int64]) -> Iterator[Array | None]:
     """Directions in the intercepts alone, then with one covariate, then with all."""
     terms = [int(t) for t in np.unique(term)]
     for wanted in ([0], *([0, t] for t in terms if t), terms):
         columns = np.flatnonzero(np.isin(term, wanted))
-        d = _direction(C[:, columns], zero)
+        d = find_direction(rows, columns, certain=certain)
         if d is None:
             yield None
             continue
@@ -142,32 +230,55 @@ def _simplest_first(C: Array, zero: NDArray[np.bool_], term: NDArray[np.int64]) 
         yield full
 
 
-def _direction(C: Array, zero: NDArray[np.bool_]) -> Array | None:
-    """A d with C d >= 0, and C d = 0 where ``zero``, but not C d = 0 everywhere; None if there is none.
+def find_direction(rows: Constraints, columns: Columns, *, certain: bool) -> Array | None:
+    """A d with C d >= 0, and C d = 0 where it must be, but not C d = 0 everywhere; None if there is none.
 
     The rows are rewritten in an orthonormal basis of their own span, so that neither the size of a covariate
-    nor an outlier in another state matters: maximize sum U e subject to U e >= 0, |e| <= 1, C d = U e.
+    nor an outlier in another state matters: maximize sum U e subject to U e >= 0, |e| <= 1, C d = U e. Rows
+    constrain where they are violated, so that a million rows stay cheap; and where some rows rule every
+    direction out, the others need not be looked at.
     """
-    left, sizes, right = np.linalg.svd(C, full_matrices=False)
+    sizes, right = rows.factor(columns)
     rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
     if rank == 0:
         return None
-    U = left[:, :rank]
-    U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), TINY)
-    if not zero.any() and _has_weights(U):
+    basis = right[:rank].T / sizes[:rank]
+    known, zero = rows.known
+    U, zero = to_length_one(known[:, columns] @ basis), zero & certain
+    if not zero.any() and (rows.whole or _spans(U)) and _has_weights(U):
         return None
+    aim = rows.aim(columns, basis)
     active = np.unique(np.linspace(0, len(U) - 1, min(len(U), ROWS_AT_FIRST)).astype(np.int64))
     while True:
-        e = _maximize(U, active, zero)
+        e = _maximize(U, active, zero, aim)
         side = U @ e
-        if side.max() <= MARGIN:
+        if side.max() <= MARGIN and (rows.whole or _spans(U)):
             return None
         violation = np.where(zero, np.abs(side), -side)
         violation[active] = 0.0
-        if violation.max() <= FEASIBILITY:
-            return np.asarray(right[:rank].T @ (e / sizes[:rank]))
-        worst = np.argsort(violation)[-ROWS_AT_A_TIME:]
-        active = np.union1d(active, worst[violation[worst] > FEASIBILITY])
+        if violation.max() > FEASIBILITY:
+            worst = np.argsort(violation)[-ROWS_AT_A_TIME:]
+            active = np.union1d(active, worst[violation[worst] > FEASIBILITY])
+            continue
+        largest, more, must_be_zero = rows.look(columns, basis, e, certain)
+        if largest <= MARGIN:
+            return None
+        if not len(more):
+            return np.asarray(basis @ e)
+        active = np.concatenate([active, np.arange(len(U), len(U) + len(more))])
+        U = np.concatenate([U, to_length_one(more[:, columns] @ basis)])
+        zero = np.concatenate([zero, must_be_zero & certain])
+
+
+def to_length_one(U: Array) -> Array:
+    """Rows divided by their length."""
+    return np.asarray(U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), TINY))
+
+
+def _spans(U: Array) -> bool:
+    """Whether some rows span what all do, so that what they rule out is ruled out."""
+    sizes = np.linalg.svd(U, compute_uv=False)
+    return len(U) >= U.shape[1] and bool(sizes[-1] > SPAN * sizes[0])
 
 
 def _has_weights(U: Array) -> bool:
@@ -189,10 +300,9 @@ def _has_weights(U: Array) -> bool:
     return False
 
 
-def _maximize(U: Array, active: NDArray[np.int64], zero: NDArray[np.bool_]) -> Array:
+def _maximize(U: Array, active: NDArray[np.int64], zero: Mask, aim: Array) -> Array:
     """The linear program on the active rows alone."""
     equal, above = active[zero[active]], active[~zero[active]]
-    aim = U.sum(axis=0)
     result = optimize.linprog(
         -aim
         / max(np.abs(aim).max(), TINY),  # of size 1, as the tolerances suppose: a million rows defeat HiGHS else

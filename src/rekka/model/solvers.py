@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize
 
-from rekka.model.likelihood import Evaluation, Rows
+from rekka.model.likelihood import Evaluation, Pairs
 
 Array = NDArray[np.float64]
 
 # Half the squared Newton decrement, in log-likelihood units, below which one last step is taken. That step
 # squares the distance, so the point returned is exact to rounding.
 DECREMENT_TOLERANCE = 1e-12
+# The same relative to the value, which a sum of millions of rows does not know better.
+DECREMENT_SHARE = 1e-16
 # Relative to the value: where no step improves it and less than this is left to gain, it is down to its rounding
 # errors, and the point is the minimum. Sums of 7,000 rows stop 1e-14 of their value short.
 ROUNDING = 1e-13
@@ -64,20 +66,29 @@ class Objective(Protocol):
         """Evaluate at psi."""
 
 
-def crude_log_rates(rows: Rows) -> Array:
+class Counted(Protocol):
+    """Whatever knows the sums over its rows."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """Sums over the rows of each start and end."""
+
+
+def crude_log_rates(rows: Counted) -> Array:
     """Occurrence/exposure log rates of each state (K-1,): where Newton starts.
 
     A row's years are shared out equally among the states it was seen to pass through. Half an event is
     added, so that a state nobody left, or nobody was in, has a rate too.
     """
-    free = rows.n_states - 1
-    visited = np.maximum(np.minimum(rows.end, free - 1) - rows.start + 1, 1)  # none if it starts in K
-    share = rows.weight * rows.dt / visited
+    weight, years = rows.pairs
+    free = len(weight) - 1
+    start, end = np.indices(weight.shape)
+    share = years / np.maximum(np.minimum(end, free - 1) - start + 1, 1)  # none passed through if it starts in K
+    typical = float(years.sum()) / float(weight.sum())
     rates = np.empty(free)
-    typical = float(rows.weight @ rows.dt) / float(rows.weight.sum())
     for k in range(free):
-        left = rows.weight[(rows.start <= k) & (rows.end > k)].sum()
-        exposure = share[(rows.start <= k) & (rows.end >= k)].sum()
+        left = weight[(start <= k) & (end > k)].sum()
+        exposure = share[(start <= k) & (end >= k)].sum()
         rates[k] = (left + 0.5) / (exposure + typical)
     return np.log(rates)
 
@@ -92,7 +103,7 @@ def newton(objective: Objective, start: Array, max_iter: int) -> tuple[Array, Ou
 
     1. Evaluate value, gradient g and Hessian H.
     2. Newton step p = -H^-1 g; half its decrement, -g'p / 2, estimates how far the value is from its minimum.
-    3. If that is below DECREMENT_TOLERANCE, take the step and stop.
+    3. If that is below DECREMENT_TOLERANCE, or DECREMENT_SHARE of the value, take the step and stop.
     4. If H is not positive definite or p is longer than the radius, minimize the quadratic model within it.
     5. Take the step if the value falls as the model says; adapt the radius. Back to 2. Where no step, however
        short, lets it fall: stop, converged if what is left to gain is a rounding error.
@@ -113,7 +124,7 @@ def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Sto
     radius = FIRST_RADIUS
     for iteration in range(1, max_iter + 1):
         newton_step, decrement = solve_newton(here)  # 2
-        if decrement <= DECREMENT_TOLERANCE:  # 3
+        if decrement <= max(DECREMENT_TOLERANCE, DECREMENT_SHARE * abs(here.value)):  # 3
             last = objective(psi + newton_step)
             # the value is down to its rounding errors here, the gradient is not
             if _is_finite(last) and np.linalg.norm(last.gradient) <= np.linalg.norm(here.gradient):

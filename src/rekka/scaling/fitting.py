@@ -22,7 +22,7 @@ from rekka.scaling.operators import (
     FittedScaling,
     YeoJohnsonScaling,
 )
-from rekka.scaling.registry import REGISTRY, Training
+from rekka.scaling.registry import REGISTRY, HeldTraining, Training
 
 OPERATORS = tuple(REGISTRY)
 METHODS = ("max", "minmax", "zscore", "boxcox")  # the paper's
@@ -91,14 +91,15 @@ def fit_scaling(method: Any, x: Array, names: Sequence[str]) -> FittedScaling:
         return fit_foreign(method, x)
     if not len(x):
         raise ScalingError("There are no training rows to fit a scaling on; at least one is needed.")
-    links = split_method(method)
-    rows = Training.of(x, names)
+    return fit_links(split_method(method), HeldTraining.of(x, names))
+
+
+def fit_links(links: Sequence[str], rows: Training) -> FittedScaling:
+    """Fit the operators of a chain, each on what the one before makes of the training rows."""
     if not links:
-        return AffineScaling(NONE, rows.names, rows.low, rows.high, np.zeros(x.shape[1]), np.ones(x.shape[1]))
-    return _fit_links(links, rows)
-
-
-def _fit_links(links: Sequence[str], rows: Training) -> FittedScaling:
+        return AffineScaling(
+            NONE, rows.names, rows.low, rows.high, np.zeros(rows.low.size), np.ones(rows.low.size)
+        )
     fitted: list[ColumnScaling] = []
     for link in links:
         try:
@@ -111,7 +112,7 @@ def _fit_links(links: Sequence[str], rows: Training) -> FittedScaling:
             raise ScalingError(f"After {'+'.join(links[: len(fitted)])}, {error}", **error.values) from None
         fitted.append(one)
         if len(fitted) < len(links):
-            rows = Training.of(one.transform(rows.x), rows.names)
+            rows = rows.after(one)
     return fitted[0] if len(fitted) == 1 else ChainScaling(tuple(fitted))
 
 
@@ -119,9 +120,10 @@ def _judge(fitted: ColumnScaling, rows: Training) -> None:
     """Refuse a column that varies in the training rows but is lost in their transform.
 
     Box-Cox can make all values equal on large, low-spread data without a word (SciPy issue 16674), or
-    stop at the exponent that brings the largest value just short of infinity.
+    stop at the exponent that brings the largest value just short of infinity. Every operator keeps the order of
+    values, so the two ends of the range tell it all.
     """
-    z = fitted.forward(rows.x)
+    z = fitted.forward(np.stack([rows.low, rows.high]))
     size, spread = np.abs(z).max(axis=0), np.ptp(z, axis=0)
     curved = fitted.affine() is None
     usable = np.isfinite(z).all(axis=0) & (size <= (LARGEST if curved else np.inf))

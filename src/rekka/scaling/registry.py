@@ -9,8 +9,11 @@ To add an operator: write its fit function, and a line in ``REGISTRY``. Every te
 
 from __future__ import annotations
 
+import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,25 +31,43 @@ from rekka.scaling.operators import (
     positivity_shift,
 )
 
+BRACKET = (-2.0, 2.0)  # where the search for an exponent begins, as in scipy.stats
+NO_EXPONENT = (ValueError, RuntimeError)  # no bracket, no finite bounds, nothing positive left after rounding
 
-class Training(NamedTuple):
-    """Training rows x (n, p) and their range."""
+
+@dataclass(frozen=True, eq=False)
+class Training(ABC):
+    """What operators ask of the training rows: the range of each covariate, (p,), and what is measured of them."""
 
     names: tuple[str, ...]
-    x: Array
     low: Array
     high: Array
 
-    @classmethod
-    def of(cls, x: Array, names: Sequence[str]) -> Training:
-        """With the range measured; columns lie in one piece, so that sums do not depend on how x came."""
-        x = np.asfortranarray(x, dtype=np.float64)
-        return cls(tuple(names), x, x.min(axis=0), x.max(axis=0))
+    @abstractmethod
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and standard deviation, ddof 0, of each covariate."""
+
+    @abstractmethod
+    def quartiles(self) -> Array:
+        """The quarter points and the median between them, (3, p)."""
+
+    @abstractmethod
+    def exponents(self, method: str) -> Array:
+        """The profile-likelihood exponent of each covariate that varies; 1 for others, NaN where there is none."""
+
+    @abstractmethod
+    def after(self, fitted: ColumnScaling) -> Training:
+        """The rows as an operator transforms them, for the next one in a chain."""
 
     @property
     def constant(self) -> NDArray[np.bool_]:
         """Columns of equal values."""
         return np.asarray(self.low == self.high)
+
+    @property
+    def units(self) -> NDArray[np.int32]:
+        """Powers of two of each covariate's size: in such units, which change no digit, squares stay in range."""
+        return np.asarray(np.frexp(np.maximum(np.abs(self.low), np.abs(self.high)))[1])
 
     def say_range(self, column: np.intp, shift: float = 0.0) -> str:
         """'0 to 61.4' for a message; in full where so few digits do not tell the ends apart."""
@@ -58,6 +79,52 @@ class Training(NamedTuple):
         """What an error says of a column, as its attributes."""
         low, high = float(self.low[column]), float(self.high[column])
         return {"method": method, "covariate": self.names[column], "low": low, "high": high} | more
+
+
+@dataclass(frozen=True, eq=False)
+class HeldTraining(Training):
+    """Training rows x (n, p) in memory."""
+
+    x: Array
+
+    @classmethod
+    def of(cls, x: Array, names: Sequence[str]) -> HeldTraining:
+        """With the range measured; columns lie in one piece, so that sums do not depend on how x came."""
+        x = np.asfortranarray(x, dtype=np.float64)
+        return cls(tuple(names), x.min(axis=0), x.max(axis=0), x)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and standard deviation, from centred values: the mean's rounding is not in that of 1e15 +- 1."""
+        unit = self.units
+        x = np.ldexp(self.x, -unit)
+        mean = x.mean(axis=0)
+        centred = x - mean
+        return np.ldexp(mean + centred.mean(axis=0), unit), np.ldexp(centred.std(axis=0), unit)
+
+    def quartiles(self) -> Array:
+        """The quarter points and the median between them, (3, p)."""
+        return np.percentile(self.x, [25.0, 50.0, 75.0], axis=0)
+
+    def exponents(self, method: str) -> Array:
+        """The profile-likelihood exponent of each covariate that varies; 1 for others, NaN where there is none."""
+        found = np.ones(len(self.names))
+        for c in np.flatnonzero(~self.constant):
+            found[c] = _search(method, self.x[:, c], float(positivity_shift(self.low)[c]))
+        return found
+
+    def after(self, fitted: ColumnScaling) -> HeldTraining:
+        """The rows as an operator transforms them."""
+        return HeldTraining.of(fitted.transform(self.x), self.names)
+
+
+def _search(method: str, x: Array, shift: float) -> float:
+    """The exponent of a covariate; NaN where there is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # overflow on the way
+            return _boxcox_exponent(x + shift) if method == "boxcox" else _yeojohnson_exponent(x)
+    except NO_EXPONENT:
+        return math.nan
 
 
 def _affine(method: str, rows: Training, offset: Array, scale: Array) -> AffineScaling:
@@ -88,19 +155,11 @@ def _fit_minmax(rows: Training) -> AffineScaling:
 
 
 def _fit_zscore(rows: Training) -> AffineScaling:
-    # In units of a power of two, which changes no digit, squares neither overflow nor vanish; from centred
-    # values, the mean's own rounding does not enter the deviation of 1e15 +- 1.
-    unit = np.frexp(np.maximum(np.abs(rows.low), np.abs(rows.high)))[1]
-    x = np.ldexp(rows.x, -unit)
-    mean = x.mean(axis=0)
-    centred = x - mean
-    return _affine(
-        "zscore", rows, np.ldexp(mean + centred.mean(axis=0), unit), np.ldexp(centred.std(axis=0), unit)
-    )
+    return _affine("zscore", rows, *rows.moments())
 
 
 def _fit_robust(rows: Training) -> AffineScaling:
-    lower, median, upper = np.percentile(rows.x, [25.0, 50.0, 75.0], axis=0)
+    lower, median, upper = rows.quartiles()
     for c in np.flatnonzero(~rows.constant & (lower == upper)):
         raise ScalingError(
             f"robust divides by the interquartile range, but that of {rows.names[c]} is 0: half of its values or "
@@ -111,14 +170,11 @@ def _fit_robust(rows: Training) -> AffineScaling:
 
 
 def _fit_boxcox(rows: Training) -> BoxCoxScaling:
-    shifted = rows.x + positivity_shift(rows.low)
-    exponent = _exponents("boxcox", _boxcox_exponent, rows, shifted)
-    return BoxCoxScaling("boxcox", rows.names, rows.low, rows.high, exponent)
+    return BoxCoxScaling("boxcox", rows.names, rows.low, rows.high, _exponents("boxcox", rows))
 
 
 def _fit_yeojohnson(rows: Training) -> YeoJohnsonScaling:
-    exponent = _exponents("yeojohnson", _yeojohnson_exponent, rows, rows.x)
-    return YeoJohnsonScaling("yeojohnson", rows.names, rows.low, rows.high, exponent)
+    return YeoJohnsonScaling("yeojohnson", rows.names, rows.low, rows.high, _exponents("yeojohnson", rows))
 
 
 def _fit_log(rows: Training) -> LogScaling:
@@ -138,7 +194,7 @@ def _boxcox_exponent(x: Array) -> float:
     def spread(exponent: float) -> float:
         return float(np.log((np.expm1(exponent * d) / exponent if exponent else d).var()))
 
-    return float(optimize.brent(spread, brack=(-2.0, 2.0)))
+    return float(optimize.brent(spread, brack=BRACKET))
 
 
 def _yeojohnson_exponent(x: Array) -> float:
@@ -147,20 +203,14 @@ def _yeojohnson_exponent(x: Array) -> float:
     return float(stats.yeojohnson(x)[1])
 
 
-def _exponents(method: str, estimate: Callable[[Array], float], rows: Training, values: Array) -> Array:
-    """The profile-likelihood exponent of each column that varies; 1 for the others."""
-    exponent = np.ones(len(rows.names))
-    for c in np.flatnonzero(~rows.constant):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # overflow on the way
-                exponent[c] = estimate(values[:, c])
-        except (ValueError, RuntimeError):  # no bracket, no finite bounds, nothing positive left after rounding
-            raise ScalingError(
-                f"{method} finds no exponent for {rows.names[c]} (values {rows.say_range(c)}). Use zscore, "
-                "or measure the covariate from another zero or in another unit.",
-                **rows.describe(method, c),
-            ) from None
+def _exponents(method: str, rows: Training) -> Array:
+    exponent = rows.exponents(method)
+    for c in np.flatnonzero(np.isnan(exponent)):
+        raise ScalingError(
+            f"{method} finds no exponent for {rows.names[c]} (values {rows.say_range(c)}). Use zscore, "
+            "or measure the covariate from another zero or in another unit.",
+            **rows.describe(method, c),
+        )
     return exponent
 
 

@@ -222,7 +222,7 @@ def _layout(train: Sample, options: Options, vary: NDArray[np.bool_]) -> Layout:
     return build_layout(names, train.rows.n_states, effects, shared)
 
 
-def _hold_intercepts(posed: Coordinates, layout: Layout) -> tuple[Array, Array]:
+def _hold_intercepts(posed: Coordinates[Likelihood], layout: Layout) -> tuple[Array, Array]:
     """Penalty (P, P) and centre (P,) of the intercepts."""
     places = layout.parameter.reshape(layout.n_states - 1, -1)[:, 0]
     precision, rate = _intercepts(posed.likelihood.rows)

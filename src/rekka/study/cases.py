@@ -7,7 +7,7 @@ rows, which then cannot confirm the choice any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,8 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rekka.errors import OutsideTrainingRange
+from rekka.intervals import Interval, mean_interval
 from rekka.model.predictor import Predictor
-from rekka.resampling import Sample, folds
+from rekka.partition import PARTS
+from rekka.resampling import Index, Sample, folds
 from rekka.scores import RowScores, Scores, join_rows, score_persistence_rows, score_rows, split_supported
 from rekka.shrinkage.pooling import Pooling
 
@@ -47,9 +50,41 @@ class Judged:
         """Of all rows together."""
         return self.rows.mean(self.unsupported)
 
+    @property
+    def bridges(self) -> int:
+        """How many there are."""
+        return int(np.unique(self.bridge).size)
+
+    def folds(self, k: int, seed: int | str) -> Iterator[tuple[Index, Index]]:
+        """For each fold the rows outside it and those inside it, by bridge."""
+        return folds(self.bridge, k, seed)
+
     def take(self, index: NDArray[Any]) -> Judged:
         """Some of the rows."""
         return Judged(self.rows.take(index), self.bridge[index], self.unsupported)
+
+    def accuracy(self, confidence: float) -> Interval:
+        """The share of rows whose forecast was right."""
+        return mean_interval(self.rows.right.astype(float), self.bridge, confidence)
+
+    def log_loss(self, confidence: float) -> Interval:
+        """The mean log loss."""
+        return mean_interval(self.rows.loss, self.bridge, confidence)
+
+    def accuracy_above(self, other: Judged, confidence: float) -> Interval:
+        """By how much more often it is right than other forecasts of the same rows."""
+        return mean_interval(self.rows.right.astype(float) - other.rows.right, self.bridge, confidence)
+
+    def log_loss_above(self, other: Judged, confidence: float) -> Interval:
+        """The difference of its log loss from that of other forecasts of the same rows; without any, of none."""
+        if not len(other.bridge):
+            return other.log_loss(confidence)
+        return mean_interval(self.rows.loss - other.rows.loss, self.bridge, confidence)
+
+    @classmethod
+    def join(cls, parts: Sequence[Judged]) -> Judged:
+        """The forecasts of all parts, one after the other."""
+        return cls(join_rows([one.rows for one in parts]), np.concatenate([one.bridge for one in parts]))
 
 
 @dataclass(frozen=True)
@@ -114,6 +149,70 @@ class CaseRows:
         """The rows that methods are judged on, and how many were left out."""
         return self.sample(self.judged_on)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows in each part."""
+        return {part: len(getattr(self, part)) for part in PARTS}
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that a fit is given."""
+        return list(self.train.columns)
+
+    @property
+    def trained(self) -> int:
+        """How many bridges train."""
+        return self.train["bridge_id"].n_unique()
+
+    @property
+    def moves(self) -> int:
+        """Departures from a state in the training rows."""
+        start, end = (self.train[name].to_numpy() for name in ("state_1", "state_2"))
+        return int((end - start).sum())
+
+    def column(self, part: str, name: str) -> pl.Series:
+        """One column of a part."""
+        rows: pl.DataFrame = getattr(self, part)
+        return rows[name]
+
+    def find_range(self, part: str, name: str) -> tuple[float, float]:
+        """The least and the largest value of a column."""
+        values = self.column(part, name).to_numpy()
+        return float(values.min()), float(values.max())
+
+    def states(self, part: str) -> set[int]:
+        """The states in which rows of a part start or end."""
+        return {
+            int(state) for name in ("state_1", "state_2") for state in self.column(part, name).unique().to_list()
+        }
+
+    def count_unsupported(self, part: str) -> int:
+        """How many rows of a part have states that the training rows do not know."""
+        rows: pl.DataFrame = getattr(self, part)
+        return len(rows) - len(keep_supported(rows, self.n_states))
+
+    def forecast(self, predictor: Predictor, part: str) -> Judged:
+        """The rows of a part as a model forecasts them."""
+        sample, unsupported = self.sample(part)
+        return Judged(forecast(predictor, sample), sample.bridge, unsupported)
+
+    def judge(self, fitted: Predictor, fit: Fitting, seed: int) -> Judged:
+        """The judged rows as forecast by ``fitted``, of the training rows; in folds by what ``fit`` gives."""
+        sample, unsupported = self.judged
+        if self.judged_on == IN_FOLDS:
+            return Judged(forecast_folds(sample, fit, seed), sample.bridge, unsupported)
+        return Judged(forecast(fitted, sample), sample.bridge, unsupported)
+
+    def persist(self, part: str) -> Judged:
+        """The rows of a part as forecast by saying that nothing changes."""
+        sample, unsupported = self.sample(part)
+        scored = score_persistence_rows(sample.rows.start, sample.rows.end, max(self.n_states, 1))
+        return Judged(scored, sample.bridge, unsupported)
+
+    def name_bridge(self, error: OutsideTrainingRange) -> str:
+        """The bridge of the judged row that an operator cannot take."""
+        return str(self.judged[0].bridge[error.values["row"]])
+
 
 def choose_rows(select_on: str, validation: pl.DataFrame) -> str:
     """Validation rows, those that can be scored, unless they are few or something else is asked for."""
@@ -154,18 +253,3 @@ def forecast_folds(sample: Sample, fit: Fitting, seed: int) -> RowScores:
     if not parts:
         return forecast_nothing(sample.rows.n_states)
     return join_rows(parts).take(np.argsort(np.concatenate(places)))
-
-
-def judge(rows: CaseRows, fitted: Predictor, fit: Fitting, seed: int) -> Judged:
-    """The judged rows as forecast by ``fitted``, which the training rows gave; in folds by what ``fit`` gives."""
-    sample, unsupported = rows.judged
-    if rows.judged_on == IN_FOLDS:
-        return Judged(forecast_folds(sample, fit, seed), sample.bridge, unsupported)
-    return Judged(forecast(fitted, sample), sample.bridge, unsupported)
-
-
-def judge_persistence(rows: CaseRows, part: str) -> Judged:
-    """The same of saying that nothing changes."""
-    sample, unsupported = rows.sample(part)
-    scored = score_persistence_rows(sample.rows.start, sample.rows.end, max(rows.n_states, 1))
-    return Judged(scored, sample.bridge, unsupported)

@@ -9,16 +9,17 @@ from typing import Any, NoReturn
 import polars as pl
 
 from rekka.errors import DamagedFile, InputError, RunFolderError, count_of
+from rekka.study.large import PARTITION, AnyRows, LargeRows, open_rows
 from rekka.study.plan import StudyPlan, make_plan
 from rekka.study.provenance import describe_run, digest_sources, list_sources
 from rekka.study.records import LOG, add_line
-from rekka.study.rows import StudyRows, read_source, split_rows
-from rekka.study.store import PROVENANCE, keep_rows, read_provenance, read_rows
+from rekka.study.rows import StudyRows
+from rekka.study.store import PROVENANCE, keep_rows, open_kept_rows, read_provenance
 
 Provenance = Mapping[str, Any]
 
 
-def take_up(path: Path, plan: StudyPlan, data: Any = None) -> StudyRows:
+def take_up(path: Path, plan: StudyPlan, data: Any = None, *, memory: int, workers: int = 1) -> AnyRows:
     """The rows of a run that was stopped, as they were; call it while holding the folder.
 
     Where ``data`` is given or a source file has changed, it must still give the same rows; where the folder's own
@@ -29,12 +30,13 @@ def take_up(path: Path, plan: StudyPlan, data: Any = None) -> StudyRows:
         begun = read_provenance(path)
         if begun is not None:
             refuse_other_plan(path, make_plan(PROVENANCE, **begun["plan"]), plan)
-            rows = read_rows(path, begun)
+            rows = open_kept_rows(path, begun, plan, memory, workers=workers)
     except DamagedFile as error:
         trouble = str(error).rstrip(".")
     if begun is None or rows is None:
-        return _restore(path, plan, begun, data, trouble)
-    now = split_rows(data, plan.partition, plan.study) if data is not None else _read_changed(path, plan, begun)
+        return _restore(path, plan, begun, data, trouble, memory, workers)
+    given = data is not None
+    now = open_rows(plan, data, path, memory) if given else _read_changed(path, plan, begun, memory)
     if now is not None:
         _refuse_other_rows(path, rows, now, begun)
     return rows
@@ -51,7 +53,9 @@ def refuse_other_plan(path: Path, was: StudyPlan, now: StudyPlan) -> None:
         )
 
 
-def _restore(path: Path, plan: StudyPlan, begun: Provenance | None, data: Any, trouble: str) -> StudyRows:
+def _restore(
+    path: Path, plan: StudyPlan, begun: Provenance | None, data: Any, trouble: str, memory: int, workers: int
+) -> AnyRows:
     """Make the folder's copy of the rows again, and what is said of it."""
     if data is None:
         gone = [name for name, file in list_sources(plan, path).items() if not file.exists()]
@@ -62,8 +66,7 @@ def _restore(path: Path, plan: StudyPlan, begun: Provenance | None, data: Any, t
                 f"rekka.resume_study({path.name!r}, data), or start a new run.",
                 folder=str(path),
             )
-        data = read_source(plan.data, path)
-    rows = split_rows(data, plan.partition, plan.study)
+    rows = open_rows(plan, data, path, memory, file=path / PARTITION, workers=workers)
     if begun is not None and rows.digest() != begun["data"]["rows_sha256"]:
         counts = {(case, part): number for case, part, number in begun["data"]["rows"]}
         _refuse(path, begun, f"{trouble}, and {_compare_counts(counts, _count(rows)) or 'other values are there'}")
@@ -72,7 +75,7 @@ def _restore(path: Path, plan: StudyPlan, begun: Provenance | None, data: Any, t
     return rows
 
 
-def _read_changed(path: Path, plan: StudyPlan, begun: Provenance) -> StudyRows | None:
+def _read_changed(path: Path, plan: StudyPlan, begun: Provenance, memory: int) -> AnyRows | None:
     """The rows as the source files give them now; None where these are as they were, or gone."""
     was, now = begun["data"]["files"], digest_sources(plan, path)
     gone = [name for name in was if now.get(name) is None]
@@ -86,14 +89,14 @@ def _read_changed(path: Path, plan: StudyPlan, begun: Provenance) -> StudyRows |
     if gone:
         _refuse(path, begun, f"{', '.join(changed)} is another file, and {', '.join(gone)} is gone")
     try:
-        rows = split_rows(read_source(plan.data, path), plan.partition, plan.study)
+        rows = open_rows(plan, None, path, memory)
     except InputError as error:
         _refuse(path, begun, f"{', '.join(changed)} is another file, which is refused: {str(error).rstrip('.')}")
     add_line(path / LOG, f"read again: {', '.join(changed)}, which has changed since the run began")
     return rows
 
 
-def _refuse_other_rows(path: Path, was: StudyRows, now: StudyRows, begun: Provenance) -> None:
+def _refuse_other_rows(path: Path, was: AnyRows, now: AnyRows, begun: Provenance) -> None:
     if was.digest() != now.digest():
         _refuse(path, begun, describe_difference(was, now))
 
@@ -106,8 +109,14 @@ def _refuse(path: Path, begun: Provenance, difference: str) -> NoReturn:
     )
 
 
-def describe_difference(was: StudyRows, now: StudyRows) -> str:
+def describe_difference(was: AnyRows, now: AnyRows) -> str:
     """The first thing in which two sets of rows differ."""
+    if isinstance(was, LargeRows) or isinstance(now, LargeRows):
+        return _compare_counts(_count(was), _count(now)) or "other values are there, or in another order"
+    return _describe_held(was, now)
+
+
+def _describe_held(was: StudyRows, now: StudyRows) -> str:
     before, after = was.values(), now.values()
     if before.columns != after.columns:
         names = sorted(set(before.columns) ^ set(after.columns))
@@ -124,9 +133,9 @@ def describe_difference(was: StudyRows, now: StudyRows) -> str:
     return _compare_values(before, after)
 
 
-def _count(rows: StudyRows) -> dict[tuple[str, str], int]:
+def _count(rows: AnyRows) -> dict[tuple[str, str], int]:
     """Rows of each case in each part."""
-    return {(case, part): number for case, part, number in rows.frame.group_by("case", "part").len().rows()}
+    return {(case, part): number for case, part, number in rows.counts().rows()}
 
 
 def _compare_counts(was: Mapping[tuple[str, str], int], now: Mapping[tuple[str, str], int]) -> str | None:

@@ -15,12 +15,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rekka.intervals import Interval, mean_interval
+from rekka.intervals import Interval
 from rekka.model.fit import Options
 from rekka.model.predictor import Predictor
 from rekka.model.serial import load_model
-from rekka.resampling import draw_bootstrap, folds, generator
-from rekka.scores import join_rows
+from rekka.resampling import generator
 from rekka.selection import (
     ROUNDING,
     Guard,
@@ -33,11 +32,12 @@ from rekka.selection import (
     choose_guarded,
     pareto_set,
 )
-from rekka.study.cases import FOLDS, IN_FOLDS, CaseRows, Judged, forecast_folds, judge
+from rekka.study.cases import FOLDS, IN_FOLDS, CaseRows, Judged, forecast_folds
+from rekka.study.large_cases import AnyCase, AnyJudged
 from rekka.study.methods import SHRINKING, model_of
 from rekka.study.plan import GUARDED, PRESETS, TrialPlan
 from rekka.study.reasons import COSTS
-from rekka.study.trial import Key, Trial, Value, quiet, refitting, spread
+from rekka.study.trial import Key, Trial, Value, judge, quiet, redrawing, refitting, spread
 
 Result = TypeVar("Result")
 
@@ -95,7 +95,7 @@ class Choice(Value):
 class Contest:
     """The trials of a case under one preset, and what it takes to compare them."""
 
-    rows: CaseRows
+    rows: AnyCase
     preset: str
     plan: TrialPlan
     guard: Guard
@@ -119,9 +119,9 @@ class Contest:
         return tuple(name for name, one in trials if (one.certified if self.strict else one.converged))
 
     @cached_property
-    def judged(self) -> dict[str, Judged]:
-        """The judged rows as each eligible method forecasts them."""
-        return self.once(lambda name: judge(self.rows, self.fitted(name), self.refit(name), self.plan.seed))
+    def judged(self) -> Mapping[str, Any]:
+        """The judged rows as each eligible method forecasts them: ``Judged``, or ``Tally`` where they are many."""
+        return self.once(lambda name: judge(self.rows, self.fitted(name), self.key(name), self.plan.seed))
 
     def once(self, function: Callable[[str], Result]) -> dict[str, Result]:
         """Something of each eligible method; refits once for those that are one model (see ``share``)."""
@@ -151,9 +151,9 @@ class Contest:
         found = {name: given[name] for name in ("scaling", "ridge", "prior") if name in given}
         return Options(**found, seed=self.plan.seed, **PRESETS[self.preset].options, threads=1)
 
-    def refit(self, method: str) -> Callable[..., Any]:
-        """The function that fits some rows by a method."""
-        return refitting(self.rows, Key(case=self.rows.name, preset=self.preset, method=method), self.plan.seed)
+    def key(self, method: str) -> Key:
+        """Which trial is a method's."""
+        return Key(case=self.rows.name, preset=self.preset, method=method)
 
     def price(self, method: str) -> float:
         """The cost of a method's trial.
@@ -186,17 +186,16 @@ class Contest:
 
         A penalty or a prior stays as the trial has it: whether the fit is a maximum is all that is asked.
         """
-        key = Key(case=self.rows.name, preset=self.preset, method=method)
-        fit = refitting(self.rows, key, self.plan.seed, self._options(method))
-        sample, guard = self.rows.training, self.guard
-        certified, drawn = 0, 0
+        guard, certified, drawn = self.guard, 0, 0
+        own = self._options(method)
+        fit = redrawing(self.rows, self.key(method), self.plan.seed, own, self.fitted(method))
         needed = (guard.stable_share - ROUNDING) * guard.resamples
         while drawn < guard.resamples and certified + guard.resamples - drawn >= needed:
             rng = generator(self.plan.seed, self.rows.name, "guard", drawn)
             drawn += 1
             try:
                 with quiet():
-                    refit = fit(sample.take(draw_bootstrap(sample.bridge, rng)[0]))
+                    refit = fit(rng)
                 certified += refit.certified if self.strict else refit.converged
             except (ArithmeticError, ValueError):  # a resample that cannot be fitted is one that is not certified
                 continue
@@ -221,7 +220,7 @@ def choose_case(contest: Contest) -> Choice:
     )
 
 
-def _apply(contest: Contest, judged: Mapping[str, Judged]) -> Guarded:
+def _apply(contest: Contest, judged: Mapping[str, Any]) -> Guarded:
     """The rule on these rows."""
     standings = {
         name: Standing(True, judged[name].scores.accuracy, judged[name].scores.log_loss, contest.price(name))
@@ -231,8 +230,8 @@ def _apply(contest: Contest, judged: Mapping[str, Judged]) -> Guarded:
     }
 
     def difference(one: str, other: str) -> Interval:
-        losses = judged[one].rows.loss - judged[other].rows.loss
-        return mean_interval(losses, judged[one].bridge, contest.guard.confidence)
+        found: Interval = judged[one].log_loss_above(judged[other], contest.guard.confidence)
+        return found
 
     rule, tolerance = contest.plan.rule, COSTS[contest.cost]
     return apply_rule(rule, contest.guard, standings, difference, contest.share, tolerance)
@@ -275,18 +274,17 @@ def measure_optimism(contest: Contest, chosen: str) -> Optimism | None:
     None where there are fewer than two bridges a fold: there is nothing to choose by.
     """
     whole = contest.judged[chosen]
-    sample, _ = contest.rows.judged
-    if np.unique(sample.bridge).size < 2 * FOLDS:
+    if whole.bridges < 2 * FOLDS:
         return None
     parts, changed = [], 0
-    for outside, inside in folds(sample.bridge, FOLDS, f"nested {contest.plan.seed}"):
+    for outside, inside in whole.folds(FOLDS, f"nested {contest.plan.seed}"):
         try:
             picked = _apply(contest, _judge_outside(contest, outside)).chosen or chosen
         except (ArithmeticError, ValueError):  # a fold of a fold that cannot be fitted: nothing can be measured
             return None
-        parts.append(contest.judged[picked].rows.take(inside))
+        parts.append(contest.judged[picked].take(inside))
         changed += model_of(picked) != model_of(chosen)
-    naive, nested = whole.scores, join_rows(parts).mean()
+    naive, nested = whole.scores, whole.join(parts).scores
     return Optimism(
         naive_accuracy=naive.accuracy,
         nested_accuracy=nested.accuracy,
@@ -297,14 +295,17 @@ def measure_optimism(contest: Contest, chosen: str) -> Optimism | None:
     )
 
 
-def _judge_outside(contest: Contest, outside: Any) -> dict[str, Judged]:
+def _judge_outside(contest: Contest, outside: Any) -> Mapping[str, AnyJudged]:
     """Every eligible method on some of the judged rows; in folds, by fits that have not seen the others."""
-    if contest.rows.judged_on != IN_FOLDS:
+    rows, seed = contest.rows, contest.plan.seed
+    if rows.judged_on != IN_FOLDS or not isinstance(rows, CaseRows):
         return {name: judged.take(outside) for name, judged in contest.judged.items()}
-    sample = contest.rows.judged[0].take(outside)
-    return contest.once(
-        lambda name: Judged(forecast_folds(sample, contest.refit(name), contest.plan.seed), sample.bridge)
-    )
+    sample = rows.judged[0].take(outside)
+
+    def judge_method(name: str) -> Judged:
+        return Judged(forecast_folds(sample, refitting(rows, contest.key(name), seed), seed), sample.bridge)
+
+    return contest.once(judge_method)
 
 
 def _tell(contest: Contest, method: str, ruling: Ruling) -> Verdict:

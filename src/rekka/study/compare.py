@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,20 @@ from rekka.model.serial import load_model
 from rekka.partition import PAPER_SEED, Partition
 from rekka.readers.mapping import load_mapping
 from rekka.scaling.fitting import METHODS
-from rekka.study.cases import CaseRows
+from rekka.streaming.memory import read_memory
 from rekka.study.changes import refuse_other_plan, take_up
 from rekka.study.choosing import Choice
 from rekka.study.confirming import Candidate, list_seen, look
+from rekka.study.large import AnyRows, LargeRows, open_rows
+from rekka.study.large_cases import AnyCase
 from rekka.study.plan import GUARDED, StudyPlan, make_plan
 from rekka.study.provenance import describe_command, describe_run, differ_from
 from rekka.study.records import Files, Memory, Records
-from rekka.study.rows import StudyRows, read_source, relate, split_rows
-from rekka.study.runner import OnChoice, carry_out, check_workers, choose, list_keys, open_cases
+from rekka.study.rows import StudyRows, relate
+from rekka.study.runner import Crew, OnChoice, carry_out, choose, engage, list_keys, open_cases
 from rekka.study.runner import OnTrial as OnTrial
 from rekka.study.store import (
+    PARTITION,
     PROVENANCE,
     begin_run,
     hold,
@@ -31,6 +36,7 @@ from rekka.study.store import (
     load_plan,
     make_folders,
     mark_run,
+    open_kept_rows,
     read_provenance,
     read_rows,
     refuse_occupied,
@@ -40,9 +46,10 @@ from rekka.study.store import (
 )
 from rekka.study.study import Study
 from rekka.study.trial import Key
-from rekka.transitions import Transitions, read_transitions
+from rekka.transitions import Transitions, read_transitions, scan_transitions
 
 BOTH = ("paper", "exact")
+OnRows = Callable[[LargeRows], None]  # of rows that are too many to be held whole, when they are split and checked
 
 
 def compare(
@@ -64,16 +71,20 @@ def compare(
     seed: int = PAPER_SEED,
     repeats: int = 1,
     workers: int = 1,
+    cluster: Any = None,
+    memory: Any = None,
     out: str | Path | None = None,
     on_trial: OnTrial | None = None,
     on_choice: OnChoice | None = None,
+    on_rows: OnRows | None = None,
 ) -> Study:
     """Compare methods: every case by every method, fitted, timed, scored; one chosen, and confirmed once.
 
     Parameters
     ----------
     data : path, dataframe, Transitions, Partition or None
-        Inspections or transitions; None draws the built-in inventory.
+        Inspections or transitions; None draws the built-in inventory. Transitions in Parquet, a file or a folder,
+        or in a polars LazyFrame may be more than memory holds.
     mapping : path or dict, optional
         How to read a table that needs it; see ``read_panel``.
     methods : sequence of str
@@ -105,12 +116,20 @@ def compare(
         Timings of each trial, one after the other; ``seconds`` is their median.
     workers : int
         Processes that fit side by side. Timings are then taken afterwards, one trial at a time.
+    cluster : str or distributed.Client, optional
+        Where to fit instead: the address of a Dask scheduler, such as "tcp://host:8786"; "local" or "local:4" for
+        processes of a cluster on this machine. Timings are taken here afterwards.
+    memory : str or int, optional
+        How much memory may be used, such as "1GB"; half of what is free by default. Cases of very many rows are
+        gone through block by block, in memory where they fit well within it, otherwise on the disk.
     out : path, optional
         A run folder: every trial is kept there as soon as it is done.
     on_trial : callable, optional
         Called with each trial that is done, the number done and the number there are.
     on_choice : callable, optional
         The same for each case's choice.
+    on_rows : callable, optional
+        Called with the rows where they are too many to be held whole; ``tell_memory()`` says how they are read.
 
     """
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
@@ -136,7 +155,17 @@ def compare(
         },
         guard=dict(guard or {}),
     )
-    return run_plan(plan, given, out=out, workers=workers, on_trial=on_trial, on_choice=on_choice)
+    return run_plan(
+        plan,
+        given,
+        out=out,
+        workers=workers,
+        cluster=cluster,
+        memory=memory,
+        on_trial=on_trial,
+        on_choice=on_choice,
+        on_rows=on_rows,
+    )
 
 
 def run_plan(
@@ -146,29 +175,36 @@ def run_plan(
     base: Path | None = None,
     out: str | Path | None = None,
     workers: int = 1,
+    cluster: Any = None,
+    memory: Any = None,
     on_trial: OnTrial | None = None,
     on_choice: OnChoice | None = None,
+    on_rows: OnRows | None = None,
 ) -> Study:
     """Carry a plan out in a new run folder, from where its paths count; or in memory, and they count from base."""
-    check_workers(workers)
+    limit = read_memory(memory)
     if out is None:
-        rows = _read(plan, data, base or Path())
-        return _finish(plan, rows, Memory(), workers, on_trial, on_choice)
+        with engage(workers, cluster) as crew:
+            rows = open_rows(plan, data, base or Path(), limit, workers=workers)
+            records = Memory()
+            _tell_rows(rows, records, on_rows)
+            return _finish(plan, rows, records, crew, on_trial, on_choice)
     folder = Path(out).absolute()
     refuse_occupied(folder)
     made = not folder.exists()
-    with hold(folder):
+    with engage(workers, cluster) as crew, hold(folder):
         refuse_occupied(folder)  # again, now that nobody else can begin
         begin_run(folder, plan)
         try:
-            rows = _read(plan, data, folder)
+            rows = open_rows(plan, data, folder, limit, file=folder / PARTITION, workers=workers)
         except InputError:
             withdraw_run(folder, made=made)
             raise
         keep_rows(folder, rows, describe_run(plan, rows, folder))
         files = _open_files(folder, plan, rows.cases, rows.digest())
-        files.note(f"begun: {describe_command()}; {count_of(len(rows.frame), 'row')}: {rows.scheme}")
-        return _finish(plan, rows, files, workers, on_trial, on_choice)
+        files.note(f"begun: {describe_command()}; {count_of(len(rows), 'row')}: {rows.scheme}")
+        _tell_rows(rows, files, on_rows)
+        return _finish(plan, rows, files, crew, on_trial, on_choice)
 
 
 def resume_study(
@@ -177,29 +213,40 @@ def resume_study(
     *,
     expected: StudyPlan | None = None,
     workers: int = 1,
+    cluster: Any = None,
+    memory: Any = None,
     on_trial: OnTrial | None = None,
     on_choice: OnChoice | None = None,
+    on_rows: OnRows | None = None,
 ) -> Study:
     """Go on with a run that was stopped, or finish one that was killed.
 
     The plan and the rows are those in the folder. Where the source is still there, or ``data`` is given, it must
     give the same rows; ``expected``, a plan, must be the folder's.
     """
-    check_workers(workers)
+    limit = read_memory(memory)
     folder = Path(out).absolute()
-    plan = load_plan(folder)
-    with hold(folder):
+    with engage(workers, cluster) as crew, _hold_run(folder) as plan:
         if expected is not None:
             refuse_other_plan(folder, plan, expected)
         tidy(folder)
-        rows = take_up(folder, plan, data)
+        rows = take_up(folder, plan, data, memory=limit, workers=workers)
         make_folders(folder)
         files = _open_files(folder, plan, rows.cases, rows.digest())
         files.note(f"resumed: {describe_command()}; {count_of(len(files.trials), 'trial')} kept")
         again = (f"made again: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
-        return _finish(plan, rows, files, workers, on_trial, on_choice)
+        _tell_rows(rows, files, on_rows)
+        return _finish(plan, rows, files, crew, on_trial, on_choice)
+
+
+@contextmanager
+def _hold_run(folder: Path) -> Iterator[StudyPlan]:
+    """The plan of a run folder, from which other processes are kept out."""
+    plan = load_plan(folder)
+    with hold(folder):
+        yield plan
 
 
 def load_study(out: str | Path) -> Study:
@@ -216,7 +263,8 @@ def load_study(out: str | Path) -> Study:
     cases = list(dict.fromkeys(case for case, *_ in data["rows"]))
     files = _open_files(folder, plan, cases, data["rows_sha256"])
     keys = list_keys(plan.study, cases)
-    return _gather(plan, data["scheme"], files, keys, data["notes"], lambda: read_rows(folder, begun))
+    study = _gather(plan, data["scheme"], files, keys, data["notes"], lambda: read_rows(folder, begun))
+    return replace(study, scan_rows=lambda: open_kept_rows(folder, begun, plan, read_memory(None), trusted=True))
 
 
 def describe_tables(
@@ -242,7 +290,7 @@ def _describe_data(data: Any, mapping: Any, out: Path | None) -> tuple[dict[str,
         return given, data
     joins = load_mapping(mapping).join
     if not isinstance(data, str | Path) or not all(isinstance(join.file, str | Path) for join in joins):
-        return given, read_transitions(data, mapping)
+        return given, scan_transitions(data, mapping) or read_transitions(data, mapping)
     return describe_tables([data], mapping, out=out), None
 
 
@@ -252,8 +300,12 @@ def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | N
     return None if names is None else tuple(names)
 
 
-def _read(plan: StudyPlan, data: Any, base: Path) -> StudyRows:
-    return split_rows(read_source(plan.data, base) if data is None else data, plan.partition, plan.study)
+def _tell_rows(rows: AnyRows, records: Records, on_rows: OnRows | None) -> None:
+    """Say how rows are gone through that are too many to be held whole."""
+    if isinstance(rows, LargeRows):
+        records.note(rows.tell_memory())
+        if on_rows:
+            on_rows(rows)
 
 
 def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256: str) -> Files:
@@ -264,9 +316,9 @@ def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256
 
 def _finish(
     plan: StudyPlan,
-    rows: StudyRows,
+    rows: AnyRows,
     records: Records,
-    workers: int,
+    crew: Crew | None,
     on_trial: OnTrial | None,
     on_choice: OnChoice | None,
 ) -> Study:
@@ -274,11 +326,11 @@ def _finish(
     keys = list_keys(plan.study, rows.cases)
     case = open_cases(plan.study, rows)
     try:
-        carry_out(plan.study, case, keys, records, workers, on_trial)
-        choose(plan, case, keys, records, workers, on_choice)
+        carry_out(plan.study, case, keys, records, crew, on_trial)
+        choose(plan, case, keys, records, crew, on_choice)
         if not records.looks and (plan.study.confirm or plan.study.judges_on == "golden"):
             confirm_choices(plan, case, records)
-        study = _gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows)
+        study = _gather_rows(plan, rows, records, keys)
         _write(study, records)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the disk may be full
@@ -294,7 +346,7 @@ def _write(study: Study, records: Records) -> None:
 
 
 def confirm_choices(
-    plan: StudyPlan, case: Callable[[str], CaseRows], records: Records, *, force: bool = False
+    plan: StudyPlan, case: Callable[[str], AnyCase], records: Records, *, force: bool = False
 ) -> None:
     """Look at the golden rows, with what was chosen."""
     candidates = [
@@ -320,9 +372,8 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
     A run that has looked already is refused, unless ``force``: then it looks again, and the result is marked.
     """
     folder = Path(out).absolute()
-    plan = load_plan(folder)
-    with hold(folder):
-        rows = take_up(folder, plan)
+    with _hold_run(folder) as plan:
+        rows = take_up(folder, plan, memory=read_memory(None))
         files = _open_files(folder, plan, rows.cases, rows.digest())
         keys = list_keys(plan.study, rows.cases)
         missing = {(key.preset, key.case) for key in keys} - files.choices.keys()
@@ -339,9 +390,17 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
                 folder=str(folder),
             )
         confirm_choices(plan, open_cases(plan.study, rows), files, force=force)
-        study = _gather(plan, rows.scheme, files, keys, rows.notes, lambda: rows)
+        study = _gather_rows(plan, rows, files, keys)
         _write(study, files)
         return study
+
+
+def _gather_rows(plan: StudyPlan, rows: AnyRows, records: Records, keys: Sequence[Key]) -> Study:
+    """The study of these rows; those that are too many to be held whole are read when somebody asks for them."""
+    if isinstance(rows, LargeRows):
+        study = _gather(plan, rows.scheme, records, keys, rows.notes, rows.read)
+        return replace(study, scan_rows=lambda: rows)
+    return _gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows)
 
 
 def _gather(

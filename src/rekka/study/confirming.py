@@ -19,10 +19,11 @@ import polars as pl
 from pydantic import Field
 
 from rekka.errors import ScalingError, count_of
-from rekka.intervals import Interval, mean_interval
 from rekka.model.predictor import Predictor
-from rekka.study.cases import GOLDEN, CaseRows, Judged, forecast, judge_persistence
+from rekka.study.cases import GOLDEN
 from rekka.study.choosing import Choice
+from rekka.study.large_cases import AnyCase, LargeCase
+from rekka.study.large_digests import digest_sorted
 from rekka.study.rows import digest_values
 from rekka.study.trial import Value, judge_plain, quiet
 
@@ -101,7 +102,7 @@ class Candidate:
     """A choice that is to be confirmed, its rows and its fitted model."""
 
     choice: Choice
-    rows: CaseRows
+    rows: AnyCase
     fitted: Predictor
 
 
@@ -111,7 +112,7 @@ def look(
     """Score each candidate on its golden rows, where nobody has looked yet; or all the same, marked."""
     results, refused, spent = [], {}, {}
     earlier = list(seen)
-    models = [(identify_rows(one.rows.golden), identify_model(one.fitted)) for one in candidates]
+    models = [(identify_golden(one.rows), identify_model(one.fitted)) for one in candidates]
     for one, (golden, model) in zip(candidates, models, strict=True):
         name = name_choice(one.choice)
         if reason := _refuse(one):
@@ -145,8 +146,8 @@ def name_choice(choice: Choice) -> str:
 def _refuse(one: Candidate) -> str | None:
     if one.rows.judged_on == GOLDEN:
         return "the golden rows chose it, and cannot confirm it"
-    if not len(one.rows.sample(GOLDEN)[0]):
-        return f"none of its {count_of(len(one.rows.golden), 'golden row')} can be scored"
+    if not one.rows.persist(GOLDEN).scores.rows:
+        return f"none of its {count_of(one.rows.counts[GOLDEN], 'golden row')} can be scored"
     return None
 
 
@@ -157,26 +158,19 @@ def _when(seen: Seen) -> str:
 def _confirm(
     one: Candidate, confidence: float, seed: int, golden: str, model: str, marked: str | None
 ) -> Confirmed:
-    sample, unsupported = one.rows.sample(GOLDEN)
     with quiet():
-        own = Judged(forecast(one.fitted, sample), sample.bridge, unsupported)
-        same = judge_persistence(one.rows, GOLDEN)
+        own: Any = one.rows.forecast(one.fitted, GOLDEN)
+        same = one.rows.persist(GOLDEN)
         plain = judge_plain(one.rows, seed, GOLDEN)
-
-    def interval(values: Any) -> Interval:
-        return mean_interval(values, sample.bridge, confidence)
-
-    accuracy, loss = interval(own.rows.right.astype(float)), interval(own.rows.loss)
-    gain = interval(own.rows.right.astype(float) - same.rows.right)
-    fitted = len(plain.rows.loss) > 0  # else there is nothing to compare with
-    saving = interval(own.rows.loss - plain.rows.loss) if fitted else mean_interval(plain.rows.loss, plain.bridge)
+    accuracy, loss = own.accuracy(confidence), own.log_loss(confidence)
+    gain, saving = own.accuracy_above(same, confidence), own.log_loss_above(plain, confidence)
     verdict = next(v for v in one.choice.verdicts if v.method == one.choice.chosen)
     return Confirmed(
         case=one.choice.case,
         preset=one.choice.preset,
         method=verdict.method,
-        rows=len(sample),
-        unsupported=unsupported,
+        rows=own.scores.rows,
+        unsupported=own.unsupported,
         bridges=accuracy.bridges,
         at_floor=own.scores.at_floor,
         accuracy=accuracy.mean,
@@ -199,6 +193,13 @@ def _confirm(
         model_sha256=model,
         seen=marked,
     )
+
+
+def identify_golden(rows: AnyCase) -> str:
+    """SHA-256 of which golden rows a case has."""
+    if isinstance(rows, LargeCase):
+        return digest_sorted(rows.query(GOLDEN).select(IDENTITY), rows.roster(GOLDEN).names, rows.counts[GOLDEN])
+    return identify_rows(rows.golden)
 
 
 def identify_rows(golden: pl.DataFrame) -> str:

@@ -15,15 +15,15 @@ from typing import Any
 import rekka
 from rekka.readers.files import is_folder
 from rekka.study.files import digest_file
+from rekka.study.large import AnyRows
 from rekka.study.plan import StudyPlan
-from rekka.study.rows import StudyRows, locate
+from rekka.study.rows import locate
 
 PACKAGES = ("numpy", "scipy", "numba", "polars", "scikit-learn", "joblib")
 
 
-def describe_run(plan: StudyPlan, rows: StudyRows, base: Path) -> dict[str, Any]:
+def describe_run(plan: StudyPlan, rows: AnyRows, base: Path) -> dict[str, Any]:
     """Data, seeds, versions, machine, command."""
-    counts = rows.frame.group_by("case", "part").len().sort("case", "part")
     return {
         "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": describe_command(),
@@ -31,7 +31,7 @@ def describe_run(plan: StudyPlan, rows: StudyRows, base: Path) -> dict[str, Any]
         "data": {
             "files": digest_sources(plan, base),
             "rows_sha256": rows.digest(),
-            "rows": [list(row) for row in counts.rows()],
+            "rows": [list(row) for row in rows.counts().rows()],
             "covariates": list(rows.covariates),
             "scheme": rows.scheme,
             "notes": list(rows.notes),

@@ -10,7 +10,7 @@ from rekka.errors import BadOption
 from rekka.partition import PAPER_SEED
 from rekka.readers.files import is_folder
 from rekka.scaling.fitting import BEYOND, METHODS
-from rekka.study.compare import BOTH, OnTrial, describe_tables, resume_study, run_plan
+from rekka.study.compare import BOTH, OnRows, OnTrial, describe_tables, resume_study, run_plan
 from rekka.study.methods import SHRINKING
 from rekka.study.plan import StudyPlan, make_plan, read_plan
 from rekka.study.runner import OnChoice
@@ -37,20 +37,24 @@ def begin_study(
     out: Path,
     *,
     workers: int = 1,
+    cluster: str | None = None,
+    memory: str | None = None,
     on_trial: OnTrial | None = None,
     on_choice: OnChoice | None = None,
+    on_rows: OnRows | None = None,
 ) -> Study:
     """Run a new study in a new run folder."""
     base = _study_file(request)
+    told: dict[str, Any] = {"on_trial": on_trial, "on_choice": on_choice, "on_rows": on_rows, "memory": memory}
     if base is None:
-        return run_plan(_plan(request, out), out=out, workers=workers, on_trial=on_trial, on_choice=on_choice)
+        return run_plan(_plan(request, out), out=out, workers=workers, cluster=cluster, **told)
     if request.mapping or request.reading or request.nbi:
         raise BadOption(
             f"{base.name} says itself how its tables are read; options that say it again are not applied. "
             "Change its [data], or give the tables instead of it."
         )
     plan = move_plan(read_plan(base), base.parent, out)
-    return run_plan(_change(plan, request), out=out, workers=workers, on_trial=on_trial, on_choice=on_choice)
+    return run_plan(_change(plan, request), out=out, workers=workers, cluster=cluster, **told)
 
 
 def continue_study(
@@ -58,15 +62,19 @@ def continue_study(
     out: Path,
     *,
     workers: int = 1,
+    cluster: str | None = None,
+    memory: str | None = None,
     on_trial: OnTrial | None = None,
     on_choice: OnChoice | None = None,
+    on_rows: OnRows | None = None,
 ) -> Study:
     """Go on with a run; what is asked for besides must be what the run already does."""
     plan = load_plan(out)
     expected = _change(plan, request)
     if request.tables:
         expected = make_plan(**expected.model_dump() | {"data": _describe(request, out)})
-    return resume_study(out, expected=expected, workers=workers, on_trial=on_trial, on_choice=on_choice)
+    told: dict[str, Any] = {"on_trial": on_trial, "on_choice": on_choice, "on_rows": on_rows, "memory": memory}
+    return resume_study(out, expected=expected, workers=workers, cluster=cluster, **told)
 
 
 def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,13 @@ class StudyRows:
         """SHA-256 of every value, column by column: the same for the same rows on any machine."""
         return digest_values(self.values())
 
+    def counts(self) -> pl.DataFrame:
+        """Rows of each case in each part."""
+        return self.frame.group_by("case", "part").len().sort("case", "part")
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
     def values(self) -> pl.DataFrame:
         """What makes the rows what they are: all but the lines of the table they stood in."""
         return self.frame.drop(LINES, strict=False)
@@ -62,31 +69,59 @@ class StudyRows:
 
 def digest_values(frame: pl.DataFrame) -> str:
     """SHA-256 of every value, column by column."""
+    return digest_columns(frame.schema, len(frame), lambda name: [frame[name]])
+
+
+def digest_columns(
+    schema: Mapping[str, pl.DataType], rows: int, read: Callable[[str], Iterable[pl.Series]]
+) -> str:
+    """The same of columns that are read piece by piece, each as often as it takes.
+
+    A column is bytes that no other column has: its head, which values are missing, and the values.
+    """
     found = hashlib.sha256()
-    for column in frame:
-        for part in _spell(column):
-            found.update(part)
+    for name, kind in schema.items():
+        word, spellings = _choose_spellings(kind)
+        found.update(json.dumps([name, word, rows]).encode())
+        for spell in (_spell_missing, *spellings):
+            for piece in read(name):
+                found.update(spell(piece))
     return found.hexdigest()
 
 
-def _spell(column: pl.Series) -> tuple[bytes, ...]:
-    """A column as bytes that no other column has: its head, which values are missing, and the values.
+Spelling = Callable[[pl.Series], bytes]
 
-    Whole numbers, dates and moments as 64 bits, decimal numbers too; all else as text, with the lengths of the
-    pieces. Numbers of another width, as another version may read them, are the same numbers.
-    """
-    missing = column.is_null().to_numpy().tobytes()
-    kind = column.dtype
-    pieces: tuple[bytes, ...]
+
+def _choose_spellings(kind: pl.DataType) -> tuple[str, tuple[Spelling, ...]]:
+    """Whole numbers, dates and moments as 64 bits, decimal numbers too; all else as text, with the lengths of the
+    texts. Numbers of another width, as another version may read them, are the same numbers.
+    """  # noqa: D205
     if kind.is_float():
-        word, pieces = "float", (column.cast(pl.Float64).fill_null(0.0).to_numpy().astype("<f8").tobytes(),)
-    elif (kind.is_integer() and kind not in (pl.UInt64, pl.Int128)) or kind.is_temporal():
+        return "float", (_spell_decimal,)
+    if (kind.is_integer() and kind not in (pl.UInt64, pl.Int128)) or kind.is_temporal():
         word = "whole" if kind.is_integer() else f"{type(kind).__name__} {getattr(kind, 'time_unit', '')}"
-        pieces = (column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().astype("<i8").tobytes(),)
-    else:
-        word, texts = "text", column.cast(pl.String).fill_null("")
-        pieces = (texts.str.len_bytes().to_numpy().astype("<i8").tobytes(), "".join(texts.to_list()).encode())
-    return json.dumps([column.name, word, len(column)]).encode(), missing, *pieces
+        return word, (_spell_whole,)
+    return "text", (_spell_lengths, _spell_text)
+
+
+def _spell_missing(column: pl.Series) -> bytes:
+    return column.is_null().to_numpy().tobytes()
+
+
+def _spell_decimal(column: pl.Series) -> bytes:
+    return column.cast(pl.Float64).fill_null(0.0).to_numpy().astype("<f8").tobytes()
+
+
+def _spell_whole(column: pl.Series) -> bytes:
+    return column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().astype("<i8").tobytes()
+
+
+def _spell_lengths(column: pl.Series) -> bytes:
+    return column.cast(pl.String).fill_null("").str.len_bytes().to_numpy().astype("<i8").tobytes()
+
+
+def _spell_text(column: pl.Series) -> bytes:
+    return "".join(column.cast(pl.String).fill_null("").to_list()).encode()
 
 
 def read_source(plan: DataPlan, base: Path) -> Transitions:
@@ -152,12 +187,18 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
             audit = tuple(found.audit.table.select("outcome", "reason", "count").rows())
         wanted = found.covariates if wanted is None else wanted
     frame = _join_parts(parts)
-    covariates = _choose_covariates(frame, wanted)
+    covariates = choose_covariates(frame.schema, wanted)
     if trials.cases is not None:
-        frame = _choose_cases(frame, trials.cases)
-    kept = ["part", *NAMES[:3], *PAIRED, *covariates, *PLACES]
-    frame = frame.select(name for name in dict.fromkeys(kept) if name in frame.columns)
+        check_cases(trials.cases, frame["case"].unique())
+        frame = frame.filter(pl.col("case").is_in(list(trials.cases)))
+    frame = frame.select(choose_columns(frame.columns, covariates))
     return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes, audit)
+
+
+def choose_columns(there: Sequence[str], covariates: Sequence[str]) -> list[str]:
+    """The columns that a study keeps of a table, in the order it keeps them."""
+    kept = dict.fromkeys(["part", *NAMES[:3], *PAIRED, *covariates, *PLACES])
+    return [name for name in kept if name in there]
 
 
 def _account(found: Transitions) -> list[str]:
@@ -185,42 +226,41 @@ def _join_parts(parts: Partition) -> pl.DataFrame:
     return frame.with_columns(pl.col(name).cast(pl.String) for name in NAMES if name in frame.columns)
 
 
-def _choose_covariates(frame: pl.DataFrame, wanted: Sequence[str] | None) -> tuple[str, ...]:
+def choose_covariates(schema: Mapping[str, pl.DataType], wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """The covariates that are wanted, or all that there are, of a table of transitions."""
     own = (*NAMES, *PAIRED)
     if wanted is None:
-        numbers = (n for n, kind in frame.schema.items() if kind.is_numeric())
+        numbers = (n for n, kind in schema.items() if kind.is_numeric())
         return tuple(n for n in numbers if n not in (*own, *PLACES))
-    missing = [name for name in wanted if name not in frame.columns]
+    missing = [name for name in wanted if name not in schema]
     if missing:
-        raise missing_columns(missing, frame.columns)
+        raise missing_columns(missing, list(schema))
     for name in wanted:
         if name in own:
             raise BadOption(f"{name} cannot be a covariate: it plays another part. Leave it out.", covariate=name)
     return tuple(wanted)
 
 
-def _choose_cases(frame: pl.DataFrame, wanted: Sequence[str]) -> pl.DataFrame:
-    there = frame["case"].drop_nulls().unique().sort().to_list()
+def check_cases(wanted: Sequence[str], found: pl.Series) -> None:
+    """Refuse cases that are not there."""
+    there = found.drop_nulls().sort().to_list()
     for name in wanted:
         if name not in there:
             raise no_such_case(name, there)
-    return frame.filter(pl.col("case").is_in(list(wanted)))
 
 
 def _check(frame: pl.DataFrame, covariates: tuple[str, ...], scheme: str) -> pl.DataFrame:
     """The rows in the types of the model; refused is what no trial could use."""
     if frame.is_empty() or not (frame["part"] == "train").any():
-        raise InputError(
-            f"No row trains: {scheme}. {len(frame):,} rows are held out. Choose another partition.", scheme=scheme
-        )
+        raise no_training(scheme, len(frame))
     try:
         for name in NAMED:
-            _refuse_nameless(frame[name])
+            refuse_nameless(frame[name])
         columns = inputs.Columns("state_1", "interval_years", covariates)
         read = inputs.read_predictors(inputs.as_frame(frame), columns)
         end = inputs.read_ends(frame["state_2"], read.start)
     except InputError as error:
-        raise _name_table_rows(error, frame) from None
+        raise name_table_rows(error, frame) from None
     numbers = {name: read.x[:, place] for place, name in enumerate(covariates)}
     return frame.with_columns(
         state_1=pl.Series(read.start + 1), state_2=pl.Series(end + 1), interval_years=pl.Series(read.dt),
@@ -228,7 +268,15 @@ def _check(frame: pl.DataFrame, covariates: tuple[str, ...], scheme: str) -> pl.
     )  # fmt: skip
 
 
-def _refuse_nameless(column: pl.Series) -> None:
+def no_training(scheme: str, held_out: int) -> InputError:
+    """The error for a split in which nothing trains."""
+    return InputError(
+        f"No row trains: {scheme}. {held_out:,} rows are held out. Choose another partition.", scheme=scheme
+    )
+
+
+def refuse_nameless(column: pl.Series) -> None:
+    """Refuse rows without a name."""
     rows = column.is_null().arg_true().to_list()
     if rows:
         raise BadValues(
@@ -239,7 +287,7 @@ def _refuse_nameless(column: pl.Series) -> None:
         )
 
 
-def _name_table_rows(error: InputError, frame: pl.DataFrame) -> InputError:
+def name_table_rows(error: InputError, frame: pl.DataFrame) -> InputError:
     """The same error with the rows of the user's table in place of ours, where they are known."""
     rows = error.values.get("rows")
     if not rows or "row_1" not in frame.columns or frame["row_1"].null_count():

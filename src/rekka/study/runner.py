@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from threading import Event, Thread
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
+from rekka.cluster.clients import connect
+from rekka.cluster.tasks import CarryOut, recruit
 from rekka.errors import BadOption
 from rekka.shrinkage.pooling import pool_cases
 from rekka.study.cases import CaseRows
 from rekka.study.choosing import Choice, Contest, choose_case
+from rekka.study.large import AnyRows
+from rekka.study.large_cases import AnyCase, LargeCase
 from rekka.study.methods import POOLED
 from rekka.study.plan import StudyPlan, TrialPlan
 from rekka.study.records import Records
@@ -30,10 +34,33 @@ OnTrial = Callable[[Trial, int, int], None]  # the trial, how many are done, how
 LOOK_EVERY = 0.5  # seconds
 
 
-def check_workers(workers: int) -> None:
-    """Refuse a number of processes that is none."""
+@dataclass(frozen=True)
+class Crew:
+    """Whoever carries tasks out side by side: processes here, or a cluster, which is ``far``."""
+
+    carry_out: CarryOut
+    far: bool = False
+
+    def takes(self, rows: AnyCase) -> bool:
+        """Not rows that lie in the run folder, where they are far: nobody there need see it."""
+        return not (self.far and isinstance(rows, LargeCase))
+
+
+@contextmanager
+def engage(workers: int = 1, cluster: Any = None) -> Iterator[Crew | None]:
+    """A crew of so many processes, or a cluster; None where one task follows the other."""
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
         raise BadOption(f"workers is {workers!r}; a whole number of at least 1 is needed.", workers=workers)
+    if cluster is None:
+        yield Crew(partial(side_by_side, workers=workers)) if workers > 1 else None
+        return
+    if workers > 1:
+        raise BadOption(
+            f"workers is {workers} and cluster is {cluster!r}; give one of them: processes here, or a cluster.",
+            workers=workers,
+        )
+    with connect(cluster) as session:
+        yield Crew(recruit(session), far=True)
 
 
 def list_keys(plan: TrialPlan, cases: Sequence[str]) -> list[Key]:
@@ -46,26 +73,31 @@ def list_keys(plan: TrialPlan, cases: Sequence[str]) -> list[Key]:
     ]
 
 
-def open_cases(plan: TrialPlan, rows: StudyRows) -> Callable[[str], CaseRows]:
+@overload
+def open_cases(plan: TrialPlan, rows: StudyRows) -> Callable[[str], CaseRows]: ...
+@overload
+def open_cases(plan: TrialPlan, rows: AnyRows) -> Callable[[str], AnyCase]: ...
+def open_cases(plan: TrialPlan, rows: AnyRows) -> Callable[[str], AnyCase]:
     """The rows of each case, read once; where a method pools, with the training rows of the others."""
     case = cache(lambda name: rows.case(name, plan.judges_on))
     if POOLED not in plan.methods:
         return case
-    samples = {name: case(name).training for name in rows.cases if not case(name).train.is_empty()}
+    whole = {name: found for name in rows.cases if isinstance(found := case(name), CaseRows)}
+    samples = {name: found.training for name, found in whole.items() if not found.train.is_empty()}
     pooling = pool_cases(samples) if len(samples) > 1 else None
 
     def with_others(name: str) -> CaseRows:
-        return replace(case(name), others={n: s for n, s in samples.items() if n != name}, pooling=pooling)
+        return replace(whole[name], others={n: s for n, s in samples.items() if n != name}, pooling=pooling)
 
     return cache(with_others)
 
 
 def carry_out(
     plan: TrialPlan,
-    case: Callable[[str], CaseRows],
+    case: Callable[[str], AnyCase],
     keys: Sequence[Key],
     records: Records,
-    workers: int = 1,
+    crew: Crew | None = None,
     on_trial: OnTrial | None = None,
 ) -> None:
     """Do what is not done yet; keep each trial as soon as it is. Clocks are read only while nothing else runs."""
@@ -82,13 +114,13 @@ def carry_out(
                 on_trial(fitted.trial, done, len(keys))
 
     missing = [key for key in keys if key not in records.trials]
-    if workers > 1 and missing:
-        tasks = [(case(key.case), key, plan.seed) for key in missing]
-        with closing(side_by_side(_fit_untimed, tasks, workers)) as fits:
+    away = [key for key in missing if crew is not None and crew.takes(case(key.case))]
+    if crew is not None and away:
+        with closing(crew.carry_out(_fit_untimed, [(case(key.case), key, plan.seed) for key in away])) as fits:
             for fitted in fits:
                 keep(fitted)
-    else:
-        for key in missing:
+    for key in missing:
+        if key not in records.trials:
             keep(_fit_and_time(case(key.case), key, plan))
     for key in keys:
         if not records.trials[key].timed:
@@ -98,34 +130,51 @@ def carry_out(
 
 def choose(
     plan: StudyPlan,
-    case: Callable[[str], CaseRows],
+    case: Callable[[str], AnyCase],
     keys: Sequence[Key],
     records: Records,
-    workers: int = 1,
+    crew: Crew | None = None,
     on_choice: OnChoice | None = None,
 ) -> None:
     """Apply the rule to each case under each preset, where that is not done yet."""
     pairs = list(dict.fromkeys((key.preset, key.case) for key in keys))
     missing = [pair for pair in pairs if pair not in records.choices]
-    tasks = [(_contest(plan, case(name), preset, records),) for preset, name in missing]
-    choices = side_by_side(choose_case, tasks, workers) if workers > 1 else (choose_case(*task) for task in tasks)
-    with closing(choices):
+    tasks = [_contest(plan, case(name), preset, records) for preset, name in missing]
+    with closing(_choose_all(tasks, crew)) as choices:
         for choice in choices:
             records.add_choice(choice)
             done = len(records.choices)
             records.note(f"chosen: {choice.case} ({choice.preset}): {choice.chosen or 'none'}")
             if on_choice:
                 on_choice(choice, done, len(pairs))
+    for pair in pairs:  # in the order of the plan, in which they are confirmed, whatever order they came in
+        records.choices[pair] = records.choices.pop(pair)
 
 
-def _contest(plan: StudyPlan, rows: CaseRows, preset: str, records: Records) -> Contest:
+def _contest(plan: StudyPlan, rows: AnyCase, preset: str, records: Records) -> tuple[Any, ...]:
+    """The rows of a case, and what else there is to know for a contest under a preset."""
     keys = {method: Key(case=rows.name, preset=preset, method=method) for method in plan.study.methods}
     trials = {method: records.trials[key] for method, key in keys.items()}
     models = {method: records.fitted(keys[method]).model for method, trial in trials.items() if trial.converged}
-    return Contest(rows, preset, plan.study, plan.guard, trials, models)
+    return rows, preset, plan.study, plan.guard, trials, models
 
 
-def _fit_and_time(rows: CaseRows, key: Key, plan: TrialPlan) -> Fitted:
+def _choose_all(tasks: Sequence[tuple[Any, ...]], crew: Crew | None) -> Generator[Choice]:
+    """The choices of those that the crew takes, as they are made; then those of the others, here."""
+    away = [task for task in tasks if crew is not None and crew.takes(task[0])]
+    if crew is not None and away:
+        with closing(crew.carry_out(_choose, away)) as choices:
+            yield from choices
+    for task in tasks:
+        if crew is None or not crew.takes(task[0]):
+            yield _choose(*task)
+
+
+def _choose(rows: AnyCase, *more: Any) -> Choice:
+    return choose_case(Contest(rows, *more))
+
+
+def _fit_and_time(rows: AnyCase, key: Key, plan: TrialPlan) -> Fitted:
     """A trial by itself: its fit is the first timing."""
     fitted = run_trial(rows, key, plan.seed)
     if fitted.trial.outcome is None or plan.repeats == 1:
@@ -139,6 +188,7 @@ def side_by_side(
 ) -> Generator[Result]:
     """Results as they come out of so many processes, in any order; no process is left when this ends."""
     mine = {"initializer": _end_with, "initargs": (os.getpid(),), "max_nbytes": None}
+    workers = min(workers, len(tasks)) or 1
     parallel = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", batch_size=1, **mine)
     results = parallel(delayed(function)(*task) for task in tasks)
     try:
@@ -151,7 +201,7 @@ def side_by_side(
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _fit_untimed(rows: CaseRows, key: Key, seed: int) -> Fitted:
+def _fit_untimed(rows: AnyCase, key: Key, seed: int) -> Fitted:
     """A trial on one thread whose clock is not read: others run beside it."""
     return run_trial(rows, key, seed, threads=1).with_seconds(())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 from joblib import cpu_count
@@ -18,7 +18,7 @@ from rekka.errors import BadOption, RunFolderError, bad_option, count_of, no_suc
 from rekka.study.cases import CaseRows
 from rekka.study.compare import load_study
 from rekka.study.plan import StudyPlan
-from rekka.study.runner import check_workers, open_cases, side_by_side
+from rekka.study.runner import Crew, engage, open_cases
 from rekka.study.stability_draws import KINDS, Unit, refit_draws
 from rekka.study.stability_remarks import remark_stability
 from rekka.study.stability_store import Block, Drawn, DrawnInFiles, DrawnInMemory, find_seeds, read_draws
@@ -108,6 +108,7 @@ def stability(
     seed: int | None = None,
     cases: Sequence[str] | None = None,
     workers: int | None = None,
+    cluster: Any = None,
     on_unit: OnUnit | None = None,
 ) -> Stability:
     """Refit a study's cases to other rows and from other starts, and see what is certified and what is chosen.
@@ -131,26 +132,30 @@ def stability(
         Only these; all by default.
     workers : int, optional
         Processes that fit side by side; by default as many as there are cores.
+    cluster : str or distributed.Client, optional
+        Where to fit instead: the address of a Dask scheduler, such as "tcp://host:8786"; "local" or "local:4" for
+        processes of a cluster on this machine.
     on_unit : callable, optional
         Called with each ``Unit`` of draws that is done, the number of draws done and the number there are to be.
 
     """
-    workers = cpu_count() if workers is None else workers
-    check_workers(workers)
+    alone = cpu_count() if cluster is None else 1
+    engaged = engage(alone if workers is None else workers, cluster)
     _check(kinds, resamples, seed, cases)
     if isinstance(study, Study):
         _refuse_unfinished(study, "RUN")
         wanted = _settle(study, kinds, resamples, seed, cases)
-        return _carry_out(study, wanted, DrawnInMemory(), workers, on_unit)
+        with engaged as crew:
+            return _carry_out(study, wanted, DrawnInMemory(), crew, on_unit)
     folder = Path(study).absolute()
     load_plan(folder)  # refuses what is no run folder, before it is held
-    with hold(folder):
+    with engaged as crew, hold(folder):
         found = load_study(folder)
         _refuse_unfinished(found, folder.name)
         wanted = _settle(found, kinds, resamples, seed, cases)
         drawn = _open_files(folder, found, wanted.seed)
         try:
-            result = _carry_out(found, wanted, drawn, workers, on_unit)
+            result = _carry_out(found, wanted, drawn, crew, on_unit)
             drawn.write_tables(result.tables())
         except BaseException as error:
             with contextlib.suppress(OSError):  # the disk may be full
@@ -239,14 +244,16 @@ def _mark(folder: Path, study: Study) -> str:
     return mark_run(study.plan, begun["data"]["rows_sha256"])
 
 
-def _carry_out(study: Study, wanted: _Wanted, drawn: Drawn, workers: int, on_unit: OnUnit | None) -> Stability:
+def _carry_out(
+    study: Study, wanted: _Wanted, drawn: Drawn, crew: Crew | None, on_unit: OnUnit | None
+) -> Stability:
     """Take up the draws that are there, make those that are missing, put all in order."""
     blocks = {block: drawn.take(block) for block in _list_blocks(study.plan, wanted)}
     units = [unit for block, there in blocks.items() if (unit := _find_missing(block, there, wanted)).draws]
     planned = len(study.plan.study.presets) * len(wanted.cases) * len(wanted.kinds) * wanted.resamples
     done = planned - sum(len(unit.draws) for unit in units)
     drawn.note(f"{count_of(planned, 'draw')} with seed {wanted.seed}, {done:,} kept")
-    with closing(_refit(study, units, wanted.seed, workers)) as results:
+    with closing(_refit(study, units, wanted.seed, crew)) as results:
         for unit, found in results:
             block = _block_of(unit)
             blocks[block] = pl.concat([blocks[block], found]).sort("draw", maintain_order=True)
@@ -279,7 +286,9 @@ def _block_of(unit: Unit) -> Block:
     return Block(unit.preset, unit.case, unit.kind, unit.draws[0] // BLOCK * BLOCK)
 
 
-def _refit(study: Study, units: Sequence[Unit], seed: int, workers: int) -> Generator[tuple[Unit, pl.DataFrame]]:
+def _refit(
+    study: Study, units: Sequence[Unit], seed: int, crew: Crew | None
+) -> Generator[tuple[Unit, pl.DataFrame]]:
     """The draws of the units, side by side or one after the other; rows are read only if something is missing."""
     if not units:
         return
@@ -287,8 +296,8 @@ def _refit(study: Study, units: Sequence[Unit], seed: int, workers: int) -> Gene
     case = open_cases(plan.study, study.read_rows())
     rows = {name: _without_golden(case(name)) for name in dict.fromkeys(unit.case for unit in units)}
     tasks = [(rows[unit.case], plan, unit, seed) for unit in units]
-    if workers > 1 and len(tasks) > 1:
-        with closing(side_by_side(_refit_unit, tasks, min(workers, len(tasks)))) as results:
+    if crew is not None:
+        with closing(crew.carry_out(_refit_unit, tasks)) as results:
             yield from results
     else:
         for task in tasks:

@@ -22,7 +22,8 @@ from typing import Any
 import polars as pl
 from filelock import FileLock, Timeout
 
-from rekka.errors import BadOption, DamagedFile, RunFolderError, count_of
+from rekka.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
+from rekka.streaming import blocks
 from rekka.study.files import (
     is_unfinished,
     plain,
@@ -33,12 +34,14 @@ from rekka.study.files import (
     write_text,
     write_whole,
 )
+from rekka.study.large import PARTITION as PARTITION
+from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, survey_file
 from rekka.study.plan import VERSION, StudyPlan, read_plan
 from rekka.study.records import FOLDERS, LOG, TRIALS, last_line
 from rekka.study.rows import StudyRows
 from rekka.study.sheets import write_csv
 
-PLAN, PROVENANCE, PARTITION, LOCK = "study.toml", "provenance.json", "partition.parquet", ".lock"
+PLAN, PROVENANCE, LOCK = "study.toml", "provenance.json", ".lock"
 _RUN = "rekka-run"
 TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
@@ -159,10 +162,11 @@ def make_folders(path: Path) -> None:
         (path / folder).mkdir(exist_ok=True)
 
 
-def keep_rows(path: Path, rows: StudyRows, provenance: Mapping[str, Any]) -> None:
-    """Write the rows and what they came from; with these the trials can begin."""
+def keep_rows(path: Path, rows: AnyRows, provenance: Mapping[str, Any]) -> None:
+    """Write the rows, unless they were split into their file, and what they came from: the trials can begin."""
     make_folders(path)
-    write_whole(path / PARTITION, to_parquet(rows.frame))
+    if isinstance(rows, StudyRows):
+        write_whole(path / PARTITION, to_parquet(rows.frame))
     write_sealed(path / PROVENANCE, _RUN, dict(provenance))
 
 
@@ -189,10 +193,48 @@ def read_rows(path: Path, provenance: Mapping[str, Any]) -> StudyRows:
         raise DamagedFile(f"{PARTITION} is gone.", file=str(file)) from None
     except pl.exceptions.PolarsError as error:
         raise DamagedFile(f"{PARTITION} is not whole: {str(error).splitlines()[0]}.", file=str(file)) from None
-    audit = tuple((outcome, reason, count) for outcome, reason, count in data.get("audit", ()))  # 0.4.0 kept none
-    rows = StudyRows(frame, tuple(data["covariates"]), data["scheme"], tuple(data["notes"]), audit)
+    rows = StudyRows(frame, tuple(data["covariates"]), data["scheme"], tuple(data["notes"]), _read_audit(data))
     if rows.digest() != data["rows_sha256"]:
         raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
+    return rows
+
+
+def _read_audit(data: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
+    return tuple((outcome, reason, count) for outcome, reason, count in data.get("audit", ()))  # 0.4.0 kept none
+
+
+def open_kept_rows(
+    path: Path,
+    provenance: Mapping[str, Any],
+    plan: StudyPlan,
+    memory: int,
+    *,
+    workers: int = 1,
+    trusted: bool = False,
+) -> AnyRows:
+    """The same; very many stay in their file, which is not looked through where it is ``trusted``."""
+    file, data = path / PARTITION, provenance["data"]
+    if sum(number for *_, number in data["rows"]) <= blocks.WHOLE or not file.exists():
+        return read_rows(path, provenance)
+    try:
+        survey = survey_file(file, data["covariates"])
+    except UnreadableTable as error:
+        raise DamagedFile(f"{PARTITION} is not whole: {error}", file=str(file)) from None
+    rows = LargeRows(
+        file=file,
+        covariates=tuple(data["covariates"]),
+        scheme=data["scheme"],
+        survey=survey,
+        memory=memory,
+        whole=choose_whole(plan.study, survey, memory),
+        workers=workers,
+        notes=tuple(data["notes"]),
+        audit=_read_audit(data),
+    )
+    if not trusted:
+        refuse_unfit(rows, plan.study)
+        if rows.digest() != data["rows_sha256"]:
+            raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
     return rows
 
 

@@ -19,6 +19,7 @@ from rekka.study.calibrating import calibrate_model
 from rekka.study.choosing import Choice, Optimism, Verdict
 from rekka.study.confirming import Confirmed, Look
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
+from rekka.study.large import AnyRows
 from rekka.study.plan import PARETO, StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.rulings import tell_case, tell_method
@@ -72,6 +73,7 @@ class Study:
     read_rows: Callable[[], StudyRows]
     notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
     folder: Path | None = None  # the run folder, where there is one
+    scan_rows: Callable[[], AnyRows] | None = None  # the rows, without reading at once what is too much to hold
 
     @cached_property
     def trials(self) -> pl.DataFrame:

@@ -16,19 +16,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from rekka.errors import InputError, OutsideTrainingRange, ScalingError, count_of
+from rekka.errors import BadOption, InputError, OutsideTrainingRange, ScalingError, count_of
 from rekka.model import inputs
 from rekka.model.certificate import Certificate, Verdict
 from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
+from rekka.model.predictor import Predictor
 from rekka.model.serial import VERSION, ModelFile, dump_model
 from rekka.model.solvers import Outcome
-from rekka.resampling import Sample
+from rekka.resampling import Sample, draw_bootstrap
 from rekka.scaling.serial import scaling_to_json
 from rekka.scores import Scores
-from rekka.study.cases import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing, judge, judge_persistence
-from rekka.study.methods import POOLED, RIDGE, choose_options, leave_out
+from rekka.streaming.clusters import SCORE_BYTES
+from rekka.streaming.fit import fit_source, refit_source
+from rekka.study.cases import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing
+from rekka.study.large_cases import AnyCase, AnyJudged, LargeCase
+from rekka.study.methods import POOLED, RIDGE, SHRINKING, choose_options, leave_out
 from rekka.study.plan import PRESETS
+from rekka.study.tallies import Tally
 
+SCORE_SHARE = 0.06  # of the memory, for sums by bridge: what they take on the way is several times as much
 FEW_ROWS = 100  # training rows; paper, Threats to validity
 FEW_EVENTS = 5  # per parameter; below it slopes are biased and intervals too narrow (Vittinghoff, McCulloch 2007)
 
@@ -149,10 +155,12 @@ class Fitted:
         return Fitted(trial, file.model_dump_json(indent=1), self.scaling)
 
 
-def run_trial(rows: CaseRows, key: Key, seed: int, *, threads: int | None = None) -> Fitted:
+def run_trial(rows: AnyCase, key: Key, seed: int, *, threads: int | None = None) -> Fitted:
     """Algorithm 1, lines 7 to 15: fit the operator and the model, then score the judged rows with the same."""
-    if rows.train.is_empty():
-        return _give_up(key, Status.NOT_FITTED, f"no row of this case trains; {len(rows.golden):,} are golden")
+    if not rows.counts["train"]:
+        return _give_up(
+            key, Status.NOT_FITTED, f"no row of this case trains; {rows.counts['golden']:,} are golden"
+        )
     try:
         with quiet():
             return _fit_and_score(rows, key, seed, threads)
@@ -168,15 +176,14 @@ def _give_up(key: Key, status: Status, reason: str) -> Fitted:
     return Fitted(Trial(key=key, status=status, reason=reason, converged=False))
 
 
-def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Fitted:
+def _fit_and_score(rows: AnyCase, key: Key, seed: int, threads: int | None) -> Fitted:
     fit, options = _fit(rows, key, seed, threads)
     converged, scores, certificate = fit.converged, None, fit.certificate
     status, reason = _judge(fit.outcome, certificate, converged)
     if converged:
         try:
-            judged = judge(rows, fit, refitting(rows, key, seed), seed)
-            scores = judged.scores
-            certificate = certificate.with_golden(judged.rows.log_p) if _on_golden(rows, scores) else certificate
+            scores = judge(rows, fit, key, seed).scores
+            certificate = _add_golden(certificate, rows, scores)
         except ScalingError as error:
             status, reason, converged = Status.TRANSFORM_FAILED, _blame(error, rows), False
     trial = Trial(
@@ -193,8 +200,15 @@ def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> 
     used = {"scaling": options.scaling, "ridge": options.ridge, "prior": options.prior}
     parameters = {name: value for name, value in used.items() if value} | {"seed": seed}
     parameters |= {"covariates": list(rows.covariates)} | PRESETS[key.preset].options
-    model = dump_model(fit, parameters, rows.train.columns, case=key.case)
+    model = dump_model(fit, parameters, rows.columns, case=key.case)
     return Fitted(trial, model, scaling_to_json(fit.scaling))
+
+
+def judge(rows: AnyCase, fitted: Predictor, key: Key, seed: int) -> AnyJudged:
+    """The judged rows as the trial's model forecasts them; in folds, as fits by its method do."""
+    if isinstance(rows, LargeCase):
+        return rows.forecast(fitted, rows.judged_on)
+    return rows.judge(fitted, refitting(rows, key, seed), seed)
 
 
 def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None) -> Callable[[Sample], Refit]:
@@ -218,7 +232,21 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
     return refit
 
 
-def time_trial(rows: CaseRows, key: Key, seed: int, repeats: int) -> tuple[float, ...]:
+def redrawing(
+    rows: AnyCase, key: Key, seed: int, fixed: Options | None, fitted: Predictor
+) -> Callable[[np.random.Generator], Refit]:
+    """A function that draws the bridges of a case's training rows again and fits what was drawn.
+
+    Where there are very many rows, Newton starts from what the trial has fitted.
+    """
+    if isinstance(rows, LargeCase):
+        options = _choose_large_options(rows, key, seed, None)
+        return lambda rng: refit_source(rows.redraw(rng), options, n_states=rows.n_states, start=fitted.beta)
+    sample, refit = rows.training, refitting(rows, key, seed, fixed)
+    return lambda rng: refit(sample.take(draw_bootstrap(sample.bridge, rng)[0]))
+
+
+def time_trial(rows: AnyCase, key: Key, seed: int, repeats: int) -> tuple[float, ...]:
     """Seconds of the solver call alone, of so many fits one after the other."""
     with quiet():
         return tuple(_fit(rows, key, seed, None)[0].outcome.seconds for _ in range(repeats))
@@ -232,43 +260,56 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def describe_case(rows: CaseRows, seed: int = 0) -> Case:
+def describe_case(rows: AnyCase, seed: int = 0) -> Case:
     """Counts and baselines: that nothing changes, and the model without covariates."""
-    same = judge_persistence(rows, rows.judged_on)
-    start, end = (rows.train[name].to_numpy() for name in ("state_1", "state_2"))
     return Case(
         name=rows.name,
-        train=len(rows.train),
-        validation=len(rows.validation),
-        golden=len(rows.golden),
+        **rows.counts,
         judged_on=rows.judged_on,
-        bridges=rows.train["bridge_id"].n_unique(),
-        moves=int((end - start).sum()),
+        bridges=rows.trained,
+        moves=rows.moves,
         n_states=rows.n_states,
         covariates=rows.covariates,
         constant=rows.constant,
-        persistence=same.scores,
+        persistence=rows.persist(rows.judged_on).scores,
         no_covariates=judge_plain(rows, seed).scores,
     )
 
 
-def judge_plain(rows: CaseRows, seed: int, judged_on: str | None = None) -> Judged:
+def judge_plain(rows: AnyCase, seed: int, judged_on: str | None = None) -> AnyJudged:
     """The judged rows as the model without covariates forecasts them; none where it cannot be fitted."""
-    bare = replace(rows, covariates=(), judged_on=judged_on or rows.judged_on)
+    part = judged_on or rows.judged_on
+    if isinstance(rows, LargeCase):
+        return _judge_large_plain(rows, part)
+    bare = replace(rows, covariates=(), judged_on=part)
 
     def fit(sample: Sample) -> Refit:
         return refit_rows(sample.rows, sample.x, (), Options(scaling=None, threads=1))
 
     try:
         with quiet():
-            return judge(bare, fit(bare.training), fit, seed)
+            return bare.judge(fit(bare.training), fit, seed)
     except (ArithmeticError, ValueError):  # the trials of this case give the reason
         sample, unsupported = bare.judged
         return Judged(forecast_nothing(rows.n_states), sample.bridge[:0], unsupported + len(sample))
 
 
-def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit, Options]:
+def _judge_large_plain(rows: LargeCase, part: str) -> Tally:
+    try:
+        with quiet():
+            fitted = refit_source(rows.source("train", ()), Options(scaling=None), n_states=rows.n_states)
+            return rows.forecast(fitted, part)
+    except (ArithmeticError, ValueError):  # the trials of this case give the reason
+        return Tally.of_nothing(rows.counts[part])
+
+
+def _fit(rows: AnyCase, key: Key, seed: int, threads: int | None) -> tuple[Fit, Options]:
     """What the estimator does, without scikit-learn, whose imports take longer than all the fits of a study."""
+    if isinstance(rows, LargeCase):
+        options = _choose_large_options(rows, key, seed, threads)
+        source = rows.source("train", threads=threads)
+        room = min(SCORE_BYTES, int(SCORE_SHARE * rows.memory))
+        return fit_source(source, options, n_states=rows.n_states, clustered=True, score_bytes=room), options
     columns = inputs.Columns("state_1", "interval_years", rows.covariates)
     train = rows.train
     groups = train["bridge_id"].to_numpy()
@@ -277,6 +318,18 @@ def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit,
     start = rows.pooling if key.method == POOLED else None
     options = choose_options(key.method, rows.training, rows.others, seed, given, start)
     return fit_rows(training.rows, training.x, rows.covariates, options, training.groups), options
+
+
+def _choose_large_options(rows: LargeCase, key: Key, seed: int, threads: int | None) -> Options:
+    """How to fit rows that are gone through in blocks; refused is what needs all of them in memory."""
+    given = PRESETS[key.preset].options
+    if key.method in SHRINKING or given.get("likelihood") == "paper":
+        what = key.method if key.method in SHRINKING else "the paper's floored likelihood"
+        raise BadOption(
+            f"{what} needs all rows in memory, and the {rows.counts['train']:,} training rows of {rows.name} are "
+            "more than the limit has room for; raise --memory, or leave it out"
+        )
+    return Options(scaling=key.method, seed=seed, threads=threads, **given)
 
 
 def find_status(certificate: Certificate, converged: bool) -> Status:
@@ -310,17 +363,19 @@ def _judge(outcome: Outcome, certificate: Certificate, converged: bool) -> tuple
             return status, reasons
 
 
-def _on_golden(rows: CaseRows, scores: Scores) -> bool:
-    return rows.judged_on == GOLDEN and scores.rows > 0
+def _add_golden(certificate: Certificate, rows: AnyCase, scores: Scores) -> Certificate:
+    """The certificate with the share of golden rows at the probability floor, where these were scored."""
+    if rows.judged_on != GOLDEN or not scores.rows:
+        return certificate
+    return replace(certificate, plateau_golden=scores.at_floor / scores.rows)
 
 
-def _blame(error: ScalingError, rows: CaseRows) -> str:
+def _blame(error: ScalingError, rows: AnyCase) -> str:
     """What the operator could not take, with the bridge in place of a row that only we can count."""
     where = WORDS[rows.judged_on]
     if not isinstance(error, OutsideTrainingRange) or rows.judged_on == IN_FOLDS:
         return f"{where}: {error}"
-    row = error.values["row"]
-    bridge = rows.judged[0].bridge[row]
+    row, bridge = error.values["row"], rows.name_bridge(error)
     return f"{where}: {str(error).replace(f'row {row}', f'bridge {bridge}', 1)}"
 
 

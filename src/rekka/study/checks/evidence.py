@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Protocol
 
 from rekka.panel import ALL_CASES
-from rekka.study.cases import CaseRows
 from rekka.study.choosing import Choice, Verdict
 from rekka.study.confirming import Confirmed
+from rekka.study.large_cases import AnyCase
 from rekka.study.study import Study
 from rekka.study.trial import Case, Key, Status, Trial
 from rekka.study.words import name_trials
@@ -149,9 +149,9 @@ class Evidence:
         return groups
 
     @cached_property
-    def rows(self) -> dict[str, CaseRows]:
+    def rows(self) -> dict[str, AnyCase]:
         """The rows of each case."""
-        table = self.study.read_rows()
+        table = (self.study.scan_rows or self.study.read_rows)()
         return {name: table.case(name) for name in self.cases}
 
 

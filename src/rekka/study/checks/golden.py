@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from rekka.checks.held_out import FAR_OUTSIDE, MANY_OUTSIDE
 from rekka.errors import count_of
-from rekka.study.cases import GOLDEN, WORDS, CaseRows, keep_supported
+from rekka.study.cases import GOLDEN, WORDS
 from rekka.study.checks.evidence import NOTHING_DONE, NOTHING_SELECTED, Evidence, Pick, name_case
 from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_groups, tell_some
+from rekka.study.large_cases import AnyCase
 from rekka.study.tables import MATERIALLY_WORSE
 from rekka.study.words import list_names
 
@@ -81,13 +81,13 @@ def outside_range(evidence: Evidence) -> Seen:
     return found(bool(grave), f"Outside the training range: {'; '.join(facts)}{rest}.", cases, values=values)
 
 
-def _measure_excess(rows: CaseRows) -> Iterable[Excess]:
+def _measure_excess(rows: AnyCase) -> Iterable[Excess]:
     """The covariates of a case that are outside somewhere."""
-    if rows.train.is_empty() or rows.golden.is_empty():
+    if not (rows.counts["train"] and rows.counts[GOLDEN]):
         return
     for name in rows.covariates:
-        train, golden = (part[name].to_numpy().astype(float) for part in (rows.train, rows.golden))
-        low, high = float(train.min()), float(train.max())
+        low, high = rows.find_range("train", name)
+        golden = rows.column(GOLDEN, name).to_numpy().astype(float)
         distance = np.maximum(np.maximum(low - golden, golden - high), 0.0) / (high - low)
         if distance.any():
             yield Excess(
@@ -117,21 +117,17 @@ def unseen_states(evidence: Evidence) -> Seen:
         return absent(NO_GOLDEN if evidence.study.described else NOTHING_DONE)
     new: dict[str, list[int]] = {}
     for name, rows in evidence.rows.items():
-        only = sorted(_states(rows.golden) - _states(rows.train))
-        if only and not rows.train.is_empty():
+        only = sorted(rows.states(GOLDEN) - rows.states("train"))
+        if only and rows.counts["train"]:
             new[name] = only
     if not new:
         return passed("Every state of a golden row is in the training rows of its case.")
     facts = [
         f"{name_case(name)} (state{'s' if len(states) > 1 else ''} {', '.join(map(str, states))}; training rows "
-        f"have {', '.join(map(str, sorted(_states(evidence.rows[name].train))))})"
+        f"have {', '.join(map(str, sorted(evidence.rows[name].states('train'))))})"
         for name, states in new.items()
     ]
     return found(False, f"Seen in golden rows only: {tell_some(facts)}.", new, values={"states": new})
-
-
-def _states(frame: pl.DataFrame) -> set[int]:
-    return {int(state) for name in ("state_1", "state_2") for state in frame[name].unique().to_list()}
 
 
 @check(
@@ -153,10 +149,10 @@ def left_out(evidence: Evidence) -> Seen:
     values: dict[str, dict[str, int]] = {}
     for case in cases:
         rows = evidence.rows[case.name]
-        lost = len(rows.golden) - len(keep_supported(rows.golden, rows.n_states))
+        lost = rows.count_unsupported(GOLDEN)
         if lost or case.persistence.unsupported:
             judged = 0 if case.judged_on == GOLDEN else case.persistence.unsupported
-            values[case.name] = {"golden_left_out": lost, "golden": len(rows.golden), "judged_left_out": judged}
+            values[case.name] = {"golden_left_out": lost, "golden": rows.counts[GOLDEN], "judged_left_out": judged}
     if not values:
         return passed("Every judged and golden row could be scored.")
     grave = {name: v for name, v in values.items() if v["golden_left_out"] >= MANY_LEFT_OUT * max(v["golden"], 1)}

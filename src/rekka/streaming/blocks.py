@@ -1,0 +1,209 @@
+"""A table in blocks of rows, and what is done with each of them in turn.
+
+Block b of a table is its rows b B to (b + 1) B - 1, whether they lie in memory, in files or on the workers of a
+cluster. Whatever a fit needs of the rows is a sum, a minimum or a small factor of each block, put together in the
+order of the blocks: the result has the same bits wherever the rows are and however many threads look at them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rekka.errors import InputError, name_rows
+from rekka.model import inputs
+from rekka.streaming import block_kernel
+
+Array = NDArray[np.float64]
+States = NDArray[np.int64]
+Result = TypeVar("Result", covariant=True)
+
+BLOCK_ROWS = 16_384  # columns, design and the kernel's work of so many rows fit the second-level cache of a core
+BLOCKS_AT_ONCE = 8  # that a thread takes
+WHOLE = 262_144  # up to so many rows a fit holds them all, sorted once by their states
+USUAL = (pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt32, pl.UInt16, pl.UInt8)
+AHEAD = 2  # frames that wait beside those being worked on
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which columns of a table are what; ``weight`` and ``group`` are None where there is none."""
+
+    start: str
+    end: str
+    dt: str
+    covariates: tuple[str, ...]
+    weight: str | None = None
+    group: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that is read, once."""
+        more = (name for name in (self.weight, self.group) if name is not None)
+        return list(dict.fromkeys([self.start, self.end, self.dt, *self.covariates, *more]))
+
+    def without_groups(self) -> Reading:
+        """The same, and no groups."""
+        return replace(self, group=None)
+
+
+class Block(NamedTuple):
+    """Checked rows: 0-based states, years, weights (m,), raw covariates x (m, p), stored by column.
+
+    ``group`` is a hash of each row's bridge. Rows of weight 0 are not there.
+    """
+
+    start: States
+    end: States
+    dt: Array
+    weight: Array
+    x: Array
+    group: NDArray[np.uint64] | None
+
+    def take(self, here: NDArray[Any]) -> Block:
+        """Some of the rows, or all in another order."""
+        group = None if self.group is None else self.group[here]
+        x = np.asfortranarray(self.x[here])
+        return Block(self.start[here], self.end[here], self.dt[here], self.weight[here], x, group)
+
+
+class Source(Protocol):
+    """Rows that can be gone through as often as it takes."""
+
+    @property
+    def reading(self) -> Reading:
+        """Which columns are what."""
+
+    def without_groups(self) -> Source:
+        """The same rows for passes that do not ask for bridges, whose names take longest to read."""
+
+    def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
+        """The function's result for each block, in their order.
+
+        Blocks are worked on side by side; on a cluster the function is sent there, so it is a function of a module
+        or a ``functools.partial`` of one, and its result is small.
+        """
+
+
+def read_block(frame: pl.DataFrame, reading: Reading, first: int = 0) -> Block:
+    """The rows of a frame, each value checked; ``first`` is the number of its first row in the table."""
+    return _read_sound(frame, reading) or _read_doubtful(frame, reading, first)
+
+
+def _read_sound(frame: pl.DataFrame, reading: Reading) -> Block | None:
+    """The quick way for whole numbers and decimals without a fault or a weight; None where there is one."""
+    numbers = (reading.start, reading.end, reading.dt, *reading.covariates)
+    usual = all(name in frame.columns and not frame[name].null_count() for name in reading.columns)
+    usual = usual and all(frame[name].dtype in USUAL for name in numbers)
+    if (
+        not usual
+        or reading.weight is not None
+        or not all(frame[name].dtype.is_integer() for name in (reading.start, reading.end))
+    ):
+        return None
+    m = len(frame)
+    start, end = (frame[name].cast(pl.Int64).to_numpy() for name in (reading.start, reading.end))
+    dt = frame[reading.dt].cast(pl.Float64).to_numpy()
+    x = np.empty((len(reading.covariates), m))
+    for c, name in enumerate(reading.covariates):
+        x[c] = frame[name].to_numpy()
+    states = np.empty((2, m), np.int64)
+    if not block_kernel.are_sound(start, end, dt, x, states[0], states[1]):
+        return None
+    group = None if reading.group is None else _hash_groups(frame[reading.group])
+    return Block(states[0], states[1], dt, np.ones(m), x.T, group)
+
+
+def _read_doubtful(frame: pl.DataFrame, reading: Reading, first: int) -> Block:
+    """The way that names what is wrong."""
+    try:
+        columns = inputs.Columns(reading.start, reading.dt, reading.covariates)
+        read = inputs.read_predictors(nw.from_native(frame, eager_only=True), columns, "F")
+        end = inputs.read_ends(frame[reading.end], read.start)
+        weight = np.ones(end.size)
+        if reading.weight is not None:
+            weight = inputs.read_weights(frame[reading.weight].to_numpy(), end.size)
+        group = None if reading.group is None else _hash_groups(frame[reading.group])
+    except InputError as error:
+        raise _place(error, first, len(frame)) from None
+    block = Block(read.start, end, read.dt, weight, read.x, group)
+    return block if weight.all() else block.take(weight > 0)
+
+
+def _hash_groups(names: pl.Series) -> NDArray[np.uint64]:
+    missing = names.is_null().arg_true().to_list()
+    if missing:
+        raise InputError(f"{names.name} is missing in {len(missing)} rows ({name_rows(missing)}).", rows=missing)
+    return names.hash(0).to_numpy()
+
+
+def _place(error: InputError, first: int, rows: int) -> InputError:
+    """The same error with the rows of the table in place of those of the block."""
+    found = error.values.get("rows")
+    if not found:
+        return error
+    numbers = [first + row for row in found]
+    words = str(error).replace(name_rows(found), name_rows(numbers), 1)
+    looked = f" (Rows {first:,} to {first + rows - 1:,} were looked at together.)" if first else ""
+    return type(error)(words + looked, **error.values | {"rows": numbers})
+
+
+def work_through(
+    frames: Iterable[tuple[int, pl.DataFrame]],
+    reading: Reading,
+    function: Callable[[Block], Result],
+    threads: int,
+    block_rows: int = BLOCK_ROWS,
+) -> Iterator[Result]:
+    """Cut each frame into blocks, read them and apply the function, on so many threads; results in their order.
+
+    Frames hold whole blocks, but for the last one.
+    """
+
+    def work(piece: tuple[int, pl.DataFrame]) -> list[Any]:
+        return work_through_frame(piece[1], reading, function, piece[0], block_rows)
+
+    return work_side_by_side(work, frames, threads)
+
+
+def work_side_by_side(work: Callable[[Any], list[Any]], pieces: Iterable[Any], threads: int) -> Iterator[Any]:
+    """The results of pieces, one after the other, worked on by so many threads."""
+    if threads == 1:
+        for piece in pieces:
+            yield from work(piece)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="rekka") as pool:
+        waiting: deque[Future[list[Any]]] = deque()
+        try:
+            for piece in pieces:
+                waiting.append(pool.submit(work, piece))
+                if len(waiting) >= threads + AHEAD:
+                    yield from waiting.popleft().result()
+            while waiting:
+                yield from waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def work_through_frame(
+    frame: pl.DataFrame,
+    reading: Reading,
+    function: Callable[[Block], Result],
+    first: int = 0,
+    block_rows: int = BLOCK_ROWS,
+) -> list[Any]:
+    """The function's result for each block of a frame, whose first row is number ``first`` of the table."""
+    frame = frame.rechunk()
+    return [
+        function(read_block(frame.slice(place, block_rows), reading, first + place))
+        for place in range(0, len(frame), block_rows)
+    ]

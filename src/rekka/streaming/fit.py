@@ -1,0 +1,264 @@
+"""A source of rows and options in, one frozen Fit out: what ``model.fit`` does, by passes over blocks.
+
+1. Look the rows over: every value checked, ranges, counts of each start and end.
+2. Fit the operator; choose orthonormal coordinates.
+3. Is there a finite maximum?
+4. Newton from the maximum of a sample of the rows, a pass for every evaluation.
+5. Certify, infer, survey.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+
+from rekka.errors import BadOption, InputError
+from rekka.model import inputs
+from rekka.model.certificate import Certificate, certify
+from rekka.model.coordinates import Coordinates, in_orthonormal, in_scaled
+from rekka.model.fit import Fit, Options, Refit, check_options, linear_algebra, run_lbfgs, settle
+from rekka.model.inference import infer
+from rekka.model.layout import Layout, build_layout
+from rekka.model.likelihood import Pairs, compile_kernels
+from rekka.model.prior import Prior, read_prior
+from rekka.model.restarts import Restarts, restart
+from rekka.model.separation import Separation
+from rekka.model.solvers import Outcome, newton
+from rekka.model.survey import PERCENT, Survey
+from rekka.scaling.fitting import NamedScaler, check_method, fit_links, split_method
+from rekka.scaling.operators import FittedScaling
+from rekka.streaming.blocks import Array, Source
+from rekka.streaming.clusters import SCORE_BYTES, add_streamed_scores
+from rekka.streaming.likelihood import BlockLikelihood, Design
+from rekka.streaming.passes import (
+    Moments,
+    OnPass,
+    Overview,
+    Watched,
+    look_over,
+    measure_scaled,
+    orthonormalise,
+    refuse_collinear,
+)
+from rekka.streaming.quantiles import find_quantiles
+from rekka.streaming.sample import Sampled, sample_rows
+from rekka.streaming.scaling import StreamedTraining
+from rekka.streaming.separation import find_streamed_separations
+
+MOST_STATES = 256  # a pair of states is sorted as 16 bits
+
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """Rows looked over, the operator fitted, coordinates chosen: what is left is to solve it."""
+
+    source: Watched
+    overview: Overview
+    layout: Layout
+    scaling: FittedScaling
+    scaled: Moments
+    pair_weight: Array | None
+    coordinates: Coordinates[BlockLikelihood]
+    prior: Prior | None
+
+    @cached_property
+    def sample(self) -> Sampled:
+        """Some of the rows of each start and end."""
+        return sample_rows(self.coordinates.likelihood)
+
+    def separate(self, ridge: float) -> list[Separation]:
+        """Directions in which the likelihood may rise for ever; none where a prior holds every coefficient."""
+        if self.prior is not None:
+            return []
+        return find_streamed_separations(self.coordinates, self.layout, ridge, self.sample)
+
+    def remark(self, certificate: Certificate, options: Options) -> Certificate:
+        """The same, and on what the other starts were tried that it does not know of."""
+        if options.solver != "newton" or not certificate.certified:
+            return certificate
+        told = f"the highest of five starts on a sample of {self.sample.size:,} rows is where Newton began"
+        return replace(certificate, remarks=(*certificate.remarks, told))
+
+    def solve(self, options: Options, start: Array | None = None) -> tuple[Array, Array, Outcome]:
+        """One solver call: psi, beta (K-1, p+1) and the outcome. ``start`` is a beta for Newton to start from."""
+        coordinates = self.coordinates
+        if options.solver == "newton":
+            known = None if start is None else coordinates.forward @ start.ravel()
+            first = self.sample.start(coordinates, options.max_iter) if known is None else known
+            psi, outcome = newton(coordinates.objective, first, options.max_iter)
+            return psi, coordinates.beta(psi), outcome
+        p = self.scaled.mean.size
+        likelihood = _likelihood(self, np.zeros(p), np.eye(p))
+        beta, outcome = run_lbfgs(
+            in_scaled(likelihood, self.scaled.sd, self.layout, options.ridge, self.prior), options
+        )
+        return coordinates.forward @ beta.ravel(), beta, outcome
+
+
+def fit_source(
+    source: Source,
+    options: Options,
+    *,
+    n_states: int | None = None,
+    class_weight: str | None = None,
+    clustered: bool = False,
+    score_bytes: int = SCORE_BYTES,
+    on_pass: OnPass | None = None,
+) -> Fit:
+    """Fit the rows of a source.
+
+    Parameters
+    ----------
+    source : Source
+        Rows that can be gone through as often as it takes.
+    options : Options
+        As for rows in memory; the paper's floored likelihood and foreign transformers need those.
+    n_states : int, optional
+        K; the worst end state by default.
+    class_weight : "inverse_frequency", optional
+        Weight each row by the inverse frequency of its start and end.
+    clustered : bool
+        Whether standard errors are clustered by the group that the reading names.
+    score_bytes : int
+        Memory for the sums of groups; where they need more, there are more passes.
+    on_pass : function of a text, optional
+        Called before each pass with what it is for.
+
+    """
+    _refuse(options)
+    with linear_algebra().limit(limits=1, user_api="blas"):
+        posed = pose_source(Watched(source, on_pass), options, n_states, class_weight, clustered=clustered)
+        coordinates, layout = posed.coordinates, posed.layout
+        separations = posed.separate(options.ridge)
+        psi, beta, outcome, restarts = settle(
+            coordinates, posed.solve(options), separations, newton=options.solver == "newton"
+        )
+        here = coordinates.objective(psi)
+        likelihood, gamma = coordinates.likelihood, coordinates.gamma(psi)
+        meat = add_streamed_scores(likelihood, coordinates.basis, gamma, score_bytes) if clustered else None
+        value = coordinates.pull(psi) - here.value
+        certificate = certify(coordinates, layout, psi, here, likelihood.plateau(gamma), separations, restarts)
+        return Fit(
+            n_states=layout.n_states,
+            covariates=posed.source.reading.covariates,
+            layout=layout,
+            scaling=posed.scaling,
+            beta=beta,
+            inference=infer(coordinates, psi, here, value, posed.scaling, meat),
+            outcome=outcome,
+            certificate=posed.remark(certificate, options),
+            n_rows=posed.overview.rows,
+            survey=survey_source(posed.source, posed.overview.rows),
+        )
+
+
+def refit_source(
+    source: Source, options: Options, *, n_states: int | None = None, start: Array | None = None
+) -> Refit:
+    """Solve once and certify what was reached; ``start`` is a beta (K-1, p+1) for Newton to start from."""
+    _refuse(options)
+    with linear_algebra().limit(limits=1, user_api="blas"):
+        posed = pose_source(Watched(source), options, n_states)
+        coordinates, layout = posed.coordinates, posed.layout
+        separations = posed.separate(options.ridge)
+        psi, beta, outcome = posed.solve(options, start)
+        here = coordinates.objective(psi)
+        undecided = bool(separations) and not any(separation.certain for separation in separations)
+        restarts = restart(coordinates, psi, separations) if undecided else Restarts(psi, None, 0, 0.0)
+        plateau = coordinates.likelihood.plateau(coordinates.gamma(psi))
+        return Refit(
+            n_states=layout.n_states,
+            covariates=posed.source.reading.covariates,
+            scaling=posed.scaling,
+            beta=beta,
+            outcome=outcome,
+            certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts),
+            log_likelihood=coordinates.pull(psi) - here.value,
+        )
+
+
+def pose_source(
+    source: Watched,
+    options: Options,
+    n_states: int | None = None,
+    class_weight: str | None = None,
+    *,
+    clustered: bool = False,
+) -> Posed:
+    """Look the rows over, with their groups if errors are clustered; fit the operator; choose coordinates."""
+    names = source.reading.covariates
+    overview = look_over(source.at("checking", grouped=clustered))
+    count = inputs.count_states(np.array([len(overview.counts) - 1]), n_states)
+    if count > MOST_STATES:
+        raise InputError(f"There are {count} states; at most {MOST_STATES} can be fitted. Merge some.")
+    overview = overview.with_states(count)
+    layout = build_layout(names, count, options.effects, options.shared)
+    inputs.refuse_constant(overview.low, overview.high, names, overview.rows)
+    training = StreamedTraining(names, overview.low, overview.high, source, overview.rows)
+    scaling = _fit_operator(options.scaling, training)
+    refuse_collinear(source.at("coordinates"), *training.moments(), overview.rows)
+    pair_weight = weigh_pairs(class_weight, overview)
+    if pair_weight is not None:
+        overview = overview._replace(pairs=Pairs(*(table * pair_weight for table in overview.pairs)))
+    scaled = measure_scaled(source.at("coordinates"), scaling, pair_weight)
+    r = orthonormalise(source.at("coordinates"), scaling, scaled, pair_weight) if names else np.zeros((0, 0))
+    mix = linalg.solve_triangular(r, np.eye(len(names))) / scaled.sd[:, None] if names else np.zeros((0, 0))
+    design = Design(scaling, scaled.mean, mix, count, pair_weight)
+    prior = read_prior(options.prior, layout.parameter.size)
+    likelihood = BlockLikelihood(source, design, overview.rows, overview.pairs)
+    coordinates = in_orthonormal(likelihood, scaled.mean, scaled.sd, r, layout, options.ridge, prior)
+    compile_kernels()
+    return Posed(source, overview, layout, scaling, scaled, pair_weight, coordinates, prior)
+
+
+def _likelihood(posed: Posed, offset: Array, mix: Array) -> BlockLikelihood:
+    design = Design(posed.scaling, offset, mix, posed.layout.n_states, posed.pair_weight)
+    return BlockLikelihood(posed.source, design, posed.overview.rows, posed.overview.pairs)
+
+
+def weigh_pairs(class_weight: str | None, overview: Overview) -> Array | None:
+    """The weight of each start and end (K, K), averaging 1 over the rows; None where all weigh the same."""
+    if class_weight is None:
+        return None
+    counts = overview.counts
+    start, end = np.nonzero(counts)
+    table = np.zeros(counts.shape)
+    table[start, end] = inputs.weigh_classes(class_weight, counts[start, end])
+    return table
+
+
+def survey_source(source: Watched, rows: int) -> Survey:
+    """The spread of the raw covariates."""
+    names = source.reading.covariates
+    if not names:
+        return Survey(names, np.zeros((0, PERCENT)))
+    return Survey(names, find_quantiles(source.at("quantiles"), np.linspace(0.0, 1.0, PERCENT), rows).T)
+
+
+def _fit_operator(scaling: object, training: StreamedTraining) -> FittedScaling:
+    check_method(scaling)
+    return fit_links(split_method(scaling.method if isinstance(scaling, NamedScaler) else scaling), training)
+
+
+def takes_blocks(options: Options) -> bool:
+    """Whether a fit with these options can go through its rows in blocks."""
+    return options.likelihood != "paper" and _is_named(options.scaling)
+
+
+def _is_named(scaling: object) -> bool:
+    return scaling is None or isinstance(scaling, str | list | tuple | NamedScaler)
+
+
+def _refuse(options: Options) -> None:
+    """Refuse what needs all rows at once."""
+    check_options(options)
+    if options.likelihood == "paper":
+        raise BadOption("likelihood='paper' needs all rows in memory at once; use the exact one, or fewer rows.")
+    if not _is_named(options.scaling):
+        raise BadOption(
+            f"scaling is a {type(options.scaling).__name__}, which needs all rows in memory at once; name one of "
+            "rekka's operators, such as zscore, or fit fewer rows."
+        )

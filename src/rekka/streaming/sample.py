@@ -1,0 +1,123 @@
+"""The rows of each start and end: their triangular factor, and a sample of them to begin with.
+
+The maximum of the sample's likelihood, in the coordinates of all rows, is where Newton starts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from rekka.model.coordinates import Coordinates
+from rekka.model.likelihood import Likelihood, Rows
+from rekka.model.restarts import crude_start, shifted_starts
+from rekka.model.solvers import newton
+from rekka.streaming.blocks import Array, Block
+from rekka.streaming.likelihood import BlockLikelihood, Design, arrange
+from rekka.streaming.passes import factor, stack_factors
+
+SAMPLE = 250_000  # rows, about: as many as a fit in memory has at most
+FAR = 25.0  # times the mean of |W|^2: rows beyond are few, at most one in so many, and decide most
+Pair = tuple[int, int]  # start and end, 0-based
+
+
+class Part(NamedTuple):
+    """Of the rows of one start and end: the factor (p+1, p+1) and sum (p+1,) of W, how many, and some of them."""
+
+    factor: Array
+    total: Array
+    rows: int
+    W: Array  # (p+1, s)
+    dt: Array
+    weight: Array  # of as many rows as each stands for
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The parts of all rows, in the order of start and end; ``whole`` says whether the sample is all there are."""
+
+    parts: dict[Pair, Part]
+    whole: bool
+
+    @property
+    def size(self) -> int:
+        """How many rows are in the sample."""
+        return sum(part.dt.size for part in self.parts.values())
+
+    def start(self, coordinates: Coordinates[BlockLikelihood], max_iter: int) -> Array:
+        """The best maximum of the sample from several starts; crude rates and zero slopes where it has none.
+
+        With heavy-tailed covariates the likelihood of a million rows can have several maxima. Where that of the
+        sample has, the one with the highest likelihood of all rows is taken.
+        """
+        parts = {field.name: getattr(coordinates, field.name) for field in fields(coordinates)}
+        few = Coordinates(**parts | {"likelihood": self._likelihood(coordinates.likelihood.n_states)})
+        starts = [crude_start(coordinates), *shifted_starts(coordinates)]
+        reached = [newton(few.objective, start, max_iter) for start in starts]
+        found: dict[float, Array] = {}
+        for psi, outcome in reached:
+            if outcome.success and not any(math.isclose(outcome.objective, known) for known in found):
+                found[outcome.objective] = psi
+        points = list(found.values()) or starts[:1]
+        return min(points, key=lambda psi: coordinates.objective(psi).value) if len(points) > 1 else points[0]
+
+    def _likelihood(self, n_states: int) -> Likelihood:
+        """Of the sample."""
+        parts = self.parts.items()
+        start, end = (
+            np.concatenate([np.full(part.dt.size, pair[place]) for pair, part in parts]) for place in (0, 1)
+        )
+        weight = np.concatenate([part.weight for _, part in parts])
+        dt = np.concatenate([part.dt for _, part in parts])
+        W = np.concatenate([part.W for _, part in parts], axis=1)
+        return Likelihood.build(Rows(start, end, dt, weight, n_states), W.T)
+
+
+def sample_rows(likelihood: BlockLikelihood) -> Sampled:
+    """One pass over all rows."""
+    every = max(1, likelihood.n_rows // SAMPLE)
+    parts = likelihood.source.at("sample").map(partial(_describe_block, likelihood.design, every))
+    return Sampled(_put_together(parts), every == 1)
+
+
+def _describe_block(design: Design, every: int, block: Block) -> dict[Pair, Part]:
+    """Of each start and end, with every so-manyth row in the sample, and all that lie far out."""
+    rows = arrange(design, block)
+    far = np.square(rows.W).sum(axis=0) > FAR * len(rows.W)
+    edges = np.flatnonzero(np.diff(rows.start * design.n_states + rows.end, prepend=-1, append=-1))
+    found = {}
+    for low, high in pairwise(edges.tolist()):
+        W, out = rows.W[:, low:high].copy(), np.flatnonzero(far[low:high])
+        near = np.flatnonzero(~far[low:high])
+        some = near[::every]
+        place = low + np.concatenate([out, some])
+        stands_for = np.concatenate([np.ones(out.size), np.full(some.size, near.size / max(some.size, 1))])
+        total = W.sum(axis=1)
+        kept = (rows.W[:, place], rows.dt[place], rows.weight[place] * stands_for)
+        found[int(rows.start[low]), int(rows.end[low])] = Part(factor(W), total, high - low, *kept)
+    return found
+
+
+def _put_together(blocks: Iterable[dict[Pair, Part]]) -> dict[Pair, Part]:
+    held: dict[Pair, list[Part]] = {}
+    for block in blocks:
+        for pair, part in block.items():
+            held.setdefault(pair, []).append(part)
+    return {pair: _join(held[pair]) for pair in sorted(held)}
+
+
+def _join(parts: list[Part]) -> Part:
+    return Part(
+        stack_factors((part.factor for part in parts), parts[0].total.size),
+        np.sum([part.total for part in parts], axis=0),
+        sum(part.rows for part in parts),
+        np.concatenate([part.W for part in parts], axis=1),
+        np.concatenate([part.dt for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+    )

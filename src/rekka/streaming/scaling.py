@@ -1,0 +1,162 @@
+"""Operators fitted on rows that come in blocks: the same questions, answered by passes.
+
+Ranges follow from the first pass, because every operator keeps the order of values. Means and deviations take one
+pass, quartiles two or three. The exponent of Box-Cox is searched as in memory, by Brent's method on the profile
+likelihood; every step of the search is a pass, which serves all covariates at once.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+
+from rekka.scaling.operators import ColumnScaling, YeoJohnsonScaling, positivity_shift
+from rekka.scaling.registry import BRACKET, NO_EXPONENT, Training
+from rekka.streaming.blocks import Array, Block
+from rekka.streaming.passes import Moments, Watched, add_moments, apply_links
+from rekka.streaming.quantiles import find_quantiles
+
+QUARTERS = np.array([0.25, 0.5, 0.75])
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedTraining(Training):
+    """Training rows of a source, as the ``links`` applied so far transform them."""
+
+    source: Watched
+    rows: int
+    links: tuple[ColumnScaling, ...] = ()
+
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and standard deviation, ddof 0, of each covariate."""
+        return self._moments
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        unit = self.units
+        found = add_moments(self.source.at("means and deviations").map(partial(_measure_block, self.links, unit)))
+        return np.ldexp(found.mean, unit), np.ldexp(found.sd, unit)
+
+    def quartiles(self) -> Array:
+        """The quarter points and the median between them, (3, p)."""
+        return find_quantiles(self.source.at("quartiles"), QUARTERS, self.rows, self.links)
+
+    def exponents(self, method: str) -> Array:
+        """The profile-likelihood exponent of each covariate that varies; 1 for others, NaN where there is none."""
+        found = np.ones(len(self.names))
+        columns = np.flatnonzero(~self.constant).tolist()
+        source = self.source.at(f"{method}'s exponents")
+        shift = positivity_shift(self.low)
+        logarithms = add_moments(source.map(partial(_measure_logarithms, self.links, method, shift))).mean
+
+        def profile(exponents: Mapping[int, float]) -> dict[int, float]:
+            curve = partial(_measure_curves, self.links, method, shift, logarithms, dict(exponents))
+            moments = add_moments(source.map(curve))
+            with np.errstate(all="ignore"):
+                value = np.log(moments.squares / moments.weight)
+            if method != "boxcox":  # the transform itself, whose slopes are not divided out
+                value -= 2.0 * (np.array(list(exponents.values())) - 1.0) * logarithms[list(exponents)]
+            return dict(zip(exponents, value.tolist(), strict=True))
+
+        for column, exponent in search_together(profile, columns).items():
+            found[column] = exponent
+        return found
+
+    def after(self, fitted: ColumnScaling) -> StreamedTraining:
+        """The rows as an operator transforms them."""
+        low, high = fitted.transform(np.stack([self.low, self.high]))
+        return replace(self, low=low, high=high, links=(*self.links, fitted))
+
+
+def _measure_block(links: tuple[ColumnScaling, ...], units: NDArray[np.int32], block: Block) -> Moments:
+    return Moments.of(np.ldexp(apply_links(links, block), -units))
+
+
+def _logarithms(method: str, shift: Array, x: Array) -> Array:
+    """Of the shifted values; for Yeo-Johnson sign(x) log(1 + |x|), whose sum is that of the slopes' logarithms."""
+    return np.log(x + shift) if method == "boxcox" else np.sign(x) * np.log1p(np.abs(x))
+
+
+def _measure_logarithms(links: tuple[ColumnScaling, ...], method: str, shift: Array, block: Block) -> Moments:
+    return Moments.of(_logarithms(method, shift, apply_links(links, block)))
+
+
+def _measure_curves(
+    links: tuple[ColumnScaling, ...], method: str, shift: Array, logarithms: Array,
+    exponents: dict[int, float], block: Block,
+) -> Moments:  # fmt: skip
+    """The moments of some covariates, each transformed with the exponent that is asked about."""
+    x = apply_links(links, block)
+    parts = []
+    with np.errstate(all="ignore"):  # overflow on the way of a search
+        for c, exponent in exponents.items():
+            if method == "boxcox":
+                d = np.log(x[:, c] + shift[c]) - logarithms[c]
+                parts.append(Moments.of((np.expm1(exponent * d) / exponent if exponent else d)[:, None]))
+            else:
+                parts.append(Moments.of(_yeojohnson(x[:, [c]], exponent)))
+    return Moments(parts[0].weight, *(np.concatenate([getattr(one, name) for one in parts]) for name in FIELDS))
+
+
+FIELDS = ("mean", "squares")
+
+
+def _yeojohnson(x: Array, exponent: float) -> Array:
+    one = np.ones(1)
+    return YeoJohnsonScaling("yeojohnson", ("x",), -one, one, exponent * one).forward(x)
+
+
+def search_together(
+    profile: Callable[[Mapping[int, float]], Mapping[int, float]], columns: list[int]
+) -> dict[int, float]:
+    """The exponent with the least profile value for each column, by Brent's method; NaN where there is none.
+
+    Each search runs in a thread of its own and waits for its value until all have asked: ``profile`` answers
+    them together.
+    """
+    asked: queue.Queue[tuple[int, float | None, float]] = queue.Queue()  # column, exponent to try, or the result
+    answers: dict[int, queue.Queue[float | None]] = {column: queue.Queue() for column in columns}
+
+    def search(column: int) -> None:
+        def value(exponent: float) -> float:
+            asked.put((column, float(exponent), math.nan))
+            answer = answers[column].get()
+            if answer is None:
+                raise RuntimeError("nobody answers any more")
+            return answer
+
+        try:
+            asked.put((column, None, float(optimize.brent(value, brack=BRACKET))))
+        except NO_EXPONENT:
+            asked.put((column, None, math.nan))
+
+    found: dict[int, float] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # overflow on the way
+        for column in columns:
+            threading.Thread(target=search, args=(column,), daemon=True).start()
+        try:
+            while len(found) < len(columns):
+                questions: dict[int, float] = {}
+                while len(questions) + len(found) < len(columns):
+                    column, exponent, result = asked.get()
+                    if exponent is None:
+                        found[column] = result
+                    else:
+                        questions[column] = exponent
+                if questions:
+                    for column, answer in profile(dict(sorted(questions.items()))).items():
+                        answers[column].put(answer)
+        finally:
+            for waiting in answers.values():  # a search that still waits would do so for ever
+                waiting.put(None)
+    return {column: found[column] for column in columns}

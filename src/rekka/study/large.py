@@ -1,0 +1,302 @@
+"""The rows of a study where they are too many to be held whole: split and checked on the way into a Parquet file.
+
+What is held at a time are blocks of rows, and the names of the bridges. Cases of few rows are read from the file
+as they are needed, and are what they always were; the others are gone through block by block.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rekka.errors import BadOption, InputError, count_of
+from rekka.panel import PAIRED
+from rekka.partition import PARTS, split_lazily
+from rekka.readers.attributes import NAMES
+from rekka.readers.queries import collect, reading
+from rekka.streaming import blocks
+from rekka.streaming.blocks import Reading, read_block
+from rekka.streaming.memory import say_bytes
+from rekka.study.cases import GOLDEN, IN_FOLDS, VALIDATION, CaseRows
+from rekka.study.large_cases import AnyCase, LargeCase, Shelf
+from rekka.study.large_digests import digest_query
+from rekka.study.methods import POOLED, SHRINKING
+from rekka.study.plan import DataPlan, StudyPlan, TrialPlan
+from rekka.study.rows import (
+    LINES,
+    NAMED,
+    StudyRows,
+    check_cases,
+    choose_columns,
+    choose_covariates,
+    locate,
+    locate_joins,
+    name_table_rows,
+    no_training,
+    read_source,
+    refuse_nameless,
+    split_rows,
+)
+from rekka.transitions import LazyTransitions, scan_transitions
+
+PARTITION = "partition.parquet"
+WHOLE_BYTES = 1_000  # a row, where a fit has all of them in memory: columns, names, scaled copies, work
+KEPT_BYTES = 250  # a row of a case that was read whole, kept until the study is done
+HELD_BYTES = 24  # the same where they are held as columns: states, years, bridge; besides 8 for each covariate
+HELD_SHARE = 0.5  # of the limit; the rest is for blocks, bridges and the program itself
+
+
+class Scratch:
+    """A temporary folder that goes when nobody has a use for it any more."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="rekka-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, eq=False)
+class LargeRows:
+    """The rows of a study in ``file``, each with its part; ``survey`` has what was found of each case and part.
+
+    ``memory`` is the limit in bytes, shared by so many ``workers``. Cases of up to ``whole`` rows are read whole.
+    """
+
+    file: Path
+    covariates: tuple[str, ...]
+    scheme: str
+    survey: pl.DataFrame
+    memory: int
+    whole: int
+    workers: int = 1
+    notes: tuple[str, ...] = ()
+    audit: tuple[tuple[str, str, int], ...] = ()
+    shelf: Shelf = field(default_factory=Shelf)
+    scratch: Scratch | None = None  # the folder of the file, where that is not a run folder
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases by name."""
+        return tuple(self.survey["case"].unique().sort().to_list())
+
+    def case(self, name: str, select_on: str = GOLDEN) -> AnyCase:
+        """The rows of one case, and which of them its methods are judged on."""
+        counts = self._count(name)
+        if sum(counts.values()) <= self.whole:
+            query = pl.scan_parquet(self.file, glob=False).filter(case=name)
+            rows = collect(query, self.file.name)
+            train, validation, golden = (rows.filter(part=part) for part in PARTS)
+            return CaseRows.build(name, train, validation, golden, self.covariates, select_on)
+        trained = self.survey.filter(case=name, part="train").to_dicts()
+        found = trained[0] if trained else {}
+        constant = tuple(c for c in self.covariates if found and found[f"low {c}"] == found[f"high {c}"])
+        return LargeCase(
+            name=name,
+            file=self.file,
+            counts=counts,
+            covariates=tuple(c for c in self.covariates if c not in constant),
+            constant=constant,
+            n_states=found.get("worst", 0),
+            moves=found.get("moves", 0),
+            judged_on=VALIDATION if select_on == "auto" else select_on,
+            held=self._fits(counts["train"]),
+            memory=self.memory // self.workers,
+            shelf=self.shelf,
+            scratch=self.scratch,
+        )
+
+    def _count(self, case: str) -> dict[str, int]:
+        found = dict(self.survey.filter(case=case).select("part", "len").rows())
+        return {part: found.get(part, 0) for part in PARTS}
+
+    def _fits(self, rows: int) -> bool:
+        """Whether so many training rows can be held as columns."""
+        return rows * (HELD_BYTES + 8 * len(self.covariates)) * self.workers <= HELD_SHARE * self.memory
+
+    def digest(self) -> str:
+        """SHA-256 of every value, column by column: what ``StudyRows`` has for the same rows."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest_query(pl.scan_parquet(self.file, glob=False).drop(LINES, strict=False), len(self))
+
+    def counts(self) -> pl.DataFrame:
+        """Rows of each case in each part."""
+        return self.survey.select("case", "part", "len").sort("case", "part")
+
+    def __len__(self) -> int:
+        return int(self.survey["len"].sum())
+
+    def read(self) -> StudyRows:
+        """All rows, in memory: what a report needs."""
+        frame = collect(pl.scan_parquet(self.file, glob=False), self.file.name)
+        return StudyRows(frame, self.covariates, self.scheme, self.notes, self.audit)
+
+    @property
+    def large(self) -> tuple[str, ...]:
+        """The cases that are gone through block by block."""
+        return tuple(name for name in self.cases if sum(self._count(name).values()) > self.whole)
+
+    def tell_memory(self) -> str:
+        """How many rows there are and how they are gone through, for the log and the terminal."""
+        large = self.large
+        held = [name for name in large if self._fits(self._count(name)["train"])]
+        kinds = {
+            "read whole": len(self.cases) - len(large),
+            "with its training rows held in memory": len(held),
+            f"read from {self.file.name} block by block in every pass": len(large) - len(held),
+        }
+        told = ", ".join(f"{count_of(number, 'case')} {how}" for how, number in kinds.items() if number)
+        return f"{count_of(len(self), 'row')}, memory limit {say_bytes(self.memory)}: {told}"
+
+
+AnyRows = StudyRows | LargeRows
+
+
+def open_rows(
+    plan: StudyPlan, data: Any, base: Path, memory: int, *, file: Path | None = None, workers: int = 1
+) -> AnyRows:
+    """The rows of a study, of ``data`` or of what its plan names; held, or in ``file`` where they are many.
+
+    Without a file one is written to a temporary folder, which goes when the rows are not needed any more.
+    """
+    found = _scan(plan.data, data, base)
+    if found is None:
+        return split_rows(read_source(plan.data, base) if data is None else data, plan.partition, plan.study)
+    if collect(found.query.select(pl.len()), found.name).item() <= blocks.WHOLE:
+        return split_rows(found.collect(), plan.partition, plan.study)
+    if file is not None:
+        return _write(found, plan, file, memory, workers)
+    scratch = Scratch()
+    return replace(_write(found, plan, scratch.path / PARTITION, memory, workers), scratch=scratch)
+
+
+def _scan(plan: DataPlan, data: Any, base: Path) -> LazyTransitions | None:
+    """A table of transitions that need not be read at once; None of anything else."""
+    if data is not None:
+        return data if isinstance(data, LazyTransitions) else scan_transitions(data)
+    if plan.kind != "tables" or plan.nbi:
+        return None
+    return scan_transitions(locate(base, plan.source[0]), locate_joins(plan.mapping, base))
+
+
+def _write(found: LazyTransitions, plan: StudyPlan, file: Path, memory: int, workers: int) -> LargeRows:
+    """Split, write, check; the file is in its place when all of it is right."""
+    if plan.partition.scheme == "given":
+        raise BadOption("scheme = 'given' needs rows that are split already: a Partition.")
+    split = plan.partition
+    parts = split_lazily(found.query, split.scheme, until=split.until, seed=split.seed)
+    wanted = found.covariates if plan.study.covariates is None else plan.study.covariates
+    covariates = choose_covariates(parts.train.collect_schema(), wanted)
+    queries = [_lay_out(part, covariates, plan.study.cases) for part in parts.by_part()]
+    if plan.study.cases is not None:
+        check_cases(plan.study.cases, collect(found.query.select(pl.col("case").unique()), found.name).to_series())
+    with reading(found.name), _unfinished(file, len(queries) + 1) as (joined, *pieces):
+        for query, piece in zip(queries, pieces, strict=True):  # together they would wait for each other in memory
+            query.sink_parquet(piece)
+        pl.scan_parquet(pieces, glob=False).sink_parquet(joined)
+        _check(joined, covariates)
+        os.replace(joined, file)
+    survey = survey_file(file, covariates)
+    if "train" not in survey["part"]:
+        raise no_training(parts.scheme, int(survey["len"].sum()))
+    rows = collect(found.query.select(pl.len()), found.name).item()
+    used = int(survey["len"].sum()) if plan.study.cases is None else rows
+    notes = found.notes if used == rows else (*found.notes, f"{used:,} of {count_of(rows, 'transition')} used")
+    whole = choose_whole(plan.study, survey, memory)
+    made = LargeRows(file, covariates, parts.scheme, survey, memory, whole, workers, notes)
+    refuse_unfit(made, plan.study)
+    return made
+
+
+@contextmanager
+def _unfinished(file: Path, number: int) -> Iterator[list[Path]]:
+    """Names beside a file, by which a crash's leavings are known; whatever is there goes at the end."""
+    names = [f"{file.name}.{place}" for place in range(number)]
+    files = [file.with_name(f"{name}.{os.getpid()}.unfinished") for name in names]
+    try:
+        yield files
+    finally:
+        for one in files:
+            one.unlink(missing_ok=True)
+
+
+def _lay_out(query: pl.LazyFrame, covariates: Sequence[str], cases: Sequence[str] | None) -> pl.LazyFrame:
+    """The rows as a study keeps them: names as text, numbers of one width, no column that nobody asks for."""
+    schema = query.collect_schema()
+    query = query.with_columns(pl.col(n).cast(pl.String) for n in NAMES if n in schema)
+    if cases is not None:
+        query = query.filter(pl.col("case").is_in(list(cases)))
+    states = [n for n in PAIRED[:2] if schema[n].is_integer()]
+    numbers = [n for n in (PAIRED[2], *covariates) if schema[n].is_numeric()]
+    query = query.with_columns(pl.col(states).cast(pl.Int64), pl.col(numbers).cast(pl.Float64))
+    return query.select(choose_columns(schema.names(), covariates))
+
+
+def _check(file: Path, covariates: tuple[str, ...]) -> None:
+    """Look at every value; refused is what no trial could use."""
+    columns = Reading(*PAIRED, covariates)
+    query = pl.scan_parquet(file, glob=False)
+    there = query.collect_schema().names()
+    kept = dict.fromkeys([*NAMED, *columns.columns, *(name for name in ("row_1",) if name in there)])
+    batches = query.select(list(kept)).collect_batches(chunk_size=blocks.BLOCK_ROWS, lazy=True, engine="streaming")
+    for frame in batches:
+        try:
+            for name in NAMED:
+                refuse_nameless(frame[name])
+            read_block(frame, columns)
+        except InputError as error:
+            raise name_table_rows(error, frame) from None
+
+
+def survey_file(file: Path, covariates: Sequence[str]) -> pl.DataFrame:
+    """Of each case and part: rows, the worst state, departures from a state, the range of each covariate."""
+    start, end = pl.col("state_1"), pl.col("state_2")
+    ranges = [
+        expression.alias(f"{word} {name}")
+        for name in covariates
+        for word, expression in (("low", pl.col(name).min()), ("high", pl.col(name).max()))
+    ]
+    sums = [pl.len(), end.max().alias("worst"), (end - start).sum().alias("moves"), *ranges]
+    return collect(pl.scan_parquet(file, glob=False).group_by("case", "part").agg(sums), file.name)
+
+
+def choose_whole(study: TrialPlan, survey: pl.DataFrame, memory: int) -> int:
+    """The most rows of a case that are read whole: more than usual, if there is room, where the plan needs it.
+
+    All such cases together have to find room: of very many cases the smallest do.
+    """
+    needed = "paper" in study.presets or study.judges_on == IN_FOLDS or set(study.methods) & set(SHRINKING)
+    most = max(blocks.WHOLE, memory // WHOLE_BYTES) if needed else blocks.WHOLE
+    sizes = survey.group_by("case").agg(pl.col("len").sum())["len"].sort()
+    fitting = sizes.filter((sizes <= most) & (sizes.cum_sum() * KEPT_BYTES <= HELD_SHARE * memory))
+    return int(fitting[-1]) if len(fitting) else 0
+
+
+def refuse_unfit(rows: LargeRows, study: TrialPlan) -> None:
+    """Refuse what cannot be done with a case whose rows are not held whole, before anything is fitted."""
+    for name in rows.large:
+        counts = rows._count(name)
+        many = f"{name} has {sum(counts.values()):,} rows, more than are held whole in {say_bytes(rows.memory)}"
+        if study.judges_on == IN_FOLDS:
+            raise BadOption(
+                f"select_on = 'folds' refits the rows fold by fold, and {many}. Judge on validation rows."
+            )
+        if POOLED in study.methods:
+            raise BadOption(f"pooled fits all cases together, and {many}. Leave it out: it is for small cases.")
+        judged_on = VALIDATION if study.judges_on == "auto" else study.judges_on
+        if not counts[judged_on]:
+            raise BadOption(
+                f"{name} has no {judged_on} rows to judge methods on, and too many rows for folds. Choose another "
+                "partition, such as bridge."
+            )
