@@ -28,6 +28,7 @@ ORDER = [
     "readers.nbi",
     "audit",
     "partition",
+    "compiling",
     "pairing_kernel",
     "pairing",
     "transitions",
@@ -69,6 +70,24 @@ ORDER = [
     "forecast.changes",
     "forecast.effects",
     "forecast.methods",
+    "cluster.failures",
+    "cluster.clients",
+    "cluster.tasks",
+    "streaming.block_kernel",
+    "streaming.blocks",
+    "cluster.source",
+    "streaming.passes",
+    "streaming.likelihood",
+    "streaming.clusters",
+    "streaming.quantiles",
+    "streaming.sample",
+    "streaming.scaling",
+    "streaming.separation",
+    "streaming.fit",
+    "streaming.memory",
+    "streaming.sources",
+    "streaming.tables",
+    "large",
     "model.estimator",
     "simulation.dirt",
     "simulation.stock",
@@ -93,6 +112,8 @@ ORDER = [
     "study.methods",
     "study.plan",
     "study.cases",
+    "study.tallies",
+    "study.large_cases",
     "study.trial",
     "study.files",
     "study.sheets",
@@ -101,7 +122,9 @@ ORDER = [
     "study.choosing",
     "study.rulings",
     "study.calibrating",
+    "study.large_digests",
     "study.confirming",
+    "study.large",
     "study.provenance",
     "study.records",
     "study.store",
@@ -261,7 +284,7 @@ def test_public_names_are_one_sorted_list_and_all_exist():
 
 
 def test_importing_rekka_loads_nothing_heavy():
-    code = "import sys, rekka; print([m for m in ('numba', 'polars', 'numpy', 'sklearn') if m in sys.modules])"
+    code = "import sys, rekka; print([m for m in ('numba', 'polars', 'numpy', 'sklearn', 'scipy', 'altair', 'pydantic', 'dask') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 

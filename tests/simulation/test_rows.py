@@ -3,6 +3,11 @@ import polars as pl
 import pytest
 
 import rekka
+from rekka.simulation import rows
+
+# Drawn with the default seed before anything of the drawing was changed.
+FIRST_ROW = ("B-000123", 1, 3, 5.21, 37.7, 12.7, 100.4, 4600.0)
+SUM_OF_ENDS = 2549
 
 
 def test_the_columns_are_the_papers():
@@ -46,3 +51,45 @@ def test_nothing_to_draw_is_refused(options):
 
 def test_one_row_can_be_drawn():
     assert len(rekka.simulate_transitions(1)) == 1
+
+
+def test_ends_do_not_depend_on_how_many_are_drawn_at_once(monkeypatch):
+    whole = rekka.simulate_transitions(3_000, seed=5)
+    monkeypatch.setattr(rows, "_DRAWN_AT_ONCE", 700)
+    assert rekka.simulate_transitions(3_000, seed=5).equals(whole)
+
+
+def test_bridges_are_named_by_six_digits_and_more_where_they_are_needed():
+    found = rows._name_bridges(np.array([0, 17, 999_999, 1_234_567]))
+    assert found.to_list() == ["B-000000", "B-000017", "B-999999", "B-1234567"]
+
+
+def test_drawn_values_stay_what_they_were():
+    """A published seed keeps its rows: the README, the docs and stored benchmarks were made from them."""
+    first = rekka.simulate_transitions(1_000).row(0)
+    assert first == FIRST_ROW
+    assert rekka.simulate_transitions(1_000)["state_2"].sum() == SUM_OF_ENDS
+
+
+class TestWrittenTransitions:
+    def test_files_hold_what_their_seeds_draw(self, tmp_path):
+        files = rows.write_transitions(tmp_path, 250, seed=3, rows_a_file=100)
+        assert [file.name for file in files] == ["part-000.parquet", "part-001.parquet", "part-002.parquet"]
+        for number, size in enumerate((100, 100, 50)):
+            found = pl.read_parquet(files[number])
+            drawn = rekka.simulate_transitions(size, seed=3 + number)
+            assert found.drop("bridge_id").equals(drawn.drop("bridge_id"))
+            assert found["bridge_id"].to_list() == [f"{number:03d}-{name}" for name in drawn["bridge_id"]]
+
+    def test_threads_change_nothing(self, tmp_path):
+        for threads in (1, 3):
+            (tmp_path / str(threads)).mkdir()
+            rows.write_transitions(tmp_path / str(threads), 1_000, rows_a_file=300, threads=threads)
+        one, three = (pl.read_parquet(tmp_path / name / "*.parquet") for name in ("1", "3"))
+        assert one.equals(three)
+
+    @pytest.mark.parametrize("options", [{"n_rows": 0}, {"n_rows": 5, "rows_a_file": 0}])
+    def test_nothing_to_write_is_refused(self, tmp_path, options):
+        with pytest.raises(rekka.InputError, match="at least 1 row is needed"):
+            rows.write_transitions(tmp_path, **options)
+        assert not list(tmp_path.iterdir())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -14,6 +18,8 @@ Array = NDArray[np.float64]
 COVARIATES = ("age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean")
 # Effects on the log hazard per z-score of age, log length, log area and log traffic, alternating by state.
 _EFFECTS = np.array([[0.30, 0.15, -0.10, 0.20], [0.20, 0.05, 0.10, 0.30]])
+_DRAWN_AT_ONCE = 65_536  # rows whose probabilities of all ends are in memory together
+ROWS_A_FILE = 1_000_000
 
 
 def simulate_transitions(n_rows: int, *, n_states: int = 5, seed: int = 20260924) -> pl.DataFrame:
@@ -49,7 +55,7 @@ def simulate_transitions(n_rows: int, *, n_states: int = 5, seed: int = 20260924
     end = draw_ends(theta, dt, start, rng)
     return pl.DataFrame(
         {
-            "bridge_id": [f"B-{b:06d}" for b in bridge],
+            "bridge_id": _name_bridges(bridge),
             "state_1": start + 1,
             "state_2": end + 1,
             "interval_years": dt,
@@ -61,10 +67,58 @@ def simulate_transitions(n_rows: int, *, n_states: int = 5, seed: int = 20260924
     )
 
 
+def write_transitions(
+    folder: Path,
+    n_rows: int,
+    *,
+    n_states: int = 5,
+    seed: int = 20260924,
+    rows_a_file: int = ROWS_A_FILE,
+    threads: int = 1,
+) -> list[Path]:
+    """Draw transitions into Parquet files, part-000.parquet and so on, of so many rows each; return their paths.
+
+    No more than one file for each thread is in memory. File b holds what ``simulate_transitions`` draws with
+    ``seed + b``, the number of the file before each bridge's name: the same rows for any number of threads.
+    """
+    if rows_a_file < 1 or n_rows < 1:
+        raise BadOption(f"n_rows = {n_rows}, rows_a_file = {rows_a_file}: at least 1 row is needed.")
+    write = partial(_write_file, folder, n_rows, n_states, seed, rows_a_file)
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(write, range(-(-n_rows // rows_a_file))))
+
+
+def _write_file(folder: Path, n_rows: int, n_states: int, seed: int, rows_a_file: int, number: int) -> Path:
+    rows = min(rows_a_file, n_rows - number * rows_a_file)
+    drawn = simulate_transitions(rows, n_states=n_states, seed=seed + number)
+    path = folder / f"part-{number:03d}.parquet"
+    drawn.with_columns(pl.format("{}-{}", pl.lit(f"{number:03d}"), "bridge_id").alias("bridge_id")).write_parquet(
+        path
+    )
+    return path
+
+
+def _name_bridges(numbers: NDArray[np.int64]) -> pl.Series:
+    """'B-000017', wider where six digits are not enough."""
+    names = pl.Series("bridge_id", numbers).cast(pl.String).str.zfill(6)
+    return "B-" + names
+
+
 def draw_ends(theta: Array, dt: Array, start: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """End states drawn exactly from their distribution; theta (n, K-1), 0-based states."""
+    u = rng.random(len(theta))
+    end = np.empty(len(theta), dtype=np.int64)
+    for first in range(0, len(theta), _DRAWN_AT_ONCE):
+        # Rows of one start side by side: the kernel takes them together.
+        rows = first + np.argsort(start[first : first + _DRAWN_AT_ONCE], kind="stable")
+        end[rows] = _find_ends(theta[rows], dt[rows], start[rows], u[rows])
+    return end
+
+
+def _find_ends(theta: Array, dt: Array, start: NDArray[np.int64], u: Array) -> NDArray[np.intp]:
+    """The first state at which the cumulative probability reaches u."""
     p = np.empty((len(theta), theta.shape[1] + 1))
     a = theta * dt[:, None]
     kernel.probability_rows(a, np.log(a), start, 0, p)
-    beyond = p.cumsum(axis=1) < rng.random(len(theta))[:, None]
-    return np.asarray(np.minimum(beyond.sum(axis=1), theta.shape[1]), dtype=np.int64)
+    beyond = p.cumsum(axis=1) < u[:, None]
+    return np.asarray(np.minimum(beyond.sum(axis=1), theta.shape[1]), dtype=np.intp)
