@@ -404,6 +404,9 @@ def test_the_bar_of_trials_takes_any_name(odd, tmp_path):
         str(odd),
         "--methods",
         "zscore",
+        "--resamples",
+        "0",
+        "--no-report",
         "--out",
         str(tmp_path / "run"),
     ]

@@ -112,6 +112,14 @@ def test_groups_in_several_passes_are_those_in_one():
     )
 
 
+def test_groups_that_do_not_fit_are_gone_through_in_more_passes(monkeypatch):
+    one = fit_source(source_of(drawn()), Options(), clustered=True)
+    monkeypatch.setattr("rekka.streaming.clusters.MARKED", 0)  # as if nobody knew how many there are
+    few = fit_source(source_of(drawn()), Options(), clustered=True, score_bytes=20_000)
+    np.testing.assert_allclose(few.inference.covariance, one.inference.covariance, rtol=1e-9, atol=1e-18)
+    assert few.inference.kind == one.inference.kind
+
+
 def test_the_lowest_of_several_starts_of_the_sample_is_named():
     assert "five starts on a sample of 3,000 rows" in str(fit_source(source_of(drawn()), Options()).certificate)
 

@@ -141,8 +141,22 @@ def score_rows(slope: Any, W: Any, weight: Any, out: Any) -> None:
 
 
 @_compile
-def add_rows(sums: Any, place: Any, rows: Any) -> None:
-    """Each of rows (m, F) to the line ``place`` (m,) of sums (g, F), in their order."""
-    for r in range(rows.shape[0]):
+def add_hashed(hashes: Any, taken: Any, sums: Any, added: Any, rows: Any, count: int, most: int) -> int:
+    """Each of rows (m, F) to the sums of its hash in a table; how many places are taken, one too many if full.
+
+    A hash looks for its place from where its lower half falls in the table.
+    """
+    places = np.uint64(hashes.size)
+    for r in range(added.size):
+        place = ((added[r] & np.uint64(0xFFFFFFFF)) * places) >> np.uint64(32)
+        while taken[place] and hashes[place] != added[r]:
+            place = place + np.uint64(1) if place + np.uint64(1) < places else np.uint64(0)
+        if not taken[place]:
+            if count == most:
+                return most + 1
+            taken[place] = True
+            hashes[place] = added[r]
+            count += 1
         for f in range(rows.shape[1]):
-            sums[place[r], f] += rows[r, f]
+            sums[place, f] += rows[r, f]
+    return count

@@ -2,63 +2,82 @@
 
     meat = sum_g s_g s_g',   s_g the sum of the scores of bridge g's rows
 
-A first pass lists the bridges, as hashes of their names. Then so many of them at a time as fit have their scores
-added up, in a pass of their own; rows of other bridges are not computed in it.
+Bridges are told apart by a hash of their names. So many of them at a time as fit, a range of hashes, have their
+scores added up in a table, in a pass of their own; rows of other bridges are not computed in it.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rekka.model.inference import Meat
 from rekka.streaming import block_kernel
-from rekka.streaming.blocks import Array, Block, Source
+from rekka.streaming.blocks import Array, Block
 from rekka.streaming.likelihood import BlockLikelihood, Design, slope_block
+from rekka.streaming.passes import MARKED
 
 Hashes = NDArray[np.uint64]
 SCORE_BYTES = 256_000_000  # for the sums of the bridges of one pass
-MERGE = 1 << 22  # hashes that are kept before doubles are taken out
+ALL = 1 << 64  # hashes there can be
+FULL = 0.8  # share of the places beyond which looking for one takes too long
+ROOM = 0.95  # of that, planned to be taken
 CHUNK = 65_536
 
 
-def list_groups(source: Source) -> Hashes:
-    """The hashes of all groups, sorted."""
-    merged, waiting = np.empty(0, np.uint64), []
-    for part in source.map(_list_block):
-        waiting.append(part)
-        if sum(one.size for one in waiting) > MERGE:
-            merged, waiting = np.unique(np.concatenate([merged, *waiting])), []
-    return np.unique(np.concatenate([merged, *waiting]))
+class Table(NamedTuple):
+    """Sums (c, F) of groups by their hash (c,); ``taken`` says which of the places are."""
 
+    hashes: Hashes
+    taken: NDArray[np.bool_]
+    sums: Array
 
-def _list_block(block: Block) -> Hashes:
-    assert block.group is not None  # the reading names a column of them
-    return np.unique(block.group)
+    @classmethod
+    def of(cls, size: int, places: int) -> Table:
+        """An empty one for sums of so many numbers."""
+        return cls(np.zeros(places, np.uint64), np.zeros(places, bool), np.zeros((places, size)))
+
+    def clear(self) -> None:
+        """Take all out."""
+        for part in self:
+            part[:] = 0
 
 
 def add_streamed_scores(
-    likelihood: BlockLikelihood, basis: Array, beta: Array, score_bytes: int = SCORE_BYTES
+    likelihood: BlockLikelihood, basis: Array, beta: Array, marked: int, score_bytes: int = SCORE_BYTES
 ) -> Meat:
-    """The meat of all groups; scores (F,) are turned by ``basis`` (F, P)."""
-    source = likelihood.source
-    groups = list_groups(source.at("bridges", grouped=True))
-    at_once = max(1, score_bytes // (8 * beta.size))
-    squares = np.zeros((basis.shape[1], basis.shape[1]))
-    sums = np.empty((min(at_once, groups.size), beta.size))
-    for first in range(0, groups.size, at_once):
-        some = groups[first : first + at_once]
-        scores = sums[: some.size]
-        scores[:] = 0.0
-        function = partial(_score_block, likelihood.design, np.ascontiguousarray(beta), some[0], some[-1])
-        for hashes, rows in source.at("scores by bridge", grouped=True).map(function):
-            block_kernel.add_rows(scores, np.searchsorted(some, hashes), rows)
-        for low in range(0, some.size, CHUNK):
-            turned = scores[low : low + CHUNK] @ basis
+    """The meat of all groups; scores (F,) are turned by ``basis`` (F, P). One group in MARKED is ``marked``."""
+    beta = np.ascontiguousarray(beta)
+    places = int(min(score_bytes // (8 * beta.size + 9), 2 * likelihood.n_rows)) + 1
+    table = Table.of(beta.size, places)
+    width = -(-ALL // max(1, -(-marked * MARKED // max(int(ROOM * FULL * places), 1))))
+    squares, groups, low = np.zeros((basis.shape[1], basis.shape[1])), 0, 0
+    while low < ALL:
+        if not _fill(table, likelihood, beta, low, min(low + width, ALL) - 1):
+            width = width * 3 // 4
+            continue
+        taken = np.flatnonzero(table.taken)
+        for first in range(0, taken.size, CHUNK):
+            turned = table.sums[taken[first : first + CHUNK]] @ basis
             squares += turned.T @ turned
-    return Meat(squares, groups.size)
+        groups, low = groups + taken.size, low + width
+    return Meat(squares, groups)
+
+
+def _fill(table: Table, likelihood: BlockLikelihood, beta: Array, lowest: int, highest: int) -> bool:
+    """One pass for the groups of a range; whether there was room for them."""
+    table.clear()
+    source = likelihood.source.at("scores by bridge", grouped=True)
+    most, count = int(FULL * len(table.taken)) + 1, 0
+    function = partial(_score_block, likelihood.design, beta, np.uint64(lowest), np.uint64(highest))
+    for hashes, rows in source.map(function):
+        count = block_kernel.add_hashed(table.hashes, table.taken, table.sums, hashes, rows, count, most)
+        if count > most:
+            return False
+    return True
 
 
 def _score_block(

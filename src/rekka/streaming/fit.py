@@ -138,7 +138,10 @@ def fit_source(
         )
         here = coordinates.objective(psi)
         likelihood, gamma = coordinates.likelihood, coordinates.gamma(psi)
-        meat = add_streamed_scores(likelihood, coordinates.basis, gamma, score_bytes) if clustered else None
+        meat = None
+        if clustered:
+            marked = posed.overview.marked.size
+            meat = add_streamed_scores(likelihood, coordinates.basis, gamma, marked, score_bytes)
         value = coordinates.pull(psi) - here.value
         certificate = certify(coordinates, layout, psi, here, likelihood.plateau(gamma), separations, restarts)
         return Fit(

@@ -20,6 +20,7 @@ from rekka.scaling.operators import ColumnScaling, FittedScaling
 from rekka.streaming import block_kernel
 from rekka.streaming.blocks import Array, Block, Reading, Result, Source
 
+MARKED = 256  # one group in so many is counted, to know about how many there are
 OnPass = Callable[[str], None]  # called with what the pass is for, before it begins
 
 
@@ -54,13 +55,14 @@ class Watched:
 
 
 class Overview(NamedTuple):
-    """Rows, the range of each covariate (p,), and sums over the rows of each start and end, (K, K)."""
+    """Rows, the range of each covariate (p,), sums over the rows of each start and end, (K, K); some groups."""
 
     rows: int
     low: Array
     high: Array
     counts: NDArray[np.int64]
     pairs: Pairs
+    marked: NDArray[np.uint64]  # hashes of one group in MARKED, where groups are read
 
     def with_states(self, n_states: int) -> Overview:
         """The same with room for so many states."""
@@ -85,7 +87,8 @@ def _look_over_block(block: Block) -> Overview:
     pairs = Pairs.of(block.start, block.end, block.dt, block.weight, n_states)
     counts = np.bincount(block.start * n_states + block.end, minlength=n_states**2).reshape(n_states, n_states)
     low, high = block.x.min(axis=0, initial=np.inf), block.x.max(axis=0, initial=-np.inf)
-    return Overview(block.dt.size, low, high, counts, pairs)
+    group = np.empty(0, np.uint64) if block.group is None else block.group
+    return Overview(block.dt.size, low, high, counts, pairs, np.unique(group[group % np.uint64(MARKED) == 0]))
 
 
 def _add_overviews(one: Overview, other: Overview) -> Overview:
@@ -93,7 +96,8 @@ def _add_overviews(one: Overview, other: Overview) -> Overview:
     one, other = one.with_states(n_states), other.with_states(n_states)
     pairs = Pairs(*(mine + theirs for mine, theirs in zip(one.pairs, other.pairs, strict=True)))
     low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
-    return Overview(one.rows + other.rows, low, high, one.counts + other.counts, pairs)
+    marked = np.union1d(one.marked, other.marked)
+    return Overview(one.rows + other.rows, low, high, one.counts + other.counts, pairs, marked)
 
 
 class Moments(NamedTuple):

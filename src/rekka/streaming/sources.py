@@ -21,6 +21,8 @@ from rekka.streaming.blocks import (
     work_through,
 )
 
+SCATTER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: whole numbers times this are all over the range
+
 
 def count_threads(threads: int | None) -> int:
     """So many, or one for every core."""
@@ -73,7 +75,7 @@ class ArraySource:
     def _block(self, first: int) -> Block:
         here = slice(first, first + self.block_rows)
         rows, groups = self.training.rows, self.training.groups
-        group = None if groups is None else groups[here].astype(np.uint64)
+        group = None if groups is None else groups[here].astype(np.uint64) * SCATTER
         x = np.asfortranarray(self.training.x[here])
         return Block(rows.start[here], rows.end[here], rows.dt[here], rows.weight[here], x, group)
 
