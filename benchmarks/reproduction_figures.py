@@ -46,7 +46,7 @@ def describe(side: Side, stored: Stored) -> Document:
     trials = tuple(
         _part(TrialPart, unknown | row | same | {"pareto": row["selected"]}) for row in side.trials.to_dicts()
     )
-    nothing: Row = dict.fromkeys(Document.model_fields, ()) | {"network": None}
+    nothing: Row = dict.fromkeys(Document.model_fields, ()) | {"network": None, "no_network": None}
     for name in ("format", "version"):
         del nothing[name]
     return Document(

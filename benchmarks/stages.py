@@ -19,8 +19,8 @@ from typing import Any
 
 IMPORTS, REST = "imports", "all else"
 PLACES = {
-    "reading: inventory drawn, visits paired": ("rekka.study.compare:read_source",),
-    "reading: rows split and checked": ("rekka.study.compare:split_rows", "rekka.study.rows:StudyRows.case"),
+    "reading: inventory drawn, visits paired": ("rekka.study.large:read_source",),
+    "reading: rows split and checked": ("rekka.study.large:split_rows", "rekka.study.rows:StudyRows.case"),
     "fitting: scalings": ("rekka.model.fit:fit_scaling",),
     "fitting: compiled code loaded": ("rekka.model.fit:compile_kernels",),
     "fitting: the optimizer": ("rekka.model.fit:newton", "rekka.model.fit:lbfgs"),

@@ -162,6 +162,8 @@ def test_what_cannot_be_fitted_is_refused():
         fit_source(source_of(frame.with_columns(pl.col("bridge_length") * -1.0)), Options(scaling="max"))
     with pytest.raises(BadStates, match="n_states = 3"):
         fit_source(source_of(frame), Options(), n_states=3)
+    with pytest.raises(BadStates, match="There is a state 70000; so many rows can have 256 at most"):
+        fit_source(source_of(frame.with_columns(state_2=pl.lit(70_000))), Options())
     with pytest.raises(InputError, match="no rows"):
         fit_source(source_of(frame.clear()), Options())
     weightless = Reading(*READING.columns[:3], READING.covariates, weight="w")

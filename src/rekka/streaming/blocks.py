@@ -101,16 +101,17 @@ def read_block(frame: pl.DataFrame, reading: Reading, first: int = 0) -> Block:
 def _read_sound(frame: pl.DataFrame, reading: Reading) -> Block | None:
     """The quick way for whole numbers and decimals without a fault or a weight; None where there is one."""
     numbers = (reading.start, reading.end, reading.dt, *reading.covariates)
-    usual = all(name in frame.columns and not frame[name].null_count() for name in reading.columns)
-    usual = usual and all(frame[name].dtype in USUAL for name in numbers)
-    if (
-        not usual
-        or reading.weight is not None
-        or not all(frame[name].dtype.is_integer() for name in (reading.start, reading.end))
-    ):
+    whole = (reading.start, reading.end)
+    usual = (
+        reading.weight is None
+        and all(name in frame.columns and not frame[name].null_count() for name in reading.columns)
+        and all(frame[name].dtype in USUAL for name in numbers)
+        and all(frame[name].dtype.is_integer() for name in whole)
+    )
+    if not usual:
         return None
     m = len(frame)
-    start, end = (frame[name].cast(pl.Int64).to_numpy() for name in (reading.start, reading.end))
+    start, end = (frame[name].cast(pl.Int64).to_numpy() for name in whole)
     dt = frame[reading.dt].cast(pl.Float64).to_numpy()
     x = np.empty((len(reading.covariates), m))
     for c, name in enumerate(reading.covariates):

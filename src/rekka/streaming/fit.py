@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from rekka.errors import BadOption, InputError
+from rekka.errors import BadOption
 from rekka.model import inputs
 from rekka.model.certificate import Certificate, certify
 from rekka.model.coordinates import Coordinates, in_orthonormal, in_scaled
@@ -47,8 +47,6 @@ from rekka.streaming.quantiles import find_quantiles
 from rekka.streaming.sample import Sampled, sample_rows
 from rekka.streaming.scaling import StreamedTraining
 from rekka.streaming.separation import find_streamed_separations
-
-MOST_STATES = 256  # a pair of states is sorted as 16 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +193,6 @@ def pose_source(
     names = source.reading.covariates
     overview = look_over(source.at("checking", grouped=clustered))
     count = inputs.count_states(np.array([len(overview.counts) - 1]), n_states)
-    if count > MOST_STATES:
-        raise InputError(f"There are {count} states; at most {MOST_STATES} can be fitted. Merge some.")
     overview = overview.with_states(count)
     layout = build_layout(names, count, options.effects, options.shared)
     inputs.refuse_constant(overview.low, overview.high, names, overview.rows)

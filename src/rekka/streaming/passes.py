@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import InputError
+from rekka.errors import BadStates, InputError
 from rekka.model import inputs
 from rekka.model.likelihood import Pairs
 from rekka.scaling.operators import ColumnScaling, FittedScaling
 from rekka.streaming import block_kernel
 from rekka.streaming.blocks import Array, Block, Reading, Result, Source
 
+MOST_STATES = 256  # sums are kept for each start and end
 MARKED = 256  # one group in so many is counted, to know about how many there are
 OnPass = Callable[[str], None]  # called with what the pass is for, before it begins
 
@@ -84,6 +85,11 @@ def look_over(source: Source) -> Overview:
 
 def _look_over_block(block: Block) -> Overview:
     n_states = int(block.end.max(initial=0)) + 1
+    if n_states > MOST_STATES:
+        raise BadStates(
+            f"There is a state {n_states}; so many rows can have {MOST_STATES} at most. "
+            "Is that the column of states?"
+        )
     pairs = Pairs.of(block.start, block.end, block.dt, block.weight, n_states)
     counts = np.bincount(block.start * n_states + block.end, minlength=n_states**2).reshape(n_states, n_states)
     low, high = block.x.min(axis=0, initial=np.inf), block.x.max(axis=0, initial=-np.inf)
