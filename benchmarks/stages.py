@@ -29,7 +29,7 @@ PLACES = {
     "certificates: linear programs": ("rekka.model.fit:find_separations",),
     "certificates: other starts": ("rekka.model.fit:restart",),
     "certificates: verdict": ("rekka.model.fit:certify",),
-    "scoring": ("rekka.study.trial:judge", "rekka.study.trial:judge_persistence", "rekka.study.trial:judge_plain"),
+    "scoring": ("rekka.study.trial:judge", "rekka.study.cases:CaseRows.persist", "rekka.study.trial:judge_plain"),
     "choosing: rule, folds, resamples": ("rekka.study.compare:choose",),
     "confirming": ("rekka.study.compare:confirm_choices",),
     "writing: models and operators as JSON": (
