@@ -21,7 +21,7 @@ from rekka.streaming.passes import OnPass
 from rekka.streaming.sources import ArraySource, count_threads
 from rekka.streaming.tables import LazyTable, open_source
 
-SCORE_SHARE = 10  # of the limit, for the sums of bridges; what else there is takes most of it
+SCORE_SHARE = 16  # of the limit, for the sums of bridges; what else there is takes most of it
 
 
 def fit_training(

@@ -122,7 +122,7 @@ class _Found:
 
     def rows(self, case: str) -> Any:
         """The rows of a case, as a query."""
-        return self.query.filter(case=case)
+        return self.query.filter(case=case) if len(self.cases) > 1 else self.query
 
     def collect(self, case: str) -> Any:
         """The rows of a case in memory; None where they are too many to be refitted again and again."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rekka.errors import InputError, name_rows
 from rekka.model import inputs
+from rekka.model.likelihood import share_threads
 from rekka.streaming import block_kernel
 
 Array = NDArray[np.float64]
@@ -181,18 +182,18 @@ def work_side_by_side(work: Callable[[Any], list[Any]], pieces: Iterable[Any], t
         for piece in pieces:
             yield from work(piece)
         return
-    with ThreadPoolExecutor(threads, thread_name_prefix="rekka") as pool:
-        waiting: deque[Future[list[Any]]] = deque()
-        try:
-            for piece in pieces:
-                waiting.append(pool.submit(work, piece))
-                if len(waiting) >= threads + AHEAD:
-                    yield from waiting.popleft().result()
-            while waiting:
+    pool = share_threads(threads)
+    waiting: deque[Future[list[Any]]] = deque()
+    try:
+        for piece in pieces:
+            waiting.append(pool.submit(work, piece))
+            if len(waiting) >= threads + AHEAD:
                 yield from waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield from waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 def work_through_frame(
