@@ -6,7 +6,8 @@ from streaming_cases import READING, assert_same_fit, drawn, fit_in_memory, sour
 
 from rekka.errors import BadCovariates, BadOption, BadStates, BadValues, BadWeights, InputError, ScalingError
 from rekka.model.fit import Options
-from rekka.streaming.blocks import Reading
+from rekka.model.likelihood import Likelihood, Rows
+from rekka.streaming.blocks import Reading, read_block
 from rekka.streaming.fit import fit_source, refit_source
 from rekka.streaming.sources import ScanSource
 
@@ -118,6 +119,22 @@ def test_groups_that_do_not_fit_are_gone_through_in_more_passes(monkeypatch):
     few = fit_source(source_of(drawn()), Options(), clustered=True, score_bytes=20_000)
     np.testing.assert_allclose(few.inference.covariance, one.inference.covariance, rtol=1e-9, atol=1e-18)
     assert few.inference.kind == one.inference.kind
+
+
+def evaluate_inside(block):
+    rows = Rows(block.start, block.end, block.dt, block.weight, 4)
+    X = np.ones((block.dt.size, 1))
+    return Likelihood.build(rows.take(rows.grouping), X, threads=2).evaluate(np.full((3, 1), -2.0)).value
+
+
+def test_what_is_done_with_a_block_may_use_threads_of_its_own():
+    """Both sets of threads at work; if they were one, each would wait for the other for ever."""
+    frame, rows = drawn(40_000), 10_000
+    ours = list(source_of(frame, block_rows=rows, threads=2).map(evaluate_inside))
+    theirs = [
+        evaluate_inside(read_block(frame[first : first + rows], READING)) for first in range(0, 40_000, rows)
+    ]
+    assert ours == theirs
 
 
 def test_the_lowest_of_several_starts_of_the_sample_is_named():

@@ -76,8 +76,7 @@ class Surface(Protocol):
 
 
 @lru_cache(maxsize=8)
-def share_threads(threads: int) -> ThreadPoolExecutor:
-    """So many threads, the same ones each time: new ones would each keep memory of their own."""
+def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="rekka")
 
 
@@ -188,7 +187,7 @@ class Likelihood:
     def _map(self, block: Any, n_blocks: int) -> list[Any]:
         if self.threads == 1 or n_blocks == 1:
             return [block(b) for b in range(n_blocks)]
-        return list(share_threads(self.threads).map(block, range(n_blocks)))
+        return list(_pool(self.threads).map(block, range(n_blocks)))
 
 
 def mirror(upper: Array) -> Array:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import narwhals as nw
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 
 from rekka.errors import InputError, name_rows
 from rekka.model import inputs
-from rekka.model.likelihood import share_threads
 from rekka.streaming import block_kernel
 
 Array = NDArray[np.float64]
@@ -176,13 +176,22 @@ def work_through(
     return work_side_by_side(work, frames, threads)
 
 
+@lru_cache(maxsize=8)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """The same threads in every pass: new ones would each keep memory of their own.
+
+    They are not those of a likelihood, because what is done with a block may evaluate one, and would wait for itself.
+    """
+    return ThreadPoolExecutor(threads, thread_name_prefix="rekka-blocks")
+
+
 def work_side_by_side(work: Callable[[Any], list[Any]], pieces: Iterable[Any], threads: int) -> Iterator[Any]:
     """The results of pieces, one after the other, worked on by so many threads."""
     if threads == 1:
         for piece in pieces:
             yield from work(piece)
         return
-    pool = share_threads(threads)
+    pool = _pool(threads)
     waiting: deque[Future[list[Any]]] = deque()
     try:
         for piece in pieces:
