@@ -180,7 +180,7 @@ def work_through(
 def _pool(threads: int) -> ThreadPoolExecutor:
     """The same threads in every pass: new ones would each keep memory of their own.
 
-    They are not those of a likelihood, because what is done with a block may evaluate one, and would wait for itself.
+    They are not those of a likelihood: what is done with a block may evaluate one, and would wait for itself.
     """
     return ThreadPoolExecutor(threads, thread_name_prefix="rekka-blocks")
 
