@@ -232,7 +232,7 @@ def tell_limits() -> list[str]:
             "smaller ones by themselves.",
             "**Errors clustered by bridge** need a few numbers for each bridge, not for each row. Where they do "
             "not fit the limit, more passes are made over the rows.",
-            "**Exact quantiles**, which robust and rank-based scalings and the survey of covariates need, take "
+            "**Exact quantiles**, which robust scaling and the survey of covariates need, take "
             "passes of their own and hold about a twentieth of one column's values.",
             "**Not streamed**: the paper's floored likelihood, scikit-learn transformers as scalings, ridge and "
             "pooled fits that choose by folds, pairing of inspections into transitions, and the report. They read "

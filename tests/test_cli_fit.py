@@ -120,7 +120,7 @@ def test_wrong_numbers_of_draws_are_wrong_usage(transitions):
 @pytest.fixture
 def nation(tmp_path, monkeypatch):
     """A folder of Parquet files that counts as large: two cases, one of them with a constant covariate."""
-    for room in ("rekka.commands.fit.MANY", "rekka.large.WHOLE", "rekka.streaming.tables.WHOLE"):
+    for room in ("rekka.streaming.blocks.WHOLE", "rekka.large.WHOLE", "rekka.streaming.tables.WHOLE"):
         monkeypatch.setattr(room, 100)
     folder = tmp_path / "nation"
     folder.mkdir()

@@ -133,6 +133,7 @@ ORDER = [
     "study.tables",
     "study.hypotheses",
     "study.study",
+    "study.describing",
     "study.compare",
     "study.checks.evidence",
     "study.checks.findings",

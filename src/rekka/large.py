@@ -6,22 +6,25 @@ from files, and on the workers of a cluster.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from rekka.cluster.clients import connect
 from rekka.cluster.source import spread_rows
+from rekka.errors import count_of
 from rekka.model import inputs
 from rekka.model.fit import Fit, Options, fit_rows
+from rekka.model.likelihood import count_threads
 from rekka.readers.queries import collect
 from rekka.streaming.blocks import WHOLE, Reading
-from rekka.streaming.clusters import SCORE_BYTES
+from rekka.streaming.clusters import leave_for_scores
 from rekka.streaming.fit import fit_source, takes_blocks
 from rekka.streaming.memory import read_memory
 from rekka.streaming.passes import OnPass
-from rekka.streaming.sources import ArraySource, count_threads
+from rekka.streaming.sources import ArraySource
 from rekka.streaming.tables import LazyTable, open_source
 
-SCORE_SHARE = 16  # of the limit, for the sums of bridges; what else there is takes most of it
+LOG = logging.getLogger("rekka")
 
 
 def fit_training(
@@ -49,13 +52,15 @@ def fit_table(
     """Fit rows in files or of a query; more than fit into memory, or spread over the workers of a cluster."""
     limit = read_memory(memory)
     if table.rows <= WHOLE:
+        if cluster is not None:
+            LOG.info("%s: few enough to be fitted here, without the cluster", count_of(table.rows, "row"))
         training = _read_whole(table, reading, n_states, class_weight)
         return fit_rows(training.rows, training.x, reading.covariates, options, training.groups)
     how: dict[str, Any] = {
         "n_states": n_states,
         "class_weight": class_weight,
         "clustered": reading.group is not None,
-        "score_bytes": min(SCORE_BYTES, limit // SCORE_SHARE),
+        "score_bytes": leave_for_scores(limit),
         "on_pass": on_pass,
     }
     if cluster is None:

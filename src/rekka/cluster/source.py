@@ -17,7 +17,7 @@ from rekka.cluster.clients import Session, import_dask
 from rekka.cluster.tasks import Future, count_threads, in_order, send, take
 from rekka.errors import UnreadableTable
 from rekka.readers.queries import collect
-from rekka.streaming.blocks import BLOCK_ROWS, Block, Reading, Result, work_through
+from rekka.streaming.blocks import BLOCK_ROWS, Block, Reading, Result, work_through_frame
 
 MOST_ROWS = 2**20  # of a part: a worker that is lost has others read no more than they need
 PARTS = 4  # for each thread there, so that a slow worker is not waited for
@@ -111,8 +111,4 @@ def _name_worker() -> Any:
 
 def work_on(part: Part, reading: Reading, function: Callable[[Block], Result], block_rows: int) -> list[Result]:
     """The function's result for each block of a part."""
-    frames = (
-        (part.first + place, part.frame.slice(place, block_rows))
-        for place in range(0, len(part.frame), block_rows)
-    )
-    return list(work_through(frames, reading, function, threads=1))
+    return work_through_frame(part.frame, reading, function, part.first, block_rows)

@@ -22,7 +22,6 @@ from rekka.commands.reading import Only, Reader, Units, Use, read_units, reads_t
 from rekka.commands.study import Cluster, Memory
 from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
 
-MANY = 262_144  # rows of a table above which it is not read whole; see streaming.blocks
 OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
 
 
@@ -126,15 +125,19 @@ class _Found:
 
     def collect(self, case: str) -> Any:
         """The rows of a case in memory; None where they are too many to be refitted again and again."""
-        return self.rows(case).collect() if self.cases[case] <= MANY else None
+        from rekka.streaming.blocks import WHOLE
+
+        return self.rows(case).collect() if self.cases[case] <= WHOLE else None
 
 
 def _read(reader: Reader, tables: list[Path], cluster: str | None) -> _Found | None:
     """The transitions, which stay where they are if there are many; None where there are none."""
+    from rekka.streaming.blocks import WHOLE
+
     lazy = reader.scan(tables)
     if lazy is not None:
         counts = _count_cases(lazy.query)
-        if cluster is not None or sum(counts.values()) > MANY:
+        if cluster is not None or sum(counts.values()) > WHOLE:
             return _Found(lazy.query, counts, lazy.covariates, None)
     found = lazy.collect() if lazy is not None else reader.transitions(tables)
     query = found.frame.lazy()
@@ -200,9 +203,11 @@ def _find_varying(rows: Any, names: Sequence[str]) -> list[str]:
 
 def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, seed: int) -> Any:
     """The model with its bootstrap; None, and a sentence, where it can have none."""
+    from rekka.streaming.blocks import WHOLE
+
     if rows is None:
         errors.print(
-            f"{case} has no bootstrap: more than {count_of(MANY, 'row')} are not refitted.\n", markup=False
+            f"{case} has no bootstrap: more than {count_of(WHOLE, 'row')} are not refitted.\n", markup=False
         )
         return None
     with new_bar(errors) as progress:

@@ -86,8 +86,8 @@ class Certificate:
     def __str__(self) -> str:
         exists = {True: "yes", False: "no", None: "not decided"}[self.maximum_exists]
         higher = "none higher" if self.shortfall <= DECREMENT_LIMIT else f"best {self.shortfall:.2g} higher"
-        starts = f"{self.starts} tried, {higher}" if self.starts else "none tried: there are many rows"
-        golden = "" if self.plateau_golden is None else f", {self.plateau_golden:.2%} of golden rows"
+        starts = f"{self.starts} tried, {higher}" if self.starts else "none tried on all rows: they are many"
+        golden = "" if self.plateau_golden is None else f", {_say_share(self.plateau_golden)} of golden rows"
         lines = [
             str(self.verdict),
             f"  finite maximum exists    {exists}",
@@ -95,7 +95,7 @@ class Certificate:
             f"  other starts             {starts}",
             f"  curvature                {'positive definite' if self.positive_definite else 'not definite'}",
             f"  conditioning             {self.condition_number:.3g}; weakest: {self.weakest_direction}",
-            f"  at probability 1e-12     {self.plateau_train:.2%} of training rows{golden}",
+            f"  at probability 1e-12     {_say_share(self.plateau_train)} of training rows{golden}",
         ]
         lines += [f"  because: {reason}" for reason in self.reasons]
         lines += [f"  note: {remark}" for remark in self.remarks]
@@ -112,7 +112,9 @@ def certify(
     restarts: Restarts,
 ) -> Certificate:
     """Judge the point psi, with the objective's derivatives there and the share of rows on the plateau."""
-    level_rows = [f"{plateau:.2%} of the training rows are at or under probability 1e-12"] if plateau > 0 else []
+    level_rows = (
+        [f"{_say_share(plateau)} of the training rows are at or under probability 1e-12"] if plateau > 0 else []
+    )
     if not (np.isfinite(psi).all() and np.isfinite(here.value) and np.isfinite(here.hessian).all()):
         return Certificate(
             verdict=Verdict.NONFINITE,
@@ -234,6 +236,10 @@ def _conditioning(coordinates: Coordinates[Any], layout: Layout, here: Evaluatio
         joined = "with" if weights[q] * weights[main[0]] > 0 else "against"
         words += f" {joined} {layout.name(q)}"
     return float(values[-1] / values[0]) if values[0] > 0 else np.inf, words
+
+
+def _say_share(share: float) -> str:
+    return "less than 0.01%" if 0 < share < 1e-4 else f"{share:.2%}"
 
 
 def plateau_share(log_probability: Array) -> float:

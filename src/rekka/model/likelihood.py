@@ -75,6 +75,11 @@ class Surface(Protocol):
         """Log-likelihood with gradient (order 1) and Hessian (order 2)."""
 
 
+def count_threads(threads: int | None) -> int:
+    """So many, or one for every core."""
+    return threads or os.cpu_count() or 1
+
+
 @lru_cache(maxsize=8)
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="rekka")
@@ -117,7 +122,7 @@ class Likelihood:
     @classmethod
     def build(cls, rows: Rows, X: Array, threads: int | None = None) -> Likelihood:
         """X is (n, p+1) with the intercept's ones; ``threads`` None takes every core."""
-        return cls(rows, np.ascontiguousarray(X.T), np.log(rows.dt), threads or os.cpu_count() or 1)
+        return cls(rows, np.ascontiguousarray(X.T), np.log(rows.dt), count_threads(threads))
 
     @property
     def n_rows(self) -> int:

@@ -69,7 +69,7 @@ class Table:
     repeated: frozenset[str] = field(default_factory=frozenset)  # names that stand over two columns
 
 
-def open_table(source: Any, options: FileOptions = FileOptions()) -> Table:  # noqa: B008 (a frozen value)
+def open_table(source: Any, options: FileOptions = FileOptions()) -> Table:
     """A dataframe, or a file by its ending: CSV and other text, Excel, Parquet (a folder of them too)."""
     if not isinstance(source, str | Path):
         return _open_frame(source)

@@ -22,10 +22,16 @@ from rekka.streaming.passes import MARKED
 
 Hashes = NDArray[np.uint64]
 SCORE_BYTES = 256_000_000  # for the sums of the bridges of one pass
+SCORE_SHARE = 16  # of a limit they have one part in so many; what is read and made on the way takes most of it
 ALL = 1 << 64  # hashes there can be
 FULL = 0.8  # share of the places beyond which looking for one takes too long
 ROOM = 0.95  # of that, planned to be taken
 CHUNK = 65_536
+
+
+def leave_for_scores(limit: int) -> int:
+    """Bytes of a limit that the sums of bridges may take."""
+    return min(SCORE_BYTES, limit // SCORE_SHARE)
 
 
 class Table(NamedTuple):

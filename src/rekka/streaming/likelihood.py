@@ -88,7 +88,6 @@ class BlockLikelihood:
     design: Design
     n_rows: int
     pairs: Pairs
-    stage: str = "likelihood"
     _last: dict[tuple[bytes, int], Evaluation] = field(default_factory=dict)
 
     @property
@@ -106,7 +105,7 @@ class BlockLikelihood:
         beta = np.ascontiguousarray(beta)
         key = (beta.tobytes(), order)
         if key not in self._last:
-            parts = self.source.at(self.stage).map(partial(evaluate_block, self.design, beta, order))
+            parts = self.source.at("likelihood").map(partial(evaluate_block, self.design, beta, order))
             self._last[key] = _add(parts, beta.size, order)
             if len(self._last) > REMEMBERED:
                 del self._last[next(iter(self._last))]

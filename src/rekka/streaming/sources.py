@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -22,11 +21,6 @@ from rekka.streaming.blocks import (
 )
 
 SCATTER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: whole numbers times this are all over the range
-
-
-def count_threads(threads: int | None) -> int:
-    """So many, or one for every core."""
-    return threads or os.cpu_count() or 1
 
 
 @dataclass(frozen=True, eq=False)

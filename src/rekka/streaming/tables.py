@@ -12,11 +12,12 @@ import polars as pl
 
 from rekka.errors import InputError, count_of
 from rekka.model.inputs import find_columns
+from rekka.model.likelihood import count_threads
 from rekka.readers.files import ROW, open_table
 from rekka.readers.queries import collect
 from rekka.streaming.blocks import BLOCK_ROWS, WHOLE, Reading
 from rekka.streaming.memory import read_memory, say_bytes
-from rekka.streaming.sources import FrameSource, ScanSource, count_threads
+from rekka.streaming.sources import FrameSource, ScanSource
 
 BYTES = 8  # of a number
 TEXT_BYTES = 40  # of a bridge's name in memory, about

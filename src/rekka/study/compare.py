@@ -6,25 +6,24 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rekka.errors import BadOption, InputError, RunFolderError, count_of
 from rekka.model.serial import load_model
 from rekka.partition import PAPER_SEED, Partition
-from rekka.readers.mapping import load_mapping
 from rekka.scaling.fitting import METHODS
 from rekka.streaming.memory import read_memory
 from rekka.study.changes import refuse_other_plan, take_up
 from rekka.study.choosing import Choice
 from rekka.study.confirming import Candidate, list_seen, look
+from rekka.study.describing import describe_data
 from rekka.study.large import AnyRows, LargeRows, open_rows
 from rekka.study.large_cases import AnyCase
 from rekka.study.plan import GUARDED, StudyPlan, make_plan
 from rekka.study.provenance import describe_command, describe_run, differ_from
 from rekka.study.records import Files, Memory, Records
-from rekka.study.rows import StudyRows, relate
+from rekka.study.rows import StudyRows
 from rekka.study.runner import Crew, OnChoice, carry_out, choose, engage, list_keys, open_cases
 from rekka.study.runner import OnTrial as OnTrial
 from rekka.study.store import (
@@ -46,7 +45,6 @@ from rekka.study.store import (
 )
 from rekka.study.study import Study
 from rekka.study.trial import Key
-from rekka.transitions import Transitions, read_transitions, scan_transitions
 
 BOTH = ("paper", "exact")
 OnRows = Callable[[LargeRows], None]  # of rows that are too many to be held whole, when they are split and checked
@@ -133,7 +131,7 @@ def compare(
 
     """
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
-    described, given = _describe_data(data, mapping, None if out is None else Path(out))
+    described, given = describe_data(data, mapping, None if out is None else Path(out))
     plan = make_plan(
         data=described,
         partition={
@@ -265,33 +263,6 @@ def load_study(out: str | Path) -> Study:
     keys = list_keys(plan.study, cases)
     study = _gather(plan, data["scheme"], files, keys, data["notes"], lambda: read_rows(folder, begun))
     return replace(study, scan_rows=lambda: open_kept_rows(folder, begun, plan, read_memory(None), trusted=True))
-
-
-def describe_tables(
-    source: Sequence[str | Path], mapping: Any = None, changes: dict[str, Any] | None = None, *, nbi: bool = False,
-    out: Path | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """The [data] of a plan for tables; paths count from the run folder, so that both can be moved together."""
-    read = load_mapping(mapping, changes).model_dump(mode="json", exclude_unset=True, exclude_none=True)
-    name = str if out is None else partial(relate, base=out)
-    if "join" in read:
-        read["join"] = [join | {"file": name(join["file"])} for join in read["join"]]
-    return {"kind": "tables", "source": tuple(name(one) for one in source), "nbi": nbi, "mapping": read}
-
-
-def _describe_data(data: Any, mapping: Any, out: Path | None) -> tuple[dict[str, Any], Any]:
-    """The [data] of a plan, and the data where they do not come from files."""
-    if data is None:
-        return {"kind": "inventory", "seed": PAPER_SEED}, None
-    given = {"kind": "given"}
-    if isinstance(data, Transitions | Partition):
-        if mapping is not None:
-            raise BadOption("mapping says how a table is read; Transitions and a Partition need none.")
-        return given, data
-    joins = load_mapping(mapping).join
-    if not isinstance(data, str | Path) or not all(isinstance(join.file, str | Path) for join in joins):
-        return given, scan_transitions(data, mapping) or read_transitions(data, mapping)
-    return describe_tables([data], mapping, out=out), None
 
 
 def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | None:

@@ -22,7 +22,7 @@ def write_whole(path: Path, content: bytes, *, flush: bool = True) -> None:
 
     Without ``flush`` a power cut may still leave it damaged: for files whose digest is kept elsewhere.
     """
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    unfinished = name_unfinished(path)
     try:
         with unfinished.open("wb") as file:
             file.write(content)
@@ -87,6 +87,11 @@ def digest_file(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def name_unfinished(path: Path) -> Path:
+    """What a file is called until it is whole, beside its place."""
+    return path.with_name(f"{path.name}.{os.getpid()}.unfinished")
 
 
 def is_unfinished(path: Path) -> bool:

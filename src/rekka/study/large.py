@@ -28,6 +28,7 @@ from rekka.streaming import blocks
 from rekka.streaming.blocks import Reading, read_block
 from rekka.streaming.memory import say_bytes
 from rekka.study.cases import GOLDEN, IN_FOLDS, VALIDATION, CaseRows
+from rekka.study.files import name_unfinished
 from rekka.study.large_cases import AnyCase, LargeCase, Shelf
 from rekka.study.large_digests import digest_query
 from rekka.study.methods import POOLED, SHRINKING
@@ -173,12 +174,13 @@ def open_rows(
     found = _scan(plan.data, data, base)
     if found is None:
         return split_rows(read_source(plan.data, base) if data is None else data, plan.partition, plan.study)
-    if collect(found.query.select(pl.len()), found.name).item() <= blocks.WHOLE:
+    rows = int(collect(found.query.select(pl.len()), found.name).item())
+    if rows <= blocks.WHOLE:
         return split_rows(found.collect(), plan.partition, plan.study)
     if file is not None:
-        return _write(found, plan, file, memory, workers)
+        return _write(found, rows, plan, file, memory, workers)
     scratch = Scratch()
-    return replace(_write(found, plan, scratch.path / PARTITION, memory, workers), scratch=scratch)
+    return replace(_write(found, rows, plan, scratch.path / PARTITION, memory, workers), scratch=scratch)
 
 
 def _scan(plan: DataPlan, data: Any, base: Path) -> LazyTransitions | None:
@@ -190,7 +192,7 @@ def _scan(plan: DataPlan, data: Any, base: Path) -> LazyTransitions | None:
     return scan_transitions(locate(base, plan.source[0]), locate_joins(plan.mapping, base))
 
 
-def _write(found: LazyTransitions, plan: StudyPlan, file: Path, memory: int, workers: int) -> LargeRows:
+def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memory: int, workers: int) -> LargeRows:
     """Split, write, check; the file is in its place when all of it is right."""
     if plan.partition.scheme == "given":
         raise BadOption("scheme = 'given' needs rows that are split already: a Partition.")
@@ -210,7 +212,6 @@ def _write(found: LazyTransitions, plan: StudyPlan, file: Path, memory: int, wor
     survey = survey_file(file, covariates)
     if "train" not in survey["part"]:
         raise no_training(parts.scheme, int(survey["len"].sum()))
-    rows = collect(found.query.select(pl.len()), found.name).item()
     used = int(survey["len"].sum()) if plan.study.cases is None else rows
     notes = found.notes if used == rows else (*found.notes, f"{used:,} of {count_of(rows, 'transition')} used")
     whole = choose_whole(plan.study, survey, memory)
@@ -222,8 +223,7 @@ def _write(found: LazyTransitions, plan: StudyPlan, file: Path, memory: int, wor
 @contextmanager
 def _unfinished(file: Path, number: int) -> Iterator[list[Path]]:
     """Names beside a file, by which a crash's leavings are known; whatever is there goes at the end."""
-    names = [f"{file.name}.{place}" for place in range(number)]
-    files = [file.with_name(f"{name}.{os.getpid()}.unfinished") for name in names]
+    files = [name_unfinished(file.with_name(f"{file.name}.{place}")) for place in range(number)]
     try:
         yield files
     finally:

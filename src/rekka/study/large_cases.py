@@ -16,13 +16,14 @@ import numpy as np
 import polars as pl
 
 from rekka.errors import OutsideTrainingRange
+from rekka.model.likelihood import count_threads
 from rekka.model.predictor import Predictor
 from rekka.partition import list_bridges
 from rekka.readers.queries import collect
 from rekka.resampling import draw_times
 from rekka.streaming import blocks
 from rekka.streaming.blocks import Block, Reading, Result, Source
-from rekka.streaming.sources import FrameSource, ScanSource, count_threads
+from rekka.streaming.sources import FrameSource, ScanSource
 from rekka.study.cases import CaseRows, Judged
 from rekka.study.tallies import Roster, Tally, score_block
 
@@ -178,9 +179,8 @@ def _draw(function: Callable[[Block], Result], seed: int, block: Block) -> Resul
     assert block.group is not None
     times = draw_times(block.group, seed)
     here = times > 0
-    start, end, dt, weight, x, _ = block
-    weight = weight[here] * times[here]
-    return function(Block(start[here], end[here], dt[here], weight, x[here], block.group[here]))
+    drawn = block.take(here)
+    return function(drawn._replace(weight=drawn.weight * times[here]))
 
 
 AnyCase = CaseRows | LargeCase

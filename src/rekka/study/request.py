@@ -10,7 +10,8 @@ from rekka.errors import BadOption
 from rekka.partition import PAPER_SEED
 from rekka.readers.files import is_folder
 from rekka.scaling.fitting import BEYOND, METHODS
-from rekka.study.compare import BOTH, OnRows, OnTrial, describe_tables, resume_study, run_plan
+from rekka.study.compare import BOTH, OnRows, OnTrial, resume_study, run_plan
+from rekka.study.describing import describe_tables
 from rekka.study.methods import SHRINKING
 from rekka.study.plan import StudyPlan, make_plan, read_plan
 from rekka.study.runner import OnChoice

@@ -26,7 +26,7 @@ from rekka.model.solvers import Outcome
 from rekka.resampling import Sample, draw_bootstrap
 from rekka.scaling.serial import scaling_to_json
 from rekka.scores import Scores
-from rekka.streaming.clusters import SCORE_BYTES
+from rekka.streaming.clusters import leave_for_scores
 from rekka.streaming.fit import fit_source, refit_source
 from rekka.study.cases import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing
 from rekka.study.large_cases import AnyCase, AnyJudged, LargeCase
@@ -34,7 +34,6 @@ from rekka.study.methods import POOLED, RIDGE, SHRINKING, choose_options, leave_
 from rekka.study.plan import PRESETS
 from rekka.study.tallies import Tally
 
-SCORE_SHARE = 0.06  # of the memory, for sums by bridge: what they take on the way is several times as much
 FEW_ROWS = 100  # training rows; paper, Threats to validity
 FEW_EVENTS = 5  # per parameter; below it slopes are biased and intervals too narrow (Vittinghoff, McCulloch 2007)
 
@@ -308,7 +307,7 @@ def _fit(rows: AnyCase, key: Key, seed: int, threads: int | None) -> tuple[Fit, 
     if isinstance(rows, LargeCase):
         options = _choose_large_options(rows, key, seed, threads)
         source = rows.source("train", threads=threads)
-        room = min(SCORE_BYTES, int(SCORE_SHARE * rows.memory))
+        room = leave_for_scores(rows.memory)
         return fit_source(source, options, n_states=rows.n_states, clustered=True, score_bytes=room), options
     columns = inputs.Columns("state_1", "interval_years", rows.covariates)
     train = rows.train

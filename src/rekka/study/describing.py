@@ -1,0 +1,41 @@
+"""Where the rows of a study come from, as its plan says it: tables by their paths, the inventory, or a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rekka.errors import BadOption
+from rekka.partition import PAPER_SEED, Partition
+from rekka.readers.mapping import load_mapping
+from rekka.study.rows import relate
+from rekka.transitions import Transitions, read_transitions, scan_transitions
+
+
+def describe_tables(
+    source: Sequence[str | Path], mapping: Any = None, changes: dict[str, Any] | None = None, *, nbi: bool = False,
+    out: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The [data] of a plan for tables; paths count from the run folder, so that both can be moved together."""
+    read = load_mapping(mapping, changes).model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    name = str if out is None else partial(relate, base=out)
+    if "join" in read:
+        read["join"] = [join | {"file": name(join["file"])} for join in read["join"]]
+    return {"kind": "tables", "source": tuple(name(one) for one in source), "nbi": nbi, "mapping": read}
+
+
+def describe_data(data: Any, mapping: Any, out: Path | None) -> tuple[dict[str, Any], Any]:
+    """The [data] of a plan, and the data where they do not come from files."""
+    if data is None:
+        return {"kind": "inventory", "seed": PAPER_SEED}, None
+    given = {"kind": "given"}
+    if isinstance(data, Transitions | Partition):
+        if mapping is not None:
+            raise BadOption("mapping says how a table is read; Transitions and a Partition need none.")
+        return given, data
+    joins = load_mapping(mapping).join
+    if not isinstance(data, str | Path) or not all(isinstance(join.file, str | Path) for join in joins):
+        return given, scan_transitions(data, mapping) or read_transitions(data, mapping)
+    return describe_tables([data], mapping, out=out), None
