@@ -22,6 +22,7 @@ test: $(VENV)/.developer
 	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term $(PYTEST)
 
 bench: $(VENV)/.developer
+	$(BIN)/python -m benchmarks.baseline
 	$(BIN)/python -m benchmarks $(BENCH)
 	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m benchmarks.pairing
