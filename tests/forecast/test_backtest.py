@@ -402,7 +402,7 @@ def test_drawn_networks_follow_the_exact_distribution(panel):
     frame, _ = prepare(Records(rekka.pair_visits(panel)), cut, None)
     chains = link_chains(frame, cut)
     fit = train(panel, dt.date(2006, 12, 31), ("age_at_inspection_1", "bridge_length"))._fit
-    course = plan_course(fit.covariates, fit.survey)
+    course = plan_course(fit)
     x = frame[chains.origin].select(fit.covariates).to_numpy()
     start = frame[chains.origin]["state_1"].to_numpy().astype(np.int64) - 1
     sure = Spread(NORMAL, 0.95, np.repeat(fit.coefficients[None], 201, axis=0))

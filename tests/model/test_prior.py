@@ -31,7 +31,8 @@ def prior() -> Prior:
 
 
 def fit(sample, **options):
-    return fit_rows(sample.rows, sample.x, sample.covariates, Options(**options))
+    """With the age at the start of intervals, which is that of ``sample.x``."""
+    return fit_rows(sample.rows, sample.x, sample.covariates, Options(clock="start", **options))
 
 
 def separated() -> Sample:
@@ -111,7 +112,7 @@ def test_lbfgs_and_refits_find_the_same_mode(sample, prior):
     ours = fit(sample, prior=prior)
     theirs = fit(sample, prior=prior, solver="lbfgs", seed=3)
     np.testing.assert_allclose(theirs.beta, ours.beta, atol=1e-3)
-    again = refit_rows(sample.rows, sample.x, NAMES, Options(prior=prior.to_dict()))
+    again = refit_rows(sample.rows, sample.x, NAMES, Options(prior=prior.to_dict(), clock="start"))
     np.testing.assert_allclose(again.beta, ours.beta, atol=1e-9)
     assert again.certified
 

@@ -79,7 +79,8 @@ def _list_seen(journey: Journey) -> dict[str, float]:
     survey, course = journey.fit.survey, journey.course
     if survey is None:
         return {}
-    return {name: float(survey.high[place]) for name, place in zip(course.names, course.columns, strict=True)}
+    largest = survey.high + course.lag
+    return {name: float(largest[place]) for name, place in zip(course.names, course.columns, strict=True)}
 
 
 def _list_years(found: Forecast, *, certified: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from rekka.forecast.course import AGE_NAMES
+from rekka.model.clock import AGE_NAMES
 from rekka.report.document import CasePart, Document, ModelPart
 from rekka.report.forecast_parts import CaseForecast, EffectPart, PassagePart
 from rekka.report.numbers import show_count, show_figure, show_level, show_range, show_years, show_years_difference
