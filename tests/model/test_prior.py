@@ -168,7 +168,8 @@ def test_absent_and_shared_coefficients_keep_to_the_layout(sample, prior):
 
 def test_the_estimator_takes_a_prior_as_plain_data(sample, prior):
     data = rekka.simulate_transitions(60, n_states=3, seed=4)
-    model = rekka.ExponentialHazardMarkovModel(covariates=NAMES, n_states=3, prior=prior.to_dict())
+    options = {"covariates": NAMES, "n_states": 3, "prior": prior.to_dict(), "clock": "start"}
+    model = rekka.ExponentialHazardMarkovModel(**options)
     model.fit(data, data["state_2"])
     p = model.predict_proba(data.select(pl.exclude("state_2")))
     expected = fit(sample, prior=prior).probabilities(sample.rows.start, sample.rows.dt, sample.x)

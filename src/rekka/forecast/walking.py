@@ -60,9 +60,9 @@ def walk(
 ) -> Iterator[Array]:
     """P (B, n, K) at each of the times, which do not decrease.
 
-    Hazards are constant from 0 to 1, 1 to 2, ... years, with the age in the middle of that year, whatever times are
-    asked for. With ``gap`` (n,) rows set out so many years before time 0: each first catches up, year by year, and
-    the years are counted from time 0 on.
+    Hazards are constant from 0 to 1, 1 to 2, ... years, with the age in the middle of that year, whatever times
+    are asked for. With ``gap`` (n,) rows set out so many years before time 0: each first catches up, year by year,
+    and the years are counted from time 0 on.
     """
     p = walkers.set_out(start)
     elapsed = catch_up(walkers, p, gap)
