@@ -61,10 +61,11 @@ def test_middle_is_start_with_half_the_interval_more_in_every_number(scaling):
 
 def test_an_age_that_does_not_advance_is_that_of_the_start():
     np.testing.assert_array_equal(fit(ROWS, advance=()).coef_, fit(ROWS, clock="start").coef_)
-    named = fit(
-        ROWS.rename({"bridge_length": "years_open"}).rename({AGE: "bridge_length"}), advance=["bridge_length"]
-    )
-    assert named.clock_.names == ("bridge_length",)
+    rows, use = ROWS.rename({AGE: "years_open"}), ["years_open", NAMES[1]]
+    model = rekka.ExponentialHazardMarkovModel(covariates=use, n_states=4, advance=["years_open"])
+    model.fit(rows, rows["state_2"])
+    np.testing.assert_array_equal(model.coef_, fit(ROWS).coef_)
+    assert model.clock_.names == ("years_open",)
 
 
 def fit_here(rows, options):
@@ -173,6 +174,6 @@ def test_known_hazards_that_grow_with_age_give_the_years_until_a_state(gap):
     for clock in CLOCKS:
         model = rekka.ExponentialHazardMarkovModel(covariates=["age"], n_states=STATE, clock=clock, threads=1)
         model.fit(rows, rows["state_2"])
-        assert model.coef_[:, 0] == pytest.approx(SLOPE, abs=0.003)
+        assert model.coef_[:, 0] == pytest.approx(SLOPE, abs=0.008)
         found[clock] = model.years_to_reach(STATE, {"age": ORIGIN}, intervals="none")["mean"].item()
     assert found == pytest.approx({"middle": truth, "start": truth}, rel=0.01)

@@ -61,18 +61,24 @@ class Clock:
         return replace(self, mean_years=float(np.average(dt, weights=weight)))
 
     @property
-    def words(self) -> str:
-        """One sentence for outputs; empty where nothing advances."""
+    def taken(self) -> str:
+        """Where in an interval a fit takes what advances, in words; empty where nothing does."""
         if not self.names:
             return ""
-        verb, them = ("is", "it") if len(self.names) == 1 else ("are", "them")
-        names = " and ".join(self.names)
+        verb = "is" if len(self.names) == 1 else "are"
+        return f"{' and '.join(self.names)} {verb} taken at the {self.kind} of each interval"
+
+    @property
+    def words(self) -> str:
+        """One sentence for outputs, of fits and the forecasts from them; empty where nothing advances."""
+        if not self.names:
+            return ""
+        advance = f"{self.taken}; forecasts advance {'it' if len(self.names) == 1 else 'them'} by the year"
         if self.kind == MIDDLE:
-            return f"{names} {verb} taken at the middle of each interval; forecasts advance {them} by the year."
-        taken = f"{names} {verb} taken at the start of each interval; forecasts advance {them} by the year"
+            return f"{advance}."
         if self.mean_years is None:
-            return f"{taken}, without a lag: this model, of an earlier version, does not know its mean interval."
-        return f"{taken}, {self.lag(self.names[0]):.3g} years behind: half the mean interval."
+            return f"{advance}, without a lag: this model, of an earlier version, does not know its mean interval."
+        return f"{advance}, {self.lag(self.names[0]):.3g} years behind: half the mean interval."
 
 
 def make_clock(covariates: Sequence[str], kind: str = MIDDLE, advance: Sequence[str] | None = None) -> Clock:
