@@ -120,7 +120,7 @@ def draw_members(setting: Setting, number: int, seed: int) -> tuple[Sample, Samp
 def judge(setting: Setting, number: int, replicates: int, seed: int) -> tuple[bool, bool, int]:
     """Whether a set is rejected, whether its fit is certified, and how many refits did not finish."""
     training, later, follows = draw_members(setting, number, seed)
-    options = Options(threads=1)
+    options = Options(threads=1, clock="start")
     fit = refit_rows(training.rows, training.x, COVARIATES, options)
     if setting.kind == "in-sample":
         judged, before, links = training, None, follows[: len(training)]

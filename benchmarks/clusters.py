@@ -249,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fit(rows: Rows, x: Array, method: str) -> Refit:
-    found = refit_rows(rows, x, COVARIATES, Options(scaling=method, threads=1))
+    found = refit_rows(rows, x, COVARIATES, Options(scaling=method, threads=1, clock="start"))
     if not found.certified:
         sys.exit(f"{method}: {found.certificate}")
     return found

@@ -59,7 +59,7 @@ def measure(sets: int = SETS, bridges: int = BRIDGES, case: str = CASE, seed: in
     rows = 0
     for number in np.random.SeedSequence(seed).generate_state(sets):
         frame = pair(simulate_inventory(bridges, preset="plain", seed=int(number)), case)
-        model = ExponentialHazardMarkovModel(covariates=TERMS[1:], n_states=len(LETTERS))
+        model = ExponentialHazardMarkovModel(covariates=TERMS[1:], n_states=len(LETTERS), clock="start")
         model.fit(frame, frame["state_2"])
         rows += frame.height
         if model.certificate_.certified:

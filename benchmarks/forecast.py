@@ -186,7 +186,7 @@ def _walk(fit: Fit, row: Sequence[float]) -> NDArray[np.float64]:
     steps = [*[1.0] * int(gap), gap - int(gap)]
     found = []
     for number, h in enumerate([*steps, *[1.0] * YEARS]):
-        theta = np.exp(fit.coefficients @ np.array([1.0, age, *others]))
+        theta = np.exp(fit.coefficients @ np.array([1.0, age + h / 2, *others]))
         p = p @ expm(h * (np.diag([*-theta, 0.0]) + np.diag(theta, 1)))
         age += h
         if number >= len(steps) - 1:

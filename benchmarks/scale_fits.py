@@ -150,7 +150,11 @@ def fit(way: str, folder: Path, warm: Path) -> Whole:
 def _fit(way: str, folder: Path, session: Session | None) -> Fit:
     """As a user would."""
     model = rekka.ExponentialHazardMarkovModel(
-        covariates=list(COVARIATES), n_states=N_STATES, threads=THREADS[way], memory=MEMORY.get(way)
+        covariates=list(COVARIATES),
+        n_states=N_STATES,
+        threads=THREADS[way],
+        memory=MEMORY.get(way),
+        clock="start",  # as the rivals
     )
     return model.fit(folder, END, cluster=None if session is None else session.client)._fit
 

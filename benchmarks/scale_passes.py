@@ -95,7 +95,9 @@ def measure(way: str, folder: Path) -> Profile:
     source = open_source(way, folder)
     loading = perf_counter() - clock
     timed = Timed(source)
-    fitted = fit_source(timed, Options(threads=THREADS[way]), n_states=N_STATES, on_pass=timed.begin)
+    fitted = fit_source(
+        timed, Options(threads=THREADS[way], clock="start"), n_states=N_STATES, on_pass=timed.begin
+    )
     seconds = perf_counter() - clock
     clock = perf_counter()
     for _ in source.map(_do_nothing):

@@ -69,7 +69,7 @@ def peak_megabytes(n_rows: int) -> float:
 
 def _fit(problem: Problem, threads: int | None) -> ExponentialHazardMarkovModel:
     model = ExponentialHazardMarkovModel(
-        covariates=list(problem.covariates), n_states=problem.n_states, threads=threads
+        covariates=list(problem.covariates), n_states=problem.n_states, threads=threads, clock="start"
     )
     return model.fit(problem.frame, problem.frame["state_2"])
 

@@ -105,7 +105,7 @@ def measure(sets: int, all_cases: int, tell: Callable[[str], None] = lambda _: N
         parts = draw(seed)
         for form in FORMS:
             cases = {name: (take(train, form), take(golden, form)) for name, (train, golden) in parts.items()}
-            pooling = pool_cases({name: train for name, (train, _) in cases.items()}, threads=1)
+            pooling = pool_cases({name: train for name, (train, _) in cases.items()}, threads=1, clock="start")
             for name in cases if number < all_cases else SMALLEST:
                 for method, scores, seen, expected, certified in judge_case(*cases[name], pooling.prior(name)):
                     found.append(
@@ -142,7 +142,7 @@ def take(sample: Sample, form: str) -> Sample:
 
 def judge_case(train: Sample, golden: Sample, prior: Any) -> Iterator[tuple[str, Scores, float, float, bool]]:
     """Each method with its scores, moves seen and expected, and whether it is a certified maximum."""
-    plain, start, end = Options(threads=1), golden.rows.start, golden.rows.end
+    plain, start, end = Options(threads=1, clock="start"), golden.rows.start, golden.rows.end
     seen = float((end - start).sum())
     chosen = choose_ridge(train, plain)
     least = choose_ridge(train, plain, grid=[chosen.least])

@@ -101,7 +101,7 @@ def time_full_fits(study: rekka.Study, fits: int, refits: int) -> FullFits:
     ]
     processor = process_time()
     for draw in draws:
-        fit_rows(draw.rows, draw.x, draw.covariates, Options(scaling=method, threads=1))
+        fit_rows(draw.rows, draw.x, draw.covariates, Options(scaling=method, threads=1, clock="start"))
     return FullFits(method, fits, process_time() - processor, refits)
 
 

@@ -18,7 +18,7 @@ from rekka.resampling import Sample
 from rekka.scaling.fitting import fit_scaling
 from rekka.simulation.rows import draw_ends
 
-OPTIONS = Options(threads=1)
+OPTIONS = Options(threads=1, clock="start")  # covariates are standard normal numbers, not years
 NAMES = ("age", "traffic")
 RATES, EFFECTS = np.log([0.12, 0.10, 0.08]), np.array([[0.4, 0.2], [0.3, 0.3], [0.4, 0.1]])
 

@@ -44,6 +44,7 @@ ORDER = [
     "model.probabilities",
     "model.paper_kernel",
     "model.paper",
+    "model.clock",
     "model.predictor",
     "model.layout",
     "model.inputs",

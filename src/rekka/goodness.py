@@ -243,7 +243,7 @@ class Refitter:
     @classmethod
     def build(cls, predictor: Predictor, sample: Sample, options: Options) -> Refitter | None:
         """The predictor's operator stays, for the covariates do; None if they do not determine coefficients."""
-        z = predictor.scaling.transform(sample.x)
+        z = predictor.scale(sample.x, sample.rows.dt)
         if not _varies(z):
             return None
         layout = build_layout(predictor.covariates, predictor.n_states, options.effects, options.shared)
@@ -327,7 +327,9 @@ def simulate(
             unfinished += not fit.finished
             without_maximum += fit.finished and not fit.maximum
             if fit.finished:
-                again = Predictor(predictor.n_states, predictor.covariates, predictor.scaling, fit.beta)
+                again = Predictor(
+                    predictor.n_states, predictor.covariates, predictor.scaling, fit.beta, clock=predictor.clock
+                )
                 for name, value in judge(again, start, end).items():
                     simulated[name][number] = value
     return Reference(observed, simulated, replicates, unfinished, without_maximum)

@@ -13,6 +13,7 @@ from rekka.cluster.clients import connect
 from rekka.cluster.source import spread_rows
 from rekka.errors import count_of
 from rekka.model import inputs
+from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.model.likelihood import count_threads
 from rekka.readers.queries import collect
@@ -54,7 +55,7 @@ def fit_table(
     if table.rows <= WHOLE:
         if cluster is not None:
             LOG.info("%s: few enough to be fitted here, without the cluster", count_of(table.rows, "row"))
-        training = _read_whole(table, reading, n_states, class_weight)
+        training = _read_whole(table, reading, options, n_states, class_weight)
         return fit_rows(training.rows, training.x, reading.covariates, options, training.groups)
     how: dict[str, Any] = {
         "n_states": n_states,
@@ -70,7 +71,7 @@ def fit_table(
 
 
 def _read_whole(
-    table: LazyTable, reading: Reading, n_states: int | None, class_weight: str | None
+    table: LazyTable, reading: Reading, options: Options, n_states: int | None, class_weight: str | None
 ) -> inputs.Training:
     frame = collect(table.query.select(reading.columns), table.name)
     return inputs.read_training(
@@ -81,4 +82,5 @@ def _read_whole(
         groups=None if reading.group is None else frame[reading.group].to_numpy(),
         n_states=n_states,
         class_weight=class_weight,
+        clock=make_clock(reading.covariates, options.clock, options.advance),
     )

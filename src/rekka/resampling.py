@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.model import inputs
+from rekka.model.clock import make_clock
 from rekka.model.likelihood import Rows
 from rekka.partition import number_folds, order_bridges
 
@@ -42,6 +43,10 @@ class Sample:
 
     def __len__(self) -> int:
         return self.rows.dt.size
+
+    def at(self, clock: str, advance: Sequence[str] | None = None) -> Sample:
+        """The same rows with covariates at the clock's moment, as a fit takes them."""
+        return replace(self, x=make_clock(self.covariates, clock, advance).take(self.x, self.rows.dt))
 
     def take(self, index: Index | NDArray[np.bool_]) -> Sample:
         """Some of the rows, or some of them several times; K stays."""

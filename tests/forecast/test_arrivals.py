@@ -19,7 +19,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 def setting(age: str = "advances", n: int = 12):
     fit = fit_model()
     frame = draw_members(n)
-    course = plan_course(fit.covariates, fit.survey, age)
+    course = plan_course(fit, age)
     walkers = Walkers(fit, take_covariates(frame, fit.covariates), fit.coefficients[None], course)
     return walkers, frame["state"].to_numpy().astype(np.int64) - 1, np.linspace(0.0, 7.3, n)
 

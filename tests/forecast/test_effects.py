@@ -116,10 +116,10 @@ def test_advancing_age_is_told_year_by_year():
     """Two states: the mean is the sum over years of S(y) (1 - exp(-theta_y)) / theta_y."""
     fit = fit_rows(rekka.simulate_transitions(600, n_states=2, seed=1), names=NAMES[:1])._fit
     found = marginal_effects(fit, threshold=2, age="advances", doubt=DELTA)
-    theta = np.exp(fit.log_hazards(fit.survey.median + np.arange(200.0)[:, None])[:, 0])
+    theta = np.exp(fit.log_hazards(fit.survey.median + 0.5 + np.arange(200.0)[:, None])[:, 0])
     alive = np.exp(-np.concatenate([[0.0], np.cumsum(theta)[:-1]]))
     assert found.effects[0].mean_before.value == pytest.approx((alive * -np.expm1(-theta) / theta).sum(), rel=1e-9)
-    assert found.course == "age_at_inspection_1 advancing by the year"
+    assert found.course == "age_at_inspection_1 advancing by the year (fitted at the middle of each interval)"
 
 
 def test_where_the_model_extrapolates_is_told(fit):

@@ -68,7 +68,7 @@ def test_a_member_by_hand():
     p = np.array([0.0, 1.0, 0.0, 0.0])
     age, passed = x[0], []
     for h in (1.0, 1.0, 0.5, 1.0, 1.0, 1.0):
-        theta = np.exp(fit.coefficients @ np.array([1.0, age, *x[1:]]))
+        theta = np.exp(fit.coefficients @ np.array([1.0, age + h / 2, *x[1:]]))
         p = p @ expm(h * (np.diag([*-theta, 0.0]) + np.diag(theta, 1)))
         age += h
         passed.append(p)
@@ -226,7 +226,7 @@ def test_remarks_say_who_leaves_the_training_rows():
         "bridge_length is outside the range of the training rows": 1,
     }
     told, outside, *_ = remarks(age="held")
-    assert told[names[0]] == f"age_at_inspection_1 is held at {oldest:.4g} from year 3 on"
+    assert told[names[0]] == f"age_at_inspection_1 is held at {oldest:.6g} from year 3 on"
     assert outside == {names[1]: 0, names[2]: 0}
     told, outside, *_ = remarks(age="fixed")
     assert told[names[0]] is None

@@ -146,13 +146,15 @@ class TestForecast:
             made.columns
         )
         assert str(made).startswith(
-            "states over the years; age_at_inspection_1 advancing by the year; 95% intervals"
+            "states over the years; age_at_inspection_1 advancing by the year (fitted at the middle of each "
+            "interval); 95% intervals"
         )
 
     def test_rows_of_a_frame_each_with_its_state(self, model, rows):
         some = rows.head(4)
         found = model.forecast(some, [5.0], age="fixed", intervals="none")
-        later = model.predict_proba(some.with_columns(interval_years=pl.lit(5.0)))
+        before = pl.col(AGE) - 2.5  # the age at the first visit, of which the given one is the middle's
+        later = model.predict_proba(some.with_columns(before, interval_years=pl.lit(5.0)))
         np.testing.assert_allclose(found.probability[:, 0], later, rtol=1e-12)
         assert found.start.tolist() == some["state_1"].to_list()
 

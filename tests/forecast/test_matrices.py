@@ -60,16 +60,17 @@ def test_advancing_age_gives_the_product_of_yearly_steps(fit):
     x, years = fit.survey.median, 3.5
     product = np.eye(fit.n_states)
     for year, length in ((0, 1.0), (1, 1.0), (2, 1.0), (3, 0.5)):
-        product = product @ expm(generator(hazards_at(fit, x + np.array([year, 0, 0, 0]))) * length)
+        product = product @ expm(generator(hazards_at(fit, x + np.array([year + 0.5, 0, 0, 0]))) * length)
     found = transition_matrix(fit, x, years, age="advances", doubt=DELTA)
     np.testing.assert_allclose(found.probability, product, atol=1e-12)
-    assert found.course == "age_at_inspection_1 advancing by the year"
+    assert found.course == "age_at_inspection_1 advancing by the year (fitted at the middle of each interval)"
     assert found.advancing == ("age_at_inspection_1",)
 
 
 def test_another_covariate_can_advance(fit):
-    x = fit.survey.median
-    step = [expm(generator(hazards_at(fit, x + np.array([0, 0, 0, year])))) for year in (0, 1)]
+    """It was fitted at the start of intervals, and so lags by half of one."""
+    x, lag = fit.survey.median, fit.clock.mean_years / 2
+    step = [expm(generator(hazards_at(fit, x + np.array([0, 0, 0, year - lag])))) for year in (0.5, 1.5)]
     found = transition_matrix(fit, x, 2.0, age="advances", advance=["traffic_mean"], doubt=DELTA)
     np.testing.assert_allclose(found.probability, step[0] @ step[1], atol=1e-12)
 
@@ -141,9 +142,9 @@ def test_values_outside_the_training_rows_are_told(two):
 
 
 def test_an_age_that_passes_the_oldest_on_its_way_is_told(two):
-    x = two.survey.high - 2.0
+    x = two.survey.high - 3.0
     short, long = transition_matrices(two, x, [3, 4], age="advances", doubt=DELTA)
-    assert short.notes == ()  # the last step begins at the oldest age itself
+    assert short.notes == ()  # the middle of the last step is half a year before the oldest age
     assert long.notes[0].startswith("age_at_inspection_1 passes the largest of the training rows")
     assert transition_matrix(two, x, 4, age="held", doubt=DELTA).notes == ()
 

@@ -26,7 +26,7 @@ YEARS, THRESHOLD = 6, 3
 def setting(scaling: str = "zscore", age: str = "advances", n: int = 30):
     fit = fit_model(scaling=scaling)
     frame = draw_members(n)
-    course = plan_course(fit.covariates, fit.survey, age)
+    course = plan_course(fit, age)
     walkers = Walkers(fit, take_covariates(frame, fit.covariates), fit.coefficients[None], course)
     return walkers, frame["state"].to_numpy().astype(np.int64) - 1, np.linspace(0.0, 4.6, n)
 

@@ -20,7 +20,7 @@ def constant(fit, *hazards):
     """A model with these hazards and none of the covariates' effects."""
     coefficients = np.zeros((1, 3, 5))
     coefficients[0, :, 0] = np.log(hazards)
-    return Walkers(fit, fit.survey.median[None], coefficients, plan_course(fit.covariates, fit.survey, FIXED))
+    return Walkers(fit, fit.survey.median[None], coefficients, plan_course(fit, FIXED))
 
 
 @pytest.mark.parametrize("hazard", [0.0005, 0.05, 1.0, 40.0])
@@ -57,7 +57,7 @@ def test_a_state_that_is_never_left(fit):
 
 
 def test_advancing_age_agrees_with_the_survival_curve(fit):
-    course = plan_course(fit.covariates, fit.survey, ADVANCES)
+    course = plan_course(fit, ADVANCES)
     walkers = Walkers(fit, fit.survey.median[None], fit.coefficients[None], course)
     found = pass_through(walkers, np.array([0]), 3, [0.25, 0.5])
     times = np.arange(0, LONGEST + 1e-9, 0.05)
@@ -70,9 +70,7 @@ def test_advancing_age_agrees_with_the_survival_curve(fit):
 
 
 def test_a_gap_counts_from_time_zero(fit):
-    walkers = Walkers(
-        fit, fit.survey.median[None], fit.coefficients[None], plan_course(fit.covariates, fit.survey)
-    )
+    walkers = Walkers(fit, fit.survey.median[None], fit.coefficients[None], plan_course(fit))
     seen_earlier = pass_through(walkers, np.array([0]), 3, [0.5], gap=np.array([4.0]))
     now = pass_through(walkers, np.array([0]), 3, [0.5])
     assert seen_earlier.quantile[0, 0, 0] == pytest.approx(now.quantile[0, 0, 0] - 4.0, abs=1e-10)
@@ -90,7 +88,7 @@ def test_drawn_histories_take_as_long(fit):
 def test_mixed_is_the_quantile_of_all_draws_together(fit):
     sets = np.zeros((4, 3, 5))
     sets[:, :, 0] = np.log([[0.1, 0.1, 0.1], [0.01, 0.01, 0.01], [1, 1, 1], [0.1, 0.1, 0.1]])
-    walkers = Walkers(fit, fit.survey.median[None], sets, plan_course(fit.covariates, fit.survey, FIXED))
+    walkers = Walkers(fit, fit.survey.median[None], sets, plan_course(fit, FIXED))
     time = pass_through(walkers, np.array([0]), 3, [0.3, 0.9], mixed=True).mixed[0]
     for target, when in zip((0.3, 0.9), time, strict=True):
         share = np.mean([stats.gamma(3, scale=1 / h).cdf(when) for h in (0.01, 1, 0.1)])  # the estimate is no draw

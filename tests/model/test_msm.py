@@ -31,7 +31,7 @@ def test_msm_agrees_in_likelihood_coefficients_and_standard_errors(msm, tmp_path
     theirs = np.array([float(x) for x in done.stdout.split()])
 
     frame = data.select("state_1", "interval_years").with_columns(age=age, traffic=traffic)
-    model = rekka.ExponentialHazardMarkovModel("minmax").fit(frame, data["state_2"])
+    model = rekka.ExponentialHazardMarkovModel("minmax", clock="start").fit(frame, data["state_2"])
     ours = np.concatenate([model.intercept_, model.coef_[:, 0], model.coef_[:, 1]])
     se = np.sqrt(np.diag(model.covariance_)).reshape(3, 3).T.ravel()
     assert model.certificate_.certified

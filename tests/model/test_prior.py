@@ -31,7 +31,8 @@ def prior() -> Prior:
 
 
 def fit(sample, **options):
-    return fit_rows(sample.rows, sample.x, sample.covariates, Options(**options))
+    """With the age at the start of intervals, which is that of ``sample.x``."""
+    return fit_rows(sample.rows, sample.x, sample.covariates, Options(clock="start", **options))
 
 
 def separated() -> Sample:
@@ -111,7 +112,7 @@ def test_lbfgs_and_refits_find_the_same_mode(sample, prior):
     ours = fit(sample, prior=prior)
     theirs = fit(sample, prior=prior, solver="lbfgs", seed=3)
     np.testing.assert_allclose(theirs.beta, ours.beta, atol=1e-3)
-    again = refit_rows(sample.rows, sample.x, NAMES, Options(prior=prior.to_dict()))
+    again = refit_rows(sample.rows, sample.x, NAMES, Options(prior=prior.to_dict(), clock="start"))
     np.testing.assert_allclose(again.beta, ours.beta, atol=1e-9)
     assert again.certified
 
@@ -167,7 +168,8 @@ def test_absent_and_shared_coefficients_keep_to_the_layout(sample, prior):
 
 def test_the_estimator_takes_a_prior_as_plain_data(sample, prior):
     data = rekka.simulate_transitions(60, n_states=3, seed=4)
-    model = rekka.ExponentialHazardMarkovModel(covariates=NAMES, n_states=3, prior=prior.to_dict())
+    options = {"covariates": NAMES, "n_states": 3, "prior": prior.to_dict(), "clock": "start"}
+    model = rekka.ExponentialHazardMarkovModel(**options)
     model.fit(data, data["state_2"])
     p = model.predict_proba(data.select(pl.exclude("state_2")))
     expected = fit(sample, prior=prior).probabilities(sample.rows.start, sample.rows.dt, sample.x)

@@ -100,17 +100,39 @@ def test_a_file_of_version_2_is_read():
     assert model.certificate_.certified
     again = json.loads(model.to_json())
     nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None}
-    assert again == stored["model"] | nothing | {"version": 3}
+    clock = {"kind": "start", "advance": ["age_at_inspection_1"], "mean_years": None}
+    parameters = stored["model"]["parameters"] | {"advance": None, "clock": "start"}
+    assert again == stored["model"] | nothing | {"version": 4, "clock": clock, "parameters": parameters}
+
+
+def test_the_clock_is_in_the_file_and_an_older_file_has_ages_at_the_start():
+    model = rekka.ExponentialHazardMarkovModel(advance=["age_at_inspection_1"]).fit(X, Y)
+    stored = json.loads(model.to_json())
+    mean = pytest.approx(X["interval_years"].mean())
+    assert stored["clock"] == {"kind": "middle", "advance": ["age_at_inspection_1"], "mean_years": mean}
+    again = rekka.ExponentialHazardMarkovModel.from_json(json.dumps(stored))
+    assert again.clock_ == model.clock_
+    assert (again.clock, again.advance) == ("middle", ["age_at_inspection_1"])
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    parameters = {name: value for name, value in stored["parameters"].items() if name not in ("clock", "advance")}
+    older = {**stored, "version": 3, "parameters": parameters}
+    del older["clock"]
+    old = rekka.ExponentialHazardMarkovModel.from_json(json.dumps(older))
+    assert (old.clock, old.clock_.names, old.clock_.mean_years) == ("start", ("age_at_inspection_1",), None)
+    later = X.with_columns(pl.col("age_at_inspection_1") + pl.col("interval_years") / 2)
+    np.testing.assert_allclose(old.predict_proba(later), model.predict_proba(X), rtol=1e-12)
+    assert "no lag, because the mean interval is not known" in str(old.forecast())
+    assert old.clock_.words.endswith("of an earlier version, does not know its mean interval.")
 
 
 def test_a_trial_of_a_run_begun_before_is_timed_and_can_be_read():
-    """Its file then has the fields of version 3, so that it must say so: nobody else could tell what they are."""
+    """Its file then has the fields of this version, so that it must say so: nobody else could tell what they are."""
     text = json.dumps(json.loads(VERSION_2.read_text())["model"])
     fit = load_model(text)[0]
     key = Key(case="Pier", preset="exact", method="boxcox+zscore")
     trial = Trial(key=key, status=Status.CERTIFIED, reason=None, converged=True, outcome=fit.outcome)
     timed = Fitted(trial, text).with_seconds([0.25, 0.5]).model
-    assert json.loads(timed)["version"] == 3
+    assert json.loads(timed)["version"] == 4
     again = load_model(timed)[0]
     assert again.outcome.seconds == 0.25
     np.testing.assert_array_equal(again.beta, fit.beta)
@@ -127,6 +149,7 @@ def test_infinite_and_undefined_numbers_survive():
 
 
 ONE = rekka.ExponentialHazardMarkovModel(covariates=["traffic_mean"]).fit(X, Y)
+CLOCK = {"kind": "middle", "advance": [], "mean_years": 5.0}
 DRAWN = {"beta": [[[0.0, 1.0]] * 3] * 2, "asked": 2, "seed": 0, "groups": 9}
 
 
@@ -137,21 +160,24 @@ def damaged(**changes):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "This is not a rekka model file of version 3, nor of version 2: the text itself: Invalid JSON"),
+        ("", "This is not a rekka model file of version 2 to 4: the text itself: Invalid JSON"),
         ('{"a": 1', "Invalid JSON"),
         ('{"format": "other"}', "format: Input should be 'rekka-model'"),
-        (damaged(version=1), "version: Input should be 2 or 3"),
+        (damaged(version=1), "version: Input should be 2, 3 or 4"),
         (damaged(surprise=1), "surprise: Extra inputs are not permitted"),
         (damaged(beta=[[1.0]]), "This rekka model file is damaged: cannot reshape array"),
         (
             damaged(scaling={"kind": "affine"}),
-            "This is not a rekka model file of version 3, nor of version 2: scaling.affine.method: Field required",
+            "This is not a rekka model file of version 2 to 4: scaling.affine.method: Field required",
         ),
         (damaged(parameters={"speed": 3}), "This rekka model file is damaged: it names an option 'speed'"),
         (
             damaged(survey=[[1.0, 2.0]]),
             "damaged: survey is not 1 by 101 numbers, as this model's states and covariates need.",
         ),
+        (damaged(clock=CLOCK | {"advance": ["age"]}), "damaged: advance names age, which is not a covariate"),
+        (damaged(clock=CLOCK | {"kind": "running"}), "clock.kind: Input should be 'middle' or 'start'"),
+        (damaged(clock=CLOCK | {"mean_years": 0}), "clock.mean_years: Input should be greater than 0"),
         (damaged(survey=[]), "damaged: survey is not 1 by 101 numbers"),
         (damaged(survey=[[0.0]] * 101), "damaged: survey is not 1 by 101 numbers"),
         (damaged(survey=[["NaN"] * 101]), "damaged: survey has numbers that are infinite or undefined."),

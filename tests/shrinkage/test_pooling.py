@@ -39,11 +39,12 @@ def stock() -> dict[str, Sample]:
 
 @lru_cache
 def pooled() -> Pooling:
-    return pool_cases(stock(), threads=1)
+    return pool_cases(stock(), threads=1, clock="start")
 
 
 def fit(sample, **options):
-    return fit_rows(sample.rows, sample.x, sample.covariates, Options(threads=1, **options))
+    """With ages at the start of intervals, as the pooling here: x are standard normal numbers, not years."""
+    return fit_rows(sample.rows, sample.x, sample.covariates, Options(threads=1, clock="start", **options))
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def test_pooling_beats_separate_fits_of_small_cases_on_new_rows():
     gains = []
     for seed in range(6):
         cases = {str(c): draw(40, 100 * seed + c, (0.3, -0.2)) for c in range(5)}
-        found, new = pool_cases(cases, threads=1), draw(2000, 100 * seed + 50, (0.3, -0.2))
+        found, new = pool_cases(cases, threads=1, clock="start"), draw(2000, 100 * seed + 50, (0.3, -0.2))
         losses = [
             -np.maximum(fit(cases["0"], prior=prior).log_probabilities(new.rows, new.x), -27.6).mean()
             for prior in (None, found.prior("0"))
@@ -190,7 +191,7 @@ def test_pooling_beats_separate_fits_of_small_cases_on_new_rows():
 
 def test_equal_cases_have_no_spread_and_the_fit_of_all_rows():
     one = draw(300, 3)
-    found = pool_cases({str(c): one for c in range(4)}, threads=1)
+    found = pool_cases({str(c): one for c in range(4)}, threads=1, clock="start")
     assert (found.spreads.cases < 0.03).all()
     assert (found.spreads.rest < 0.03).all()
     every = one.take(np.tile(np.arange(300), 4))
@@ -202,7 +203,7 @@ def test_equal_cases_have_no_spread_and_the_fit_of_all_rows():
 def test_cases_that_differ_wildly_are_left_alone():
     slopes = [(1.2, 0.0), (-1.2, 0.8), (0.2, -1.0), (1.0, 1.0)]
     cases = {str(c): draw(1500, c, s) for c, s in enumerate(slopes)}
-    found = pool_cases(cases, threads=1)
+    found = pool_cases(cases, threads=1, clock="start")
     assert (found.spreads.cases[1:] > 0.5).all()
     for name, sample in cases.items():
         separate, shared = fit(sample), fit(sample, prior=found.prior(name))
@@ -221,7 +222,7 @@ def _hessian(sample, found):
 
 
 def test_one_case_alone_still_lets_its_states_learn_from_each_other():
-    found = pool_cases({"only": stock()["tiny"]}, threads=1)
+    found = pool_cases({"only": stock()["tiny"]}, threads=1, clock="start")
     assert np.isfinite(found.log_marginal)
     held = fit(stock()["tiny"], prior=found.prior("only"))
     assert held.certificate.certified
@@ -234,7 +235,7 @@ def test_a_case_without_a_maximum_gets_one():
     end = np.where((x[:, 0] > 0) & (start == 0), 1, start)  # separated, and nobody leaves states 2 and 3
     apart = Sample(Rows(start, end, np.full(27, 5.0), np.ones(27), 4), x, np.arange(27).astype(np.str_), NAMES)
     assert not fit(apart).certificate.certified
-    found = pool_cases({**stock(), "apart": apart}, threads=1)
+    found = pool_cases({**stock(), "apart": apart}, threads=1, clock="start")
     held = fit(apart, prior=found.prior("apart"))
     assert found.converged
     assert held.certificate.certified
@@ -244,7 +245,7 @@ def test_a_case_without_a_maximum_gets_one():
 
 def test_a_case_without_rows_is_left_out():
     empty = stock()["tiny"].take(np.zeros(15, bool))
-    found = pool_cases({**stock(), "empty": empty}, threads=1)
+    found = pool_cases({**stock(), "empty": empty}, threads=1, clock="start")
     assert found.log_marginal == pooled().log_marginal
     with pytest.raises(rekka.InputError, match="no case 'empty'"):
         found.prior("empty")
@@ -254,7 +255,7 @@ def test_a_case_without_rows_is_left_out():
 
 def test_a_case_that_lacks_a_covariate_informs_the_others_only():
     lacking = replace(stock()["case 0"], x=stock()["case 0"].x[:, 1:], covariates=NAMES[1:])
-    found = pool_cases({**stock(), "lacking": lacking}, threads=1)
+    found = pool_cases({**stock(), "lacking": lacking}, threads=1, clock="start")
     assert found.covariates == NAMES
     prior = found.prior("lacking")
     assert prior.mean.shape == (6,)
@@ -264,7 +265,7 @@ def test_a_case_that_lacks_a_covariate_informs_the_others_only():
 def test_a_covariate_that_is_constant_in_a_case_is_part_of_its_intercept():
     one = stock()["case 0"]
     flat = replace(one, x=np.column_stack([one.x[:, 0], np.full(len(one), 2.0)]))
-    found = pool_cases({**stock(), "flat": flat}, threads=1)
+    found = pool_cases({**stock(), "flat": flat}, threads=1, clock="start")
     prior, place = found.prior("flat"), found.cases["flat"]
     varying = replace(flat, x=flat.x[:, :1], covariates=NAMES[:1])
     ours = fit(varying, prior=prior)
@@ -274,16 +275,16 @@ def test_a_covariate_that_is_constant_in_a_case_is_part_of_its_intercept():
 
 def test_covariates_may_be_absent_or_constant_everywhere():
     bare = {n: replace(s, x=s.x[:, :0], covariates=()) for n, s in stock().items()}
-    found = pool_cases(bare, threads=1)
+    found = pool_cases(bare, threads=1, clock="start")
     assert found.prior("tiny").mean.shape == (3,)
     assert fit(bare["tiny"], prior=found.prior("tiny")).certificate.certified
     level = {n: replace(s, x=np.ones_like(s.x)) for n, s in stock().items()}
-    assert pool_cases(level, threads=1).prior("tiny").mean.shape == (3,)
+    assert pool_cases(level, threads=1, clock="start").prior("tiny").mean.shape == (3,)
 
 
 def test_two_states_are_enough():
     cases = {str(c): draw(80, c, rates=(0.1,)) for c in range(4)}
-    found = pool_cases(cases, threads=1)
+    found = pool_cases(cases, threads=1, clock="start")
     assert found.mean.shape == (1, 3)
     assert fit(cases["0"], prior=found.prior("0")).certificate.certified
 
@@ -308,14 +309,17 @@ def test_a_new_case_with_other_states_or_covariates_is_refused():
 
 def test_an_earlier_estimate_makes_the_next_one_cheap():
     fewer = {name: sample.take(np.arange(len(sample)) % 12 > 0) for name, sample in stock().items()}
-    cold, warm = pool_cases(fewer, threads=1), pool_cases(fewer, start=pooled(), threads=1)
+    cold, warm = (
+        pool_cases(fewer, threads=1, clock="start"),
+        pool_cases(fewer, start=pooled(), threads=1, clock="start"),
+    )
     assert warm.iterations <= max(3, cold.iterations // 2)
     assert warm.log_marginal == pytest.approx(cold.log_marginal, abs=0.1)
-    assert pool_cases(stock(), start=pooled(), threads=1).iterations <= 2
+    assert pool_cases(stock(), start=pooled(), threads=1, clock="start").iterations <= 2
     other = {"new": stock()["case 0"], "short": stock()["short"].take(np.arange(60))}
-    assert pool_cases(other, start=pooled(), threads=1).converged
+    assert pool_cases(other, start=pooled(), threads=1, clock="start").converged
     bare = {n: replace(s, x=s.x[:, :1], covariates=NAMES[:1]) for n, s in stock().items()}
-    assert pool_cases(bare, start=pooled(), threads=1).converged
+    assert pool_cases(bare, start=pooled(), threads=1, clock="start").converged
 
 
 def test_the_table_can_be_read():
@@ -340,7 +344,7 @@ def test_what_is_not_known_of_the_mean_widens_the_intervals():
     rows = [sample.rows for sample in cases.values()]
     joined = Rows(*(np.concatenate([getattr(r, n) for r in rows]) for n in ("start", "end", "dt", "weight")), 4)
     whole = replace(whole, rows=joined, x=np.concatenate([sample.x for sample in cases.values()]))
-    prior = pool_cases(cases, threads=1).prior("case 0")
+    prior = pool_cases(cases, threads=1, clock="start").prior("case 0")
     ours = fit(cases["case 0"], scaling="zscore", prior=prior)
     theirs = fit(whole, scaling="zscore")
     sure = fit(cases["case 0"], scaling="zscore", prior=replace(prior, uncertainty=None))

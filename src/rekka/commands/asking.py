@@ -50,6 +50,14 @@ Advance = Annotated[
         "--advance", metavar="NAME", help="A covariate that advances by the year, if not called age. Repeatable."
     ),
 ]
+Clock = Annotated[
+    str,
+    typer.Option(
+        "--clock",
+        metavar="WHERE",
+        help="Where ages are taken in the fit: at the middle of each interval, or at its start, as in the paper.",
+    ),
+]
 Intervals = Annotated[
     str,
     typer.Option(

@@ -15,6 +15,7 @@ from rich.markup import escape
 
 import rekka
 from rekka.commands import telling
+from rekka.commands.asking import Clock
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, Tables, echo_json
 from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
@@ -63,6 +64,7 @@ def backtest(
         list[str] | None,
         typer.Option(metavar="NAME", help="A covariate that goes on by the year, if not called age. Repeatable."),
     ] = None,
+    clock: Clock = "middle",
     threshold: Annotated[
         int | None,
         typer.Option(min=2, metavar="STATE", help="Visits in this state or worse are counted; 4, or the worst."),
@@ -105,6 +107,7 @@ def backtest(
             ridge=ridge,
             age=age,
             advance=advance or None,
+            clock=clock,
             threshold=threshold,
             level=level,
             draws=draws,

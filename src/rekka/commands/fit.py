@@ -14,7 +14,7 @@ from rich.markup import escape
 
 import rekka
 from rekka.cluster.failures import ClusterError
-from rekka.commands import telling
+from rekka.commands import asking, telling
 from rekka.commands.asking import name_apart
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, Tables, echo_json
@@ -35,6 +35,8 @@ def fit(
     only: Only = None,
     use: Use = None,
     ridge: Annotated[float, typer.Option(min=0, help="Penalty on slopes, in z-scored units.")] = 0.0,
+    advance: asking.Advance = None,
+    clock: asking.Clock = "middle",
     unit: Units = None,
     bootstrap: Annotated[
         int,
@@ -81,6 +83,7 @@ def fit(
     cases = _choose(sorted(found.cases), only)
     files = _place_models(cases, out)
     options = {"scaling": scaling, "ridge": ridge, "units": units or None, "memory": memory, "threads": threads}
+    options |= {"advance": advance or None, "clock": clock}
     described, coefficients, failed = [], [], 0
     for case in cases:
         rows = found.rows(case)
@@ -175,7 +178,10 @@ def _fit_case(
     errors: Console, case: str, rows: Any, names: Sequence[str], options: dict[str, Any], cluster: str | None
 ) -> tuple[Any, str | None]:
     """The case's model, or why there is none: the other cases go on."""
-    model = rekka.ExponentialHazardMarkovModel(covariates=_find_varying(rows, names), **options)
+    varying = _find_varying(rows, names)
+    dropped = set(names) - set(varying)
+    advance = options["advance"] and [name for name in options["advance"] if name not in dropped]
+    model = rekka.ExponentialHazardMarkovModel(covariates=varying, **options | {"advance": advance})
     passes = count(1)
     try:
         with errors.status(f"Fitting {escape(case)} ...") as status:
@@ -256,12 +262,18 @@ def _describe_model(case: str, model: Any, file: Path | None) -> dict[str, Any]:
         "case": case,
         "states": model.n_states_,
         "log_likelihood": model.log_likelihood_,
+        "clock": _describe_clock(model.clock_),
         "certificate": str(model.certificate_.verdict),
         "reasons": model.certificate_.reasons,
         "coefficients": _list_coefficients(model),
         "bootstrap": _describe_bootstrap(model.resampled_),
         "file": None if file is None else str(file),
     }
+
+
+def _describe_clock(clock: Any) -> dict[str, Any]:
+    """Which covariates advance, and where in an interval they are taken."""
+    return {"kind": clock.kind, "advance": clock.names, "mean_years": clock.mean_years, "words": clock.words}
 
 
 def _describe_bootstrap(drawn: Any) -> dict[str, int] | None:
@@ -317,6 +329,8 @@ def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
         table.add_row(str(row["state"]), escape(row["term"]), f"{row['estimate']:.4g}", error, *_show_ratio(row))
     console.print(table)
     console.print("ratio: of the hazard of leaving the state, for so many units more (per).", style="dim")
+    if model.clock_.words:
+        console.print(escape(model.clock_.words), style="dim", highlight=False)
     console.print(escape(str(model.certificate_)), highlight=False)
     if model.resampled_ is not None:
         console.print(_tell_bootstrap(model.resampled_), highlight=False)

@@ -94,6 +94,14 @@ def compare(
             metavar="NAME", help="exact (Newton, exact likelihood; the default), paper (its conditions) or both."
         ),
     ] = None,
+    clock: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Where ages are taken: at the middle of each interval (the default of exact), or at its start "
+            "(as in the paper; of paper and both).",
+        ),
+    ] = None,
     only: Only = None,
     use: Use = None,
     partition: Annotated[
@@ -180,6 +188,7 @@ def compare(
     trials = {
         "methods": split_list(methods),
         "presets": split_list(preset),
+        "clock": clock,
         "cases": None if not only else tuple(only),
         "covariates": split_list(use),
         "rule": rule,

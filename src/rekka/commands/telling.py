@@ -328,6 +328,8 @@ def print_headline(console: Console, study: Study) -> None:
             f"{count} {status}" for status, count in here.group_by("status", maintain_order=True).len().rows()
         )
         console.print(f"  {preset} ({words}): {counted}", highlight=False)
+    if study.clock.taken:
+        console.print(f"  {escape(study.clock.taken)}", highlight=False)
     console.print()
 
 

@@ -83,12 +83,12 @@ class _Found:
         self.p = np.ascontiguousarray(self.p[:, rows])
         self.walkers = replace(self.walkers, x=self.walkers.x[rows])
 
-    def _hazards(self, year: int) -> Array:
-        return stop_at(self.state, self.walkers.hazards(self.elapsed + year))
+    def _hazards(self, year: int, years: float = 0.0) -> Array:
+        return stop_at(self.state, self.walkers.hazards(self.elapsed + year, years))
 
     def pass_year(self, year: int) -> None:
         """Carry all on by a year; note the time spent on the way, and who comes to a quantile."""
-        theta = self._hazards(year)
+        theta = self._hazards(year, YEAR)
         before, years = self.p.copy(), np.zeros_like(self.p)
         step_integrated(self.p, theta, YEAR, years)
         self.mean[:, self.here] += years[..., : self.state].sum(axis=-1)

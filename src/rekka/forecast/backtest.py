@@ -20,8 +20,9 @@ from rekka.forecast import backtest_losses, backtest_scores, backtest_totals
 from rekka.forecast.backtest_case import CaseResult, Settings, run_case
 from rekka.forecast.backtest_rows import link_chains, prepare, read_cut, read_records
 from rekka.forecast.backtest_words import tell_case, tell_traffic
-from rekka.forecast.course import ADVANCES, AGES, plan_course
+from rekka.forecast.course import ADVANCES, AGES
 from rekka.forecast.spread import FEWEST
+from rekka.model.clock import MIDDLE, make_clock
 from rekka.model.fit import Options, check_options
 from rekka.model.tables import check_level
 
@@ -61,6 +62,7 @@ class Backtest:
     seed: int
     scaling: str
     ridge: float
+    clock: str
     cases: pl.DataFrame
     scores: pl.DataFrame
     totals: pl.DataFrame
@@ -70,7 +72,7 @@ class Backtest:
 
     def to_dict(self) -> dict[str, Any]:
         """All but the single forecasts as plain data."""
-        plain = ("until", "since", "age", "level", "draws", "seed", "scaling", "ridge")
+        plain = ("until", "since", "age", "level", "draws", "seed", "scaling", "ridge", "clock")
         out: dict[str, Any] = {name: getattr(self, name) for name in plain} | {"notes": list(self.notes)}
         return out | {name: getattr(self, name).to_dicts() for name in TABLES}
 
@@ -90,6 +92,7 @@ def backtest(
     ridge: float = 0.0,
     age: str = ADVANCES,
     advance: Sequence[str] | None = None,
+    clock: str = MIDDLE,
     threshold: int | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
@@ -117,6 +120,8 @@ def backtest(
         Whether ages go on with the years of a forecast, do so up to the oldest of the training rows, or stay.
     advance : list of str, optional
         Covariates that are ages; by default those that are called so.
+    clock : "middle" or "start"
+        Where in an interval ages are taken by the fit, as for ``ExponentialHazardMarkovModel``.
     threshold : int, optional
         The state at or beyond which visits are counted; 4, or K where there are fewer.
     level : float
@@ -136,7 +141,7 @@ def backtest(
     settings = Settings(
         cut=cut,
         covariates=used,
-        options=Options(scaling=scaling, ridge=ridge, seed=seed),
+        options=Options(scaling=scaling, ridge=ridge, seed=seed, clock=clock),
         age=age,
         advance=None if advance is None else tuple(advance),
         threshold=threshold,
@@ -168,7 +173,7 @@ def _check(settings: Settings, frame: pl.DataFrame) -> None:
         raise missing_columns(missing, frame.columns)
     if settings.age not in AGES:
         raise bad_option("age", settings.age, AGES)
-    plan_course(settings.covariates, None, ADVANCES, settings.advance)
+    make_clock(settings.covariates, settings.options.clock, settings.advance)
     for option, least in (("draws", FEWEST), ("threshold", 2)):
         value = getattr(settings, option)
         if value is None:
@@ -197,6 +202,7 @@ def _conclude(
         seed=settings.seed,
         scaling=str(options.scaling),
         ridge=float(options.ridge),
+        clock=options.clock,
         cases=_tabulate_cases(results, lost, told),
         scores=_join(results, "scores"),
         totals=_join(results, "totals"),

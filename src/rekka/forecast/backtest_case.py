@@ -23,6 +23,7 @@ from rekka.forecast.forecast import WORST_ASKED
 from rekka.forecast.spread import NORMAL, Spread, spread_out
 from rekka.forecast.walking import Walkers, catch_up
 from rekka.model import inputs
+from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.scores import split_supported
 from rekka.study.trial import quiet
@@ -121,9 +122,10 @@ def _run(
     settings: Settings,
     on_drawn: Progress,
 ) -> CaseResult:
-    fit, plain = _fit(train, result.covariates, settings.options), _fit(train, (), Options(scaling=None))
-    advance = settings.advance and tuple(name for name in settings.advance if name in fit.covariates)
-    course = plan_course(fit.covariates, fit.survey, settings.age, advance)
+    advance = settings.advance and tuple(name for name in settings.advance if name in result.covariates)
+    fit = _fit(train, result.covariates, replace(settings.options, advance=advance))
+    plain = _fit(train, (), Options(scaling=None))
+    course = plan_course(fit, settings.age)
     visits = _Visits.read(frame, chains, fit, settings.cut)
     result = replace(
         result,
@@ -148,7 +150,8 @@ def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fi
     """What the estimator does, clustered by bridge, without the imports that it brings."""
     columns = inputs.Columns("state_1", "interval_years", tuple(covariates))
     groups = train["bridge_id"].to_numpy()
-    training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups)
+    clock = make_clock(columns.covariates, options.clock, options.advance)
+    training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
     return fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
 
 
@@ -213,13 +216,13 @@ class _Forecasters:
         visits, horizon = self.visits, self.visits.chains.horizon
         p = {MODEL: forecast_visits(self.fit, self.course, visits.x, visits.start, horizon)}
         if np.isfinite(self.plain.coefficients).all():
-            still = plan_course((), self.plain.survey, FIXED)
+            still = plan_course(self.plain, FIXED)
             p[PLAIN] = forecast_visits(self.plain, still, visits.x[:, :0], visits.start, horizon)
         return p
 
     def find_outside(self) -> NDArray[np.bool_]:
         """Which visits (v,) have a covariate outside the range of the training rows by then."""
-        x, survey = self.course.at(self.visits.x, self.visits.chains.horizon), self.fit.survey
+        x, survey = self.course.ask(self.visits.x, self.visits.chains.horizon), self.fit.survey
         assert survey is not None  # only models from old files have none
         return np.asarray(survey.outside(x).any(axis=1))
 

@@ -65,13 +65,13 @@ class Network:
 def _live_on(walkers: Walkers, state: States, left: Array, budget: Array, since: Array, until: Array) -> None:
     """Carry states and what is left of budgets (R, B, n), in place, from ``since`` to ``until`` (n,) years.
 
-    Hazards are those of ``walkers``, constant from each whole year after the origin to the next.
+    Hazards are those of ``walkers``, constant from visit or whole year after the origin to the next of either.
     """
     now = since
     while (now < until).any():
         begun = np.floor(now)
         stop = np.minimum(until, begun + YEAR) if walkers.course.moves else until
-        theta = walkers.hazards(begun)
+        theta = walkers.hazards(now, stop - now)
         theta = np.concatenate([theta, np.zeros((*theta.shape[:2], 1))], axis=2)
         _live_through(np.broadcast_to(theta, budget.shape), state, left, budget, stop - now)
         now = stop

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.errors import BadOption, did_you_mean
-from rekka.forecast.course import AGE_NAMES
+from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
 
 Array = NDArray[np.float64]

@@ -65,6 +65,8 @@ class ModelPart(_Part):
     threshold: int
     members: int
     there: int  # of them at the threshold or worse when last seen
+    clock: str | None = None  # where in an interval the fit took what advances: middle or start
+    lag_years: float | None = None  # that it is behind; None where the mean interval is not known
 
 
 class AsidePart(_Part):
@@ -253,6 +255,8 @@ def _describe_model(lot: Lot) -> ModelPart:
         threshold=lot.threshold,
         members=len(lot.rows),
         there=int((lot.start >= lot.threshold - 1).sum()),
+        clock=fit.clock.kind if lot.course.names else None,
+        lag_years=None if fit.clock.mean_years is None else float(lot.course.lag.max(initial=0.0)),
     )
 
 

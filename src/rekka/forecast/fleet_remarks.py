@@ -50,7 +50,7 @@ def remark(lot: Lot, years: int) -> Remarks:
 
 def _remark_covariate(found: Remarks, lot: Lot, survey: Survey, column: int, name: str, years: int) -> None:
     """Where a covariate is outside the training rows at the beginning, or comes to be."""
-    low, high = float(survey.low[column]), float(survey.high[column])
+    low, high = (float(end[column] + lot.course.lag[column]) for end in (survey.low, survey.high))
     gap = np.zeros(len(lot.rows)) if lot.gap is None else lot.gap
     first = lot.course.at(lot.x, gap)[:, column]
     outside = (first < low) | (first > high)
@@ -86,7 +86,7 @@ def find_outside(lot: Lot, years: int) -> Mask:
     gap = 0.0 if lot.gap is None else lot.gap
     found = np.empty((n, times), dtype=bool)
     for year in range(times if lot.course.moves else 1):
-        x = lot.course.at(lot.x, gap + year)
+        x = lot.course.ask(lot.x, gap + year)
         found[:, year] = survey.outside(x).any(axis=1)
     if not lot.course.moves:
         found[:] = found[:, :1]

@@ -82,7 +82,7 @@ class Journey:
         """Which covariates (n, p) are outside the range of the training rows after so many years."""
         if self.fit.survey is None:
             return np.zeros(self.x.shape, dtype=bool)
-        return self.fit.survey.outside(self.course.at(self.x, elapsed))
+        return self.fit.survey.outside(self.course.ask(self.x, elapsed))
 
 
 def entitle(notes: Sequence[str], what: str, course: str, level: float, intervals: str) -> str:
@@ -108,7 +108,7 @@ def set_out(
             "of the training rows, and cannot be forecast. Leave such rows out, or fit with more states.",
             rows=beyond.tolist(),
         )
-    course = plan_course(fit.covariates, fit.survey, age, advance)
+    course = plan_course(fit, age, advance)
     return Journey(fit, start, x, course, (doubt or Doubt()).spread(fit))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from rekka.errors import BadValues, UnreadableTable, count_of, name_rows
-from rekka.forecast.course import AGE_NAMES
+from rekka.model.clock import AGE_NAMES
 from rekka.pairing import SOURCES
 from rekka.panel import ALL_CASES, PROBLEMS, Panel, Problem, code_dates, code_problems, code_states
 from rekka.readers.attributes import (

@@ -205,7 +205,7 @@ def _plan(model: CaseModel, matched: Matched, ask: Ask) -> Course:
                     value=name,
                 )
         names = tuple(name for name in names if name in fit.covariates)
-    return plan_course(fit.covariates, fit.survey, ask.age, names)
+    return plan_course(fit, ask.age, names)
 
 
 def _choose_threshold(asked: int | None, model: CaseModel, case: str) -> int:
@@ -258,8 +258,8 @@ def _find_refused(rows: pl.DataFrame, fit: Fit, course: Course) -> dict[int, str
         return {}
     x = take_covariates(rows, fit.covariates)
     gap = rows[GAP].to_numpy() if GAP in rows.columns else 0.0
-    last = _refuse(fit, course.at(x, gap + LONGEST)) if course.moves else {}
-    return last | _refuse(fit, x)
+    last = _refuse(fit, course.ask(x, gap + LONGEST)) if course.moves else {}
+    return last | _refuse(fit, course.ask(x, 0.0))
 
 
 def _refuse(fit: Fit, x: Array) -> dict[int, str]:

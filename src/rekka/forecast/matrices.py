@@ -1,6 +1,6 @@
 """Transition matrices: from every state to every state in so many years, for a member with given covariates.
 
-    P(t) = P(1) at age a, times P(1) at age a + 1, ...      where age advances
+    P(t) = P(1) at age a + 1/2, times P(1) at age a + 3/2, ...      where age advances
     P(t) = exp(Q t)                                          where covariates stay as they are
 
 Intervals are those of each probability by itself. The rows of ``probability`` sum to 1; those of ``low`` and
@@ -145,12 +145,15 @@ def list_passing(journey: Journey, years: float) -> tuple[str, ...]:
     """A sentence for each covariate that leaves the range of the training rows on its way through the years."""
     if journey.fit.survey is None or not journey.course.moves or not np.isfinite(years):
         return ()
-    last = max(np.ceil(years) - 1.0, 0.0)  # in whole years: a step has the age at its beginning
+    last = max(np.ceil(years) - 1.0, 0.0)  # where the last step begins, whose middle has the largest age
+    last = 0.5 * (last + years)
     passed = np.atleast_1d((journey.outside(last) & ~journey.outside()).any(axis=0))
     return tuple(
         f"{name} passes the largest of the training rows ({high:,.6g}) within {years:,.4g} years: from there on "
         "the model extrapolates."
-        for name, high, beyond in zip(journey.fit.covariates, journey.fit.survey.high, passed, strict=True)
+        for name, high, beyond in zip(
+            journey.fit.covariates, journey.fit.survey.high + journey.course.lag, passed, strict=True
+        )
         if beyond
     )
 

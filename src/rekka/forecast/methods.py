@@ -37,8 +37,8 @@ class Forecasts:
 
     All take ``X``: None for a typical member (medians of the training rows), a dict of some covariates (the others
     typical), or a dataframe with a row for each member. ``age`` says whether age "advances" by the year, is "held"
-    at the oldest of the training rows, or stays "fixed"; ``advance`` names the covariates that do, where they are
-    not called an age. ``intervals`` are "normal" (draws from the coefficients' normal distribution), "delta",
+    at the oldest of the training rows, or stays "fixed"; ``advance`` names the covariates that do, in place of the
+    model's own. ``intervals`` are "normal" (draws from the coefficients' normal distribution), "delta",
     "bootstrap" (refits that ``bootstrap`` made) or "none".
     """
 

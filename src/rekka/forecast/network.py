@@ -103,17 +103,15 @@ def walk_sloped(
     A column of the design that stays as it is multiplies what the intercept does: slopes are carried for the
     intercept and for the columns that move, and no others.
     """
-    last = walkers.fit.design(walkers.course.at(walkers.x, years + (0.0 if gap is None else gap)))
-    first = walkers.fit.design(walkers.x)
+    first, last = walkers.design(0.0), walkers.design(years + (0.0 if gap is None else gap))
     moving = np.flatnonzero((first != last).any(axis=0))
     fixed = np.setdiff1d(np.arange(first.shape[1]), moving)
     p = walkers.set_out(start)[0]
     slope = np.zeros((start.size, p.shape[1] - 1, 1 + moving.size, p.shape[1]))
 
     def carry(elapsed: Array | float, h: Array | float) -> None:
-        design = walkers.fit.design(walkers.course.at(walkers.x, elapsed))
-        drive = np.ascontiguousarray(design[:, [0, *moving]])
-        step_sloped(p, slope, walkers.hazards(elapsed)[0], h, drive)
+        drive = np.ascontiguousarray(walkers.design(elapsed, h)[:, [0, *moving]])
+        step_sloped(p, slope, walkers.hazards(elapsed, h)[0], h, drive)
 
     def total() -> Array:
         found = np.empty((p.shape[1], p.shape[1] - 1, first.shape[1]))

@@ -53,7 +53,7 @@ def pass_through(
     p = walkers.set_out(start)
     elapsed = catch_up(walkers, p, gap)
     found = _Found(p, state, quantiles, mixed=mixed)
-    theta = stop_at(state, walkers.hazards(elapsed))
+    theta = stop_at(state, walkers.hazards(elapsed, YEAR))
     if not (walkers.course.moves or quantiles):  # nothing changes: the closed form from the beginning
         found.finish(p, theta)
         return found.close()
@@ -61,7 +61,7 @@ def pass_through(
         if found.settle(p):
             return found.close()
         if walkers.course.moves and year:
-            theta = stop_at(state, walkers.hazards(elapsed + year))
+            theta = stop_at(state, walkers.hazards(elapsed + year, YEAR))
         found.take(p, theta, year)
     found.finish(p, stop_at(state, walkers.hazards(elapsed + LONGEST)))
     return found.close()

@@ -157,7 +157,7 @@ def _find_hazards(journey: Journey) -> tuple[Array, Array, Array]:
     if spread.kind in (BOOTSTRAP, NONE):
         hazards = journey.walkers.hazards(0.0)
         return (hazards[0], *spread.interval(hazards, LOG))
-    design = fit.design(journey.x)
+    design = journey.walkers.design(0.0)
     middle = design @ fit.coefficients.T
     blocks = fit.covariance_blocks
     variance = [np.einsum("nu,uv,nv->n", design, blocks[k, :, k, :], design) for k in range(fit.n_states - 1)]

@@ -1,6 +1,6 @@
 """State probabilities carried from year to year, for one set of coefficients or for many at once.
 
-    p(t + h) = p(t) exp(Q(x_t) h),   theta_k(x) = exp(w(x) . b_k)
+    p(t + h) = p(t) exp(Q(x) h),   theta_k(x) = exp(w(x) . b_k),   x in the middle of the step, h at most a year
 
 w is a row of the design in the units of ``inference``, b any coefficients in them: the estimate, or draws.
 """
@@ -38,9 +38,13 @@ class Walkers:
     coefficients: Array
     course: Course
 
-    def hazards(self, elapsed: Array | float) -> Array:
-        """Theta (B, n, K-1) after so many years."""
-        design = self.fit.design(self.course.at(self.x, elapsed))
+    def design(self, elapsed: Array | float, years: Array | float = 0.0) -> Array:
+        """Rows (n, p+1) that coefficients multiply, in a step of so many years that begins after ``elapsed``."""
+        return self.fit.design(self.course.ask(self.x, elapsed, years))
+
+    def hazards(self, elapsed: Array | float, years: Array | float = 0.0) -> Array:
+        """Theta (B, n, K-1) in a step of so many years that begins after ``elapsed``."""
+        design = self.design(elapsed, years)
         with np.errstate(over="ignore"):  # what is infinite is fast enough
             return np.asarray(np.minimum(np.exp(design @ self.coefficients.transpose(0, 2, 1)), FASTEST))
 
@@ -56,8 +60,9 @@ def walk(
 ) -> Iterator[Array]:
     """P (B, n, K) at each of the times, which do not decrease.
 
-    Steps begin at 0, 1, 2, ... years and at the times. With ``gap`` (n,) rows set out so many years before time 0:
-    each first catches up, year by year, and the years are counted from time 0 on.
+    Hazards are constant from 0 to 1, 1 to 2, ... years, with the age in the middle of that year, whatever times
+    are asked for. With ``gap`` (n,) rows set out so many years before time 0: each first catches up, year by year,
+    and the years are counted from time 0 on.
     """
     p = walkers.set_out(start)
     elapsed = catch_up(walkers, p, gap)
@@ -67,7 +72,7 @@ def walk(
         for first, second in pairwise(cut_years(now, float(time), walkers.course)):
             if theta is None or (walkers.course.moves and np.floor(first) != begun):
                 begun = float(np.floor(first))
-                theta = walkers.hazards(elapsed + first)
+                theta = walkers.hazards(elapsed + begun, YEAR)
             step(p, theta, second - first)
         now = float(time)
         yield p.copy()
@@ -75,7 +80,7 @@ def walk(
 
 def catch_up(walkers: Walkers, p: Array, gap: Array | None) -> Array | float:
     """Carry every row over its own gap, year by year; how long that was."""
-    return cross_gap(gap, walkers.course, lambda done, h: step(p, walkers.hazards(done), h))
+    return cross_gap(gap, walkers.course, lambda done, h: step(p, walkers.hazards(done, h), h))
 
 
 def cross_gap(gap: Array | None, course: Course, carry: Callable[[Array, Array], None]) -> Array | float:

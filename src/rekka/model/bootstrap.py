@@ -66,8 +66,9 @@ def bootstrap_rows(
             "replacement."
         )
     model = ("ridge", "prior", "effects", "shared", "threads")  # what is fitted, not how it is reached
-    options = Options(scaling=None, **{name: getattr(options, name) for name in model})
-    z = fit.scaling.transform(x)
+    held = {name: getattr(options, name) for name in model}
+    options = Options(scaling=None, advance=(), **held)  # z below are taken at the fit's own moment already
+    z = fit.scale(x, rows.dt)
     found = []
     for number in range(draws):
         times = draw_times(names.size, generator(seed, "bootstrap", number))

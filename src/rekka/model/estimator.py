@@ -17,6 +17,7 @@ from rekka.large import fit_table, fit_training
 from rekka.model import inputs
 from rekka.model.bootstrap import bootstrap_rows
 from rekka.model.certificate import Certificate
+from rekka.model.clock import MIDDLE, make_clock
 from rekka.model.fit import Fit, Options, check_options
 from rekka.model.layout import Effects, Shared
 from rekka.model.likelihood import Rows
@@ -59,6 +60,12 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         States a covariate acts on, e.g. ``{"traffic_mean": [2, 3]}``; covariates not named act on all.
     shared : dict, covariate -> groups of states
         States that share one coefficient, e.g. ``{"bridge_length": [[1, 2, 3]]}``.
+    advance : list of str or None
+        Covariates that advance with the years, as age does; None takes those named ``age_at_inspection_1``,
+        ``age`` or ``age_years``, an empty list none.
+    clock : "middle" or "start"
+        Where in its interval an advancing covariate is taken: at the middle, or at the first visit, as in the
+        paper. Tables hold the value at the first visit under either.
     units : dict, covariate -> number
         Unit of its hazard ratio, e.g. ``{"age": 10, "traffic_mean": 1000}``; 1 where none is given.
     start, dt : str
@@ -89,7 +96,11 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     certificate_
         Verdict, reasons and figures.
     survey_
-        How the covariates of the training rows are spread; None in a model saved before version 3 of the file.
+        How the covariates of the training rows are spread, as ``clock_`` takes them; None in a model saved before
+        version 3 of the file.
+    clock_
+        Which covariates advance, where in an interval they are taken, and the mean training interval; ``words``
+        says it in a sentence.
     resampled_
         Refits to bridges drawn again, after ``bootstrap``; None until then.
     case_, labels_
@@ -111,6 +122,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         class_weight: str | None = None,
         effects: Effects | None = None,
         shared: Shared | None = None,
+        advance: Sequence[str] | None = None,
+        clock: str = MIDDLE,
         units: Mapping[str, float] | None = None,
         start: str = "state_1",
         dt: str = "interval_years",
@@ -130,6 +143,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.class_weight = class_weight
         self.effects = effects
         self.shared = shared
+        self.advance = advance
+        self.clock = clock
         self.units = units
         self.start = start
         self.dt = dt
@@ -187,6 +202,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             groups=groups,
             n_states=self.n_states,
             class_weight=self.class_weight,
+            clock=make_clock(columns.covariates, self.clock, self.advance),
         )
         fit = fit_training(training, columns.covariates, options, on_pass)
         self._adopt(fit, frame.columns)
@@ -287,6 +303,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             groups=groups,
             n_states=self.n_states_,
             class_weight=self.class_weight,
+            clock=self._fit.clock,
         )
         assert training.groups is not None  # groups were given
         drawn = bootstrap_rows(
@@ -310,7 +327,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         parameters = {
-            name: list(value) if name == "covariates" and value is not None else value
+            name: list(value) if name in ("covariates", "advance") and value is not None else value
             for name, value in self.get_params(deep=False).items()
             if name != "memory"  # of the machine, not of the model
         }
@@ -331,7 +348,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         unknown = sorted(set(saved.parameters) - set(cls._get_param_names()))
         if unknown:
             raise ModelFileError(f"This rekka model file is damaged: it names an option {unknown[0]!r}.")
-        model = cls(**saved.parameters)
+        model = cls(**{"clock": saved.fit.clock.kind} | saved.parameters)  # older files do not name it
         model._adopt(saved.fit, saved.features, saved.case, saved.labels)
         return model
 
@@ -358,6 +375,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.log_likelihood_ = fit.inference.log_likelihood
         self.aic_, self.bic_ = fit.inference.aic, fit.inference.bic
         self.outcome_, self.converged_ = fit.outcome, fit.converged
+        self.clock_ = fit.clock
         self.certificate_, self.survey_, self.resampled_ = fit.certificate, fit.survey, fit.resampled
         self.case_, self.labels_ = case, labels
 

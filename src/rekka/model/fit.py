@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 from rekka.errors import BadOption, bad_option
 from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify, is_settled, plateau_share
+from rekka.model.clock import MIDDLE, Clock, check_clock, make_clock
 from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
 from rekka.model.inference import Inference, add_scores, infer
 from rekka.model.layout import Effects, Layout, Shared, build_layout
@@ -48,6 +49,8 @@ class Options:
     prior: Prior | Mapping[str, Any] | None = None
     effects: Effects | None = None
     shared: Shared | None = None
+    advance: Sequence[str] | None = None
+    clock: str = MIDDLE
     threads: int | None = None
 
 
@@ -99,6 +102,7 @@ def has_converged(outcome: Outcome, beta: Array) -> bool:
 def check_options(options: Options) -> None:
     """Refuse unknown values and combinations that do not make sense."""
     check_method(options.scaling)
+    check_clock(options.clock, options.advance)
     for option, choices in (("solver", SOLVERS), ("gradient", GRADIENTS), ("likelihood", LIKELIHOODS)):
         if getattr(options, option) not in choices:
             raise bad_option(option, getattr(options, option), choices)
@@ -144,15 +148,20 @@ def linear_algebra() -> ThreadpoolController:
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows in the kernel's order, scaled, in Newton's coordinates: what is left is to solve it."""
+    """Rows in the kernel's order, scaled, in Newton's coordinates: what is left is to solve it.
+
+    ``x`` (n, p) are the covariates as the clock takes them, in the order given.
+    """
 
     rows: Rows
+    x: Array
     z: Array
     order: NDArray[np.intp]
     layout: Layout
     scaling: FittedScaling
     coordinates: Coordinates[Likelihood]
     prior: Prior | None
+    clock: Clock
 
     @property
     def held(self) -> bool:
@@ -161,7 +170,9 @@ class Problem:
 
 
 def pose(rows: Rows, x: Array, covariates: tuple[str, ...], options: Options) -> Problem:
-    """Fit the operator, transform, choose coordinates."""
+    """Take the covariates at the clock's moment, fit the operator, transform, choose coordinates."""
+    clock = make_clock(covariates, options.clock, options.advance).measured(rows.dt, rows.weight)
+    x = clock.take(x, rows.dt)
     layout = build_layout(covariates, rows.n_states, options.effects, options.shared)
     scaling = fit_scaling(options.scaling, x, covariates)
     order = rows.grouping
@@ -169,7 +180,7 @@ def pose(rows: Rows, x: Array, covariates: tuple[str, ...], options: Options) ->
     prior = read_prior(options.prior, layout.parameter.size)
     coordinates = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads, prior)
     compile_kernels()
-    return Problem(rows, z, order, layout, scaling, coordinates, prior)
+    return Problem(rows, x, z, order, layout, scaling, coordinates, prior, clock)
 
 
 def solve(problem: Problem, options: Options, start: Array | None = None) -> tuple[Array, Array, Outcome]:
@@ -208,7 +219,8 @@ def _fit_rows(
         outcome=outcome,
         certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts),
         n_rows=rows.dt.size,
-        survey=survey_covariates(x, covariates),
+        survey=survey_covariates(problem.x, covariates),
+        clock=problem.clock,
     )
 
 
@@ -277,6 +289,7 @@ def refit_rows(
                 coordinates, layout, psi, here, plateau_share(log_probability), separations, restarts
             ),
             log_likelihood=coordinates.evaluate(psi, 0).value,
+            clock=problem.clock,
         )
 
 

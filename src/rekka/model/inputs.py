@@ -21,6 +21,7 @@ from rekka.errors import (
     missing_columns,
     name_rows,
 )
+from rekka.model.clock import Clock
 from rekka.model.likelihood import Rows
 
 Array = NDArray[np.float64]
@@ -118,8 +119,12 @@ def read_training(
     groups: Any = None,
     n_states: int | None = None,
     class_weight: str | None = None,
+    clock: Clock | None = None,
 ) -> Training:
-    """All that a fit needs, each value checked; ``n_states`` None takes the worst end state."""
+    """All that a fit needs, each value checked; ``n_states`` None takes the worst end state.
+
+    Covariates stay as they are at the first visit; as ``clock`` takes them they must not be constant or collinear.
+    """
     read = read_predictors(frame, columns)
     end = read_ends(y, read.start)
     weight = read_weights(sample_weight, end.size)
@@ -130,7 +135,7 @@ def read_training(
         read, end, weight = read.take(here), end[here], weight[here]
         members = None if members is None else read_groups(members[here], end.size)
     count = count_states(end, n_states)
-    check_covariates(read.x, columns.covariates)
+    check_covariates(read.x if clock is None else clock.take(read.x, read.dt), columns.covariates)
     weight = weight * class_weights(class_weight, read.start, end)
     return Training(Rows(read.start, end, read.dt, weight, count), read.x, members)
 

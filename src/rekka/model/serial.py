@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rekka.errors import BadOption, ModelFileError, count_of
 from rekka.model.certificate import Certificate
+from rekka.model.clock import START, Clock, make_clock
 from rekka.model.fit import Fit
 from rekka.model.inference import Inference, native_units
 from rekka.model.layout import Layout
@@ -19,7 +20,8 @@ from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, Resampled, Survey
 from rekka.scaling.serial import ScalingPart, as_part
 
-VERSION: Final = 3  # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels
+# 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock
+VERSION: Final = 4
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
 
 Array = NDArray[np.float64]
@@ -56,11 +58,17 @@ class _Bootstrap(_Part):
     groups: int = Field(ge=2)
 
 
+class _Clock(_Part):
+    kind: Literal["middle", "start"]
+    advance: list[str]
+    mean_years: float | None = Field(gt=0)
+
+
 class ModelFile(_Part):
-    """What is in the file; of version 2 the last four are None."""
+    """What is in the file; None is what its version did not have yet."""
 
     format: Literal["rekka-model"]
-    version: Literal[2, 3]
+    version: Literal[2, 3, 4]
     parameters: dict[str, Any]
     features: list[str]
     n_states: int = Field(ge=2)
@@ -76,6 +84,7 @@ class ModelFile(_Part):
     labels: list[str] | None = None
     survey: list[list[float]] | None = None
     bootstrap: _Bootstrap | None = None
+    clock: _Clock | None = None
 
 
 def dump_model(
@@ -113,6 +122,7 @@ def dump_model(
         labels=None if labels is None else list(labels),
         survey=None if fit.survey is None else fit.survey.quantiles.tolist(),
         bootstrap=None if fit.resampled is None else _write_bootstrap(fit.resampled),
+        clock=_write_clock(fit.clock),
     ).model_dump_json(indent=1)
 
 
@@ -148,7 +158,7 @@ def load_saved(text: str) -> Saved:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the text itself"
         raise ModelFileError(
-            f"This is not a rekka model file of version {VERSION}, nor of version 2: {where}: {first['msg']}. "
+            f"This is not a rekka model file of version 2 to {VERSION}: {where}: {first['msg']}. "
             "Write one with rekka fit --out, or model.to_json().",
             where=where,
         ) from None
@@ -188,7 +198,21 @@ def _read_fit(file: ModelFile) -> Fit:
         n_rows=file.n_rows,
         survey=_read_survey(file),
         resampled=_read_bootstrap(file),
+        clock=_read_clock(file),
     )
+
+
+def _write_clock(clock: Clock) -> _Clock:
+    part = {"kind": clock.kind, "advance": list(clock.names), "mean_years": clock.mean_years}
+    return _Clock.model_validate(part)
+
+
+def _read_clock(file: ModelFile) -> Clock:
+    """The clock; files before version 4 took ages at the start of intervals, and had no mean of these."""
+    if file.clock is None:
+        return make_clock(file.covariates, START)
+    clock = make_clock(file.covariates, file.clock.kind, file.clock.advance)
+    return dataclasses.replace(clock, mean_years=file.clock.mean_years)
 
 
 def _read_survey(file: ModelFile) -> Survey | None:

@@ -61,6 +61,7 @@ class StudyPart(Value):
     choices_done: int
     confidence: float
     seed: int
+    clock: Text = None  # where in an interval ages are taken: middle or start; None where there are none
 
 
 class CasePart(Value):

@@ -64,6 +64,8 @@ def expect(fit: Fit, typical: Array, *, level: float, seed: int, certified: bool
         matrices=tuple(_describe_matrix(one) for one in matrices),
         effects=_list_effects(fit, typical, threshold, Doubt(DELTA if certified else NONE, level)),
         profiles=_list_profiles(fit, typical, threshold, Doubt(DELTA if certified else NONE, level)),
+        clock=fit.clock.kind if journey.course.names else None,
+        lag=None if fit.clock.mean_years is None else float(journey.course.lag.max(initial=0.0)),
     )
 
 
@@ -79,7 +81,8 @@ def _list_seen(journey: Journey) -> dict[str, float]:
     survey, course = journey.fit.survey, journey.course
     if survey is None:
         return {}
-    return {name: float(survey.high[place]) for name, place in zip(course.names, course.columns, strict=True)}
+    largest = survey.high + course.lag
+    return {name: float(largest[place]) for name, place in zip(course.names, course.columns, strict=True)}
 
 
 def _list_years(found: Forecast, *, certified: bool) -> dict[str, Any]:

@@ -107,6 +107,8 @@ class CaseForecast(Value):
     matrices: tuple[MatrixPart, ...]
     effects: tuple[EffectPart, ...]
     profiles: tuple[ProfilePart, ...]
+    clock: Text = None  # where in an interval the fit took what advances: middle or start
+    lag: Number = None  # years that it is behind; None where the mean interval is not known
 
     @property
     def extrapolated_from(self) -> float | None:

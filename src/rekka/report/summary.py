@@ -167,6 +167,7 @@ def _describe_study(
         choices_done=len(study.choices),
         confidence=study.plan.guard.confidence,
         seed=plan.seed,
+        clock=plan.clock if study.clock.names else None,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from rekka.model.clock import AGE_NAMES
 from rekka.report.document import NOT_YET, Answer, Document
 from rekka.report.numbers import show_count, show_level
 from rekka.report.tables import GOLDEN, is_judged
@@ -26,7 +27,16 @@ def tell_run(document: Document, tell: Teller) -> tuple[Markup, ...]:
         _tell_confirmed(document.answers, tell),
         tell.say("page.run.answer", preset=tell.preset(answering.name), words=tell.english(answering.words)),
         tell.say(f"page.run.rule_{study.rule}", default=tell.method(study.default)),
+        *_tell_clock(document, tell),
     )
+
+
+def _tell_clock(document: Document, tell: Teller) -> tuple[Markup, ...]:
+    """Where in an interval ages are taken, if there are any."""
+    clock, names = document.study.clock, [one.name for one in document.study.covariates if one.name in AGE_NAMES]
+    if clock is None or not names:
+        return ()
+    return (tell.say(f"page.run.clock_{clock}", names=tell.join(map(tell.name, names))),)
 
 
 def _tell_trials(document: Document, tell: Teller) -> Markup:

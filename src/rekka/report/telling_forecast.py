@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from rekka.forecast.course import AGE_NAMES
+from rekka.model.clock import AGE_NAMES, START
 from rekka.report.document import CasePart, Document, ModelPart
 from rekka.report.forecast_parts import CaseForecast, EffectPart, PassagePart
 from rekka.report.numbers import show_count, show_figure, show_level, show_range, show_years, show_years_difference
@@ -105,11 +105,23 @@ def _tell_course(document: Document, found: CaseForecast, tell: Teller) -> Itera
         return
     names = tell.join(tell.name(name) for name in found.advancing)
     yield tell.say(f"{SECTION}.advances", names=names)
+    yield from _tell_clock(found, tell)
     first = found.extrapolated_from
     if first is not None:
         units = {one.name: one.unit for one in document.study.covariates}
         largest = (_tell_largest(name, value, units.get(name), tell) for name, value in found.seen.items())
         yield tell.say(f"{SECTION}.beyond", year=show_count(first), largest=tell.join(largest))
+
+
+def _tell_clock(found: CaseForecast, tell: Teller) -> Iterator[Markup]:
+    """Where in an interval the fit took the age, and how far behind that leaves it."""
+    if found.clock == START:
+        known = found.lag is not None
+        yield tell.say(
+            f"{SECTION}.clock_start" if known else f"{SECTION}.clock_unknown", lag=show_years(found.lag)
+        )
+    elif found.clock is not None:
+        yield tell.say(f"{SECTION}.clock_middle")
 
 
 def _tell_largest(name: str, value: float, unit: str | None, tell: Teller) -> Markup:

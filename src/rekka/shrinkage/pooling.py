@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rekka.errors import BadOption, name_some, no_such_case
+from rekka.model.clock import MIDDLE, check_clock
 from rekka.model.layout import INTERCEPT
 from rekka.model.likelihood import Likelihood, compile_kernels
 from rekka.model.prior import Prior
@@ -73,6 +74,8 @@ class Pooling:
     cases: Mapping[str, Place]
     history: tuple[float, ...]
     converged: bool
+    advance: tuple[str, ...] | None = None
+    clock: str = MIDDLE
 
     @property
     def n_states(self) -> int:
@@ -111,7 +114,7 @@ class Pooling:
 
     def prior_elsewhere(self, sample: Sample) -> Prior:
         """The prior of a case that is not among these; it is wider by what is not known of the mean."""
-        place = Place.of(sample)
+        place = Place.of(_take(sample, self.clock, self.advance))
         strangers = [name for name in place.covariates if name not in self.covariates]
         if strangers or place.n_states > self.n_states:
             raise BadOption(
@@ -149,6 +152,8 @@ def pool_cases(
     start: Pooling | None = None,
     max_iter: int = MOST_ITERATIONS,
     threads: int | None = None,
+    advance: Sequence[str] | None = None,
+    clock: str = MIDDLE,
 ) -> Pooling:
     """Estimate the distribution that the cases' coefficients share.
 
@@ -163,9 +168,12 @@ def pool_cases(
         Changes of the spreads.
     threads : int or None
         For cases of many rows; None takes every core.
+    advance, clock
+        Which covariates advance and where in an interval they are taken, as in the fits that the priors are for.
 
     """
-    there = {name: sample for name, sample in samples.items() if len(sample)}
+    check_clock(clock, advance)
+    there = {name: _take(sample, clock, advance) for name, sample in samples.items() if len(sample)}
     if not there:
         raise BadOption("There is no row in any case to pool; give at least one case with rows.")
     covariates = tuple(dict.fromkeys(name for sample in there.values() for name in sample.covariates))
@@ -191,7 +199,15 @@ def pool_cases(
         },
         history=tuple(history),
         converged=converged,
+        advance=None if advance is None else tuple(advance),
+        clock=clock,
     )
+
+
+def _take(sample: Sample, clock: str, advance: Sequence[str] | None) -> Sample:
+    """The rows as the clock takes them; of the names that advance, those that the case has."""
+    names = None if advance is None else [name for name in advance if name in sample.covariates]
+    return sample.at(clock, names)
 
 
 def _common_units(samples: Iterable[Sample], covariates: Sequence[str]) -> tuple[Array, Array]:

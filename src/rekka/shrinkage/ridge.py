@@ -140,7 +140,7 @@ def choose_ridge(
     ridges = _ridges(sample, grid)
     names = np.unique(sample.bridge)
     with threadpool_limits(limits=1, user_api="blas"):  # matrices are small: threads only wait for each other
-        if not _varying(fit_scaling(options.scaling, sample.x, sample.covariates).transform(sample.x)).any():
+        if not _varying(_scale(sample, options)).any():
             return _conclude(sample, options, 0.0, 0.0, (), Edge.NO_COVARIATES)
         if len(names) < 2:
             return _conclude(sample, options, ridges[-1], ridges[-1], (), Edge.ONE_BRIDGE)
@@ -190,6 +190,7 @@ def score_path(train: Sample, other: Sample, options: Options, ridges: Sequence[
     The problem is posed once; from the strongest ridge on each fit starts where the last one ended. The covariates
     are standardised and not made orthonormal: a ridge needs no full rank, and few rows may not have it.
     """
+    train, other = (sample.at(options.clock, options.advance) for sample in (train, other))
     scaling = fit_scaling(options.scaling, train.x, train.covariates)
     order, turned = train.rows.grouping, other.rows.grouping
     rows, z = train.rows.take(order), scaling.transform(train.x[order])
@@ -206,6 +207,12 @@ def score_path(train: Sample, other: Sample, options: Options, ridges: Sequence[
         psi, _ = newton(posed.objective, psi, options.max_iter)
         losses[turned, place] = -left.by_row(posed.beta(psi))[0]
     return losses
+
+
+def _scale(sample: Sample, options: Options) -> Array:
+    """The scaled covariates (n, p) of the rows that the operator is fitted on."""
+    x = sample.at(options.clock, options.advance).x
+    return fit_scaling(options.scaling, x, sample.covariates).transform(x)
 
 
 def _varying(z: Array) -> NDArray[np.bool_]:
@@ -266,7 +273,7 @@ def _as_prior(sample: Sample, options: Options, ridge: float) -> Prior:
 
     standardised slope = sd a,  standardised intercept = a0 + mean . a,  sd and mean of the scaled covariates
     """
-    z = fit_scaling(options.scaling, sample.x, sample.covariates).transform(sample.x)
+    z = _scale(sample, options)
     mean, sd = moments(z, sample.rows.weight)
     layout = build_layout(sample.covariates, sample.rows.n_states, options.effects, options.shared)
     precision, rate = _intercepts(sample.rows)

@@ -18,6 +18,7 @@ from scipy import linalg
 from rekka.errors import BadOption
 from rekka.model import inputs
 from rekka.model.certificate import Certificate, certify
+from rekka.model.clock import Clock, make_clock
 from rekka.model.coordinates import Coordinates, in_orthonormal, in_scaled
 from rekka.model.fit import Fit, Options, Refit, check_options, linear_algebra, run_lbfgs, settle
 from rekka.model.inference import infer
@@ -61,6 +62,12 @@ class Posed:
     pair_weight: Array | None
     coordinates: Coordinates[BlockLikelihood]
     prior: Prior | None
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the rows, with their mean interval."""
+        weight, years = self.overview.pairs
+        return replace(self.source.clock, mean_years=float(years.sum() / weight.sum()))
 
     @cached_property
     def sample(self) -> Sampled:
@@ -128,7 +135,7 @@ def fit_source(
     """
     _refuse(options)
     with linear_algebra().limit(limits=1, user_api="blas"):
-        posed = pose_source(Watched(source, on_pass), options, n_states, class_weight, clustered=clustered)
+        posed = pose_source(watch(source, options, on_pass), options, n_states, class_weight, clustered=clustered)
         coordinates, layout = posed.coordinates, posed.layout
         separations = posed.separate(options.ridge)
         psi, beta, outcome, restarts = settle(
@@ -153,6 +160,7 @@ def fit_source(
             certificate=posed.remark(certificate, options),
             n_rows=posed.overview.rows,
             survey=survey_source(posed.source, posed.overview.rows),
+            clock=posed.clock,
         )
 
 
@@ -162,7 +170,7 @@ def refit_source(
     """Solve once and certify what was reached; ``start`` is a beta (K-1, p+1) for Newton to start from."""
     _refuse(options)
     with linear_algebra().limit(limits=1, user_api="blas"):
-        posed = pose_source(Watched(source), options, n_states)
+        posed = pose_source(watch(source, options), options, n_states)
         coordinates, layout = posed.coordinates, posed.layout
         separations = posed.separate(options.ridge)
         psi, beta, outcome = posed.solve(options, start)
@@ -178,7 +186,13 @@ def refit_source(
             outcome=outcome,
             certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts),
             log_likelihood=coordinates.pull(psi) - here.value,
+            clock=posed.clock,
         )
+
+
+def watch(source: Source, options: Options, on_pass: OnPass | None = None) -> Watched:
+    """The source with its covariates taken at the moment that the options name."""
+    return Watched(source, on_pass, clock=make_clock(source.reading.covariates, options.clock, options.advance))
 
 
 def pose_source(

@@ -6,7 +6,7 @@ Every function here is of one block, or puts the results of blocks together in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rekka.errors import BadStates, InputError
 from rekka.model import inputs
+from rekka.model.clock import Clock
 from rekka.model.likelihood import Pairs
 from rekka.scaling.operators import ColumnScaling, FittedScaling
 from rekka.streaming import block_kernel
@@ -27,12 +28,13 @@ OnPass = Callable[[str], None]  # called with what the pass is for, before it be
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """A source that says what each pass is for."""
+    """A source that says what each pass is for, with covariates as the clock takes them."""
 
     source: Source
     on_pass: OnPass | None = None
     stage: str = "reading"
     grouped: bool = False
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def reading(self) -> Reading:
@@ -45,14 +47,18 @@ class Watched:
 
     def at(self, stage: str, *, grouped: bool = False) -> Watched:
         """The same for another purpose, which may need the rows' groups."""
-        return Watched(self.source, self.on_pass, stage, grouped)
+        return replace(self, stage=stage, grouped=grouped)
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """The function's result for each block, in their order."""
         if self.on_pass is not None:
             self.on_pass(self.stage)
         source = self.source if self.grouped else self.source.without_groups()
-        return source.map(function)
+        return source.map(partial(_take_block, self.clock, function) if self.clock.columns else function)
+
+
+def _take_block(clock: Clock, function: Callable[[Block], Result], block: Block) -> Result:
+    return function(block._replace(x=clock.take(block.x, block.dt)))
 
 
 class Overview(NamedTuple):

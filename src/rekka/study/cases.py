@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rekka.errors import OutsideTrainingRange
 from rekka.intervals import Interval, mean_interval
+from rekka.model.clock import MIDDLE
 from rekka.model.predictor import Predictor
 from rekka.partition import PARTS
 from rekka.resampling import Index, Sample, folds
@@ -104,6 +105,7 @@ class CaseRows:
     judged_on: str = GOLDEN
     others: Mapping[str, Sample] = field(default_factory=dict)
     pooling: Pooling | None = None
+    clock: str = MIDDLE  # where in an interval ages are taken
 
     @classmethod
     def build(

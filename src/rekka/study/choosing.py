@@ -35,7 +35,7 @@ from rekka.selection import (
 from rekka.study.cases import FOLDS, IN_FOLDS, CaseRows, Judged, forecast_folds
 from rekka.study.large_cases import AnyCase, AnyJudged
 from rekka.study.methods import SHRINKING, model_of
-from rekka.study.plan import GUARDED, PRESETS, TrialPlan
+from rekka.study.plan import GUARDED, PRESETS, TrialPlan, list_options
 from rekka.study.reasons import COSTS
 from rekka.study.trial import Key, Trial, Value, judge, quiet, redrawing, refitting, spread
 
@@ -149,7 +149,7 @@ class Contest:
             return None
         given = load_model(self.models[method] or "")[1]
         found = {name: given[name] for name in ("scaling", "ridge", "prior") if name in given}
-        return Options(**found, seed=self.plan.seed, **PRESETS[self.preset].options, threads=1)
+        return Options(**found, seed=self.plan.seed, **list_options(self.preset, self.rows.clock), threads=1)
 
     def key(self, method: str) -> Key:
         """Which trial is a method's."""

@@ -56,6 +56,7 @@ def compare(
     *,
     methods: Sequence[str] = METHODS,
     preset: str | Sequence[str] = "exact",
+    clock: str | None = None,
     cases: Sequence[str] | None = None,
     covariates: Sequence[str] | None = None,
     partition: str = "auto",
@@ -89,6 +90,9 @@ def compare(
         Scaling operators, such as "zscore" or "boxcox+zscore"; "ridge" and "pooled" for small cases.
     preset : "exact", "paper", "both", or a sequence of the first two
         Newton on the exact likelihood, or the paper's conditions.
+    clock : "middle" or "start", optional
+        Where in an interval ages are taken; by default at the middle for "exact" alone, and at the start, as in
+        the paper, for all presets of a study that has "paper".
     cases, covariates : sequence of str, optional
         Only these; all by default.
     partition : "auto", "paper", "bridge" or "date"
@@ -142,6 +146,7 @@ def compare(
         study={
             "methods": _list_names("methods", methods),
             "presets": _list_names("preset", presets),
+            "clock": clock,
             "cases": _list_names("cases", cases),
             "covariates": _list_names("covariates", covariates),
             "rule": rule,

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from rekka.errors import OutsideTrainingRange
+from rekka.model.clock import MIDDLE
 from rekka.model.likelihood import count_threads
 from rekka.model.predictor import Predictor
 from rekka.partition import list_bridges
@@ -69,6 +70,7 @@ class LargeCase:
     judged_on: str
     held: bool
     memory: int  # the limit, in bytes
+    clock: str = MIDDLE  # where in an interval ages are taken
     shelf: Shelf = field(default_factory=Shelf)
     scratch: object | None = None  # what the file goes with, if it is a temporary one
 

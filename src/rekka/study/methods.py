@@ -57,18 +57,19 @@ def choose_options(
 ) -> Options:
     """How to fit these rows of a case; ``others`` are the rows of the other cases, for pooling.
 
-    ``given`` are the preset's options, ``start`` an earlier pooling of nearly the same rows to start from,
-    ``ridge`` a penalty that was chosen already.
+    ``given`` are the preset's options and the study's clock, ``start`` an earlier pooling of nearly the same rows
+    to start from, ``ridge`` a penalty that was chosen already.
     """
     options = Options(scaling=BASE if method in SHRINKING else method, seed=seed, **given)
     if method == RIDGE:
         grid = None if ridge is None else (ridge,)
-        chosen = choose_ridge(sample, Options(scaling=BASE, threads=options.threads), seed=seed, grid=grid).options
+        plain = Options(scaling=BASE, threads=options.threads, clock=options.clock)
+        chosen = choose_ridge(sample, plain, seed=seed, grid=grid).options
         return replace(options, ridge=chosen.ridge, prior=_plain(chosen.prior))
     if method == POOLED and not others:
         raise BadOption("pooled borrows from the other cases of a study, and here there is none with rows.")
     if method == POOLED:
-        pooling = pool_cases({OWN: sample, **others}, start=start, threads=options.threads)
+        pooling = pool_cases({OWN: sample, **others}, start=start, threads=options.threads, clock=options.clock)
         return replace(options, prior=_plain(pooling.prior(OWN)))
     return options
 

@@ -3,7 +3,7 @@
 [data]       source: the tables, beside this file or as a path; none is the built-in inventory. nbi, mapping: how
              they are read
 [partition]  scheme, until, seed: which rows train and which are golden
-[study]      methods, presets, cases, covariates, rule, select_on, confirm, cost, seed, repeats
+[study]      methods, presets, clock, cases, covariates, rule, select_on, confirm, cost, seed, repeats
 [guard]      default, margins and resamples of the guarded rule
 """
 
@@ -20,6 +20,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from rekka.errors import BadOption, InputError, bad_option, count_of, did_you_mean
+from rekka.model.clock import CLOCKS, MIDDLE, START
 from rekka.partition import PAPER_SEED
 from rekka.readers.mapping import load_mapping
 from rekka.scaling.fitting import METHODS
@@ -55,6 +56,18 @@ PRESETS = {
         cost="seconds",
     ),
 }
+
+
+def list_options(preset: str, clock: str) -> dict[str, Any]:
+    """The estimator's options of a preset in a study with this clock."""
+    return PRESETS[preset].options | {"clock": clock}
+
+
+def default_clock(presets: Any) -> str:
+    """The middle of intervals; their start, as in the paper, where its conditions are among the presets."""
+    return START if isinstance(presets, list | tuple) and "paper" in presets else MIDDLE
+
+
 COSTS = ("auto", "seconds", "evaluations")
 GUARDED, PARETO = "guarded", "pareto"
 RULES = (GUARDED, PARETO)
@@ -120,6 +133,7 @@ class TrialPlan(_Strict):
 
     methods: tuple[str, ...] = METHODS
     presets: tuple[str, ...] = ("exact",)
+    clock: str = MIDDLE  # for all presets alike; by default that of the presets
     cases: tuple[str, ...] | None = None
     covariates: tuple[str, ...] | None = None
     rule: str = GUARDED
@@ -128,6 +142,14 @@ class TrialPlan(_Strict):
     cost: str = "auto"
     seed: int = Field(default=PAPER_SEED, ge=0)  # of the start of L-BFGS-B, the same in every fit
     repeats: int = Field(default=1, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_clock(cls, given: Any) -> Any:
+        """Presets have a clock of their own, where none is named."""
+        if not isinstance(given, Mapping) or given.get("clock") is not None:
+            return given
+        return {**given, "clock": default_clock(given.get("presets"))}
 
     @field_validator("methods")
     @classmethod
@@ -170,6 +192,17 @@ class StudyPlan(_Strict):
     study: TrialPlan = TrialPlan()
     guard: Guard = Guard()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_clock(cls, given: Any) -> Any:
+        """A plan with a version and no clock was written by a program from before there was a choice."""
+        if not isinstance(given, Mapping) or "version" not in given:
+            return given
+        study = given.get("study", {})
+        if not isinstance(study, Mapping) or study.get("clock") is not None:
+            return given
+        return {**given, "study": {**study, "clock": START}}
+
     def to_toml(self) -> str:
         """The file's text; every value stands in it, chosen or not."""
         return tomli_w.dumps(_without_none(self.model_dump()))
@@ -199,7 +232,8 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
     for preset in plan.study.presets:
         if preset not in PRESETS:
             raise bad_option("preset", preset, [*PRESETS, "both"])
-    for option, choices in (("cost", COSTS), ("rule", RULES), ("select_on", SELECT_ON)):
+    options = (("cost", COSTS), ("rule", RULES), ("select_on", SELECT_ON), ("clock", CLOCKS))
+    for option, choices in options:
         if getattr(plan.study, option) not in choices:
             raise bad_option(option, getattr(plan.study, option), choices)
     return plan

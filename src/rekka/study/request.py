@@ -13,7 +13,7 @@ from rekka.scaling.fitting import BEYOND, METHODS
 from rekka.study.compare import BOTH, OnRows, OnTrial, resume_study, run_plan
 from rekka.study.describing import describe_tables
 from rekka.study.methods import SHRINKING
-from rekka.study.plan import StudyPlan, make_plan, read_plan
+from rekka.study.plan import StudyPlan, default_clock, make_plan, read_plan
 from rekka.study.runner import OnChoice
 from rekka.study.store import load_plan
 from rekka.study.study import Study
@@ -107,6 +107,8 @@ def _describe(request: Request, out: Path) -> dict[str, Any]:
 def _change(plan: StudyPlan, request: Request) -> StudyPlan:
     changed = plan.model_dump()
     for section, values in _translate(request.options).items():
+        if values.get("presets", plan.study.presets) != plan.study.presets:
+            changed["study"]["clock"] = default_clock(values["presets"])
         changed[section] = changed[section] | values
     return make_plan(**changed)
 

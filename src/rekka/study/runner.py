@@ -78,13 +78,13 @@ def open_cases(plan: TrialPlan, rows: StudyRows) -> Callable[[str], CaseRows]: .
 @overload
 def open_cases(plan: TrialPlan, rows: AnyRows) -> Callable[[str], AnyCase]: ...
 def open_cases(plan: TrialPlan, rows: AnyRows) -> Callable[[str], AnyCase]:
-    """The rows of each case, read once; where a method pools, with the training rows of the others."""
-    case = cache(lambda name: rows.case(name, plan.judges_on))
+    """The rows of each case, read once, with the study's clock; where a method pools, with the others' rows."""
+    case = cache(lambda name: replace(rows.case(name, plan.judges_on), clock=plan.clock))
     if POOLED not in plan.methods:
         return case
     whole = {name: found for name in rows.cases if isinstance(found := case(name), CaseRows)}
     samples = {name: found.training for name, found in whole.items() if not found.train.is_empty()}
-    pooling = pool_cases(samples) if len(samples) > 1 else None
+    pooling = pool_cases(samples, clock=plan.clock) if len(samples) > 1 else None
 
     def with_others(name: str) -> CaseRows:
         return replace(whole[name], others={n: s for n, s in samples.items() if n != name}, pooling=pooling)

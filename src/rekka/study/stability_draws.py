@@ -32,7 +32,7 @@ from rekka.selection import COUNT_TOLERANCE, Guarded, Share, Standing
 from rekka.study.cases import IN_FOLDS, VALIDATION, CaseRows, forecast
 from rekka.study.choosing import apply_rule, needs_certificate
 from rekka.study.methods import choose_options, model_of
-from rekka.study.plan import PRESETS, StudyPlan
+from rekka.study.plan import StudyPlan, list_options
 from rekka.study.trial import Key, Status, find_status, quiet, refitting
 
 BOOTSTRAP, SPLITS, SEEDS = "bootstrap", "splits", "seeds"
@@ -134,12 +134,12 @@ def _ready(rows: CaseRows, key: Key, plan: StudyPlan) -> Fitting:
 
     @cache
     def options() -> Options:  # a penalty or a prior is chosen once: the rows stay, only the start is drawn
-        given = PRESETS[key.preset].options | {"threads": 1}
+        given = list_options(key.preset, rows.clock) | {"threads": 1}
         return choose_options(key.method, rows.training, rows.others, seed, given)
 
     @cache
     def units() -> tuple[Array, Array]:
-        sample = rows.training
+        sample = rows.training.at(rows.clock)
         z = fit_scaling(options().scaling, sample.x, sample.covariates).transform(sample.x)
         return z.mean(axis=0), z.std(axis=0)
 

@@ -23,6 +23,7 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from rekka.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
+from rekka.model.clock import START
 from rekka.streaming import blocks
 from rekka.study.files import (
     is_unfinished,
@@ -240,7 +241,10 @@ def open_kept_rows(
 
 def mark_run(plan: StudyPlan, rows_sha256: str) -> str:
     """What tells the trials of this run from those of others: the rows and all that is done with them."""
-    return seal([rows_sha256, plan.study.model_dump(mode="json"), plan.guard.model_dump(mode="json")])
+    study = plan.study.model_dump(mode="json")
+    if plan.study.clock == START:  # the only one in runs from before there was a choice
+        del study["clock"]
+    return seal([rows_sha256, study, plan.guard.model_dump(mode="json")])
 
 
 def load_plan(path: Path) -> StudyPlan:

@@ -14,6 +14,7 @@ import polars as pl
 import rekka  # for what it loads on first use: an estimator brings scikit-learn with it
 from rekka.calibration import REPLICATES, Calibration
 from rekka.errors import BadOption, bad_option, did_you_mean
+from rekka.model.clock import Clock, make_clock
 from rekka.partition import PARTS
 from rekka.study.calibrating import calibrate_model
 from rekka.study.choosing import Choice, Optimism, Verdict
@@ -154,6 +155,12 @@ class Study:
         ]
         fields = {name: _column_type(field.annotation) for name, field in Confirmed.model_fields.items()}
         return pl.DataFrame(lines, schema={"look": pl.Int64, "made": pl.String, "forced": pl.Boolean, **fields})
+
+    @property
+    def clock(self) -> Clock:
+        """Which covariates advance, and where in an interval the fits take them."""
+        names = dict.fromkeys(name for case in self.described for name in case.covariates)
+        return make_clock(tuple(names), self.plan.study.clock)
 
     @property
     def main_preset(self) -> str:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from rekka.errors import BadOption, InputError, OutsideTrainingRange, ScalingError, count_of
 from rekka.model import inputs
 from rekka.model.certificate import Certificate, Verdict
+from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
 from rekka.model.predictor import Predictor
 from rekka.model.serial import VERSION, ModelFile, dump_model
@@ -31,7 +32,7 @@ from rekka.streaming.fit import fit_source, refit_source
 from rekka.study.cases import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing
 from rekka.study.large_cases import AnyCase, AnyJudged, LargeCase
 from rekka.study.methods import POOLED, RIDGE, SHRINKING, choose_options, leave_out
-from rekka.study.plan import PRESETS
+from rekka.study.plan import PRESETS, list_options
 from rekka.study.tallies import Tally
 
 FEW_ROWS = 100  # training rows; paper, Threats to validity
@@ -198,7 +199,7 @@ def _fit_and_score(rows: AnyCase, key: Key, seed: int, threads: int | None) -> F
     )
     used = {"scaling": options.scaling, "ridge": options.ridge, "prior": options.prior}
     parameters = {name: value for name, value in used.items() if value} | {"seed": seed}
-    parameters |= {"covariates": list(rows.covariates)} | PRESETS[key.preset].options
+    parameters |= {"covariates": list(rows.covariates)} | list_options(key.preset, rows.clock)
     model = dump_model(fit, parameters, rows.columns, case=key.case)
     return Fitted(trial, model, scaling_to_json(fit.scaling))
 
@@ -215,7 +216,7 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
 
     A penalty or a prior is estimated from these rows alone; or it is the ``fixed`` one.
     """
-    given = PRESETS[key.preset].options | {"threads": 1}
+    given = list_options(key.preset, rows.clock) | {"threads": 1}
 
     def refit(sample: Sample) -> Refit:
         if fixed is None:
@@ -312,8 +313,9 @@ def _fit(rows: AnyCase, key: Key, seed: int, threads: int | None) -> tuple[Fit, 
     columns = inputs.Columns("state_1", "interval_years", rows.covariates)
     train = rows.train
     groups = train["bridge_id"].to_numpy()
-    training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups)
-    given = PRESETS[key.preset].options | {"threads": threads}
+    clock = make_clock(rows.covariates, rows.clock)
+    training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
+    given = list_options(key.preset, rows.clock) | {"threads": threads}
     start = rows.pooling if key.method == POOLED else None
     options = choose_options(key.method, rows.training, rows.others, seed, given, start)
     return fit_rows(training.rows, training.x, rows.covariates, options, training.groups), options
@@ -321,7 +323,7 @@ def _fit(rows: AnyCase, key: Key, seed: int, threads: int | None) -> tuple[Fit, 
 
 def _choose_large_options(rows: LargeCase, key: Key, seed: int, threads: int | None) -> Options:
     """How to fit rows that are gone through in blocks; refused is what needs all of them in memory."""
-    given = PRESETS[key.preset].options
+    given = list_options(key.preset, rows.clock)
     if key.method in SHRINKING or given.get("likelihood") == "paper":
         what = key.method if key.method in SHRINKING else "the paper's floored likelihood"
         raise BadOption(
