@@ -86,9 +86,24 @@ class BlockLikelihood:
 
     source: Watched
     design: Design
-    n_rows: int
+    counts: NDArray[np.int64]  # rows of each start and end (K, K)
     pairs: Pairs
     _last: dict[tuple[bytes, int], Evaluation] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows."""
+        return int(self.counts.sum())
+
+    @property
+    def n_informative(self) -> int:
+        """How many rows start in a state that can be left."""
+        return int(self.counts[:-1].sum())
+
+    @property
+    def unit(self) -> float:
+        """Mean weight of the informative rows."""
+        return self.pairs.unit(self.n_informative)
 
     @property
     def n_states(self) -> int:
@@ -112,9 +127,9 @@ class BlockLikelihood:
         return self._last[key]
 
     def plateau(self, beta: Array) -> float:
-        """The share of rows at or under the probability that counts as a plateau."""
+        """The share of informative rows at or under the probability that counts as a plateau."""
         count = partial(_count_plateau, self.design, np.ascontiguousarray(beta))
-        return sum(self.source.at("plateau").map(count)) / self.n_rows
+        return sum(self.source.at("plateau").map(count)) / max(self.n_informative, 1)
 
 
 def _add(parts: Iterable[tuple[float, Array, Array]], size: int, order: int) -> Evaluation:
