@@ -225,24 +225,29 @@ def count_pairs(weight: Array, informative: int) -> Array:
 def remark_errors(coordinates: Coordinates[Any], layout: Layout, psi: Array, here: Evaluation) -> list[str]:
     """Name effects whose standard error, per standard deviation of the covariate, is beyond what rows can mean.
 
-    ``here`` is per unit of mean weight. A mean weight above 1 counts as so many rows, one below 1 as one row.
+    ``here`` is per unit of mean weight. A mean weight above 1 counts as so many rows, one below 1 as one row. An
+    error that is large because covariates repeat each other (by its variance inflation factor) is said to be so.
     """
     inverse, rows = np.linalg.inv(coordinates.standard), max(coordinates.unit, 1.0)
     errors = np.sqrt(np.diag(inverse @ np.linalg.inv(here.hessian) @ inverse.T) / rows)
     estimates = inverse @ psi
+    inflation = np.square(inverse).sum(axis=1) * [len(layout.states_of(q)) for q in range(psi.size)]
     wide = [int(q) for q in np.argsort(-errors, kind="stable") if errors[q] > HARDLY]
     slopes = [q for q in wide if layout.term_of[q]]
     known = {k for q in slopes for k in layout.states_of(q)}
-    rates = [q for q in wide if not layout.term_of[q] and not known & set(layout.states_of(q))]
-    named = [
-        f"{_name_effect(layout, q)} (estimate {estimates[q]:,.3g}, standard error {errors[q]:,.4g}"
-        f"{' per standard deviation' if layout.term_of[q] else ', log hazard'})"
-        for q in (slopes + rates)[:MOST_NAMED]
+    named = slopes + [q for q in wide if not layout.term_of[q] and not known & set(layout.states_of(q))]
+    causes: dict[str, list[str]] = {}
+    for q in named:
+        alone = errors[q] > HARDLY * np.sqrt(inflation[q])
+        unit = " per standard deviation" if layout.term_of[q] else " in the log hazard"
+        figures = f"estimate {estimates[q]:,.3g}, standard error {errors[q]:,.4g}{unit}"
+        cause = "a few rows decide it" if alone else "its covariate nearly repeats the others"
+        causes.setdefault(cause, []).append(f"{_name_effect(layout, q)} ({figures})")
+    return [
+        f"hardly determined: {'; '.join(found[:MOST_NAMED])}"
+        f"{f'; and {len(found) - MOST_NAMED} more' if len(found) > MOST_NAMED else ''}: {cause}"
+        for cause, found in causes.items()
     ]
-    more = len(slopes + rates) - len(named)
-    if not named:
-        return []
-    return [f"hardly determined: {'; '.join(named)}{f'; and {more} more' if more else ''}: a few rows decide it"]
 
 
 def _name_effect(layout: Layout, parameter: int) -> str:

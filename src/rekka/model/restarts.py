@@ -184,4 +184,5 @@ def restart(
             best, best_value, run = point, outcome.objective, outcome
     shortfall = (value - best_value) / unit if np.isfinite(value) else np.inf
     tried, sampled = (0, 0) if fewer is None else (len(fewer.starts), fewer.rows)
-    return Restarts(best, run, tried + len(starts), float(shortfall), sampled)
+    partly = sampled < coordinates.likelihood.n_informative
+    return Restarts(best, run, tried + len(starts), float(shortfall), sampled if partly else 0)
