@@ -269,9 +269,11 @@ def test_refits_that_do_not_finish_count_as_larger(simulated, monkeypatch):
     refitter = Refitter.build(fit, sample, Options())
     real, calls = goodness.newton, []
 
-    def unlucky(objective, start, max_iter):
+    def unlucky(objective, start, max_iter, unit):
         calls.append(start)
-        return real(objective, start, 1 if len(calls) <= 4 else max_iter)  # the first two sets, from both starts
+        return real(
+            objective, start, 1 if len(calls) <= 4 else max_iter, unit
+        )  # the first two sets, from both starts
 
     def judge(model, start, end):
         return {"all": -1.0}  # every finished set is smaller than the 0 of the rows

@@ -141,7 +141,7 @@ def test_what_is_done_with_a_block_may_use_threads_of_its_own():
 
 def test_the_sample_on_which_starts_were_tried_is_named(monkeypatch):
     whole = fit_source(source_of(drawn()), Options()).certificate
-    assert whole.starts == 5
+    assert whole.starts == 4
     assert "on a sample" not in str(whole)
     monkeypatch.setattr("rekka.streaming.sample.SAMPLE", 500)
     some = fit_source(source_of(drawn()), Options()).certificate

@@ -183,6 +183,6 @@ def restart(
         if outcome.message != Stop.NONFINITE and outcome.objective < best_value:
             best, best_value, run = point, outcome.objective, outcome
     shortfall = (value - best_value) / unit if np.isfinite(value) else np.inf
-    tried, sampled = (0, 0) if fewer is None else (len(fewer.starts), fewer.rows)
+    tried, sampled = (0, 0) if fewer is None else (len(fewer.starts) - 1, fewer.rows)  # crude rates are no other
     partly = sampled < coordinates.likelihood.n_informative
     return Restarts(best, run, tried + len(starts), float(shortfall), sampled if partly else 0)
