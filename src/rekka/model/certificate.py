@@ -360,7 +360,7 @@ def _say_share(share: float) -> str:
 
 def plateau_share(log_probability: Array) -> float:
     """The share of rows at or under the probability that counts as a plateau."""
-    return float(np.mean(~(log_probability > PLATEAU))) if log_probability.size else 0.0
+    return float(np.mean(~(log_probability > PLATEAU)))
 
 
 class Agreement(NamedTuple):

@@ -220,7 +220,7 @@ def _fit_rows(
     here = coordinates.objective(psi)
     log_probability, slope = coordinates.likelihood.by_row(coordinates.gamma(psi))
     log_likelihood = coordinates.evaluate(psi, 0).value
-    plateau = plateau_share(log_probability[problem.rows.informative])
+    plateau = plateau_share(log_probability)
     return Fit(
         n_states=rows.n_states,
         covariates=covariates,
@@ -312,7 +312,7 @@ def refit_rows(
         if undecided:
             restarts = restart(coordinates, psi, separations, draw_fewer(coordinates))
         log_probability, _ = coordinates.likelihood.by_row(coordinates.gamma(psi))
-        plateau = plateau_share(log_probability[problem.rows.informative])
+        plateau = plateau_share(log_probability)
         return Refit(
             n_states=rows.n_states,
             covariates=covariates,

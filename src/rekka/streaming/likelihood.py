@@ -127,9 +127,9 @@ class BlockLikelihood:
         return self._last[key]
 
     def plateau(self, beta: Array) -> float:
-        """The share of informative rows at or under the probability that counts as a plateau."""
+        """The share of rows at or under the probability that counts as a plateau."""
         count = partial(_count_plateau, self.design, np.ascontiguousarray(beta))
-        return sum(self.source.at("plateau").map(count)) / max(self.n_informative, 1)
+        return sum(self.source.at("plateau").map(count)) / self.n_rows
 
 
 def _add(parts: Iterable[tuple[float, Array, Array]], size: int, order: int) -> Evaluation:
