@@ -66,7 +66,7 @@ def test_bootstrap_is_in_the_file_and_told_in_a_line(transitions, tmp_path):
     assert done.exit_code == 0, done.stderr
     rows = pl.read_csv(transitions)
     bridges = rows["bridge_id"].n_unique()
-    told = f"bootstrap: 5 of 5 refits to {bridges} bridges drawn with replacement reached a certified maximum (seed 3)."
+    told = f"bootstrap: 5 of 5 refits to {bridges} bridges drawn with replacement reached a maximum (seed 3)."
     assert told in done.stdout.splitlines()
     model = read(out)
     names = list(model.covariates_)

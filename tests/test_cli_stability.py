@@ -53,7 +53,7 @@ def test_what_a_person_is_told(study):
     said = words(done.stdout)
     assert "2 cases by 2 methods, 4 draws of each kind: 48 refits, seed 20260924. No golden row was used." in said
     for kind in ("bootstrap", "splits", "seeds"):
-        assert f"{kind}, preset exact: chosen / certified, %" in said
+        assert f"{kind}, preset exact: chosen / maximum reached, %" in said
     assert "Deck [/] slab † " in said
     assert "Pier † " not in said
     assert "What to look at" in said

@@ -203,7 +203,7 @@ def test_the_fast_refit_is_refit_rows(simulated, options):
     theirs = refit_rows(rows, sample.x, COVARIATES, options)
     assert ours.finished
     assert ours.maximum
-    assert theirs.certified
+    assert theirs.at_maximum
     np.testing.assert_allclose(ours.beta, theirs.beta, rtol=1e-6, atol=1e-8)
     assert np.abs(ours.beta - fit.beta).max() > 0.05  # it is another fit
 
@@ -269,9 +269,11 @@ def test_refits_that_do_not_finish_count_as_larger(simulated, monkeypatch):
     refitter = Refitter.build(fit, sample, Options())
     real, calls = goodness.newton, []
 
-    def unlucky(objective, start, max_iter):
+    def unlucky(objective, start, max_iter, unit):
         calls.append(start)
-        return real(objective, start, 1 if len(calls) <= 4 else max_iter)  # the first two sets, from both starts
+        return real(
+            objective, start, 1 if len(calls) <= 4 else max_iter, unit
+        )  # the first two sets, from both starts
 
     def judge(model, start, end):
         return {"all": -1.0}  # every finished set is smaller than the 0 of the rows

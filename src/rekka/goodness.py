@@ -262,9 +262,12 @@ class Refitter:
             drawn.take(order), np.ascontiguousarray(given.X[:, order]), given.log_dt[order], given.threads
         )
         coordinates = replace(self.coordinates, likelihood=likelihood)
-        psi, outcome = newton(coordinates.objective, coordinates.forward @ self.beta.ravel(), MOST_ITERATIONS)
+        unit = coordinates.unit
+        psi, outcome = newton(
+            coordinates.objective, coordinates.forward @ self.beta.ravel(), MOST_ITERATIONS, unit
+        )
         if not outcome.success:
-            psi, outcome = newton(coordinates.objective, crude_start(coordinates), MOST_ITERATIONS)
+            psi, outcome = newton(coordinates.objective, crude_start(coordinates), MOST_ITERATIONS, unit)
         maximum = outcome.success and is_settled(coordinates, coordinates.objective(psi))
         return Refitted(coordinates.beta(psi), outcome.success, maximum)
 

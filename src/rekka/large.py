@@ -33,10 +33,16 @@ def fit_training(
 ) -> Fit:
     """Fit checked rows in memory: whole if they are few or the options need that, else in blocks."""
     if training.rows.dt.size <= WHOLE or not takes_blocks(options):
-        return fit_rows(training.rows, training.x, covariates, options, training.groups)
-    source = ArraySource(training, covariates, count_threads(options.threads))
-    clustered, n_states = training.groups is not None, training.rows.n_states
-    return fit_source(source, options, n_states=n_states, clustered=clustered, on_pass=on_pass)
+        return fit_rows(training.rows, training.x, covariates, options, training.groups, training.classes)
+    source = ArraySource(training.without_classes(), covariates, count_threads(options.threads))
+    return fit_source(
+        source,
+        options,
+        n_states=training.rows.n_states,
+        class_weight=training.class_weight,
+        clustered=training.groups is not None,
+        on_pass=on_pass,
+    )
 
 
 def fit_table(
@@ -56,7 +62,7 @@ def fit_table(
         if cluster is not None:
             LOG.info("%s: few enough to be fitted here, without the cluster", count_of(table.rows, "row"))
         training = _read_whole(table, reading, options, n_states, class_weight)
-        return fit_rows(training.rows, training.x, reading.covariates, options, training.groups)
+        return fit_rows(training.rows, training.x, reading.covariates, options, training.groups, training.classes)
     how: dict[str, Any] = {
         "n_states": n_states,
         "class_weight": class_weight,

@@ -114,7 +114,7 @@ def test_lbfgs_and_refits_find_the_same_mode(sample, prior):
     np.testing.assert_allclose(theirs.beta, ours.beta, atol=1e-3)
     again = refit_rows(sample.rows, sample.x, NAMES, Options(prior=prior.to_dict(), clock="start"))
     np.testing.assert_allclose(again.beta, ours.beta, atol=1e-9)
-    assert again.certified
+    assert again.at_maximum
 
 
 def test_a_precise_prior_is_the_answer_and_a_vague_one_is_none(sample):

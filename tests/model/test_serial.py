@@ -102,7 +102,9 @@ def test_a_file_of_version_2_is_read():
     nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None}
     clock = {"kind": "start", "advance": ["age_at_inspection_1"], "mean_years": None}
     parameters = stored["model"]["parameters"] | {"advance": None, "clock": "start"}
-    assert again == stored["model"] | nothing | {"version": 4, "clock": clock, "parameters": parameters}
+    certificate = stored["model"]["certificate"] | {"determined": True}
+    new = {"version": 4, "clock": clock, "parameters": parameters, "certificate": certificate}
+    assert again == stored["model"] | nothing | new
 
 
 def test_the_clock_is_in_the_file_and_an_older_file_has_ages_at_the_start():

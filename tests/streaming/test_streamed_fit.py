@@ -5,6 +5,7 @@ from sklearn.preprocessing import StandardScaler
 from streaming_cases import READING, assert_same_fit, drawn, fit_in_memory, source_of
 
 from rekka.errors import BadCovariates, BadOption, BadStates, BadValues, BadWeights, InputError, ScalingError
+from rekka.model.certificate import Verdict
 from rekka.model.fit import Options
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.streaming.blocks import Reading, read_block
@@ -95,7 +96,8 @@ def test_lbfgs_takes_the_same_way(gradient):
 def test_a_refit_is_the_same_maximum():
     whole = fit_source(source_of(drawn()), Options())
     again = refit_source(source_of(drawn()), Options(), start=whole.beta)
-    assert again.certified
+    assert again.certificate.verdict is Verdict.LOCAL_MAXIMUM
+    assert again.at_maximum
     np.testing.assert_allclose(again.beta, whole.beta, rtol=1e-10)
     assert again.log_likelihood == pytest.approx(whole.inference.log_likelihood, rel=1e-13)
 
@@ -137,8 +139,14 @@ def test_what_is_done_with_a_block_may_use_threads_of_its_own():
     assert ours == theirs
 
 
-def test_the_lowest_of_several_starts_of_the_sample_is_named():
-    assert "five starts on a sample of 3,000 rows" in str(fit_source(source_of(drawn()), Options()).certificate)
+def test_the_sample_on_which_starts_were_tried_is_named(monkeypatch):
+    whole = fit_source(source_of(drawn()), Options()).certificate
+    assert whole.starts == 4
+    assert "on a sample" not in str(whole)
+    monkeypatch.setattr("rekka.streaming.sample.SAMPLE", 500)
+    some = fit_source(source_of(drawn()), Options()).certificate
+    assert some.certified
+    assert "other starts were tried on a sample of" in str(some)
 
 
 @pytest.mark.parametrize(

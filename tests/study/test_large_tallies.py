@@ -157,7 +157,7 @@ class TestCase:
         ours = refit_source(drawn, Options(scaling="minmax"), n_states=large.n_states)
         theirs = refit_rows(again.rows, again.x, again.covariates, Options(scaling="minmax", threads=1))
         np.testing.assert_allclose(ours.log_likelihood, theirs.log_likelihood, rtol=1e-10)
-        assert ours.certified
+        assert ours.at_maximum
 
 
 def test_draws_are_poisson_numbers() -> None:

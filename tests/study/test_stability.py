@@ -520,7 +520,7 @@ class TestRemarks:
     def test_fits_that_are_seldom_certified(self, drawn):
         half = pl.col("draw") < 3
         said = self.pretend(drawn, "splits", ["zscore"] * 6, certified=half, status=pl.when(half).then(pl.lit("certified")).otherwise(pl.lit("solver failed")))  # fmt: skip
-        message = "splits: certified in fewer than 90% of the draws: Pier (max, zscore, boxcox 50%); most of the others: solver failed"
+        message = "splits: a maximum reached in fewer than 90% of the draws: Pier (max, zscore, boxcox 50%); most of the others: solver failed"
         assert message in said
 
     def test_of_very_many_cases_the_first(self, drawn):

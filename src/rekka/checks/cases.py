@@ -21,6 +21,7 @@ from rekka.checks.covariates import (
 )
 from rekka.checks.findings import CaseRows, Finding, Mask, Severity, first_rows
 from rekka.errors import count_of
+from rekka.model.certificate import FEW_EVENTS
 from rekka.model.coordinates import orthonormal_coordinates
 from rekka.model.layout import build_layout
 from rekka.model.likelihood import Rows
@@ -31,7 +32,6 @@ TIMES_THE_MEDIAN = 5.0  # an interval this many times longer or shorter than the
 TYPING_ERRORS = 0.01  # a smaller share of unusual intervals is a note: slips of the pen, not a habit
 SPREAD_OF_INTERVALS = 4.0  # 95 % quantile over 5 % quantile
 FEW_DEPARTURES = 10
-EVENTS_PER_PARAMETER = 5.0  # below it a fit is exploratory
 SMALL_CASE = 100  # rows; below it a fit is exploratory
 
 
@@ -196,7 +196,8 @@ def check_departures(case: CaseRows) -> Iterator[Finding]:
             Severity.STOP,
             f"No row leaves {_name_states(stuck)}, so the best hazard there is 0 and the likelihood has no finite "
             "maximum.",
-            "Merge the state with a neighbour. A ridge penalty does not help: it holds slopes, not intercepts.",
+            "Merge the state with the next one, collect longer records, or use an upper bound of its hazard. A "
+            "ridge penalty does not help: it holds slopes, not intercepts.",
             case.name,
             count=stuck.size,
             values={"states": (stuck + 1).tolist()},
@@ -219,7 +220,7 @@ def check_events(case: CaseRows) -> Iterator[Finding]:
     """R401: rows that left a state, for each of its p + 1 coefficients."""
     coefficients = len(case.covariates) + 1
     ratio = case.departures / coefficients
-    few = np.flatnonzero((ratio > 0) & (ratio < EVENTS_PER_PARAMETER))
+    few = np.flatnonzero((ratio > 0) & (ratio < FEW_EVENTS))
     if few.size:
         each = ", ".join(
             f"{ratio[k]:.1f} in state {k + 1} ({count_of(int(case.departures[k]), 'event')})" for k in few
@@ -227,7 +228,7 @@ def check_events(case: CaseRows) -> Iterator[Finding]:
         yield Finding(
             "R401",
             Severity.WARNING,
-            f"Events per parameter under {EVENTS_PER_PARAMETER:g}: {each}, with "
+            f"Events per parameter under {FEW_EVENTS:g}: {each}, with "
             f"{count_of(coefficients, 'coefficient')} a state. A fit there is exploratory.",
             "Use fewer covariates, share their effect between states (shared), merge states, or add a ridge "
             "penalty.",

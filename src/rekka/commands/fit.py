@@ -263,8 +263,9 @@ def _describe_model(case: str, model: Any, file: Path | None) -> dict[str, Any]:
         "states": model.n_states_,
         "log_likelihood": model.log_likelihood_,
         "clock": _describe_clock(model.clock_),
-        "certificate": str(model.certificate_.verdict),
+        "certificate": model.certificate_.headline,
         "reasons": model.certificate_.reasons,
+        "remarks": model.certificate_.remarks,
         "coefficients": _list_coefficients(model),
         "bootstrap": _describe_bootstrap(model.resampled_),
         "file": None if file is None else str(file),
@@ -277,7 +278,7 @@ def _describe_clock(clock: Any) -> dict[str, Any]:
 
 
 def _describe_bootstrap(drawn: Any) -> dict[str, int] | None:
-    """How many refits were asked for, and how many reached a certified maximum."""
+    """How many refits were asked for, and how many reached a maximum."""
     if drawn is None:
         return None
     return {"asked": drawn.asked, "certified": len(drawn.beta), "bridges": drawn.groups, "seed": drawn.seed}
@@ -287,7 +288,7 @@ def _tell_bootstrap(drawn: Any) -> str:
     """The same in words."""
     told = (
         f"bootstrap: {len(drawn.beta):,} of {count_of(drawn.asked, 'refit')} to {drawn.groups:,} bridges drawn "
-        f"with replacement reached a certified maximum (seed {drawn.seed})."
+        f"with replacement reached a maximum (seed {drawn.seed})."
     )
     if 2 * len(drawn.beta) >= drawn.asked:
         return told

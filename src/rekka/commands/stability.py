@@ -57,8 +57,8 @@ def stability(
 ) -> None:
     """Refit a study's cases to other rows and from other starts, to see which choices hold.
 
-    For each case how often each method is certified and chosen. Golden rows are not used. Every draw is kept in
-    the run folder: a call that was stopped goes on, and one with more --resamples makes only the new ones.
+    For each case, how often each method reaches a maximum and is chosen. Golden rows are not used. Every draw is
+    kept in the run folder: a stopped call can be continued, and one with more --resamples makes only the new ones.
 
     For example:
 
@@ -90,7 +90,7 @@ def stability(
 
 
 def print_stability(console: Console, found: Stability, run: Path) -> None:
-    """What was drawn; what was chosen and certified how often; what to look at; where the files are."""
+    """What was drawn; how often what was chosen and reached a maximum; what to look at; where the files are."""
     cases, methods = count_of(len(found.cases), "case"), count_of(len(found.study.plan.study.methods), "method")
     draws, refits = count_of(found.resamples, "draw"), count_of(len(found.refits), "refit")
     drawn = f"[bold]{cases} by {methods}, {draws} of each kind: {refits}[/], seed {found.seed}"
@@ -127,7 +127,7 @@ def _print_kind(console: Console, found: Stability, preset: str, kind: str) -> N
         lines.append([escape(case) + (f" {EXPLORATORY}" if case in small else ""), *cells])
         lines[-1].append(_percent(chosen[case, methods[0]]["none"]))
     for group in _fit_width(console, [*methods, "none"], lines):
-        table = telling.new_table(f"{kind}, preset {preset}: chosen / certified, %")
+        table = telling.new_table(f"{kind}, preset {preset}: chosen / maximum reached, %")
         telling.add_columns(table, "case", *(name for _, name in group))
         for line in lines:
             table.add_row(line[0], *(line[place] for place, _ in group))

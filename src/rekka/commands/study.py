@@ -136,7 +136,7 @@ def compare(
         float | None, typer.Option(metavar="NATS", help="How much more log loss is not worse. Default: 0.02.")
     ] = None,
     resamples: Annotated[
-        int | None, typer.Option(min=0, help="Resamples in which a choice must be certified. Default: 20.")
+        int | None, typer.Option(min=0, help="Resamples in which a choice must reach a maximum. Default: 20.")
     ] = None,
     confirm: Annotated[
         bool | None,

@@ -15,7 +15,7 @@ from rekka.commands.telling import NOTHING, add_columns, new_table
 from rekka.errors import count_of
 
 if TYPE_CHECKING:
-    from rekka.forecast.document import ForecastFile, RiskPart, TotalPart
+    from rekka.forecast.document import ForecastFile, ModelPart, RiskPart, TotalPart
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
 ROWS_SHOWN = 5
@@ -69,10 +69,18 @@ def _print_models(console: Console, document: ForecastFile) -> None:
     for one in document.models:
         table.add_row(
             escape(one.case), f"{one.members:,}", f"{one.there:,}", str(one.n_states), str(one.threshold),
-            f"{one.training_rows:,} rows", "certified" if one.certified else "[bold red]NOT CERTIFIED[/]",
+            f"{one.training_rows:,} rows", _name_certificate(one),
         )  # fmt: skip
     console.print(table)
     console.print()
+
+
+def _name_certificate(one: ModelPart) -> str:
+    from rekka.model.certificate import HARDLY_DETERMINED
+
+    if not one.certified:
+        return "[bold red]NOT CERTIFIED[/]"
+    return "certified" + (HARDLY_DETERMINED if one.verdict.endswith(HARDLY_DETERMINED) else "")
 
 
 def _print_aside(console: Console, document: ForecastFile) -> None:

@@ -15,7 +15,8 @@ from rekka.forecast.backtest_case import CaseResult
 from rekka.forecast.backtest_rows import Cut
 from rekka.forecast.backtest_scores import ALL, MODEL, PLAIN, SAME
 from rekka.forecast.forecast import NOT_CERTIFIED
-from rekka.study.trial import FEW_EVENTS, FEW_ROWS
+from rekka.model.certificate import FEW_EVENTS
+from rekka.study.trial import FEW_ROWS
 
 TRAFFIC = "traffic_mean"
 FEW_BRIDGES = 10  # fewer make no interval to rely on: ``intervals``

@@ -248,7 +248,7 @@ def _describe_model(lot: Lot) -> ModelPart:
         advancing=lot.course.names,
         training_rows=fit.n_rows,
         certified=lot.model.certified,
-        verdict=str(fit.certificate.verdict),
+        verdict=fit.certificate.headline,
         reasons=fit.certificate.reasons,
         intervals=lot.spread.kind,
         why=lot.spread.why,

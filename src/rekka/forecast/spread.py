@@ -130,7 +130,7 @@ def _find_obstacle(fit: Fit, intervals: str) -> str | None:
                 "rekka fit --bootstrap 200 or model.bootstrap(...), or use 'normal' or 'delta'."
             )
         left = len(fit.resampled.beta)
-        few = f"only {left} of {fit.resampled.asked} refits reached a certified maximum"
+        few = f"only {left} of {fit.resampled.asked} refits reached a maximum"
         return None if left >= FEWEST else few
     if not np.isfinite(fit.inference.covariance).all():
         return "the fit has no covariance of its coefficients"

@@ -112,13 +112,13 @@ def draw_times(groups: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _refit(fit: Fit, rows: Rows, z: Array, times: NDArray[np.int64], options: Options) -> Array | None:
-    """The coefficients at a certified maximum for rows that count so many times, or None if there is none."""
+    """The coefficients at a maximum for rows that count so many times, or None if none is reached."""
     drawn = np.flatnonzero(times)
     some = rows.take(drawn)
     some, z = replace(some, weight=some.weight * times[drawn]), z[drawn]
     if (z == z[0]).all(axis=0).any():  # a covariate that all drawn rows agree in has no effect to estimate
         return None
-    start = fit.beta if fit.certificate.certified else None
+    start = fit.beta if fit.certificate.at_maximum else None
     try:
         with np.errstate(all="ignore"):  # what comes of it is judged by its certificate
             refit = refit_rows(some, z, fit.covariates, options, start)
@@ -126,4 +126,4 @@ def _refit(fit: Fit, rows: Rows, z: Array, times: NDArray[np.int64], options: Op
         raise
     except (ArithmeticError, ValueError):  # linear algebra on rows that do not determine the coefficients
         return None
-    return refit.beta if refit.certified else None
+    return refit.beta if refit.at_maximum else None

@@ -22,6 +22,7 @@ from rekka.model.prior import Prior
 
 Array = NDArray[np.float64]
 Seen = TypeVar("Seen", bound=Surface)
+LEAST_RANK = 1e-10  # least diagonal of the triangular factor of standardised columns that are independent
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class Coordinates(Generic[Seen]):
     centre: Array  # (P,)
     constant: float
     sway: Array  # (P, P), covariance of the penalty's slope, where the prior's mean is itself uncertain
+
+    @property
+    def unit(self) -> float:
+        """Mean weight of the rows that can still worsen: limits and tolerances are multiples of it."""
+        return self.likelihood.unit
 
     def gamma(self, psi: Array) -> Array:
         """Coefficients of W, (K-1, p+1)."""
@@ -73,7 +79,7 @@ def scaled_coordinates(
 ) -> Coordinates[Likelihood]:
     """The scaled covariates as they are: psi are the free coefficients themselves."""
     likelihood = Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads)
-    return in_scaled(likelihood, moments(z, rows.weight)[1], layout, ridge, prior)
+    return in_scaled(likelihood, moments(z, rows)[1], layout, ridge, prior)
 
 
 def in_scaled(likelihood: Seen, sd: Array, layout: Layout, ridge: float, prior: Prior | None) -> Coordinates[Seen]:
@@ -95,11 +101,11 @@ def orthonormal_coordinates(
 ) -> Coordinates[Likelihood]:
     """Orthonormal columns, and an orthonormal basis of the coefficients that the layout allows."""
     n, p = z.shape
-    mean, sd = moments(z, rows.weight)
+    mean, sd, r = _orthonormalise(z, informative_weight(z, rows))
+    if p and np.abs(np.diag(r)).min() < LEAST_RANK:  # columns that only the rows that start in K keep apart
+        mean, sd, r = _orthonormalise(z, rows.weight)
     W = np.ones((n, p + 1))
     W[:, 1:] = (z - mean) / sd
-    share = np.sqrt(rows.weight / rows.weight.sum())[:, None]
-    r: Array = np.asarray(np.linalg.qr(W[:, 1:] * share, mode="r")) if p else np.zeros((0, 0))
     W[:, 1:] = linalg.solve_triangular(r, W[:, 1:].T, trans="T").T if p else 0.0
     return in_orthonormal(Likelihood.build(rows, W, threads), mean, sd, r, layout, ridge, prior)
 
@@ -142,10 +148,33 @@ def _penalty(ridges: Array, prior: Prior | None, back: Array) -> dict[str, Any]:
     return {"penalty": penalty, "centre": centre, "constant": constant, "sway": sway}
 
 
-def moments(z: Array, weight: Array) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of each column, so that a row of weight 2 is two rows."""
+def _orthonormalise(z: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Mean and deviation (p,) of each column, and the triangular factor (p, p) of the standardised rows."""
+    mean, sd = _moments(z, weight)
+    share = np.sqrt(weight / weight.sum())[:, None]
+    r = np.asarray(np.linalg.qr((z - mean) / sd * share, mode="r")) if sd.size else np.zeros((0, 0))
+    return mean, sd, r
+
+
+def moments(z: Array, rows: Rows) -> tuple[Array, Array]:
+    """Weighted mean and standard deviation of each column, so that a row of weight 2 is two rows.
+
+    Rows that start in the worst state say nothing of a hazard, and do not count.
+    """
+    return _moments(z, informative_weight(z, rows))
+
+
+def _moments(z: Array, weight: Array) -> tuple[Array, Array]:
     mean = np.average(z, axis=0, weights=weight)
     return mean, np.sqrt(np.average((z - mean) ** 2, axis=0, weights=weight))
+
+
+def informative_weight(z: Array, rows: Rows) -> Array:
+    """The rows' weights, 0 for rows that start in the worst state; unless a column of z varies in those alone."""
+    able = rows.informative
+    if able.all() or not able.any() or (np.ptp(z[able], axis=0) == 0).any():
+        return rows.weight
+    return np.where(able, rows.weight, 0.0)
 
 
 def _ridge(layout: Layout, weight_of_term: Array) -> Array:

@@ -289,7 +289,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """The same model with ``draws`` refits to bridges drawn with replacement, which its file carries too.
 
         X, y and sample_weight are those of the fit, ``groups`` is the bridge of each row. The scaling is held as
-        it was fitted. Draws without a certified maximum are left out and counted. ``on_progress`` is called after
+        it was fitted. Draws that reach no maximum are left out and counted. ``on_progress`` is called after
         each refit with how many are done, and of how many.
         """
         check_is_fitted(self)

@@ -12,16 +12,23 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rekka.errors import BadOption, bad_option
-from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify, is_settled, plateau_share
+from rekka.model.certificate import (
+    DECREMENT_LIMIT,
+    Certificate,
+    certify,
+    count_pairs,
+    is_settled,
+    plateau_share,
+)
 from rekka.model.clock import MIDDLE, Clock, check_clock, make_clock
 from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
-from rekka.model.inference import Inference, add_scores, infer
+from rekka.model.inference import Inference, Meat, add_row_scores, add_scores, infer
 from rekka.model.layout import Effects, Layout, Shared, build_layout
-from rekka.model.likelihood import Likelihood, Rows, compile_kernels
+from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
 from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.predictor import Predictor
 from rekka.model.prior import Prior, read_prior
-from rekka.model.restarts import Restarts, crude_start, restart
+from rekka.model.restarts import Fewer, Restarts, crude_start, draw_fewer, restart
 from rekka.model.separation import Separation, find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
 from rekka.model.survey import Resampled, Survey, survey_covariates
@@ -132,12 +139,21 @@ def check_options(options: Options) -> None:
 
 
 def fit_rows(
-    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, groups: NDArray[np.int64] | None = None
+    rows: Rows,
+    x: Array,
+    covariates: tuple[str, ...],
+    options: Options,
+    groups: NDArray[np.int64] | None = None,
+    classes: Array | None = None,
 ) -> Fit:
-    """Fit checked rows; ``groups`` (n,) asks for standard errors clustered by it."""
+    """Fit checked rows.
+
+    ``groups`` (n,) asks for standard errors clustered by it. ``classes`` (n,) are the class weights that the rows'
+    weights contain: these are no numbers of rows, and without groups the standard errors are robust by row.
+    """
     check_options(options)
     with linear_algebra().limit(limits=1, user_api="blas"):
-        return _fit_rows(rows, x, covariates, options, groups)
+        return _fit_rows(rows, x, covariates, options, groups, classes)
 
 
 @lru_cache
@@ -188,26 +204,33 @@ def solve(problem: Problem, options: Options, start: Array | None = None) -> tup
     coordinates = problem.coordinates
     if options.solver == "newton":
         first = crude_start(coordinates) if start is None else coordinates.forward @ start.ravel()
-        psi, outcome = newton(coordinates.objective, first, options.max_iter)
+        psi, outcome = newton(coordinates.objective, first, options.max_iter, coordinates.unit)
         return psi, coordinates.beta(psi), outcome
     beta, outcome = _fit_lbfgs(problem, options)
     return coordinates.forward @ beta.ravel(), beta, outcome
 
 
 def _fit_rows(
-    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, groups: NDArray[np.int64] | None
+    rows: Rows,
+    x: Array,
+    covariates: tuple[str, ...],
+    options: Options,
+    groups: NDArray[np.int64] | None,
+    classes: Array | None,
 ) -> Fit:
     problem = pose(rows, x, covariates, options)
     coordinates, layout = problem.coordinates, problem.layout
     separations = [] if problem.held else find_separations(coordinates, layout, options.ridge)
     psi, beta, outcome, restarts = settle(
-        coordinates, solve(problem, options), separations, newton=options.solver == "newton"
+        coordinates,
+        solve(problem, options),
+        separations,
+        draw_fewer(coordinates),
+        newton=options.solver == "newton",
     )
     here = coordinates.objective(psi)
     log_probability, slope = coordinates.likelihood.by_row(coordinates.gamma(psi))
     log_likelihood = coordinates.evaluate(psi, 0).value
-    likelihood, basis = coordinates.likelihood, coordinates.basis
-    meat = None if groups is None else add_scores(likelihood, basis, slope, groups[problem.order])
     plateau = plateau_share(log_probability)
     return Fit(
         n_states=rows.n_states,
@@ -215,25 +238,45 @@ def _fit_rows(
         layout=layout,
         scaling=problem.scaling,
         beta=beta,
-        inference=infer(coordinates, psi, here, log_likelihood, problem.scaling, meat),
+        inference=infer(
+            coordinates, psi, here, log_likelihood, problem.scaling, _meat(problem, slope, groups, classes)
+        ),
         outcome=outcome,
-        certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts),
+        certificate=certify(
+            coordinates, layout, psi, here, plateau, separations, restarts, _frequency(problem, classes)
+        ),
         n_rows=rows.dt.size,
         survey=survey_covariates(problem.x, covariates),
         clock=problem.clock,
     )
 
 
+def _meat(problem: Problem, slope: Array, groups: NDArray[np.int64] | None, classes: Array | None) -> Meat | None:
+    """The sandwich's middle: of groups, of rows where they have class weights, or None where neither is given."""
+    likelihood, basis = problem.coordinates.likelihood, problem.coordinates.basis
+    if groups is not None:
+        return add_scores(likelihood, basis, slope, groups[problem.order])
+    return None if classes is None else add_row_scores(likelihood, basis, slope, classes[problem.order])
+
+
+def _frequency(problem: Problem, classes: Array | None) -> Array:
+    """How many rows there are of each start and end (K, K), by the weights given without those of classes."""
+    rows = problem.rows
+    weight = rows.weight if classes is None else rows.weight / classes[problem.order]
+    return count_pairs(Pairs.of(rows.start, rows.end, rows.dt, weight, rows.n_states).weight, rows.n_informative)
+
+
 def settle(
     coordinates: Coordinates[Any],
     reached: tuple[Array, Array, Outcome],
     separations: Sequence[Separation],
+    fewer: Fewer | None,
     *,
     newton: bool,
 ) -> tuple[Array, Array, Outcome, Restarts]:
     """Look for a higher point than the one reached; Newton's run ends there if there is one."""
     psi, beta, outcome = reached
-    restarts = restart(coordinates, psi, separations)
+    restarts = restart(coordinates, psi, separations, fewer)
     if newton and outcome.success and restarts.outcome is not None and restarts.shortfall > DECREMENT_LIMIT:
         psi, outcome = restarts.psi, restarts.outcome  # a higher maximum than the one next to crude rates
         beta, restarts = coordinates.beta(psi), restarts._replace(shortfall=0.0)
@@ -254,9 +297,9 @@ class Refit(Predictor):
         return has_converged(self.outcome, self.beta)
 
     @property
-    def certified(self) -> bool:
-        """Whether it is a certified maximum."""
-        return self.outcome.success and self.certificate.certified
+    def at_maximum(self) -> bool:
+        """Whether it reached a maximum, certified or local."""
+        return self.outcome.success and self.certificate.at_maximum
 
 
 def refit_rows(
@@ -264,9 +307,9 @@ def refit_rows(
 ) -> Refit:
     """Solve once and certify what was reached; ``start`` is a beta (K-1, p+1) for Newton to start from.
 
-    Where Newton plainly reached a maximum (``is_settled``), nothing more is asked: it stands, though a higher one
-    may lie elsewhere, or at infinity beyond a dip. Otherwise a separation is looked for, and if one is found that
-    need not rise for ever, other starts decide, as in ``fit_rows``.
+    Where Newton plainly reached a maximum (``is_settled``), nothing more is asked: it is a local maximum, and a
+    higher one may lie elsewhere, or at infinity beyond a dip. Otherwise a separation is looked for, and if one is
+    found that need not rise for ever, other starts decide, as in ``fit_rows``.
     """
     check_options(options)
     with linear_algebra().limit(limits=1, user_api="blas"):
@@ -277,8 +320,11 @@ def refit_rows(
         plain = problem.held or is_settled(coordinates, here)
         separations = [] if plain else find_separations(coordinates, layout, options.ridge)
         undecided = bool(separations) and not any(separation.certain for separation in separations)
-        restarts = restart(coordinates, psi, separations) if undecided else Restarts(psi, None, 0, 0.0)
+        restarts = Restarts(psi, None, 0, 0.0)
+        if undecided:
+            restarts = restart(coordinates, psi, separations, draw_fewer(coordinates))
         log_probability, _ = coordinates.likelihood.by_row(coordinates.gamma(psi))
+        plateau = plateau_share(log_probability)
         return Refit(
             n_states=rows.n_states,
             covariates=covariates,
@@ -286,7 +332,7 @@ def refit_rows(
             beta=beta,
             outcome=outcome,
             certificate=certify(
-                coordinates, layout, psi, here, plateau_share(log_probability), separations, restarts
+                coordinates, layout, psi, here, plateau, separations, restarts, _frequency(problem, None)
             ),
             log_likelihood=coordinates.evaluate(psi, 0).value,
             clock=problem.clock,
@@ -308,7 +354,7 @@ def _fit_lbfgs(problem: Problem, options: Options) -> tuple[Array, Outcome]:
 
     start = random_start(layout.n_parameters, options.seed)
     floored(start)  # compiled, or loaded, before the clock starts
-    psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False)
+    psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False, unit=scaled.unit)
     return scaled.beta(psi), outcome
 
 
@@ -324,7 +370,7 @@ def run_lbfgs(scaled: Coordinates[Any], options: Options) -> tuple[Array, Outcom
 
     start = random_start(scaled.centre.size, options.seed)
     if options.gradient == "numeric":
-        psi, outcome = lbfgs(value, start, options.max_iter, with_gradient=False)
+        psi, outcome = lbfgs(value, start, options.max_iter, with_gradient=False, unit=scaled.unit)
     else:
-        psi, outcome = lbfgs(exact, start, options.max_iter, with_gradient=True)
+        psi, outcome = lbfgs(exact, start, options.max_iter, with_gradient=True, unit=scaled.unit)
     return scaled.beta(psi), outcome

@@ -1,6 +1,7 @@
 """Standard errors, intervals, information criteria, native units: after the clock has stopped.
 
-covariance of psi   H^-1, or H^-1 (sum_g s_g s_g' G / (G-1)) H^-1 clustered by group
+covariance of psi   H^-1, or H^-1 (sum_g s_g s_g' G / (G-1)) H^-1 clustered by group; rows with class weights,
+                    which are no numbers of rows, are each a group of their own where no groups are given
                     plus H^-1 A H^-1 where the mean of the prior is uncertain, A the covariance of its pull
 native coefficients J psi, J = (native units per scaled) back;   their covariance J cov J'
 """
@@ -19,6 +20,7 @@ from rekka.model.likelihood import Evaluation, Likelihood
 from rekka.scaling.operators import FittedScaling
 
 Array = NDArray[np.float64]
+CHUNK = 16_384  # rows whose scores are held at once
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Inference:
 
     coefficients: Array
     covariance: Array
-    kind: str  # "observed information" or "sandwich, clustered by 417 groups"
+    kind: str  # "observed information", "sandwich, clustered by 417 groups" or "sandwich, robust by row"
     log_likelihood: float
     degrees_of_freedom: float
     aic: float
@@ -35,10 +37,19 @@ class Inference:
 
 
 class Meat(NamedTuple):
-    """The sum over groups of the outer product of their scores in psi, (P, P), and how many groups there are."""
+    """The sum over groups of the outer product of their scores in psi, (P, P), and how many groups there are.
+
+    Groups without a row that can still worsen are not counted. ``by_row`` says that each row is its own group.
+    """
 
     squares: Array
     groups: int
+    by_row: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What the standard errors are called."""
+        return "sandwich, robust by row" if self.by_row else f"sandwich, clustered by {self.groups} groups"
 
 
 def infer(
@@ -58,10 +69,9 @@ def infer(
     free = psi.size
     df = float(free - np.trace(covariance @ coordinates.penalty)) if coordinates.penalty.any() else float(free)
     if meat is not None:
-        covariance = _sandwich(covariance, meat)
-        kind = f"sandwich, clustered by {meat.groups} groups"
+        covariance, kind = _sandwich(covariance, meat), meat.kind
     covariance = covariance + inverse @ coordinates.sway @ inverse
-    n = likelihood.n_rows
+    n = max(likelihood.n_informative, 1)
     return Inference(
         coefficients=jacobian @ psi,
         covariance=jacobian @ covariance @ jacobian.T,
@@ -104,13 +114,35 @@ def add_scores(likelihood: Likelihood, basis: Array, slope: Array, groups: NDArr
     """The meat of rows in memory: ``slope`` (n, K-1) of each row's log-probability in its log hazards."""
     W, weight = likelihood.X, likelihood.rows.weight
     n_groups = int(groups.max()) + 1
+    informative = np.unique(groups[likelihood.rows.informative]).size
     score = np.empty((n_groups, slope.shape[1], len(W)))
     with np.errstate(over="ignore", invalid="ignore"):  # a fit gone wrong has no errors to speak of
         for k in range(slope.shape[1]):
             for u in range(len(W)):
                 score[:, k, u] = np.bincount(groups, weight * slope[:, k] * W[u], n_groups)
         by_group = score.reshape(n_groups, -1) @ basis
-        return Meat(by_group.T @ by_group, n_groups)
+        return Meat(by_group.T @ by_group, informative)
+
+
+def add_row_scores(likelihood: Likelihood, basis: Array, slope: Array, classes: Array) -> Meat:
+    """The meat of rows in memory that do not depend on each other; ``classes`` (n,) are their class weights.
+
+    A row's weight is its class weight c times how often it counts, f: it adds f (c s)(c s)', s without weights.
+    """
+    squares = np.zeros((basis.shape[1], basis.shape[1]))
+    factor = np.sqrt(likelihood.rows.weight * classes)
+    for first in range(0, factor.size, CHUNK):
+        here = slice(first, first + CHUNK)
+        squares += square_scores(likelihood.X[:, here], slope[here], factor[here], basis)
+    return Meat(squares, likelihood.n_informative, by_row=True)
+
+
+def square_scores(W: Array, slope: Array, factor: Array, basis: Array) -> Array:
+    """The sum (P, P) of the outer products of rows' scores, of W (p+1, m), slope (m, K-1) and a factor (m,)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # a fit gone wrong has no errors to speak of
+        score = (factor[:, None] * slope)[:, :, None] * W.T[:, None, :]
+        turned = score.reshape(len(factor), -1) @ basis
+        return np.asarray(turned.T @ turned)
 
 
 def normal_quantile(level: float) -> float:

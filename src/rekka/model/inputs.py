@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals as nw
@@ -56,11 +56,23 @@ class Predictors:
 
 @dataclass(frozen=True)
 class Training:
-    """Checked rows to fit: transitions, raw covariates x (n, p), and the group of each row, if it has one."""
+    """Checked rows to fit: transitions, raw covariates x (n, p), and the group of each row, if it has one.
+
+    The rows' weights are those given times those of their classes, ``classes`` (n,), None where there are none.
+    """
 
     rows: Rows
     x: Array
     groups: NDArray[np.int64] | None
+    class_weight: str | None = None
+    classes: Array | None = None
+
+    def without_classes(self) -> Training:
+        """The same rows with the weights that were given."""
+        if self.classes is None:
+            return self
+        rows = replace(self.rows, weight=self.rows.weight / self.classes)
+        return replace(self, rows=rows, class_weight=None, classes=None)
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any]:
@@ -136,8 +148,9 @@ def read_training(
         members = None if members is None else read_groups(members[here], end.size)
     count = count_states(end, n_states)
     check_covariates(read.x if clock is None else clock.take(read.x, read.dt), columns.covariates)
-    weight = weight * class_weights(class_weight, read.start, end)
-    return Training(Rows(read.start, end, read.dt, weight, count), read.x, members)
+    classes = None if class_weight is None else class_weights(class_weight, read.start, end, count)
+    weight = weight if classes is None else weight * classes
+    return Training(Rows(read.start, end, read.dt, weight, count), read.x, members, class_weight, classes)
 
 
 def read_covariates(frame: nw.DataFrame[Any], covariates: Sequence[str], order: Literal["C", "F"] = "C") -> Array:
@@ -254,20 +267,19 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.int64]:
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
-def class_weights(class_weight: str | None, start: States, end: States) -> Array:
-    """1, or the inverse frequency of each row's (start, end) pair, averaging 1."""
-    if class_weight is None:
-        return np.ones(start.size)
-    pairs = np.stack([start, end])
-    _, kind, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-    return weigh_classes(class_weight, counts)[kind.ravel()]
+def class_weights(class_weight: str, start: States, end: States, n_states: int) -> Array:
+    """The inverse frequency of each row's start and end (n,), averaging 1 over the rows that can still worsen."""
+    counts = np.bincount(start * n_states + end, minlength=n_states**2).reshape(n_states, n_states)
+    return weigh_classes(class_weight, counts)[start, end]
 
 
 def weigh_classes(class_weight: str, counts: NDArray[np.int64]) -> Array:
-    """The weight of the rows of each class, averaging 1 over all rows."""
+    """The weight (K, K) of the rows of each start and end, from how many there are; 1 where nothing can worsen."""
     if class_weight not in CLASS_WEIGHTS:
         raise bad_option("class_weight", class_weight, ["None", *CLASS_WEIGHTS])
-    return np.asarray(counts.sum() / (counts.size * counts))
+    able, table = counts[:-1], np.ones(counts.shape)
+    table[:-1] = able.sum() / (max(np.count_nonzero(able), 1) * np.maximum(able, 1))
+    return table
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> Array:

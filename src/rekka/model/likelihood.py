@@ -34,6 +34,10 @@ class Evaluation(NamedTuple):
     gradient: Array
     hessian: Array
 
+    def per(self, unit: float) -> Evaluation:
+        """The same divided by a unit, such as the mean weight of the rows."""
+        return self if unit == 1.0 else Evaluation(self.value / unit, self.gradient / unit, self.hessian / unit)
+
 
 class Pairs(NamedTuple):
     """Sums over the rows of each start and end, (K, K): of their weights, and of weight times years."""
@@ -51,6 +55,10 @@ class Pairs(NamedTuple):
         ]
         return cls(*tables)
 
+    def unit(self, informative: int) -> float:
+        """The mean weight of the rows that can still worsen; 1 where there are none."""
+        return float(self.weight[:-1].sum()) / informative if informative else 1.0
+
 
 class Surface(Protocol):
     """A log-likelihood of some rows as a function of beta (K-1, p+1), wherever the rows are."""
@@ -58,6 +66,14 @@ class Surface(Protocol):
     @property
     def n_rows(self) -> int:
         """How many rows."""
+
+    @property
+    def n_informative(self) -> int:
+        """How many rows start in a state that can be left: the others have probability 1 whatever the hazards."""
+
+    @property
+    def unit(self) -> float:
+        """Mean weight of the informative rows: limits and tolerances are multiples of it."""
 
     @property
     def n_states(self) -> int:
@@ -105,6 +121,21 @@ class Rows:
         """Sums over the rows of each start and end."""
         return Pairs.of(self.start, self.end, self.dt, self.weight, self.n_states)
 
+    @property
+    def informative(self) -> NDArray[np.bool_]:
+        """Which rows start in a state that can be left: the others have probability 1 whatever the hazards."""
+        return np.asarray(self.start < self.n_states - 1)
+
+    @property
+    def n_informative(self) -> int:
+        """How many rows do."""
+        return int(self.informative.sum())
+
+    @property
+    def unit(self) -> float:
+        """Mean weight of the informative rows; 1 where there are none."""
+        return self.pairs.unit(self.n_informative)
+
     def take(self, index: NDArray[np.intp]) -> Rows:
         """The same rows in another order."""
         return Rows(self.start[index], self.end[index], self.dt[index], self.weight[index], self.n_states)
@@ -128,6 +159,16 @@ class Likelihood:
     def n_rows(self) -> int:
         """How many rows."""
         return self.rows.dt.size
+
+    @property
+    def n_informative(self) -> int:
+        """How many rows start in a state that can be left."""
+        return self.rows.n_informative
+
+    @property
+    def unit(self) -> float:
+        """Mean weight of the informative rows."""
+        return self.rows.unit
 
     @property
     def n_states(self) -> int:

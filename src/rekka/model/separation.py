@@ -13,7 +13,7 @@ leave open is decided by fitting again from far along d, and by looking whether 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -76,6 +76,20 @@ def describe_separations(separations: Sequence[Separation]) -> list[str]:
     ]
 
 
+def advise(separations: Sequence[Separation]) -> list[str]:
+    """What can be done about each kind of separation; a penalty holds slopes, not the rate of a state."""
+    found = {
+        "where no row leaves a state: merge it with the next state, collect longer records, or use an upper bound "
+        "of its hazard; a ridge penalty does not help": any(one.nobody_left for one in separations),
+        "where no row ends in a state: merge it with a neighbour, or collect shorter intervals; a ridge penalty "
+        "does not help": any(one.nobody_stayed and not one.nobody_left for one in separations),
+        "remedies: a ridge penalty, fewer covariates, or merged states": any(
+            not (one.nobody_left or one.nobody_stayed) for one in separations
+        ),
+    }
+    return [words for words, holds in found.items() if holds]
+
+
 class Constraints(Protocol):
     """Rows c (q,) of which a direction d asks that c.d >= 0: those that left a state, and minus those that ended.
 
@@ -83,12 +97,12 @@ class Constraints(Protocol):
     """
 
     @property
-    def left(self) -> int:
-        """How many left."""
+    def left(self) -> NDArray[np.int64]:
+        """How many left each state of the group."""
 
     @property
-    def stayed(self) -> int:
-        """How many ended there."""
+    def stayed(self) -> NDArray[np.int64]:
+        """How many ended in each."""
 
     @property
     def known(self) -> tuple[Array, Mask]:
@@ -114,8 +128,8 @@ class HeldConstraints:
 
     rows: Array
     must_be_zero: Mask
-    left: int = 0
-    stayed: int = 0
+    left: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    stayed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     whole: bool = True
 
     @property
@@ -142,13 +156,14 @@ def find_separations(coordinates: Coordinates[Likelihood], layout: Layout, ridge
     rows, W = coordinates.likelihood.rows, coordinates.likelihood.X
 
     def constrain(states: list[int], to_gamma: Array) -> Constraints:
-        constraints, must_be_zero, left, stayed = [], [], 0, 0
-        for k in states:
+        constraints, must_be_zero = [], []
+        left, stayed = np.zeros((2, len(states)), np.int64)
+        for place, k in enumerate(states):
             ended = rows.end == k
             passed = (rows.start <= k) & (rows.end > k)
             constraints += [-W[:, ended].T @ to_gamma[k], W[:, passed].T @ to_gamma[k]]
             must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < rows.n_states - 1]
-            left, stayed = left + int(passed.sum()), stayed + int(ended.sum())
+            left[place], stayed[place] = passed.sum(), ended.sum()
         return HeldConstraints(np.concatenate(constraints), np.concatenate(must_be_zero), left, stayed)
 
     found = (
@@ -204,14 +219,15 @@ def separate(
         for d in _simplest_first(rows, certain, term):
             if d is not None:
                 used = dict.fromkeys(layout.terms[t] for t in term[np.abs(d) > 1e-7 * np.abs(d).max()])
+                moved = np.abs(to_gamma[states] @ d).max(axis=1) > 1e-7 * np.abs(to_gamma[states] @ d).max()
                 return Separation(
-                    states=tuple(k + 1 for k in states),
+                    states=tuple(k + 1 for k, moves in zip(states, moved, strict=True) if moves),
                     terms=tuple(used),
                     parameters=numbers,
                     direction=coordinates.standard[:, numbers] @ d,
                     certain=certain,
-                    nobody_left=rows.left == 0,
-                    nobody_stayed=rows.stayed == 0,
+                    nobody_left=not rows.left[moved].any(),
+                    nobody_stayed=not rows.stayed[moved].any(),
                 )
     return None
 

@@ -168,7 +168,7 @@ def load_saved(text: str) -> Saved:
 
 def _check_coefficients(fit: Fit) -> None:
     """Refuse a maximum whose coefficients are not those of its scaled covariates, or that has no variances."""
-    if not fit.certificate.certified:
+    if not fit.certificate.at_maximum:
         return
     back = native_units(fit.scaling, len(fit.covariates))
     size = np.abs(fit.beta) @ np.abs(back).T  # what rounding is measured by: terms of either sign may cancel

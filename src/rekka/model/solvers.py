@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from rekka.model.likelihood import Evaluation, Pairs
 
 Array = NDArray[np.float64]
 
-# Half the squared Newton decrement, in log-likelihood units, below which one last step is taken. That step
+# Half the squared Newton decrement, in log-likelihood units per unit of mean weight, below which one last step is
+# taken. That step
 # squares the distance, so the point returned is exact to rounding.
 DECREMENT_TOLERANCE = 1e-12
 # The same relative to the value, which a sum of millions of rows does not know better.
@@ -73,23 +74,28 @@ class Counted(Protocol):
     def pairs(self) -> Pairs:
         """Sums over the rows of each start and end."""
 
+    @property
+    def unit(self) -> float:
+        """Mean weight of the rows that can still worsen."""
+
 
 def crude_log_rates(rows: Counted) -> Array:
     """Occurrence/exposure log rates of each state (K-1,): where Newton starts.
 
-    A row's years are shared out equally among the states it was seen to pass through. Half an event is
-    added, so that a state nobody left, or nobody was in, has a rate too.
+    A row's years are shared out equally among the states it was seen to pass through. Half an event of mean
+    weight is added, so that a state nobody left, or nobody was in, has a rate too.
     """
-    weight, years = rows.pairs
+    (weight, years), unit = rows.pairs, rows.unit
     free = len(weight) - 1
     start, end = np.indices(weight.shape)
     share = years / np.maximum(np.minimum(end, free - 1) - start + 1, 1)  # none passed through if it starts in K
-    typical = float(years.sum()) / float(weight.sum())
+    able = slice(free) if weight[:free].any() else slice(None)  # rows that start in K say nothing
+    typical = float(years[able].sum()) / float(weight[able].sum())
     rates = np.empty(free)
     for k in range(free):
         left = weight[(start <= k) & (end > k)].sum()
         exposure = share[(start <= k) & (end >= k)].sum()
-        rates[k] = (left + 0.5) / (exposure + typical)
+        rates[k] = (left + 0.5 * unit) / (exposure + typical * unit)
     return np.log(rates)
 
 
@@ -98,7 +104,7 @@ def random_start(size: int, seed: int) -> Array:
     return np.random.default_rng(seed).normal(0.0, START_SPREAD, size)
 
 
-def newton(objective: Objective, start: Array, max_iter: int) -> tuple[Array, Outcome]:
+def newton(objective: Objective, start: Array, max_iter: int, unit: float = 1.0) -> tuple[Array, Outcome]:
     """Trust-region Newton on the exact Hessian.
 
     1. Evaluate value, gradient g and Hessian H.
@@ -108,12 +114,17 @@ def newton(objective: Objective, start: Array, max_iter: int) -> tuple[Array, Ou
     5. Take the step if the value falls as the model says; adapt the radius. Back to 2. Where no step, however
        short, lets it fall: stop, converged if what is left to gain is a rounding error.
 
-    The radius is in standard deviations of the log hazards, because the coordinates are orthonormal.
+    The radius is in standard deviations of the log hazards, because the coordinates are orthonormal. The objective
+    is divided by ``unit``, the mean weight of the rows, so that the scale of the weights changes no step.
     """
+
+    def per_unit(psi: Array, order: int = 2) -> Evaluation:
+        return objective(psi, order).per(unit)
+
     clock = perf_counter()
-    psi, stop, iterations, evaluations, value = _newton(objective, start, max_iter)
+    psi, stop, iterations, evaluations, value = _newton(per_unit, start, max_iter)
     seconds = perf_counter() - clock
-    return psi, Outcome(stop is Stop.CONVERGED, stop.value, iterations, evaluations, seconds, value)
+    return psi, Outcome(stop is Stop.CONVERGED, stop.value, iterations, evaluations, seconds, value * unit)
 
 
 def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Stop, int, int, float]:
@@ -228,15 +239,29 @@ def lbfgs(
     max_iter: int,
     *,
     with_gradient: bool,
+    unit: float = 1.0,
 ) -> tuple[Array, Outcome]:
-    """SciPy's L-BFGS-B as the paper runs it; a function without a gradient gets two-point differences."""
+    """SciPy's L-BFGS-B as the paper runs it; a function without a gradient gets two-point differences.
+
+    The function is divided by ``unit``, the mean weight of the rows: SciPy's tolerances are absolute.
+    """
+
+    def per_unit(psi: Array) -> Any:
+        found = function(psi)
+        return (found[0] / unit, found[1] / unit) if isinstance(found, tuple) else found / unit
+
     options = {"maxiter": max_iter, "maxfun": max(15000, 100 * max_iter * (start.size + 1))}
     with np.errstate(all="ignore"):  # the paper's closed form overflows on its way; its result is judged after
         clock = perf_counter()
         result = optimize.minimize(
-            function, start, jac=True if with_gradient else "2-point", method="L-BFGS-B", options=options
+            function if unit == 1.0 else per_unit,
+            start,
+            jac=True if with_gradient else "2-point",
+            method="L-BFGS-B",
+            options=options,
         )
         seconds = perf_counter() - clock
     message = result.message if isinstance(result.message, str) else result.message.decode()
-    outcome = Outcome(bool(result.success), message, int(result.nit), int(result.nfev), seconds, float(result.fun))
+    value = float(result.fun) * unit
+    outcome = Outcome(bool(result.success), message, int(result.nit), int(result.nfev), seconds, value)
     return np.asarray(result.x), outcome

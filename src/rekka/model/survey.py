@@ -51,8 +51,8 @@ def survey_covariates(x: Array, names: tuple[str, ...]) -> Survey:
 class Resampled:
     """Coefficients of refits to bridges drawn again, ``beta`` (B, K-1, p+1).
 
-    They belong to the covariates as the fit itself scales them. Of the draws ``asked`` for, those without a
-    certified maximum are left out; ``groups`` is the number of bridges, or whatever was drawn.
+    They belong to the covariates as the fit itself scales them. Of the draws ``asked`` for, those that
+    reached no maximum are left out; ``groups`` is the number of bridges, or whatever was drawn.
     """
 
     beta: Array

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from rekka.model.certificate import DECREMENT_LIMIT
+from rekka.model.certificate import DECREMENT_LIMIT, HARDLY_DETERMINED
 from rekka.report.document import NOT_YET, Answer, CasePart, Document, ModelPart, TrialPart
 from rekka.report.numbers import show_count, show_figure, show_share
 from rekka.report.teller import Teller
@@ -133,6 +133,8 @@ def _tell_certificate(trial: TrialPart, tell: Teller) -> tuple[Markup, ...]:
     """The certificate's answers; a question that was not asked has none."""
     what = tell.say(f"{CERTIFICATE}.of.{trial.method if trial.method in SHRINKING else PLAIN}")
     found = [_tell_verdict(trial, what, tell)]
+    if trial.verdict and trial.verdict.endswith(HARDLY_DETERMINED):
+        found.append(tell.say(f"{CERTIFICATE}.hardly"))
     if trial.maximum_exists:
         found.append(tell.say(f"{CERTIFICATE}.exists", what=what))
     elif trial.maximum_exists is not None:

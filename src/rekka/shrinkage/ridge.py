@@ -195,7 +195,7 @@ def score_path(train: Sample, other: Sample, options: Options, ridges: Sequence[
     order, turned = train.rows.grouping, other.rows.grouping
     rows, z = train.rows.take(order), scaling.transform(train.x[order])
     vary = _varying(z)
-    mean, sd = moments(z[:, vary], rows.weight)
+    mean, sd = moments(z[:, vary], rows)
     layout = _layout(train, options, vary)
     plain = scaled_coordinates(rows, (z[:, vary] - mean) / sd, layout, 1.0, options.threads)
     held, centre = _hold_intercepts(plain, layout)
@@ -204,7 +204,7 @@ def score_path(train: Sample, other: Sample, options: Options, ridges: Sequence[
     losses, psi = np.empty((len(other), len(ridges))), crude_start(plain)
     for place in reversed(range(len(ridges))):
         posed = replace(plain, penalty=ridges[place] * plain.penalty + held, centre=centre)
-        psi, _ = newton(posed.objective, psi, options.max_iter)
+        psi, _ = newton(posed.objective, psi, options.max_iter, posed.unit)
         losses[turned, place] = -left.by_row(posed.beta(psi))[0]
     return losses
 
@@ -274,7 +274,7 @@ def _as_prior(sample: Sample, options: Options, ridge: float) -> Prior:
     standardised slope = sd a,  standardised intercept = a0 + mean . a,  sd and mean of the scaled covariates
     """
     z = _scale(sample, options)
-    mean, sd = moments(z, sample.rows.weight)
+    mean, sd = moments(z, sample.rows)
     layout = build_layout(sample.covariates, sample.rows.n_states, options.effects, options.shared)
     precision, rate = _intercepts(sample.rows)
     times = np.bincount(layout.parameter[layout.parameter >= 0], minlength=layout.n_parameters)

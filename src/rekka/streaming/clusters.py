@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.model.inference import Meat
+from rekka.model.inference import Meat, square_scores
 from rekka.streaming import block_kernel
 from rekka.streaming.blocks import Array, Block
 from rekka.streaming.likelihood import BlockLikelihood, Design, slope_block
@@ -73,6 +73,20 @@ def add_streamed_scores(
     return Meat(squares, groups)
 
 
+def add_streamed_row_scores(likelihood: BlockLikelihood, basis: Array, beta: Array) -> Meat:
+    """The meat of rows that do not depend on each other and have class weights, those of the design."""
+    function = partial(_square_block, likelihood.design, basis, np.ascontiguousarray(beta))
+    squares = sum(likelihood.source.at("scores by row").map(function), np.zeros((basis.shape[1],) * 2))
+    return Meat(squares, likelihood.n_informative, by_row=True)
+
+
+def _square_block(design: Design, basis: Array, beta: Array, block: Block) -> Array:
+    """The sum (P, P) of the outer products of the scores of a block's rows."""
+    rows, _, slope = slope_block(design, beta, block)
+    classes = 1.0 if design.pair_weight is None else design.pair_weight[rows.start, rows.end]
+    return square_scores(rows.W, slope.T, np.sqrt(rows.weight * classes), basis)
+
+
 def _fill(table: Table, likelihood: BlockLikelihood, beta: Array, lowest: int, highest: int) -> bool:
     """One pass for the groups of a range; whether there was room for them."""
     table.clear()
@@ -92,7 +106,7 @@ def _score_block(
     """The hash of each row whose group is in the range, and its score (m, F)."""
     group = block.group
     assert group is not None  # the reading names a column of them
-    here = (group >= lowest) & (group <= highest)
+    here = (group >= lowest) & (group <= highest) & (block.start < design.n_states - 1)
     rows, _, slope = slope_block(design, beta, block if here.all() else block.take(here))
     score = np.empty((rows.dt.size, beta.size))
     block_kernel.score_rows(slope, rows.W, rows.weight, score)

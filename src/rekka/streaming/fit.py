@@ -3,7 +3,7 @@
 1. Look the rows over: every value checked, ranges, counts of each start and end.
 2. Fit the operator; choose orthonormal coordinates.
 3. Is there a finite maximum?
-4. Newton from the maximum of a sample of the rows, a pass for every evaluation.
+4. Newton from the highest maximum of a sample of the rows, a pass for every evaluation; again from its others.
 5. Certify, infer, survey.
 """
 
@@ -17,22 +17,22 @@ from scipy import linalg
 
 from rekka.errors import BadOption
 from rekka.model import inputs
-from rekka.model.certificate import Certificate, certify
+from rekka.model.certificate import certify, count_pairs
 from rekka.model.clock import Clock, make_clock
-from rekka.model.coordinates import Coordinates, in_orthonormal, in_scaled
+from rekka.model.coordinates import LEAST_RANK, Coordinates, in_orthonormal, in_scaled
 from rekka.model.fit import Fit, Options, Refit, check_options, linear_algebra, run_lbfgs, settle
-from rekka.model.inference import infer
+from rekka.model.inference import Meat, infer
 from rekka.model.layout import Layout, build_layout
 from rekka.model.likelihood import Pairs, compile_kernels
 from rekka.model.prior import Prior, read_prior
-from rekka.model.restarts import Restarts, restart
+from rekka.model.restarts import Fewer, Restarts, crude_start, restart
 from rekka.model.separation import Separation
 from rekka.model.solvers import Outcome, newton
 from rekka.model.survey import PERCENT, Survey
 from rekka.scaling.fitting import NamedScaler, check_method, fit_links, split_method
 from rekka.scaling.operators import FittedScaling
 from rekka.streaming.blocks import Array, Source
-from rekka.streaming.clusters import SCORE_BYTES, add_streamed_scores
+from rekka.streaming.clusters import SCORE_BYTES, add_streamed_row_scores, add_streamed_scores
 from rekka.streaming.likelihood import BlockLikelihood, Design
 from rekka.streaming.passes import (
     Moments,
@@ -62,6 +62,7 @@ class Posed:
     pair_weight: Array | None
     coordinates: Coordinates[BlockLikelihood]
     prior: Prior | None
+    frequency: Array  # how many rows there are of each start and end (K, K), by the weights given
 
     @property
     def clock(self) -> Clock:
@@ -74,26 +75,33 @@ class Posed:
         """Some of the rows of each start and end."""
         return sample_rows(self.coordinates.likelihood)
 
+    @cached_property
+    def fewer(self) -> Fewer:
+        """The sample in the coordinates of all rows, and its maxima."""
+        return self.sample.in_coordinates(self.coordinates)
+
     def separate(self, ridge: float) -> list[Separation]:
         """Directions in which the likelihood may rise for ever; none where a prior holds every coefficient."""
         if self.prior is not None:
             return []
         return find_streamed_separations(self.coordinates, self.layout, ridge, self.sample)
 
-    def remark(self, certificate: Certificate, options: Options) -> Certificate:
-        """The same, and on what the other starts were tried that it does not know of."""
-        if options.solver != "newton" or not certificate.certified:
-            return certificate
-        told = f"the highest of five starts on a sample of {self.sample.size:,} rows is where Newton began"
-        return replace(certificate, remarks=(*certificate.remarks, told))
+    def meat(self, psi: Array, *, clustered: bool, score_bytes: int) -> Meat | None:
+        """The sandwich's middle: of groups, of rows where they have class weights, or None."""
+        likelihood, basis = self.coordinates.likelihood, self.coordinates.basis
+        gamma = self.coordinates.gamma(psi)
+        if clustered:
+            return add_streamed_scores(likelihood, basis, gamma, self.overview.marked.size, score_bytes)
+        return None if self.pair_weight is None else add_streamed_row_scores(likelihood, basis, gamma)
 
     def solve(self, options: Options, start: Array | None = None) -> tuple[Array, Array, Outcome]:
         """One solver call: psi, beta (K-1, p+1) and the outcome. ``start`` is a beta for Newton to start from."""
         coordinates = self.coordinates
         if options.solver == "newton":
             known = None if start is None else coordinates.forward @ start.ravel()
-            first = self.sample.start(coordinates, options.max_iter) if known is None else known
-            psi, outcome = newton(coordinates.objective, first, options.max_iter)
+            best = self.fewer.maxima[0].psi if known is None and self.fewer.maxima else crude_start(coordinates)
+            first = best if known is None else known
+            psi, outcome = newton(coordinates.objective, first, options.max_iter, coordinates.unit)
             return psi, coordinates.beta(psi), outcome
         p = self.scaled.mean.size
         likelihood = _likelihood(self, np.zeros(p), np.eye(p))
@@ -139,16 +147,12 @@ def fit_source(
         coordinates, layout = posed.coordinates, posed.layout
         separations = posed.separate(options.ridge)
         psi, beta, outcome, restarts = settle(
-            coordinates, posed.solve(options), separations, newton=options.solver == "newton"
+            coordinates, posed.solve(options), separations, posed.fewer, newton=options.solver == "newton"
         )
         here = coordinates.objective(psi)
-        likelihood, gamma = coordinates.likelihood, coordinates.gamma(psi)
-        meat = None
-        if clustered:
-            marked = posed.overview.marked.size
-            meat = add_streamed_scores(likelihood, coordinates.basis, gamma, marked, score_bytes)
+        meat = posed.meat(psi, clustered=clustered, score_bytes=score_bytes)
         value = coordinates.pull(psi) - here.value
-        certificate = certify(coordinates, layout, psi, here, likelihood.plateau(gamma), separations, restarts)
+        plateau = coordinates.likelihood.plateau(coordinates.gamma(psi))
         return Fit(
             n_states=layout.n_states,
             covariates=posed.source.reading.covariates,
@@ -157,7 +161,7 @@ def fit_source(
             beta=beta,
             inference=infer(coordinates, psi, here, value, posed.scaling, meat),
             outcome=outcome,
-            certificate=posed.remark(certificate, options),
+            certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts, posed.frequency),
             n_rows=posed.overview.rows,
             survey=survey_source(posed.source, posed.overview.rows),
             clock=posed.clock,
@@ -176,7 +180,9 @@ def refit_source(
         psi, beta, outcome = posed.solve(options, start)
         here = coordinates.objective(psi)
         undecided = bool(separations) and not any(separation.certain for separation in separations)
-        restarts = restart(coordinates, psi, separations) if undecided else Restarts(psi, None, 0, 0.0)
+        restarts = Restarts(psi, None, 0, 0.0)
+        if undecided:
+            restarts = restart(coordinates, psi, separations, posed.fewer)
         plateau = coordinates.likelihood.plateau(coordinates.gamma(psi))
         return Refit(
             n_states=layout.n_states,
@@ -184,7 +190,7 @@ def refit_source(
             scaling=posed.scaling,
             beta=beta,
             outcome=outcome,
-            certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts),
+            certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts, posed.frequency),
             log_likelihood=coordinates.pull(psi) - here.value,
             clock=posed.clock,
         )
@@ -214,33 +220,48 @@ def pose_source(
     scaling = _fit_operator(options.scaling, training)
     refuse_collinear(source.at("coordinates"), *training.moments(), overview.rows)
     pair_weight = weigh_pairs(class_weight, overview)
+    frequency = count_pairs(overview.pairs.weight, int(overview.counts[:-1].sum()))
     if pair_weight is not None:
         overview = overview._replace(pairs=Pairs(*(table * pair_weight for table in overview.pairs)))
-    scaled = measure_scaled(source.at("coordinates"), scaling, pair_weight)
-    r = orthonormalise(source.at("coordinates"), scaling, scaled, pair_weight) if names else np.zeros((0, 0))
+    scaled, r = _orthonormalise(source.at("coordinates"), scaling, _weigh_informative(pair_weight, overview))
+    if not (scaled.sd > 0).all() or np.abs(np.diag(r)).min(initial=np.inf) < LEAST_RANK:
+        scaled, r = _orthonormalise(source.at("coordinates"), scaling, pair_weight)
     mix = linalg.solve_triangular(r, np.eye(len(names))) / scaled.sd[:, None] if names else np.zeros((0, 0))
     design = Design(scaling, scaled.mean, mix, count, pair_weight)
     prior = read_prior(options.prior, layout.parameter.size)
-    likelihood = BlockLikelihood(source, design, overview.rows, overview.pairs)
+    likelihood = BlockLikelihood(source, design, overview.counts, overview.pairs)
     coordinates = in_orthonormal(likelihood, scaled.mean, scaled.sd, r, layout, options.ridge, prior)
     compile_kernels()
-    return Posed(source, overview, layout, scaling, scaled, pair_weight, coordinates, prior)
+    return Posed(source, overview, layout, scaling, scaled, pair_weight, coordinates, prior, frequency)
+
+
+def _orthonormalise(source: Watched, scaling: FittedScaling, pair_weight: Array | None) -> tuple[Moments, Array]:
+    """The moments of the scaled covariates, and the triangular factor (p, p) of the standardised ones."""
+    scaled = measure_scaled(source, scaling, pair_weight)
+    if not source.reading.covariates or not (scaled.sd > 0).all():
+        return scaled, np.zeros((0, 0))
+    return scaled, orthonormalise(source, scaling, scaled, pair_weight)
+
+
+def _weigh_informative(pair_weight: Array | None, overview: Overview) -> Array | None:
+    """The weight of each start and end, 0 for rows that start in the worst state."""
+    if not overview.counts[-1].any() or not overview.counts[:-1].any():
+        return pair_weight
+    table = np.ones(overview.counts.shape) if pair_weight is None else pair_weight.copy()
+    table[-1] = 0.0
+    return table
 
 
 def _likelihood(posed: Posed, offset: Array, mix: Array) -> BlockLikelihood:
     design = Design(posed.scaling, offset, mix, posed.layout.n_states, posed.pair_weight)
-    return BlockLikelihood(posed.source, design, posed.overview.rows, posed.overview.pairs)
+    return BlockLikelihood(posed.source, design, posed.overview.counts, posed.overview.pairs)
 
 
 def weigh_pairs(class_weight: str | None, overview: Overview) -> Array | None:
     """The weight of each start and end (K, K), averaging 1 over the rows; None where all weigh the same."""
     if class_weight is None:
         return None
-    counts = overview.counts
-    start, end = np.nonzero(counts)
-    table = np.zeros(counts.shape)
-    table[start, end] = inputs.weigh_classes(class_weight, counts[start, end])
-    return table
+    return inputs.weigh_classes(class_weight, overview.counts)
 
 
 def survey_source(source: Watched, rows: int) -> Survey:

@@ -86,9 +86,24 @@ class BlockLikelihood:
 
     source: Watched
     design: Design
-    n_rows: int
+    counts: NDArray[np.int64]  # rows of each start and end (K, K)
     pairs: Pairs
     _last: dict[tuple[bytes, int], Evaluation] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows."""
+        return int(self.counts.sum())
+
+    @property
+    def n_informative(self) -> int:
+        """How many rows start in a state that can be left."""
+        return int(self.counts[:-1].sum())
+
+    @property
+    def unit(self) -> float:
+        """Mean weight of the informative rows."""
+        return self.pairs.unit(self.n_informative)
 
     @property
     def n_states(self) -> int:

@@ -124,9 +124,9 @@ class Moments(NamedTuple):
         """Of values (m, p)."""
         m, p = values.shape
         mean, squares = np.zeros(p), np.zeros(p)
-        if not m:
-            return cls(0.0, mean, squares)
         weight = np.ones(m) if weight is None else weight
+        if not weight.any():
+            return cls(0.0, mean, squares)
         return cls(block_kernel.add_moments(by_column(values), weight, mean, squares), mean, squares)
 
     @property

@@ -1,11 +1,11 @@
 """The rows of each start and end: their triangular factor, and a sample of them to begin with.
 
-The maximum of the sample's likelihood, in the coordinates of all rows, is where Newton starts.
+The highest maximum of the sample's likelihood, in the coordinates of all rows, is where Newton starts; the others
+are where it starts again.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -16,14 +16,12 @@ import numpy as np
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.likelihood import Likelihood, Rows
-from rekka.model.restarts import crude_start, shifted_starts
-from rekka.model.solvers import newton
+from rekka.model.restarts import Fewer, choose_rows, share_sample
 from rekka.streaming.blocks import Array, Block
 from rekka.streaming.likelihood import BlockLikelihood, Design, arrange
 from rekka.streaming.passes import factor, stack_factors
 
 SAMPLE = 250_000  # rows, about: as many as a fit in memory has at most
-FAR = 25.0  # times the mean of |W|^2: rows beyond are few, at most one in so many, and decide most
 Pair = tuple[int, int]  # start and end, 0-based
 
 
@@ -50,22 +48,10 @@ class Sampled:
         """How many rows are in the sample."""
         return sum(part.dt.size for part in self.parts.values())
 
-    def start(self, coordinates: Coordinates[BlockLikelihood], max_iter: int) -> Array:
-        """The best maximum of the sample from several starts; crude rates and zero slopes where it has none.
-
-        With heavy-tailed covariates the likelihood of a million rows can have several maxima. Where that of the
-        sample has, the one with the highest likelihood of all rows is taken.
-        """
+    def in_coordinates(self, coordinates: Coordinates[BlockLikelihood]) -> Fewer:
+        """The sample's likelihood in the coordinates of all rows."""
         parts = {field.name: getattr(coordinates, field.name) for field in fields(coordinates)}
-        few = Coordinates(**parts | {"likelihood": self._likelihood(coordinates.likelihood.n_states)})
-        starts = [crude_start(coordinates), *shifted_starts(coordinates)]
-        reached = [newton(few.objective, start, max_iter) for start in starts]
-        found: dict[float, Array] = {}
-        for psi, outcome in reached:
-            if outcome.success and not any(math.isclose(outcome.objective, known) for known in found):
-                found[outcome.objective] = psi
-        points = list(found.values()) or starts[:1]
-        return min(points, key=lambda psi: coordinates.objective(psi).value) if len(points) > 1 else points[0]
+        return Fewer(Coordinates(**parts | {"likelihood": self._likelihood(coordinates.likelihood.n_states)}))
 
     def _likelihood(self, n_states: int) -> Likelihood:
         """Of the sample."""
@@ -81,26 +67,23 @@ class Sampled:
 
 def sample_rows(likelihood: BlockLikelihood) -> Sampled:
     """One pass over all rows."""
-    every = max(1, likelihood.n_rows // SAMPLE)
-    parts = likelihood.source.at("sample").map(partial(_describe_block, likelihood.design, every))
-    return Sampled(_put_together(parts), every == 1)
+    share = share_sample(likelihood.counts, SAMPLE)
+    function = partial(_describe_block, likelihood.design, share, likelihood.unit)
+    return Sampled(_put_together(likelihood.source.at("sample").map(function)), likelihood.n_informative <= SAMPLE)
 
 
-def _describe_block(design: Design, every: int, block: Block) -> dict[Pair, Part]:
-    """Of each start and end, with every so-manyth row in the sample, and all that lie far out."""
+def _describe_block(design: Design, share: Array, unit: float, block: Block) -> dict[Pair, Part]:
+    """Of each start and end, with a share of the rows in the sample, and all that lie far out."""
     rows = arrange(design, block)
-    far = np.square(rows.W).sum(axis=0) > FAR * len(rows.W)
     edges = np.flatnonzero(np.diff(rows.start * design.n_states + rows.end, prepend=-1, append=-1))
     found = {}
     for low, high in pairwise(edges.tolist()):
-        W, out = rows.W[:, low:high].copy(), np.flatnonzero(far[low:high])
-        near = np.flatnonzero(~far[low:high])
-        some = near[::every]
-        place = low + np.concatenate([out, some])
-        stands_for = np.concatenate([np.ones(out.size), np.full(some.size, near.size / max(some.size, 1))])
-        total = W.sum(axis=1)
+        pair = int(rows.start[low]), int(rows.end[low])
+        W = rows.W[:, low:high].copy()
+        some, stands_for = choose_rows(W, rows.weight[low:high], float(share[pair]), unit)
+        place, total = low + some, W.sum(axis=1)
         kept = (rows.W[:, place], rows.dt[place], rows.weight[place] * stands_for)
-        found[int(rows.start[low]), int(rows.end[low])] = Part(factor(W), total, high - low, *kept)
+        found[pair] = Part(factor(W), total, high - low, *kept)
     return found
 
 

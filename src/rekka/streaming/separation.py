@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.layout import Layout
@@ -45,8 +46,8 @@ class StreamedConstraints:
     total: Array
     rows: Array
     must_be_zero: Mask
-    left: int
-    stayed: int
+    left: NDArray[np.int64]
+    stayed: NDArray[np.int64]
     whole: bool
 
     @property
@@ -94,9 +95,9 @@ def _constrain(source: Watched, design: Design, group: Group, sample: Sampled) -
     states, to_gamma = group
     q, last = to_gamma.shape[-1], design.n_states - 1
     factors, total, rows, zero = [np.zeros((0, q))], np.zeros(q), [np.zeros((0, q))], [np.zeros(0, bool)]
-    left = stayed = 0
+    left, stayed = np.zeros((2, len(states)), np.int64)
     thin = max(1, sample.size // ENOUGH)
-    for k in states:
+    for place, k in enumerate(states):
         for (start, end), part in sample.parts.items():
             if not start <= k <= end:
                 continue
@@ -106,7 +107,7 @@ def _constrain(source: Watched, design: Design, group: Group, sample: Sampled) -
             some = part.W[:, ::thin].T
             rows.append(sign * (some @ to_gamma[k]))
             zero.append(np.full(len(some), k < end < last))
-            left, stayed = left + (end > k) * part.rows, stayed + (end == k) * part.rows
+            (left if end > k else stayed)[place] += part.rows
     return StreamedConstraints(
         source, design, group, np.concatenate(factors), total, np.concatenate(rows), np.concatenate(zero), left,
         stayed, whole=sample.whole and thin == 1,

@@ -196,7 +196,7 @@ class Contest:
             try:
                 with quiet():
                     refit = fit(rng)
-                certified += refit.certified if self.strict else refit.converged
+                certified += refit.at_maximum if self.strict else refit.converged
             except (ArithmeticError, ValueError):  # a resample that cannot be fitted is one that is not certified
                 continue
         return Share(certified, drawn)

@@ -96,7 +96,8 @@ def _tell_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str
     tried = [verdict for verdict in choice.verdicts if verdict.drawn]
     if tried:
         best = max(tried, key=lambda one: ((one.certified or 0) / (one.drawn or 1), one.method == guard.default))
-        words = f"{best.method} is certified here, but in {_name_share(best, guard)} only: a matter of luck"
+        found = f"reaches a maximum in {_name_share(best, guard)} only: a matter of luck"
+        words = f"{best.method} is certified here, but {found}"
         return f"none: {words}. {_remedy(choice)}"
     if any(trial.certified for trial in trials.values()):
         rows = WORDS[choice.judged_on]

@@ -78,8 +78,8 @@ class Attempt(NamedTuple):
 
     @property
     def certified(self) -> bool:
-        """Whether the fit is a certified maximum, scored or not."""
-        return self.refit is not None and self.refit.certified
+        """Whether the fit reached a maximum, scored or not; other starts are not tried on a draw."""
+        return self.refit is not None and self.refit.at_maximum
 
     @property
     def evaluations(self) -> int | None:

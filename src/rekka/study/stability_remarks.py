@@ -92,7 +92,7 @@ def find_levels(values: Sequence[float]) -> tuple[int, float]:
 
 
 def _remark_certified(drawn: pl.DataFrame, least: float) -> Iterator[str]:
-    """Methods that are certified in fewer draws than the guarded rule asks for."""
+    """Methods that reach a maximum in fewer draws than the guarded rule asks for."""
     found: dict[str, dict[str, list[str]]] = {}
     statuses: Counter[str] = Counter()
     for (case, method), fits in drawn.group_by("case", "method", maintain_order=True):
@@ -107,7 +107,7 @@ def _remark_certified(drawn: pl.DataFrame, least: float) -> Iterator[str]:
             for case, shares in found.items()
         ]
         why = statuses.most_common(1)[0][0]
-        yield f"certified in fewer than {least:.0%} of the draws: {_join(few)}; most of the others: {why}"
+        yield f"a maximum reached in fewer than {least:.0%} of the draws: {_join(few)}; most of the others: {why}"
 
 
 def _remark_cases(refits: pl.DataFrame, cases: pl.DataFrame) -> Iterator[str]:

@@ -389,7 +389,7 @@ def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:
             name: getattr(trial.outcome, name) for name in ("success", "message", "iterations", "evaluations")
         }
     if trial.certificate is not None:
-        line |= {"verdict": trial.certificate.verdict.value} | trial.certificate.figures
+        line |= {"verdict": trial.certificate.headline} | trial.certificate.figures
     if trial.scores is not None:
         line |= {"scored": trial.scores.rows} | {name: getattr(trial.scores, name) for name in SCORES}
     return _finite({name: line.get(name) for name in SCHEMA})

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rekka.errors import BadOption, InputError, OutsideTrainingRange, ScalingError, count_of
 from rekka.model import inputs
-from rekka.model.certificate import Certificate, Verdict
+from rekka.model.certificate import FEW_EVENTS, Certificate, Verdict
 from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
 from rekka.model.predictor import Predictor
@@ -36,13 +36,13 @@ from rekka.study.plan import PRESETS, list_options
 from rekka.study.tallies import Tally
 
 FEW_ROWS = 100  # training rows; paper, Threats to validity
-FEW_EVENTS = 5  # per parameter; below it slopes are biased and intervals too narrow (Vittinghoff, McCulloch 2007)
 
 
 class Status(enum.StrEnum):
     """What became of a trial. The value is what a person reads."""
 
     CERTIFIED = "certified"
+    AT_MAXIMUM = "reached a maximum"  # of a resample: other starts are not tried
     UNCERTIFIED = "success without certificate"  # the solver's own word, not ours
     NO_MAXIMUM = "no finite maximum"
     NOT_DETERMINED = "not determined"
@@ -338,6 +338,8 @@ def find_status(certificate: Certificate, converged: bool) -> Status:
     match certificate.verdict:
         case Verdict.CERTIFIED if converged:
             return Status.CERTIFIED
+        case Verdict.LOCAL_MAXIMUM if converged:
+            return Status.AT_MAXIMUM
         case Verdict.NO_FINITE_MAXIMUM:
             return Status.NO_MAXIMUM
         case Verdict.NOT_IDENTIFIED:

@@ -62,7 +62,7 @@ def nothing_chosen(evidence: Evidence) -> Seen:
 
 
 def _tell_fall(choice: Choice) -> str:
-    """'max, boxcox at step 1, a certified maximum; zscore at step 4, certified across resamples'."""
+    """'max, boxcox at step 1, a certified maximum; zscore at step 2, a maximum across resamples'."""
     if choice.rule != GUARDED:
         return "no method can be selected"
     groups: dict[str, list[str]] = {}
@@ -81,11 +81,11 @@ def _join(evidence: Evidence, how: Mapping[str, list[str]]) -> str:
 
 @check(
     "R702",
-    "Certified in few resamples",
-    looks_at="The share of refits, to bridges drawn anew from the training rows, that are certified maxima.",
-    matters="A fit that is certified on these bridges, and not on as many others like them, was certified by "
-    "luck: its coefficients hang on a few rows.",
-    issue=f"What was selected is certified in fewer than {STABLE:.0%} of its resamples.",
+    "A maximum reached in few resamples",
+    looks_at="The share of refits, to bridges drawn anew from the training rows, that reach a maximum.",
+    matters="A fit that is certified on these bridges, and reaches no maximum on as many others like them, was "
+    "certified by luck: its coefficients hang on a few rows.",
+    issue=f"What was selected reaches a maximum in fewer than {STABLE:.0%} of its resamples.",
     tip="It is in fewer than all of them, or methods were dropped for it.",
     remedy="Leave out the covariate that R604 or R605 names, merge states, or use ridge or pooled, which hold the "
     "coefficients.",
@@ -100,7 +100,7 @@ def resamples(evidence: Evidence) -> Seen:
     doubtful = [(choice, v) for choice, v in asked if _share(v) < 1 and (v.kept or v.step is Step.STABLE)]
     if not doubtful:
         most = max(v.drawn or 0 for _, v in asked)
-        return passed(f"What was asked is certified in all of {count_of(most, 'resample')}.")
+        return passed(f"What was asked reaches a maximum in all of {count_of(most, 'resample')}.")
     doubtful.sort(key=lambda one: not one[1].kept)  # what is in use first
     facts = tell_groups(
         (
@@ -117,7 +117,7 @@ def resamples(evidence: Evidence) -> Seen:
     ]
     return found(
         any(v.kept and _share(v) < STABLE for _, v in doubtful),
-        f"Certified in some resamples only: {tell_some(facts)}.",
+        f"A maximum reached in some resamples only: {tell_some(facts)}.",
         (choice.case for choice, _ in doubtful),
         (v.method for _, v in doubtful),
         {"methods": values},
