@@ -16,10 +16,11 @@ from rekka.model.fit import Fit
 from rekka.model.inference import Inference, native_units
 from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
-from rekka.model.survey import PERCENT, Resampled, Survey
+from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
 from rekka.scaling.serial import ScalingPart, as_part
 
-VERSION: Final = 3  # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels
+# 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: test of fit
+VERSION: Final = 4
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
 
 Array = NDArray[np.float64]
@@ -57,10 +58,10 @@ class _Bootstrap(_Part):
 
 
 class ModelFile(_Part):
-    """What is in the file; of version 2 the last four are None."""
+    """What is in the file; what an earlier version does not have is None."""
 
     format: Literal["rekka-model"]
-    version: Literal[2, 3]
+    version: Literal[2, 3, 4]
     parameters: dict[str, Any]
     features: list[str]
     n_states: int = Field(ge=2)
@@ -76,6 +77,7 @@ class ModelFile(_Part):
     labels: list[str] | None = None
     survey: list[list[float]] | None = None
     bootstrap: _Bootstrap | None = None
+    fit_test: FitTest | None = None
 
 
 def dump_model(
@@ -113,6 +115,7 @@ def dump_model(
         labels=None if labels is None else list(labels),
         survey=None if fit.survey is None else fit.survey.quantiles.tolist(),
         bootstrap=None if fit.resampled is None else _write_bootstrap(fit.resampled),
+        fit_test=fit.fit_test,
     ).model_dump_json(indent=1)
 
 
@@ -135,7 +138,7 @@ def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
 
 
 def load_saved(text: str) -> Saved:
-    """Read all of a model file, of this version or the one before."""
+    """Read all of a model file, of this version or one before."""
     try:
         file = ModelFile.model_validate_json(text)
         labels = None if file.labels is None else tuple(file.labels)
@@ -148,7 +151,7 @@ def load_saved(text: str) -> Saved:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the text itself"
         raise ModelFileError(
-            f"This is not a rekka model file of version {VERSION}, nor of version 2: {where}: {first['msg']}. "
+            f"This is not a rekka model file of version 2 to {VERSION}: {where}: {first['msg']}. "
             "Write one with rekka fit --out, or model.to_json().",
             where=where,
         ) from None
@@ -188,6 +191,7 @@ def _read_fit(file: ModelFile) -> Fit:
         n_rows=file.n_rows,
         survey=_read_survey(file),
         resampled=_read_bootstrap(file),
+        fit_test=file.fit_test,
     )
 
 

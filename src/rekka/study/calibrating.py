@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from rekka.calibration import REPLICATES, Calibration, calibrate
-from rekka.goodness import link_rows
+from rekka.goodness import find_links
 from rekka.model.fit import Options
 from rekka.model.serial import load_model
 from rekka.resampling import Sample
@@ -16,7 +14,6 @@ from rekka.study.rows import StudyRows
 from rekka.study.trial import quiet
 
 TRAIN = "train"
-MEMBER = ("bridge_id", "case", "member", "history")  # what a chain of visits is of, as far as the table tells
 
 
 def calibrate_model(
@@ -47,25 +44,3 @@ def calibrate_model(
             seed=seed,
             certificate=fit.certificate,
         )
-
-
-def find_links(frame: pl.DataFrame) -> NDArray[np.int64] | None:
-    """For each row the row of the same member that ends where it starts; None where the table knows no visits.
-
-    A visit that two rows end with, as where members have no names of their own, links nothing, and nor do two rows
-    of which one does not start in the state the other ends in.
-    """
-    if not {"visit_1", "visit_2"} <= set(frame.columns):
-        return None
-    member = [pl.col(name).cast(pl.String).fill_null("") for name in MEMBER if name in frame.columns]
-    first, second = (
-        frame.select(pl.concat_str([*member, pl.col(name).cast(pl.String)], separator="\x1f")).to_series()
-        for name in ("visit_1", "visit_2")
-    )
-    if first.null_count() or second.null_count():
-        return None
-    follows = link_rows(first.to_numpy().astype(np.str_), second.to_numpy().astype(np.str_))
-    start, end = (frame[name].to_numpy() for name in ("state_1", "state_2"))
-    sure = ~(second.is_duplicated() | first.is_duplicated()).to_numpy()
-    linked = (follows >= 0) & sure & sure[follows] & (end[follows] == start)
-    return np.where(linked, follows, -1)
