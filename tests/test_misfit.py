@@ -8,7 +8,7 @@ from rekka.misfit import Evidence, Outside, name_causes
 from rekka.model.certificate import Certificate, Verdict
 
 BANDS = Bands(np.zeros(0, np.int64), np.array([2.0, 4.1]), np.array([4.0, 8.0]))
-NAMES = ("all", "moves", "bands", "training", "outside", "outside aside", "start 1", "start 2", "start 3")
+NAMES = ("all", "moves", "bands", "jumps", "training", "outside", "outside aside", "start 1", "start 2", "start 3")
 
 
 def reference(*rejected):
@@ -40,6 +40,7 @@ def evidence(*rejected, held_out=False, **changes):
         reference=reference(*rejected),
         certificate=None,
         outside=None,
+        covariates=("age",),
     )
     return replace(plain, **changes)
 

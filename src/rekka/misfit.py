@@ -16,10 +16,10 @@ model, and no more is looked for. Otherwise, where the test rejects:
 5. drift       held-out: not 4, p(moves) <= level, and too many, or too few, left every start state in which at
                least one was expected to
 6. jumps       not 5: p(jumps) <= level: too many rows went two states or more in one interval. The model passes
-                through every state between, so that such rows make hazards too high there
+               through every state between, so that such rows make hazards too high there
 7. interval    p(bands) <= level, with two bands or more: time does not act through the interval as it should
-8. state       not 5, not 6: p(start k) <= level, and two thirds or more of what T has above the simulated median lie in
-               start state k, where rows start in several; the fit shares some of it out to other states
+8. state       not 5, not 6: p(start k) <= level, and two thirds or more of what T has above the simulated median
+               lie in start state k, where rows start in several; the fit shares some of it out to other states
 9. spread      none of 3 to 8: a covariate acts in another form, or one is missing
 
 What to do depends on the model: a model without covariates has no scaling to change.
@@ -215,10 +215,10 @@ def _jumps(evidence: Evidence) -> Iterator[str]:
         return
     instead = next((f" ({one.describe()})" for one in found if one.end == one.start), "")
     yield (
-        f"Jumps over states: {jump.describe()}. The model passes through every state between, so that such rows make "
-        f"its hazards there too high{instead}. Look at them for errors of inspection or of typing, visits that were "
-        "not recorded, and members that were replaced. If they are right, merge states that are passed within one "
-        "interval, or use shorter intervals."
+        f"Jumps over states: {jump.describe()}. The model passes through every state between, so that such rows "
+        f"make its hazards there too high{instead}. Look at them for errors of inspection or of typing, visits "
+        "that were not recorded, and members that were replaced. If they are right, merge states that are passed "
+        "within one interval, or use shorter intervals."
     )
 
 

@@ -15,6 +15,8 @@ from rekka.forecast.fleet import Fleet
 from rekka.forecast.fleet_tables import choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
 from rekka.forecast.lots import REASON, Lot
+from rekka.forecast.models import tell_misfit
+from rekka.model.survey import FitTest
 from rekka.study.provenance import describe_versions
 
 FORECAST = "forecast.json"
@@ -65,6 +67,12 @@ class ModelPart(_Part):
     threshold: int
     members: int
     there: int  # of them at the threshold or worse when last seen
+    fit_test: FitTest | None = None  # None where it was not made
+
+    @property
+    def misfit(self) -> str | None:
+        """One line that says that the model does not describe its data, where its test of fit rejects."""
+        return tell_misfit(self.case, self.fit_test, self.labels)
 
 
 class AsidePart(_Part):
@@ -253,6 +261,7 @@ def _describe_model(lot: Lot) -> ModelPart:
         threshold=lot.threshold,
         members=len(lot.rows),
         there=int((lot.start >= lot.threshold - 1).sum()),
+        fit_test=fit.fit_test,
     )
 
 

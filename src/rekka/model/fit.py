@@ -55,8 +55,8 @@ class Options:
 class Fit(Predictor):
     """A fitted model. ``beta`` (K-1, p+1) belongs to the scaled covariates, ``inference`` to native units.
 
-    ``survey`` is None in models that were saved before there was one, ``resampled`` and ``fit_test`` until somebody
-    asks for them.
+    ``survey`` is None in models that were saved before there was one, ``resampled`` and ``fit_test`` until
+    somebody asks for them.
     """
 
     layout: Layout

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,9 +116,13 @@ class FitTest:
     def describe(self, labels: Sequence[str] | None = None) -> str:
         """The result in one line; ``labels`` are the names of the states, best first."""
         if not self.rejected:
-            return f"the test of fit does not reject the model (p = {self.p_value:.2g})"
+            return f"the model describes its data as far as the test of fit can tell (p = {self.p_value:.2g})"
         facts = "; ".join(one.describe(labels) for one in self.contrasts)
         return f"the model does not describe its data (test of fit p = {self.p_value:.2g}): {facts}"
+
+    def to_dict(self, labels: Sequence[str] | None = None) -> dict[str, Any]:
+        """Plain data, with the verdict and the line that says it."""
+        return asdict(self) | {"rejected": self.rejected, "sentence": self.describe(labels)}
 
 
 def name_state(state: int, labels: Sequence[str] | None) -> str:
