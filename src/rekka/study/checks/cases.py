@@ -101,9 +101,9 @@ def goodness(evidence: Evidence) -> Seen:
         least = min(tested, key=lambda key: tested[key].p_value)
         smallest = f"{tested[least].p_value:.2g} in {labels[least]}"
         return passed(f"The chosen models fit their training rows: the smallest p-value is {smallest}.{beside}")
-    most = None if len(rejected) == 1 else 1  # of several each has its first cause told
+    one_alone = len(rejected) == 1  # its causes are told with what to do, of several the largest differences
     facts = [
-        f"{labels[key]} (p {one.p_value:.2g}): {' '.join(one.told[:most])}".rstrip(".: ")
+        f"{labels[key]} (p {one.p_value:.2g}): {one.tell(in_full=one_alone)}".rstrip(".: ")
         for key, one in rejected.items()
     ]
     values = [
@@ -117,15 +117,16 @@ def goodness(evidence: Evidence) -> Seen:
 
 @dataclass(frozen=True)
 class _Test:
-    """The p-value of a test, its causes in sentences, and what is told of it: the largest differences first."""
+    """The p-value of a test, its causes in sentences, and the largest differences, where they are known."""
 
     p_value: float
     causes: tuple[str, ...]
     facts: str = ""
 
-    @property
-    def told(self) -> tuple[str, ...]:
-        return (f"{self.facts}.", *self.causes) if self.facts else self.causes
+    def tell(self, *, in_full: bool) -> str:
+        if not self.causes or (self.facts and not in_full):
+            return self.facts
+        return " ".join(self.causes if in_full else self.causes[:1])
 
 
 def _key(pick: Pick) -> tuple[str, str]:
