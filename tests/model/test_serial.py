@@ -96,15 +96,15 @@ def test_a_file_of_version_2_is_read():
     model = rekka.ExponentialHazardMarkovModel.from_json(json.dumps(stored["model"]))
     found = model.predict_proba(pl.DataFrame(stored["rows"]))
     np.testing.assert_allclose(found, stored["probabilities"], rtol=1e-12)
-    assert (model.survey_, model.resampled_, model.case_, model.labels_) == (None, None, None, None)
+    assert (model.survey_, model.resampled_, model.case_, model.labels_, model.fit_test_) == (None,) * 5
     assert model.certificate_.certified
     again = json.loads(model.to_json())
-    nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None}
+    nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None, "fit_test": None}
     assert again == stored["model"] | nothing | {"version": 4}
 
 
 def test_a_trial_of_a_run_begun_before_is_timed_and_can_be_read():
-    """Its file then has the fields of version 3, so that it must say so: nobody else could tell what they are."""
+    """Its file then has the fields of this version, so that it must say so: nobody else could tell what they are."""
     text = json.dumps(json.loads(VERSION_2.read_text())["model"])
     fit = load_model(text)[0]
     key = Key(case="Pier", preset="exact", method="boxcox+zscore")

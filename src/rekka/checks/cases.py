@@ -255,7 +255,7 @@ def _describe_jumps(case: CaseRows, here: Mask, observed: Array, expected: Array
         f"{count:,} of {count_of(moved, 'row')} that moved ({count / moved:.1%}) went over several states in one "
         f"interval, far more often than the rates of leaving each state explain: {each}.{example}",
         "The model passes through every state between, so that such rows make hazards there too high. Look for "
-        "errors of inspection or of typing, visits that are missing in between, and members that were replaced. If "
+        "errors of inspection or of typing, visits that are missing, and members that were replaced. If "
         "the rows are right, merge states that are passed within one interval, or use shorter intervals.",
         case.name,
         first_rows(case.row[here]),

@@ -134,15 +134,15 @@ def _key(pick: Pick) -> tuple[str, str]:
 
 
 def _find_test(evidence: Evidence, key: tuple[str, str]) -> _Test | None:
-    """The test of a calibration that was given, or the one that was made with the choice."""
+    """The test of a calibration that was given, or else the one that was made with the choice."""
+    given = (evidence.calibrations or {}).get(key)
+    if given is not None and not math.isnan(given.goodness.p_value):
+        return _Test(given.goodness.p_value, given.causes)
     choice = evidence.study.choice(key[1], key[0])
     test = None if choice is None else choice.fit_test
-    if test is not None:
-        return _Test(test.p_value, test.causes, "; ".join(one.describe() for one in test.contrasts))
-    given = (evidence.calibrations or {}).get(key)
-    if given is None or math.isnan(given.goodness.p_value):
+    if test is None:
         return None
-    return _Test(given.goodness.p_value, given.causes)
+    return _Test(test.p_value, test.causes, "; ".join(one.describe() for one in test.contrasts))
 
 
 def _tell_untested(evidence: Evidence) -> str:
