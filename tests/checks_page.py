@@ -24,8 +24,9 @@ finding in every study, with a verdict:
 | not applicable | there was nothing to look at, and why |
 
 A finding comes with an explanation and its figures, the cases and methods concerned, and a remedy. With `--strict`
-the command ends with exit code 1 if there is an issue, otherwise always with 0. `--quick` leaves out R611, whose
-simulations take some seconds a case.
+the command ends with exit code 1 if there is an issue, otherwise always with 0. The test of fit (R611) is made
+with the choice, for up to 50 components; `--test-fit` makes it for more, and `--quick` does not make it for a run of an
+earlier version, which has none.
 
 `rekka check TABLE`, without the s, is the data doctor: it looks at a table before anything is fitted. Its codes are
 R001 to R506, [at the end](#the-data-doctors-codes), so that this page is the one list of all codes.

@@ -83,3 +83,15 @@ def ontario() -> Path:
     if not folder.exists():
         pytest.skip("Ontario's bridge data is not beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def decks() -> pl.DataFrame:
+    """Decks seen twice, a year apart. Direct moves from 1 to 5 force a high hazard of leaving 4, where all 51 stay."""
+    counts = {
+        (1, 1): 364, (1, 2): 36, (1, 5): 36, (2, 2): 145, (2, 3): 5, (3, 3): 77, (3, 4): 3, (4, 4): 51,
+    }  # fmt: skip
+    pairs = [pair for pair, count in counts.items() for _ in range(count)]
+    states = pl.DataFrame(pairs, schema=["state_1", "state_2"], orient="row")
+    names = pl.format("D{}", pl.int_range(pl.len()))
+    return states.with_columns(bridge_id=names, case=pl.lit("Deck"), interval_years=pl.lit(1.0))

@@ -1,6 +1,7 @@
 """``rekka checks`` as a person meets it."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import polars as pl
@@ -37,7 +38,7 @@ def tiny(tmp_path_factory):
 def fake_calibration(monkeypatch, p_value, *causes):
     asked = []
 
-    def calibration(self, case, preset=None, method=None, *, rows="train"):
+    def calibration(self, case, preset=None, method=None, *, rows="train", replicates=None):
         asked.append((case, preset, rows))
         return SimpleNamespace(goodness=SimpleNamespace(p_value=p_value), causes=causes)
 
@@ -50,7 +51,7 @@ def test_a_sound_study(sound):
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("What to look at: 0 issues, ")
     assert "passed: R601, R602, R603, R604," in done.stdout
-    assert "not applicable: R611, R705" in done.stdout
+    assert "not applicable: R705" in done.stdout
     assert done.stdout.rstrip().endswith("--all shows these in full.")
     assert call("checks", sound, "--quick", "--strict").exit_code == 0
 
@@ -85,14 +86,26 @@ def test_for_machines(tiny):
     assert first.keys() == {"code", "title", "verdict", "explanation", "remedy", "cases", "methods", "values"}
 
 
-def test_the_test_of_fit_is_run_on_training_rows_of_what_was_chosen(sound, tiny, monkeypatch):
+def test_a_test_of_fit_that_a_run_does_not_have_is_made(sound, tiny, monkeypatch):
     asked = fake_calibration(monkeypatch, 0.005, "too few left state 2")
-    done = call("checks", sound)
-    assert asked == [("[Pier]", "exact", "train")]
-    assert "R611 tip  Forecasts that do not fit the training rows" in done.stdout
-    assert "[Pier] (p 0.005): too few left state 2." in done.stdout
+    assert call("checks", sound, "--strict").exit_code == 0
+    assert asked == []  # the test was made with the choice
+    study = rekka.load_study(sound)
+    before = replace(study, choices=tuple(one.model_copy(update={"fit_test": None}) for one in study.choices))
+    with monkeypatch.context() as patch:  # a run of an earlier version
+        patch.setattr(rekka, "load_study", lambda folder: before)
+        done = call("checks", sound, "--strict")
+        assert asked == [("[Pier]", "exact", "train")]
+        assert "R611 issue  A chosen model that does not describe its training rows" in done.stdout
+        assert "[Pier] (p 0.005): too few left state 2." in done.stdout
+        assert done.exit_code == 1
+        assert "not applicable: R611, R705" in call("checks", sound, "--quick").stdout
+        patch.setattr("rekka.calibration.MOST_TESTED", 0)
+        assert "R611, R705" in call("checks", sound).stdout
+        assert len(asked) == 1  # of many components only on request
+        assert "R611 issue" in call("checks", sound, "--test-fit").stdout
     assert call("checks", tiny).exit_code == 0
-    assert len(asked) == 1  # nothing was chosen there
+    assert len(asked) == 2  # nothing was chosen there
 
 
 def test_a_folder_that_is_no_run(tmp_path):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from rekka.goodness import Bands, Cells, Reference
-from rekka.misfit import Evidence, Outside, name_causes
+from rekka.misfit import Evidence, Outside, find_contrasts, name_causes
 from rekka.model.certificate import Certificate, Verdict
 
 BANDS = Bands(np.zeros(0, np.int64), np.array([2.0, 4.1]), np.array([4.0, 8.0]))
-NAMES = ("all", "moves", "bands", "training", "outside", "outside aside", "start 1", "start 2", "start 3")
+NAMES = ("all", "moves", "bands", "jumps", "training", "outside", "outside aside", "start 1", "start 2", "start 3")
 
 
 def reference(*rejected):
@@ -40,6 +40,7 @@ def evidence(*rejected, held_out=False, **changes):
         reference=reference(*rejected),
         certificate=None,
         outside=None,
+        covariates=("age",),
     )
     return replace(plain, **changes)
 
@@ -167,13 +168,13 @@ def test_a_start_state_where_next_to_nothing_is_expected_has_no_say_in_a_drift()
 def test_a_misfit_by_interval_is_time():
     words = only(name_causes(evidence("all", "bands", cells=cells((40, 50.0)))))
     assert words.startswith("Rows that left their state do not grow with the interval as they should (p = 0.05;")
-    assert "2.0 to 4.0 years: 30 against 35.0, 4.1 to 8.0 years: 30 against 35.0" in words
+    assert "2 to 4 years: 30 against 35.0, 4.1 to 8 years: 30 against 35.0" in words
     assert "Hazards change within an interval, as age advances" in words
     one = Bands(np.zeros(0, np.int64), np.array([5.0]), np.array([5.0]))
     whole = cells()
     joined = Cells(*(table.sum(axis=1, keepdims=True) for table in (whole.observed, whole.expected)))
     assert SPREAD in only(name_causes(evidence("all", "bands", bands=one, cells=joined)))
-    assert "5.0 years," in only(name_causes(evidence("all", bands=one, cells=joined)))
+    assert "in 5 years," in only(name_causes(evidence("all", bands=one, cells=joined)))
 
 
 def test_a_misfit_in_one_start_state_is_named_with_its_share():
@@ -182,7 +183,7 @@ def test_a_misfit_in_one_start_state_is_named_with_its_share():
     assert words.startswith(
         "The misfit lies in start state 2, 100% of what is beyond chance: 36 of 60 rows left it,"
     )
-    assert "20.0 expected; farthest off, from 2 to 3 in 2.0 to 4.0 years, 18 rows against 10.0. Look at" in words
+    assert "20.0 expected; farthest off, from 2 to 3 in 2 to 4 years, 18 rows against 10.0. Look at" in words
     assert SPREAD in only(name_causes(evidence("all", cells=off)))
 
 
@@ -221,3 +222,41 @@ def test_a_misfit_nowhere_in_particular_is_the_form_or_a_covariate():
     assert (
         "30 rows against 15.0. A covariate acts in another form than the model has it, or one is missing" in words
     )
+
+
+def jumping():
+    """100 rows from state 1, of which 12 went to 3, 1.5 expected; all 60 rows from state 2 stayed, 41 expected."""
+    off = cells(first=(42, 40.0), second=(0, 19.0))
+    for table, jumped in ((off.observed, 12.0), (off.expected, 1.5)):
+        table[0, :, 1] -= jumped / 2
+        table[0, :, 2] += jumped / 2
+    return off
+
+
+def test_jumps_over_states_are_named_with_the_state_that_they_contradict():
+    words = only(name_causes(evidence("all", "jumps", "start 1", cells=jumping())))
+    assert words.startswith("Jumps over states: 12 of 100 went from state 1 to 3 over 2 to 8 years where 1.5 were")
+    assert "too high (60 of 60 stayed in state 2 over 2 to 8 years where 41.0 were expected)" in words
+    assert "errors of inspection or of typing, visits that were not recorded" in words
+    assert "Jumps" not in only(name_causes(evidence("all", "start 1", cells=jumping())))
+    drift = {"held_out": True, "cells": cells((45, 30.0), (30, 20.0))}
+    assert "too many in every start state" in only(name_causes(evidence("all", "moves", "jumps", **drift)))
+
+
+def test_the_largest_differences_are_those_that_a_matrix_shows():
+    assert [(one.start, one.end) for one in find_contrasts(jumping(), BANDS)] == [(2, 2), (1, 3)]
+    off = cells()
+    off.observed[0, 0, :2] += (1.0, -1.0)
+    (one,) = find_contrasts(off, BANDS)  # nothing is far off: the farthest start, end and band
+    assert (one.start, one.end, one.years_low, one.years_high) == (1, 2, 2.0, 4.0)
+
+
+def test_advice_fits_the_model():
+    given = evidence("all")
+    assert "try another scaling" in only(name_causes(given))
+    words = only(name_causes(replace(given, covariates=())))
+    assert "scaling" not in words
+    assert "The model has no covariates" in words
+    at_floor = evidence(held_out=True, at_floor=3, certificate=certificate(Verdict.CERTIFIED))
+    assert "try a scaling" in only(name_causes(at_floor))
+    assert "scaling" not in only(name_causes(replace(at_floor, covariates=())))

@@ -252,3 +252,26 @@ def test_names_that_differ_only_in_capitals_are_told():
     notes = "\n".join(rekka.read_panel(frame).notes)
     assert "2 names of bridge differ from another only in capitals, such as B-1 and b-1" in notes
     assert "2 names of case differ from another only in capitals, such as Deck and deck" in notes
+
+
+INDEX = """bridge,date,BCI
+B1,2005,0
+B1,2010,72.5
+B2,2005,100.0
+B2,2010,100
+B3,2005,80
+B3,2010,74
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "ends"),
+    [
+        ({"bands": [85, 75]}, [(0.0, 1, (2,)), (100.0, 2, (4, 5))]),
+        ({"bands": [75, 85]}, [(100.0, 2, (4, 5))]),  # higher is worse: 0 is no damage
+        ({"bands": [85, 75], "missing": [0, 100]}, []),
+    ],
+)
+def test_an_index_of_exactly_0_or_100_is_known_with_its_rows(tmp_path, state, ends):
+    panel = rekka.read_panel(write(tmp_path / "index.csv", INDEX), columns={"state": "BCI"}, state=state)
+    assert [(end.value, end.count, end.rows) for end in panel.scale.ends] == ends

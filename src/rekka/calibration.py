@@ -2,7 +2,8 @@
 
     expected rows of a cell = sum of pi over rows,   reliability: mean forecast beside observed share, bin by bin
 
-``calibrate`` judges rows by a fitted model: the rows it was fitted to, or held-out ones. Counts and test are those
+``calibrate`` judges rows by a fitted model: the rows it was fitted to, or held-out ones. ``check_fit`` makes the
+test alone, on the rows of the fit, as a small value that the model keeps. Counts and test are those
 of ``goodness``, causes those of ``misfit``. A recalibration is not offered: it would hide the cause. States are
 1-based in tables, 0-based inside.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -35,19 +36,31 @@ from rekka.goodness import (
     simulate,
 )
 from rekka.intervals import CONFIDENCE
-from rekka.misfit import Evidence, Outside, name_causes
+from rekka.misfit import Evidence, Outside, find_contrasts, name_causes
 from rekka.model.certificate import Certificate
-from rekka.model.fit import Options
+from rekka.model.fit import Fit, Options
 from rekka.model.predictor import Predictor
+from rekka.model.survey import FitTest
 from rekka.partition import PAPER_SEED
 from rekka.reliability import tabulate_reliability
 from rekka.resampling import Sample
 from rekka.scores import LOG_FLOOR, split_supported
 
+MOST_TESTED = 50  # components whose models are tested without being asked for: a second or so each
+TEST_SETS, FEW_SETS = 99, 39  # simulated sets of a model's own test: 5 % is a multiple of 1/100 and of 1/40
+MANY_ROWS = 20_000  # from here on FEW_SETS: so many rows show a misfit to the weaker test too
 REPLICATES = 199  # p-values of 0.005 and its multiples: 5 % is one of them
 TEST = "Pearson statistic by start state, end state and band of intervals; parametric bootstrap, in each set"
 DRAWN_AGAIN = "the rows drawn and fitted anew"
 DRAWN_BOTH = "the training rows drawn and fitted anew, the held-out rows drawn and predicted"
+
+
+def tell_untested(components: int) -> str:
+    """Why no test of fit was made of very many components."""
+    return (
+        f"The test of fit was not made: there are {components:,} components, and it takes a second or so for "
+        "each. Ask for it with --test-fit."
+    )
 
 
 @dataclass(frozen=True)
@@ -94,6 +107,12 @@ class Calibration:
     at_floor: int
     at_floor_share: float
     causes: tuple[str, ...]
+
+    def with_test(self, test: FitTest) -> Calibration:
+        """The same with a test that was made before, on the rows of the fit."""
+        made = (test.statistic, math.nan, test.p_value, test.replicates, test.without_maximum, test.unfinished)
+        goodness = Goodness(*made, f"{TEST} {DRAWN_AGAIN}")
+        return replace(self, goodness=goodness, causes=test.causes or self.causes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; None stands for what is no number."""
@@ -149,32 +168,93 @@ def calibrate(
 
     """
     parts = (sample,) if training is None or training is sample else (training, sample)
-    held_out = len(parts) > 1
     level = _check(predictor, parts, replicates, confidence)
-    rows = LinkedRows.join(parts, follows)
-    start, end, bands = sample.rows.start, sample.rows.end, cut_bands(sample.rows.dt)
-    p = predictor.probabilities(start, sample.rows.dt, sample.x)
-    cells = count_cells(start, end, p, bands)
+    p = predictor.probabilities(sample.rows.start, sample.rows.dt, sample.x)
+    evidence, words = _gather(predictor, parts, p, options, follows, replicates, seed, level, certificate)
+    cells, bands = evidence.cells, evidence.bands
+    return Calibration(
+        rows=len(sample),
+        counts=_table_counts(cells, bands),
+        **_table_margins(cells, bands),
+        reliability=tabulate_reliability(p, sample.rows.start, sample.rows.end, sample.bridge, confidence),
+        goodness=_conclude(cells, evidence.reference, level, words),
+        at_floor=evidence.at_floor,
+        at_floor_share=evidence.at_floor / len(sample) if len(sample) else math.nan,
+        causes=name_causes(evidence),
+    )
+
+
+def check_fit(
+    fit: Fit,
+    sample: Sample,
+    *,
+    options: Options,
+    follows: NDArray[np.int64] | None = None,
+    replicates: int | None = None,
+    seed: int = PAPER_SEED,
+) -> FitTest | None:
+    """Test a fit on its own rows, at 5 %; None where its hazards are not finite or no row can change its state.
+
+    Parameters are those of ``calibrate``; by default 99 sets are simulated, 39 for more than 20,000 rows. It stops
+    as soon as it cannot reject any more, with the decision that all of them would have.
+    """
+    if replicates is None:
+        replicates = TEST_SETS if len(sample) <= MANY_ROWS else FEW_SETS
+    level = _check(fit, (sample,), replicates, CONFIDENCE)
+    p = fit.probabilities(sample.rows.start, sample.rows.dt, sample.x)
+    evidence, _ = _gather(fit, (sample,), p, options, follows, replicates, seed, level, fit.certificate, stop=True)
+    cells, reference, rejected = evidence.cells, evidence.reference, evidence.rejects()
+    if reference is None:
+        return None
+    return FitTest(
+        p_value=reference.p_value(),
+        statistic=cells.statistic,
+        level=level,
+        replicates=reference.replicates,
+        without_maximum=reference.without_maximum,
+        unfinished=reference.unfinished,
+        seed=seed,
+        rows=len(sample),
+        contrasts=find_contrasts(cells, evidence.bands) if rejected else (),
+        causes=name_causes(evidence) if rejected else (),
+    )
+
+
+def _gather(
+    predictor: Predictor,
+    parts: tuple[Sample, ...],
+    p: Array,
+    options: Options,
+    follows: NDArray[np.int64] | None,
+    replicates: int,
+    seed: int,
+    level: float,
+    certificate: Certificate | None,
+    *,
+    stop: bool = False,
+) -> tuple[Evidence, str]:
+    """All that the verdict on the last part is made of, and the test in words; ``stop`` when it cannot reject."""
+    sample, held_out = parts[-1], len(parts) > 1
+    rows, bands = LinkedRows.join(parts, follows), cut_bands(sample.rows.dt)
     outside = _find_outside(parts[0], sample, p, bands) if held_out else None
     words, refitter = _prepare(predictor, parts, rows, options, replicates)
     reference = None
     if refitter is not None:
         judge = _make_judge(parts, rows, bands, outside)
-        reference = simulate(predictor, rows, refitter, judge, replicates=replicates, seed=seed)
+        least = level if stop else 0.0
+        reference = simulate(predictor, rows, refitter, judge, replicates=replicates, seed=seed, level=least)
     at_floor = [_count_floor(predictor, part) for part in parts]
-    evidence = Evidence(
-        cells, bands, level, at_floor[-1], at_floor[0] if held_out else None, reference, certificate, outside
-    )
-    return Calibration(
-        rows=len(sample),
-        counts=_table_counts(cells, bands),
-        **_table_margins(cells, bands),
-        reliability=tabulate_reliability(p, start, end, sample.bridge, confidence),
-        goodness=_conclude(cells, reference, level, words),
+    return Evidence(
+        cells=count_cells(sample.rows.start, sample.rows.end, p, bands),
+        bands=bands,
+        level=level,
         at_floor=at_floor[-1],
-        at_floor_share=at_floor[-1] / len(sample) if len(sample) else math.nan,
-        causes=name_causes(evidence),
-    )
+        training_at_floor=at_floor[0] if held_out else None,
+        reference=reference,
+        certificate=certificate,
+        outside=outside,
+        covariates=predictor.covariates,
+    ), words
 
 
 def _check(predictor: Predictor, parts: tuple[Sample, ...], replicates: int, confidence: float) -> float:

@@ -15,10 +15,14 @@ model, and no more is looked for. Otherwise, where the test rejects:
 4. form        held-out: the training rows do not fit either, p(training) <= level
 5. drift       held-out: not 4, p(moves) <= level, and too many, or too few, left every start state in which at
                least one was expected to
-6. interval    p(bands) <= level, with two bands or more: time does not act through the interval as it should
-7. state       not 5: p(start k) <= level, and two thirds or more of what T has above the simulated median lie in
-               start state k, where rows start in several; the fit shares some of it out to other states
-8. spread      none of 3 to 7: a covariate acts in another form, or one is missing
+6. jumps       not 5: p(jumps) <= level: too many rows went two states or more in one interval. The model passes
+               through every state between, so that such rows make hazards too high there
+7. interval    p(bands) <= level, with two bands or more: time does not act through the interval as it should
+8. state       not 5, not 6: p(start k) <= level, and two thirds or more of what T has above the simulated median
+               lie in start state k, where rows start in several; the fit shares some of it out to other states
+9. spread      none of 3 to 8: a covariate acts in another form, or one is missing
+
+What to do depends on the model: a model without covariates has no scaling to change.
 """
 
 from __future__ import annotations
@@ -30,13 +34,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.errors import count_of
-from rekka.goodness import Bands, Cells, Reference
+from rekka.goodness import Bands, Cells, Reference, residual
 from rekka.model.certificate import Certificate
+from rekka.model.survey import Contrast, describe_years
 from rekka.scores import PROBABILITY_FLOOR
 
 Array = NDArray[np.float64]
 
 CONCENTRATED = 2 / 3  # of the misfit beyond chance
+LARGE = 2.0  # standard deviations, from which on a single difference is worth naming
 SMALLEST_MOVES = 1.0  # rows expected to leave a start state for its direction to count in a drift
 
 PLATEAU = (
@@ -46,6 +52,15 @@ PLATEAU = (
 EXTREME = (
     "The maximum is certified, so that it is an extreme covariate, taken to the exponential, that rules them out: "
     "try a scaling that draws long tails in, such as log."
+)
+BEYOND_RATES = "The maximum is certified: what happened in these rows did not happen in the training rows."
+FORM = (
+    "A covariate acts in another form than the model has it, or one is missing: try another scaling, such as log, "
+    "or another covariate."
+)
+NO_FORM = (
+    "The model has no covariates: it takes all members for alike. Give it a covariate that tells those that "
+    "deteriorate fast from the others, such as age, or fit these as components of their own."
 )
 RAN_AWAY = "Its coefficients ran away on rows that are told apart, or these rows lie far from the training rows."
 
@@ -61,7 +76,10 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that a cause is named from; ``training_at_floor`` is None where the judged rows are the fitted ones."""
+    """All that a cause is named from.
+
+    ``training_at_floor`` is None where the judged rows are the fitted ones; ``covariates`` are the model's.
+    """
 
     cells: Cells
     bands: Bands
@@ -71,6 +89,7 @@ class Evidence:
     reference: Reference | None
     certificate: Certificate | None
     outside: Outside | None
+    covariates: tuple[str, ...]
 
     @property
     def rows(self) -> int:
@@ -108,8 +127,9 @@ def name_causes(evidence: Evidence) -> tuple[str, ...]:
     if outside:
         return (*first, *outside)
     drift = [*_drift(evidence)]
-    others = [*_form(evidence), *drift, *_interval(evidence)]
-    others += [] if drift else [*_state(evidence)]
+    jumps = [] if drift else [*_jumps(evidence)]
+    others = [*_form(evidence), *drift, *jumps, *_interval(evidence)]
+    others += [] if drift or jumps else [*_state(evidence)]
     return (*first, *(others or _spread(evidence)))
 
 
@@ -126,11 +146,17 @@ def _floor(evidence: Evidence) -> Iterator[str]:
         also = f", and so had {count_of(training, 'training row')}" if training else ""
         yield f"{words}{also}. {PLATEAU}"
         return
-    certified = evidence.certificate is not None and evidence.certificate.certified
     yield (
         f"{words}, and none of the training rows: the fit is surer than its rows can make it. "
-        f"{EXTREME if certified else RAN_AWAY} A ridge penalty or a prior holds the coefficients."
+        f"{_tell_beyond(evidence)} A ridge penalty or a prior holds the coefficients."
     )
+
+
+def _tell_beyond(evidence: Evidence) -> str:
+    """Why held-out rows are at the floor where no training row is."""
+    if evidence.certificate is None or not evidence.certificate.certified:
+        return RAN_AWAY
+    return EXTREME if evidence.covariates else BEYOND_RATES
 
 
 def _unfinished(evidence: Evidence) -> Iterator[str]:
@@ -180,6 +206,50 @@ def _drift(evidence: Evidence) -> Iterator[str]:
     )
 
 
+def _jumps(evidence: Evidence) -> Iterator[str]:
+    if not evidence.rejects("jumps"):
+        return
+    found = find_contrasts(evidence.cells, evidence.bands)
+    jump = next((one for one in found if one.end > one.start + 1), None)
+    if jump is None:
+        return
+    instead = next((f" ({one.describe()})" for one in found if one.end == one.start), "")
+    yield (
+        f"Jumps over states: {jump.describe()}. The model passes through every state between, so that such rows "
+        f"make its hazards there too high{instead}. Look at them for errors of inspection or of typing, visits "
+        "that were not recorded, and members that were replaced. If they are right, merge states that are passed "
+        "within one interval, or use shorter intervals."
+    )
+
+
+def find_contrasts(cells: Cells, bands: Bands) -> tuple[Contrast, ...]:
+    """The largest differences between rows and model: one or two, the one that a matrix shows first.
+
+    The start state whose rows left it far too often or too seldom; a jump over states that is far too frequent. If
+    no such number is far off by itself, the farthest start, end and band.
+    """
+
+    def contrast(i: int, j: int, among: slice = slice(None)) -> Contrast:
+        here, hoped = cells.observed[i, among], cells.expected[i, among]
+        years = float(bands.low[among].min()), float(bands.high[among].max())
+        return Contrast(i + 1, j + 1, *years, int(here.sum()), int(here[:, j].sum()), float(hoped[:, j].sum()))
+
+    found = []
+    left = np.abs(residual(*(table.sum(axis=1) for table in cells.moves)))
+    k = int(left.argmax())
+    if left[k] >= LARGE:
+        found.append(contrast(k, k))
+    jumps = residual(*cells.jumps)
+    i, j = (int(state) for state in np.unravel_index(int(jumps.argmax()), jumps.shape))
+    if jumps[i, j] >= LARGE:
+        found.append(contrast(i, j))
+    if not found:
+        size = np.abs(cells.residual)
+        i, b, j = (int(place) for place in np.unravel_index(int(size.argmax()), size.shape))
+        found.append(contrast(i, j, slice(b, b + 1)))
+    return tuple(found)
+
+
 def _interval(evidence: Evidence) -> Iterator[str]:
     if len(evidence.bands) < 2 or not evidence.rejects("bands"):
         return
@@ -216,8 +286,7 @@ def _state(evidence: Evidence) -> Iterator[str]:
 def _spread(evidence: Evidence) -> tuple[str, ...]:
     return (
         f"The misfit ({evidence.p()}) lies in no one start state or interval; farthest off, "
-        f"{_farthest(evidence)}. A covariate acts in another form than the model has it, or one is missing: try "
-        "another scaling, such as log, or another covariate.",
+        f"{_farthest(evidence)}. {FORM if evidence.covariates else NO_FORM}",
     )
 
 
@@ -232,8 +301,7 @@ def _farthest(evidence: Evidence, start: int | None = None) -> str:
 
 
 def _years(bands: Bands, b: int) -> str:
-    low, high = f"{bands.low[b]:.1f}", f"{bands.high[b]:.1f}"
-    return f"{low} years" if low == high else f"{low} to {high} years"
+    return describe_years(bands.low[b], bands.high[b])
 
 
 def _list(numbers: NDArray[np.intp] | range, words: Callable[[int], str]) -> str:

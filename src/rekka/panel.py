@@ -24,6 +24,7 @@ from rekka.readers.queries import collect
 from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
+FIRST_ROWS = 20  # row numbers kept of suspicious states
 ALL_CASES = "all"  # the case of a table that has none
 INSPECTIONS, SIDE_TABLES = ("inspections", "点検"), ("inventory", "traffic", "橋梁", "交通量")
 
@@ -256,7 +257,14 @@ def _understand(
         state_text=pl.col("state"),
         problem=code_problems(state_problem, date_problem, no_visit),
     )
-    return visits, scale, int(states["count"].sum())
+    ends = tuple(replace(end, rows=_find_rows(visits, end.texts, name)) for end in scale.ends)
+    return visits, replace(scale, ends=ends), int(states["count"].sum())
+
+
+def _find_rows(visits: pl.LazyFrame, texts: Sequence[str], name: str) -> tuple[int, ...]:
+    """The first rows whose state is written in one of these ways."""
+    here = visits.filter(pl.col("state_text").cast(pl.String).is_in(list(texts))).select(ROW)
+    return tuple(collect(here.unique().sort(ROW).head(FIRST_ROWS), name)[ROW])
 
 
 def code_problems(state_problem: pl.Expr, date_problem: pl.Expr, no_visit: pl.Expr) -> pl.Expr:

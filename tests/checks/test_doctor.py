@@ -12,6 +12,7 @@ from rekka.checks.doctor import check_transitions
 from rekka.checks.findings import CODES, MOST_ROWS, Severity
 from rekka.errors import BadOption, BadValues, InputError, MissingColumns
 from rekka.partition import Partition, partition_by_bridge
+from rekka.readers.values import IndexEnd, Scale
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 
@@ -136,6 +137,8 @@ CASES = {
     "R107": lambda: check_transitions(put(plain(), [3, 5], state_1=5, state_2=5)),
     "R108": lambda: check_transitions(by_hand([1, 2] * 60, [1, 2] * 60)),
     "R109": lambda: check_transitions(by_hand([1, 2] * 60, [1, 2] * 60), audit=audit(upward=200)),
+    "R110": lambda: check_transitions(by_hand([1] * 240 + [2] * 60, [1] * 210 + [2] * 20 + [3] * 10 + [2] * 60)),
+    "R111": lambda: check_transitions(plain(), scale=Scale(("a", "b"), "bands", (IndexEnd(0.0, 3, ("0",), (4, 9)),))),
     "R201": lambda: check_transitions(put(plain(), 3, interval_years=0.0)),
     "R202": lambda: check_transitions(put(plain(), 3, interval_years=0.1)),
     "R203": lambda: check_transitions(put(plain(), range(40), interval_years=30.0)),
@@ -532,3 +535,38 @@ def test_notes_are_kept():
 def test_a_wrong_table_is_an_exception(call, error, words):
     with pytest.raises(error, match=words):
         call(clean(20))
+
+
+def test_jumps_over_states_are_counted_beside_those_that_rates_explain(decks):
+    finding = only(check_transitions(decks), "R110")
+    assert finding.severity is Severity.WARNING
+    assert finding.message.startswith(
+        "36 of 80 rows that moved (45.0%) went over several states in one interval, far more often than the rates of "
+        "leaving each state explain: 36 from state 1 to 5, 0.2 expected. For example row 400."
+    )
+    assert (finding.case, finding.count, finding.rows) == ("Deck", 36, tuple(range(400, 420)))
+    assert finding.values["jumps"][0] | {"expected": 0} == {"start": 1, "end": 5, "rows": 36, "expected": 0}
+    for cure in ("errors of inspection", "visits that are missing", "merge states", "shorter intervals"):
+        assert cure in finding.remedy
+    step_by_step, jumps = decks.filter(pl.col("state_2") < 5), decks.filter(state_2=5)
+    few = check_transitions(pl.concat([step_by_step] * 20 + [jumps[:10]]))
+    assert only(few, "R110").severity is Severity.NOTE
+    assert only(few, "R110").count == 10
+
+
+@pytest.mark.parametrize("years", [1.0, 8.0])
+def test_what_rates_alone_explain_is_no_jump_too_many(years):
+    """Moves over several states in long intervals, drawn from the chain itself."""
+    rows = plain().with_columns(interval_years=pl.lit(years))
+    start = np.array([1] * 600 + [2] * 400 + [3] * 200)
+    p = rekka.transition_probabilities([0.12, 0.1, 0.15, 0.2], years)[start - 1].cumsum(axis=1)
+    end = 1 + (np.random.default_rng(0).random(start.size)[:, None] > p).sum(axis=1)
+    drawn = rows[: start.size].with_columns(state_1=pl.Series(start), state_2=pl.Series(end))
+    assert (end - start >= 2).sum() > 1
+    assert "R110" not in codes(check_transitions(drawn))
+
+
+def test_jumps_are_counted_where_a_rate_is_not_finite():
+    """Nobody stays in state 2: only the rows that jump over it keep its rate finite, or nothing does."""
+    found = codes(check_transitions(by_hand([1] * 60 + [2] * 30, [1] * 40 + [4] * 20 + [3] * 30)))
+    assert {"R110", "R403"} <= found

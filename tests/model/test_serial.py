@@ -96,10 +96,10 @@ def test_a_file_of_version_2_is_read():
     model = rekka.ExponentialHazardMarkovModel.from_json(json.dumps(stored["model"]))
     found = model.predict_proba(pl.DataFrame(stored["rows"]))
     np.testing.assert_allclose(found, stored["probabilities"], rtol=1e-12)
-    assert (model.survey_, model.resampled_, model.case_, model.labels_) == (None, None, None, None)
+    assert (model.survey_, model.resampled_, model.case_, model.labels_, model.fit_test_) == (None,) * 5
     assert model.certificate_.certified
     again = json.loads(model.to_json())
-    nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None}
+    nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None, "fit_test": None}
     clock = {"kind": "start", "advance": ["age_at_inspection_1"], "mean_years": None}
     parameters = stored["model"]["parameters"] | {"advance": None, "clock": "start"}
     certificate = stored["model"]["certificate"] | {"determined": True}

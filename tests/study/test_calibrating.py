@@ -7,7 +7,7 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.errors import BadOption
-from rekka.study.calibrating import find_links
+from rekka.goodness import find_links
 
 QUICK = {"methods": ["zscore"], "guard": {"resamples": 2}}
 

@@ -19,10 +19,11 @@ from rekka.checks.covariates import (
     check_upper_tails,
     find_refused,
 )
-from rekka.checks.findings import CaseRows, Finding, Mask, Severity, first_rows
+from rekka.checks.findings import Array, CaseRows, Finding, Mask, Severity, first_rows
 from rekka.errors import count_of
 from rekka.model.certificate import FEW_EVENTS
 from rekka.model.coordinates import orthonormal_coordinates
+from rekka.model.fit import Options, refit_rows
 from rekka.model.layout import build_layout
 from rekka.model.likelihood import Rows
 from rekka.model.separation import Separation, find_separations
@@ -32,6 +33,9 @@ TIMES_THE_MEDIAN = 5.0  # an interval this many times longer or shorter than the
 TYPING_ERRORS = 0.01  # a smaller share of unusual intervals is a note: slips of the pen, not a habit
 SPREAD_OF_INTERVALS = 4.0  # 95 % quantile over 5 % quantile
 FEW_DEPARTURES = 10
+TIMES_EXPECTED, DEVIATIONS = 2.0, 3.0  # from which on a jump is frequent: so many times, and standard deviations
+MANY_JUMPS = 0.05  # share of the rows that moved; fewer such jumps are a note
+MOST_TOLD = 3  # kinds of jump
 SMALL_CASE = 100  # rows; below it a fit is exploratory
 
 
@@ -55,6 +59,7 @@ def check_training(case: CaseRows) -> Iterator[Finding]:
     yield from check_boxcox(kept)
     if (case.end > case.start).any():
         yield from check_departures(case)
+        yield from check_jumps(case)
         yield from check_events(case)
         yield from check_separation(kept)
     else:
@@ -214,6 +219,56 @@ def check_departures(case: CaseRows) -> Iterator[Finding]:
             count=rare.size,
             values={"departures": {str(k + 1): int(departures[k]) for k in rare}},
         )
+
+
+def check_jumps(case: CaseRows) -> Iterator[Finding]:
+    """R110: moves over two states or more that are far more frequent than rates alone would make them."""
+    kinds, times = np.unique(np.column_stack([case.start, case.end, case.dt]), axis=0, return_counts=True)
+    start, end, dt = kinds[:, 0].astype(np.int64), kinds[:, 1].astype(np.int64), kinds[:, 2]
+    rows = Rows(start, end, dt, times.astype(np.float64), case.n_states)
+    no_covariates = np.zeros((dt.size, 0))
+    with np.errstate(all="ignore"):  # a state that nobody leaves has no finite rate; the others have
+        p = refit_rows(rows, no_covariates, (), Options(scaling=None)).probabilities(start, dt, no_covariates)
+    observed, expected = np.zeros((2, case.n_states, case.n_states))
+    np.add.at(observed, (start, end), times)
+    np.add.at(expected, start, p * times[:, None])
+    many = (observed >= TIMES_EXPECTED * expected) & (
+        observed - expected >= DEVIATIONS * np.sqrt(expected.clip(1.0))
+    )
+    many &= np.triu(np.ones_like(many), 2)
+    here = many[case.start, case.end]
+    if here.any():
+        yield _describe_jumps(case, here, observed * many, expected)
+
+
+def _describe_jumps(case: CaseRows, here: Mask, observed: Array, expected: Array) -> Finding:
+    moved, count = int((case.end > case.start).sum()), int(here.sum())
+    most = sorted(np.argwhere(observed > 0).tolist(), key=lambda pair: -observed[tuple(pair)])
+    each = "; ".join(
+        f"{observed[i, j]:,.0f} from state {i + 1} to {j + 1}, {expected[i, j]:.1f} expected"
+        for i, j in most[:MOST_TOLD]
+    )
+    first = case.row[here][0]
+    example = f" For example row {first}." if first >= 0 else ""
+    return Finding(
+        "R110",
+        Severity.WARNING if count / moved >= MANY_JUMPS else Severity.NOTE,
+        f"{count:,} of {count_of(moved, 'row')} that moved ({count / moved:.1%}) went over several states in one "
+        f"interval, far more often than the rates of leaving each state explain: {each}.{example}",
+        "The model passes through every state between, so that such rows make hazards there too high. Look for "
+        "errors of inspection or of typing, visits that are missing, and members that were replaced. If "
+        "the rows are right, merge states that are passed within one interval, or use shorter intervals.",
+        case.name,
+        first_rows(case.row[here]),
+        count,
+        {
+            "share": count / moved,
+            "jumps": [
+                {"start": i + 1, "end": j + 1, "rows": int(observed[i, j]), "expected": float(expected[i, j])}
+                for i, j in most
+            ],
+        },
+    )
 
 
 def check_events(case: CaseRows) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from rekka.errors import BadOption, InputError, count_of, missing_columns
 from rekka.model import inputs
 from rekka.partition import PARTS, Partition
 from rekka.readers.attributes import NAMES, PLACES
+from rekka.readers.values import Scale
 
 REQUIRED = ("bridge_id", "case", "state_1", "state_2", "interval_years")
 ROLES = (*REQUIRED, *NAMES, *PLACES)
@@ -63,6 +64,7 @@ def check_transitions(
     audit: Any = None,
     notes: Sequence[str] = (),
     partition: Partition | None = None,
+    scale: Scale | None = None,
 ) -> Diagnosis:
     """Examine transitions before a fit.
 
@@ -79,6 +81,8 @@ def check_transitions(
         How the table was read.
     partition : Partition, optional
         What the model can learn is then checked on the training rows, and held-out rows against them.
+    scale : Scale, optional
+        What the states are, as they were read: ``Transitions.scale``.
 
     """
     frame: pl.DataFrame = inputs.as_frame(transitions).to_polars()
@@ -91,7 +95,7 @@ def check_transitions(
     cases = split_cases(usable, names)
     parts = {} if partition is None else {part: read_part(getattr(partition, part), names) for part in PARTS}
     found = [*check_reading(notes), *check_audit(audit), *check_direction(audit, usable)]
-    found += check_values(table, bad, names)
+    found += [*check_ends(scale), *check_values(table, bad, names)]
     for case in cases.values():
         found += check_recorded(case)
     for case in parts.get("train", cases).values():
@@ -193,6 +197,25 @@ def check_reading(notes: Sequence[str]) -> Iterator[Finding]:
             "Correct the names and meanings where this is not what the table says.",
             count=len(notes),
         )
+
+
+def check_ends(scale: Scale | None) -> Iterator[Finding]:
+    """R111: values at the very ends of an index."""
+    if scale is None or not scale.ends:
+        return
+    each = " and ".join(f"exactly {end.value:g} in {count_of(end.count, 'record')}" for end in scale.ends)
+    values = ",".join(f"{end.value:g}" for end in scale.ends)
+    yield Finding(
+        "R111",
+        Severity.WARNING,
+        f"The index is {each}. Such values are more often placeholders, for a bridge that was not inspected or is "
+        "new, than measurements.",
+        f"Look at these rows. If nobody measured them, leave them out: --not-inspected {values}, or missing = "
+        f"[{values}] in [state] of a mapping.",
+        rows=first_rows(sorted({row for end in scale.ends for row in end.rows})),
+        count=sum(end.count for end in scale.ends),
+        values={"counts": {f"{end.value:g}": end.count for end in scale.ends}},
+    )
 
 
 def check_direction(audit: Any, usable: pl.DataFrame) -> Iterator[Finding]:

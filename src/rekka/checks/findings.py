@@ -39,6 +39,8 @@ CODES = {
     "R107": "Rows that start in the worst state",
     "R108": "Nothing moves",
     "R109": "More moves go up than down",
+    "R110": "Many jumps over several states",
+    "R111": "Index values of exactly 0 or 100",
     "R201": "Intervals that are not above 0",
     "R202": "Very short intervals",
     "R203": "Very long intervals",

@@ -87,7 +87,7 @@ def load_cases(errors: Console, path: Path, only: Sequence[str] | None) -> tuple
 
 def name_model(model: CaseModel) -> str:
     """The case, or the file where a model does not say what it is of."""
-    return model.case or model.file
+    return model.name
 
 
 def read_pairs(texts: Sequence[str] | None, hint: str, example: str) -> dict[str, str]:
@@ -162,6 +162,17 @@ def print_head(console: Console, title: str, head: Sequence[str], lines: Sequenc
     for line in lines:
         console.print(escape(line), highlight=False)
     console.print()
+
+
+def tell_first(model: CaseModel, head: Iterable[str]) -> list[str]:
+    """What must be known first: not a certified maximum, not a model that describes its data."""
+    return [*dict.fromkeys(head), *([] if model.misfit is None else [model.misfit])]
+
+
+def describe_test(model: CaseModel) -> dict[str, Any] | None:
+    """The test of fit of a model as plain data; None where it was not made."""
+    test = model.fit.fit_test
+    return None if test is None else test.to_dict(model.labels)
 
 
 def new_table() -> Table:

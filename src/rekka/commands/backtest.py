@@ -18,7 +18,7 @@ from rekka.commands import telling
 from rekka.commands.asking import Clock
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, Tables, echo_json
-from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
+from rekka.commands.reading import Only, Reader, TestFit, Use, reads_tables, split_list
 from rekka.study.files import plain
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def backtest(
     level: Annotated[float, typer.Option(help="Of the intervals, such as 0.95.")] = 0.95,
     draws: Annotated[int, typer.Option(min=100, help="Of the coefficients, for prediction intervals.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    test_fit: TestFit = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the tables go.")] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show every case in full, however many.")] = False,
     as_json: AsJson = False,
@@ -112,6 +113,7 @@ def backtest(
             level=level,
             draws=draws,
             seed=seed,
+            test_fit=test_fit,
             on_progress=on_progress,
         )
     if out is not None:
@@ -162,6 +164,8 @@ def _write(found: Backtest, out: Path) -> None:
 
 def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_all: bool = False) -> None:
     """The cases in a table, each of a few in full, and what it comes to in words."""
+    for line in found.cases["misfit"].drop_nulls():
+        console.print(f"[bold red]{escape(line)}[/]\n", highlight=False)
     for note in found.notes:
         console.print(f"{note}\n", highlight=False, markup=False)
     scored = found.scores["case"].unique(maintain_order=True).to_list()

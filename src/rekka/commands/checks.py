@@ -34,7 +34,14 @@ def checks(
         bool, typer.Option("--all", help="Print the checks that passed, and those not applicable, in full too.")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out the test of fit (R611), which takes some seconds a case.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Make no test of fit (R611) that was not made with the choice: it takes some seconds a case.",
+        ),
+    ] = False,
+    test_fit: Annotated[
+        bool, typer.Option("--test-fit", help="Make the test of fit for more than 50 components too.")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there is an issue.")] = False,
 ) -> None:
@@ -54,7 +61,9 @@ def checks(
     from rekka.study.checks.registry import check_study
 
     study = rekka.load_study(run)
-    calibrations = None if quick else calibrate_choices(Console(stderr=True), study)
+    calibrations = (
+        calibrate_choices(Console(stderr=True), study, test_fit=test_fit) if test_fit or not quick else None
+    )
     findings = check_study(study, calibrations=calibrations)
     if as_json:
         echo_json(_plain(run, findings))
@@ -64,12 +73,23 @@ def checks(
         raise typer.Exit(1)
 
 
-def calibrate_choices(errors: Console, study: Study) -> dict[tuple[str, str], Calibration]:
-    """The calibration of each chosen model on its training rows, by preset and case, with a bar."""
+def calibrate_choices(
+    errors: Console, study: Study, *, test_fit: bool = False
+) -> dict[tuple[str, str], Calibration] | None:
+    """The calibrations of chosen models, with a bar, where a test of fit was not made with the choice.
+
+    None where all have theirs, or where there are more than 50 components and nobody asked.
+    """
+    from rekka.calibration import MOST_TESTED
+
+    untested = [one for one in study.choices if one.chosen is not None and one.fit_test is None]
+    if not untested or (len(study.described) > MOST_TESTED and not test_fit):
+        return None
     with new_bar(errors) as progress:
         task = progress.add_task("", total=None, what="Test of fit")
         return study.calibrations(
-            lambda case, done, planned: progress.update(task, description=case, completed=done, total=planned)
+            lambda case, done, planned: progress.update(task, description=case, completed=done, total=planned),
+            test=True,
         )
 
 

@@ -154,6 +154,7 @@ def check(
             covariates=found.covariates,
             audit=None if found.audit is None else found.audit.table,
             notes=found.notes,
+            scale=found.scale,
             partition=None if split is None else split(found.frame),
         )
     if out is not None:

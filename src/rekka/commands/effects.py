@@ -272,6 +272,7 @@ def _describe(source: str, everything: Sequence[Found], files: Sequence[Path]) -
             "file": one.model.file,
             "certified": one.model.certified,
             "reasons": list(one.model.fit.certificate.reasons),
+            "fit_test": asking.describe_test(one.model),
         }
         | one.effects.to_dict()
         for one in everything
@@ -288,7 +289,7 @@ def _print_case(console: Console, one: Found) -> None:
         asking.tell_covariates(one.model.fit, found.covariates, one.given),
         f"Over the years: {found.course}.",
     ]
-    asking.print_head(console, f"{one.name}: years {found.journey}", head, where)
+    asking.print_head(console, f"{one.name}: years {found.journey}", asking.tell_first(one.model, head), where)
     if not found.effects:
         console.print("The model has no covariates, so that there is nothing to change.\n")
         return

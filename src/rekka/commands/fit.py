@@ -18,7 +18,7 @@ from rekka.commands import asking, telling
 from rekka.commands.asking import name_apart
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, Tables, echo_json
-from rekka.commands.reading import Only, Reader, Units, Use, read_units, reads_tables, split_list
+from rekka.commands.reading import Only, Reader, TestFit, Units, Use, read_units, reads_tables, split_list
 from rekka.commands.study import Cluster, Memory
 from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
 
@@ -47,6 +47,7 @@ def fit(
         ),
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap's draws.")] = 0,
+    test_fit: TestFit = None,
     memory: Memory = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads over rows. Default: one a core.")] = None,
     cluster: Cluster = None,
@@ -85,6 +86,7 @@ def fit(
     options = {"scaling": scaling, "ridge": ridge, "units": units or None, "memory": memory, "threads": threads}
     options |= {"advance": advance or None, "clock": clock}
     described, coefficients, failed = [], [], 0
+    tests = _asks_for_tests(len(cases), test_fit)
     for case in cases:
         rows = found.rows(case)
         names = split_list(use) or found.covariates
@@ -97,17 +99,20 @@ def fit(
             drawn = _draw_again(errors, case, model, found.collect(case), bootstrap, seed)
             failed += drawn is None
             model = model if drawn is None else drawn
+        if tests:
+            model = _test_fit(errors, case, model, found)
         if case in files:
             _write_model(files[case], model.to_json(case=case, labels=found.labels))
         coefficients += [{"case": case} | row for row in _list_coefficients(model)]
-        described.append(_describe_model(case, model, files.get(case)))
+        described.append(_describe_model(case, model, found.labels, files.get(case)))
         if not as_json:
-            _print_model(console, case, found.cases[case], model)
+            _print_model(console, case, found.cases[case], model, found.labels)
     written = _write_coefficients(coefficients, out)
     if as_json:
         echo_json(described)
     else:
-        for line in _tell_files(out, written, len(files), tables, reader):
+        last = _tell_tests(described, None if tests or test_fit is not None else len(cases))
+        for line in (*last, *_tell_files(out, written, len(files), tables, reader)):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
@@ -232,6 +237,43 @@ def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, s
             return None
 
 
+def _asks_for_tests(components: int, asked: bool | None) -> bool:
+    from rekka.calibration import MOST_TESTED
+
+    return components <= MOST_TESTED if asked is None else asked
+
+
+def _test_fit(errors: Console, case: str, model: Any, found: _Found) -> Any:
+    """The model with its test of fit; the model as it is, and a sentence, where there are too many rows."""
+    from rekka.goodness import find_links
+    from rekka.streaming.blocks import WHOLE
+
+    rows = found.collect(case)
+    if rows is None:
+        told = f"{case} has no test of fit: more than {count_of(WHOLE, 'row')} are not refitted.\n"
+        errors.print(told, highlight=False, markup=False)
+        return model
+    with errors.status(f"Testing the fit of {escape(case)} ..."):
+        return model.check_fit(rows, rows["state_2"], follows=find_links(rows))
+
+
+def _tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> list[str]:
+    """What several tests come to, or that none was made because there are too many components."""
+    from rekka.calibration import tell_untested
+
+    if untested is not None:
+        return [tell_untested(untested)]
+    tests = [one["fit_test"] for one in described if one.get("fit_test") is not None]
+    rejected = sum(test["rejected"] for test in tests)
+    if not rejected or len(tests) < 2:
+        return []
+    level = tests[0]["level"]
+    return [
+        f"{rejected} of {count_of(len(tests), 'model')} do not describe their data; at {100 * level:g} %, chance "
+        f"alone would reject {level * len(tests):.2g} of as many right ones."
+    ]
+
+
 def _write_model(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text + "\n", encoding="utf-8")
@@ -256,7 +298,7 @@ def _list_coefficients(model: Any) -> list[dict[str, Any]]:
     return [row | blank for row in model.summary().to_dicts()]
 
 
-def _describe_model(case: str, model: Any, file: Path | None) -> dict[str, Any]:
+def _describe_model(case: str, model: Any, labels: Sequence[str] | None, file: Path | None) -> dict[str, Any]:
     """A fitted model as plain data."""
     return {
         "case": case,
@@ -268,6 +310,7 @@ def _describe_model(case: str, model: Any, file: Path | None) -> dict[str, Any]:
         "remarks": model.certificate_.remarks,
         "coefficients": _list_coefficients(model),
         "bootstrap": _describe_bootstrap(model.resampled_),
+        "fit_test": None if model.fit_test_ is None else model.fit_test_.to_dict(labels),
         "file": None if file is None else str(file),
     }
 
@@ -316,8 +359,14 @@ def _show_ratio(row: dict[str, Any]) -> tuple[str, str, str]:
     return f"{row['hazard_ratio']:.4g}", interval, f"{row['unit']:g}"
 
 
-def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
-    """Coefficients and certificate."""
+def _print_model(console: Console, case: str, rows: int, model: Any, labels: Sequence[str] | None) -> None:
+    """Coefficients, certificate and test of fit; a misfit stands above all."""
+    from rekka.forecast.models import tell_misfit
+
+    test = model.fit_test_
+    misfit = tell_misfit(case, test, labels)
+    if misfit is not None:
+        console.print(f"[bold red]{escape(misfit)}[/]", highlight=False)
     scale = "native units" if model.coefficient_scale_ == "native" else f"units of {model.coefficient_scale_}"
     table = telling.new_table(
         f"{escape(case)}: {count_of(rows, 'row')}, {model.n_states_} states, log-likelihood "
@@ -333,6 +382,9 @@ def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
     if model.clock_.words:
         console.print(escape(model.clock_.words), style="dim", highlight=False)
     console.print(escape(str(model.certificate_)), highlight=False)
+    if test is not None:
+        told = test.causes if test.rejected else (f"{test.describe()}.",)
+        console.print(escape(" ".join(["test of fit:", *told])), highlight=False)
     if model.resampled_ is not None:
         console.print(_tell_bootstrap(model.resampled_), highlight=False)
     console.print()

@@ -156,6 +156,7 @@ def _describe(
             "file": model.file,
             "certified": model.certified,
             "reasons": list(model.fit.certificate.reasons),
+            "fit_test": asking.describe_test(model),
             "matrices": [one.to_dict() for one in some],
             "rows": table.to_dicts(),
         }
@@ -180,7 +181,7 @@ def _print_case(
     where = [asking.tell_covariates(model.fit, first.covariates, given)]
     if layout != MEDIAN:
         where.append(f"Over the years: {first.course}.")
-    asking.print_head(console, asking.name_model(model), list(dict.fromkeys(head)), where)
+    asking.print_head(console, asking.name_model(model), asking.tell_first(model, head), where)
     for title, table in _draw_tables(made, layout, decimals, console.width):
         asking.print_table(console, title, table)
     asking.print_notes(console, notes)

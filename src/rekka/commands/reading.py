@@ -18,6 +18,14 @@ Use = Annotated[
     typer.Option("--use", metavar="LIST", help="Only these covariates, such as age_at_inspection_1,traffic_mean."),
 ]
 Only = Annotated[list[str] | None, typer.Option("--only", metavar="CASE", help="Only this case. Repeatable.")]
+TestFit = Annotated[
+    bool | None,
+    typer.Option(
+        "--test-fit/--no-test-fit",
+        help="Test whether each model describes the rows it was fitted to: a second or so a case. Default: for up "
+        "to 50 cases.",
+    ),
+]
 Units = Annotated[
     list[str] | None,
     typer.Option(

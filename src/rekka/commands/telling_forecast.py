@@ -28,6 +28,9 @@ def print_forecast(
     """All of it."""
     if document.watermark:
         console.print(f"[bold red]{escape(document.watermark)}[/]\n", highlight=False)
+    for line in (one.misfit for one in document.models):
+        if line is not None:
+            console.print(f"[bold red]{escape(line)}[/]\n", highlight=False)
     _print_list(console, "How the inventory was understood", document.understood)
     _print_headline(console, document)
     _print_models(console, document)

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from rekka.calibration import MOST_TESTED, tell_untested
 from rekka.errors import BadOption, bad_option, missing_columns
 from rekka.forecast import backtest_losses, backtest_scores, backtest_totals
 from rekka.forecast.backtest_case import CaseResult, Settings, run_case
 from rekka.forecast.backtest_rows import link_chains, prepare, read_cut, read_records
 from rekka.forecast.backtest_words import tell_case, tell_traffic
 from rekka.forecast.course import ADVANCES, AGES
+from rekka.forecast.models import tell_misfit
 from rekka.forecast.spread import FEWEST
 from rekka.model.clock import MIDDLE, make_clock
 from rekka.model.fit import Options, check_options
@@ -31,7 +33,8 @@ CASES: dict[str, Any] = {
     "case": pl.String, "certified": pl.Boolean, "reason": pl.String, "covariates": pl.List(pl.String),
     "constant": pl.List(pl.String), "states": pl.Int64, "threshold": pl.Int64, "training_rows": pl.Int64,
     "training_bridges": pl.Int64, "members": pl.Int64, "visits": pl.Int64, "beyond_states": pl.Int64,
-    "outside_range": pl.Int64, "lost_members": pl.Int64, "lost_visits": pl.Int64, "summary": pl.String,
+    "outside_range": pl.Int64, "lost_members": pl.Int64, "lost_visits": pl.Int64,
+    "fit_p_value": pl.Float64, "misfit": pl.String, "summary": pl.String,
 }  # fmt: skip
 HEAD: dict[str, Any] = {"case": pl.String, "certified": pl.Boolean}
 SCHEMAS = {"scores": backtest_scores.SCHEMA, "totals": backtest_totals.SCHEMA}
@@ -97,6 +100,7 @@ def backtest(
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
+    test_fit: bool | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Backtest:
     """Fit each case to the transitions that end by a moment, forecast its later visits, and score the forecasts.
@@ -130,6 +134,8 @@ def backtest(
         Sets of coefficients for the prediction intervals of totals; at least 100.
     seed : int
         The same seed gives the same result.
+    test_fit : bool, optional
+        Whether to test each model on its training rows. Default: for up to 50 components.
     on_progress : callable, optional
         Called with the case, how many networks have been drawn for it, and of how many.
 
@@ -138,6 +144,7 @@ def backtest(
     records = read_records(data)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
+    names = frame["case"].unique().sort().to_list()
     settings = Settings(
         cut=cut,
         covariates=used,
@@ -148,16 +155,20 @@ def backtest(
         level=level,
         draws=draws,
         seed=seed,
+        test_fit=len(names) <= MOST_TESTED if test_fit is None else test_fit,
     )
     _check(settings, frame)
     results, lost = [], []
-    for name in frame["case"].unique().sort().to_list():
+    for name in names:
         rows = frame.filter(case=name)
         chains = link_chains(rows, cut)
         lost.append(backtest_losses.count_losses(records, rows, chains, cut))
         results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name)))
     losses = pl.concat(lost) if lost else pl.DataFrame(schema=backtest_losses.SCHEMA)
-    return _conclude(results, losses, settings, (*notes, *tell_traffic(used, cut)), records.panel is not None)
+    untested = [tell_untested(len(names))] if test_fit is None and not settings.test_fit else []
+    notes = (*notes, *tell_traffic(used, cut), *untested)
+    labels = None if records.found.scale is None else records.found.scale.names
+    return _conclude(results, losses, settings, notes, labels, whole=records.panel is not None)
 
 
 def _say_nothing(case: str, done: int, total: int) -> None:
@@ -185,7 +196,13 @@ def _check(settings: Settings, frame: pl.DataFrame) -> None:
 
 
 def _conclude(
-    results: Sequence[CaseResult], lost: pl.DataFrame, settings: Settings, notes: tuple[str, ...], whole: bool
+    results: Sequence[CaseResult],
+    lost: pl.DataFrame,
+    settings: Settings,
+    notes: tuple[str, ...],
+    labels: Sequence[str] | None,
+    *,
+    whole: bool,
 ) -> Backtest:
     """The results of all cases in one value."""
     told = [
@@ -203,7 +220,7 @@ def _conclude(
         scaling=str(options.scaling),
         ridge=float(options.ridge),
         clock=options.clock,
-        cases=_tabulate_cases(results, lost, told),
+        cases=_tabulate_cases(results, lost, told, labels),
         scores=_join(results, "scores"),
         totals=_join(results, "totals"),
         lost=lost,
@@ -223,7 +240,9 @@ def _join(results: Sequence[CaseResult], table: str) -> pl.DataFrame:
     return pl.concat(frames, how="diagonal")
 
 
-def _tabulate_cases(results: Sequence[CaseResult], lost: pl.DataFrame, told: Sequence[str]) -> pl.DataFrame:
+def _tabulate_cases(
+    results: Sequence[CaseResult], lost: pl.DataFrame, told: Sequence[str], labels: Sequence[str] | None
+) -> pl.DataFrame:
     rows = []
     for one, summary in zip(results, told, strict=True):
         gone = lost.filter(case=one.name)
@@ -233,6 +252,7 @@ def _tabulate_cases(results: Sequence[CaseResult], lost: pl.DataFrame, told: Seq
             "threshold": one.threshold, "training_rows": one.rows, "training_bridges": one.bridges,
             "members": one.members, "visits": one.visits, "beyond_states": one.beyond,
             "outside_range": one.outside, "lost_members": int(gone["members"].sum()),
-            "lost_visits": int(gone["visits"].sum()), "summary": summary,
+            "lost_visits": int(gone["visits"].sum()), "misfit": tell_misfit(one.name, one.fit_test, labels),
+            "fit_p_value": None if one.fit_test is None else one.fit_test.p_value, "summary": summary,
         })  # fmt: skip
     return pl.DataFrame(rows, schema=CASES)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rekka.calibration import check_fit
 from rekka.errors import BadOption, InputError, MissingColumns
 from rekka.forecast.backtest_rows import Chains, Cut, take_training
 from rekka.forecast.backtest_scores import HORIZON, MODEL, PLAIN, Judged, tabulate_scores
@@ -22,10 +23,14 @@ from rekka.forecast.course import ADVANCES, FIXED, Course, plan_course
 from rekka.forecast.forecast import WORST_ASKED
 from rekka.forecast.spread import NORMAL, Spread, spread_out
 from rekka.forecast.walking import Walkers, catch_up
+from rekka.goodness import find_links
 from rekka.model import inputs
 from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, fit_rows
+from rekka.model.survey import FitTest
+from rekka.resampling import Sample
 from rekka.scores import split_supported
+from rekka.streaming.blocks import WHOLE
 from rekka.study.trial import quiet
 
 Array = NDArray[np.float64]
@@ -48,6 +53,7 @@ class Settings:
     level: float = 0.95
     draws: int = 500
     seed: int = 0
+    test_fit: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +68,7 @@ class CaseResult:
     reason: str | None = None
     certified: bool | None = None
     flaws: tuple[str, ...] = ()
+    fit_test: FitTest | None = None  # None where it was not made
     covariates: tuple[str, ...] = ()
     constant: tuple[str, ...] = ()
     course: str = ""
@@ -131,6 +138,7 @@ def _run(
         result,
         certified=fit.certificate.certified,
         flaws=fit.certificate.reasons,
+        fit_test=_test(fit, train, settings) if settings.test_fit else None,
         n_states=fit.n_states,
         threshold=_find_threshold(settings.threshold, fit.n_states),
         course=course.words,
@@ -153,6 +161,14 @@ def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fi
     clock = make_clock(columns.covariates, options.clock, options.advance)
     training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
     return fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
+
+
+def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:
+    """Test whether the model describes the rows it was fitted to; None for very many rows."""
+    if len(train) > WHOLE:
+        return None
+    sample = Sample.of(train, fit.covariates, fit.n_states)
+    return check_fit(fit, sample, options=settings.options, follows=find_links(train))
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,8 @@ def tell_case(
     sentences = [f"{result.name}: fitted to {trained}; {forecast}, {result.course}."]
     if not result.certified:
         sentences.insert(0, f"{NOT_CERTIFIED} ({'; '.join(result.flaws)}).")
+    if result.fit_test is not None and result.fit_test.rejected:
+        sentences.append(" ".join(result.fit_test.causes))
     sentences += _tell_scores(result.scores)
     sentences += _tell_totals(result, result.totals, level, asked)
     sentences += [*_tell_limits(result), *_tell_lost(lost, whole)]

@@ -15,6 +15,8 @@ from rekka.forecast.fleet import Fleet
 from rekka.forecast.fleet_tables import choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
 from rekka.forecast.lots import REASON, Lot
+from rekka.forecast.models import tell_misfit
+from rekka.model.survey import FitTest
 from rekka.study.provenance import describe_versions
 
 FORECAST = "forecast.json"
@@ -67,6 +69,12 @@ class ModelPart(_Part):
     there: int  # of them at the threshold or worse when last seen
     clock: str | None = None  # where in an interval the fit took what advances: middle or start
     lag_years: float | None = None  # that it is behind; None where the mean interval is not known
+    fit_test: FitTest | None = None  # None where it was not made
+
+    @property
+    def misfit(self) -> str | None:
+        """One line that says that the model does not describe its data, where its test of fit rejects."""
+        return tell_misfit(self.case, self.fit_test, self.labels)
 
 
 class AsidePart(_Part):
@@ -257,6 +265,7 @@ def _describe_model(lot: Lot) -> ModelPart:
         there=int((lot.start >= lot.threshold - 1).sum()),
         clock=fit.clock.kind if lot.course.names else None,
         lag_years=None if fit.clock.mean_years is None else float(lot.course.lag.max(initial=0.0)),
+        fit_test=fit.fit_test,
     )
 
 

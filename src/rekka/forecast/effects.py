@@ -117,7 +117,7 @@ class Effects:
         names = ("start", "threshold", "covariates", "level", "intervals", "course", "certified")
         found = {name: getattr(self, name) for name in names}
         found |= {"labels": list(self.labels), "notes": list(self.notes)}
-        rows = effect_table(self).drop("certified").to_dicts()
+        rows = effect_table(self).drop("certified", strict=False).to_dicts()  # none without covariates
         return found | {
             "effects": [row | {"told": told} for row, told in zip(rows, self.sentences(), strict=True)]
         }

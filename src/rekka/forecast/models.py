@@ -18,6 +18,7 @@ from rekka.errors import (
 )
 from rekka.model.fit import Fit
 from rekka.model.serial import load_saved
+from rekka.model.survey import FitTest
 from rekka.panel import ALL_CASES
 from rekka.study.compare import load_study
 from rekka.study.files import digest
@@ -44,6 +45,21 @@ class CaseModel:
     def certified(self) -> bool:
         """Whether the fit is a certified maximum."""
         return self.fit.certificate.certified
+
+    @property
+    def name(self) -> str:
+        """The case, or the file where a model does not say what it is of."""
+        return self.case or self.file
+
+    @property
+    def misfit(self) -> str | None:
+        """One line that says that the model does not describe its data, where its test of fit rejects."""
+        return tell_misfit(self.name, self.fit.fit_test, self.labels)
+
+
+def tell_misfit(case: str, test: FitTest | None, labels: Sequence[str] | None = None) -> str | None:
+    """'Deck: the model does not describe its data (...): ...', or None where no test rejects."""
+    return f"{case}: {test.describe(labels)}." if test is not None and test.rejected else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,6 +198,7 @@ def list_notes(document: ForecastFile) -> list[tuple[str, str]]:
     ]
     return [
         *([("NOT CERTIFIED", document.watermark)] if document.watermark else []),
+        *(("TEST OF FIT", one.misfit) for one in document.models if one.misfit is not None),
         ("inventory", f"{document.inventory}: {document.members:,} members forecast"),
         ("year 0", str(document.base or "when each member was seen")),
         *models,

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from rekka.calibration import check_fit
 from rekka.errors import InputError, ModelFileError
 from rekka.forecast.methods import Forecasts
 from rekka.large import fit_table, fit_training
 from rekka.model import inputs
-from rekka.model.bootstrap import bootstrap_rows
+from rekka.model.bootstrap import bootstrap_rows, check_rows
 from rekka.model.certificate import Certificate
 from rekka.model.clock import MIDDLE, make_clock
 from rekka.model.fit import Fit, Options, check_options
@@ -23,6 +24,8 @@ from rekka.model.layout import Effects, Shared
 from rekka.model.likelihood import Rows
 from rekka.model.serial import dump_model, load_saved
 from rekka.model.tables import Table, check_units, coefficient_table, hazard_table
+from rekka.partition import PAPER_SEED
+from rekka.resampling import Sample
 from rekka.streaming.tables import LazyTable, is_lazy, open_lazy, read_columns
 
 Array = NDArray[np.float64]
@@ -103,6 +106,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         says it in a sentence.
     resampled_
         Refits to bridges drawn again, after ``bootstrap``; None until then.
+    fit_test_
+        Test of whether the model describes the rows it was fitted to, after ``check_fit``; None until then.
     case_, labels_
         The case and the names of its states, best first, as the model's file has them; None after a fit.
 
@@ -320,6 +325,40 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         model._adopt(replace(self._fit, resampled=drawn), list(self.feature_names_in_), self.case_, self.labels_)
         return model
 
+    def check_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        follows: Any = None,
+        sample_weight: Any = None,
+        replicates: int | None = None,
+        seed: int = PAPER_SEED,
+    ) -> Self:
+        """The same model with a test of whether it describes the rows it was fitted to; its file keeps it too.
+
+        X, y and sample_weight are those of the fit; a row counts once whatever its weight, and not at all with
+        weight 0. ``follows`` is, for each row, the row of the same member that ends where this one starts, or -1;
+        ``rekka.goodness.find_links`` finds them. Up to ``replicates`` sets are simulated from the model (99, or 39
+        for more than 20,000 rows), fewer where it is soon clear that the test does not reject. ``fit_test_`` stays
+        None where no test can be made.
+        """
+        check_is_fitted(self)
+        columns = inputs.Columns(self.start, self.dt, self.covariates_)
+        frame = inputs.as_frame(X)
+        rest = {"sample_weight": sample_weight, "n_states": self.n_states_, "class_weight": self.class_weight}
+        training = inputs.read_training(frame, y, columns, **rest)
+        check_rows(self._fit, training.rows, training.x)
+        names = np.arange(training.rows.dt.size).astype(np.str_)
+        sample = Sample(training.rows, training.x, names, self.covariates_)
+        found = check_fit(
+            self._fit, sample, options=self._options(), follows=follows, replicates=replicates, seed=seed
+        )
+        model: Self = clone(self)
+        fit = replace(self._fit, fit_test=found)
+        model._adopt(fit, list(self.feature_names_in_), self.case_, self.labels_)
+        return model
+
     def to_json(self, *, case: str | None = None, labels: Sequence[str] | None = None) -> str:
         """The fitted model as text, complete and exact; read it with ``from_json``.
 
@@ -377,6 +416,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.outcome_, self.converged_ = fit.outcome, fit.converged
         self.clock_ = fit.clock
         self.certificate_, self.survey_, self.resampled_ = fit.certificate, fit.survey, fit.resampled
+        self.fit_test_ = fit.fit_test
         self.case_, self.labels_ = case, labels
 
     def _fit_certificate(self) -> Certificate:

@@ -31,7 +31,7 @@ from rekka.model.prior import Prior, read_prior
 from rekka.model.restarts import Fewer, Restarts, crude_start, draw_fewer, restart
 from rekka.model.separation import Separation, find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
-from rekka.model.survey import Resampled, Survey, survey_covariates
+from rekka.model.survey import FitTest, Resampled, Survey, survey_covariates
 from rekka.scaling.fitting import check_method, fit_scaling
 from rekka.scaling.operators import FittedScaling
 
@@ -65,7 +65,8 @@ class Options:
 class Fit(Predictor):
     """A fitted model. ``beta`` (K-1, p+1) belongs to the scaled covariates, ``inference`` to native units.
 
-    ``survey`` is None in models that were saved before there was one, ``resampled`` until somebody asks for it.
+    ``survey`` is None in models that were saved before there was one, ``resampled`` and ``fit_test`` until
+    somebody asks for them.
     """
 
     layout: Layout
@@ -75,6 +76,7 @@ class Fit(Predictor):
     n_rows: int
     survey: Survey | None = None
     resampled: Resampled | None = None
+    fit_test: FitTest | None = None
 
     @property
     def native(self) -> bool:

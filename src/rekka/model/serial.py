@@ -17,10 +17,10 @@ from rekka.model.fit import Fit
 from rekka.model.inference import Inference, native_units
 from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
-from rekka.model.survey import PERCENT, Resampled, Survey
+from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
 from rekka.scaling.serial import ScalingPart, as_part
 
-# 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock
+# 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock, test of fit
 VERSION: Final = 4
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
 
@@ -85,6 +85,7 @@ class ModelFile(_Part):
     survey: list[list[float]] | None = None
     bootstrap: _Bootstrap | None = None
     clock: _Clock | None = None
+    fit_test: FitTest | None = None
 
 
 def dump_model(
@@ -123,6 +124,7 @@ def dump_model(
         survey=None if fit.survey is None else fit.survey.quantiles.tolist(),
         bootstrap=None if fit.resampled is None else _write_bootstrap(fit.resampled),
         clock=_write_clock(fit.clock),
+        fit_test=fit.fit_test,
     ).model_dump_json(indent=1)
 
 
@@ -145,7 +147,7 @@ def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
 
 
 def load_saved(text: str) -> Saved:
-    """Read all of a model file, of this version or the one before."""
+    """Read all of a model file, of this version or one before."""
     try:
         file = ModelFile.model_validate_json(text)
         labels = None if file.labels is None else tuple(file.labels)
@@ -199,6 +201,7 @@ def _read_fit(file: ModelFile) -> Fit:
         survey=_read_survey(file),
         resampled=_read_bootstrap(file),
         clock=_read_clock(file),
+        fit_test=file.fit_test,
     )
 
 

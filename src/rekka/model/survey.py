@@ -1,14 +1,17 @@
-"""What a fit keeps of the rows it was fitted on, so that forecasts can be made from a saved model alone."""
+"""What a fit keeps of the rows it was fitted on, so that a saved model alone can forecast and say if it fits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+LEAST_SHOWN = 0.1  # rows expected; fewer are said to be fewer
 PERCENT = 101  # quantiles of a covariate: 0, 1, ..., 100 %
 
 
@@ -59,3 +62,78 @@ class Resampled:
     asked: int
     seed: int
     groups: int
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Number of rows that went from state ``start`` to ``end``, and the number that the model expects.
+
+    States are 1-based; with the same state twice it is the rows that stayed. ``rows`` of them began in ``start``,
+    and their intervals were ``years_low`` to ``years_high`` long.
+    """
+
+    start: int
+    end: int
+    years_low: float
+    years_high: float
+    rows: int
+    observed: int
+    expected: float
+
+    def describe(self, labels: Sequence[str] | None = None) -> str:
+        """'51 of 51 stayed in state 4 over 1 year where 28.0 were expected'."""
+        first, last = (name_state(state, labels) for state in (self.start, self.end))
+        went = f"stayed in state {first}" if self.start == self.end else f"went from state {first} to {last}"
+        expected = f"{self.expected:,.1f}" if self.expected >= LEAST_SHOWN else f"fewer than {LEAST_SHOWN:g}"
+        years = describe_years(self.years_low, self.years_high)
+        return f"{self.observed:,} of {self.rows:,} {went} over {years} where {expected} were expected"
+
+
+@dataclass(frozen=True)
+class FitTest:
+    """Test of whether a model describes the rows it was fitted to; ``goodness`` says how it is made.
+
+    ``replicates`` sets were simulated. ``contrasts`` are the largest differences between the rows and the model,
+    ``causes`` sentences on them with what to do; both are empty where the test does not reject.
+    """
+
+    p_value: float
+    statistic: float
+    level: float
+    replicates: int
+    without_maximum: int
+    unfinished: int
+    seed: int
+    rows: int
+    contrasts: tuple[Contrast, ...] = ()
+    causes: tuple[str, ...] = ()
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the rows differ from the model by more than chance at ``level``."""
+        return self.p_value <= self.level
+
+    def describe(self, labels: Sequence[str] | None = None) -> str:
+        """The result in one line; ``labels`` are the names of the states, best first."""
+        if not self.rejected:
+            return f"the model describes its data as far as the test of fit can tell (p = {self.p_value:.2g})"
+        facts = "; ".join(one.describe(labels) for one in self.contrasts)
+        return f"the model does not describe its data (test of fit p = {self.p_value:.2g}): {facts}"
+
+    def to_dict(self, labels: Sequence[str] | None = None) -> dict[str, Any]:
+        """Plain data, with the verdict and the line that says it."""
+        return asdict(self) | {"rejected": self.rejected, "sentence": self.describe(labels)}
+
+
+def name_state(state: int, labels: Sequence[str] | None) -> str:
+    """A state by its number (1-based), with its label where that says more: '4 (Poor)'."""
+    label = labels[state - 1] if labels is not None and state <= len(labels) else str(state)
+    return str(state) if label == str(state) else f"{state} ({label})"
+
+
+def describe_years(low: float, high: float) -> str:
+    """'1 year', '1.5 years', '1 to 2 years'."""
+    shortest, longest = (f"{years:.1f}".removesuffix(".0") for years in (low, high))
+    if shortest == longest:
+        return f"{shortest} year{'' if shortest == '1' else 's'}"
+    return f"{shortest} to {longest} years"

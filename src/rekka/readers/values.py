@@ -19,6 +19,7 @@ FISCAL_MONTH = 4  # Japan's fiscal year begins in April
 MONTHS = 12
 CENTURY_TURN = 70  # a year of two digits is 19yy from here on; no inspection programme is older
 MOST_STATES = 20
+INDEX_ENDS = (0.0, 100.0)  # of an index, where placeholders are; 0 is no damage where higher is worse
 GIVEN = "as given"
 RECOGNISED = 0.5  # share of the records that must be on a scale for it to be the one
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
@@ -28,11 +29,22 @@ _ERAS = {"m": 1867, "明治": 1867, "t": 1911, "大正": 1911, "s": 1925, "昭�
 
 
 @dataclass(frozen=True)
+class IndexEnd:
+    """Records whose index is exactly 0 or exactly 100, as it is written, with their first row numbers."""
+
+    value: float
+    count: int
+    texts: tuple[str, ...]
+    rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Scale:
-    """The states' names, best first, and how they were told."""
+    """The states' names, best first, and how they were told; ``ends`` only where they are bands of an index."""
 
     names: tuple[str, ...]
     words: str
+    ends: tuple[IndexEnd, ...] = ()
 
 
 def clean_text(column: pl.Expr) -> pl.Expr:
@@ -294,7 +306,19 @@ def _by_bands(frame: pl.DataFrame, bands: Sequence[float]) -> tuple[pl.DataFrame
     ends = ("{:g} and above", "below {:g}") if falling else ("below {:g}", "{:g} and above")
     names = (ends[0].format(bands[0]), *inner, ends[1].format(bands[-1]))
     words = f"an index in bands: {'; '.join(names)}"
-    return frame.select(state=state, outside=pl.lit(value=False)), Scale(names, words)
+    return frame.select(state=state, outside=pl.lit(value=False)), Scale(
+        names, words, _find_ends(frame, INDEX_ENDS if falling else INDEX_ENDS[1:])
+    )
+
+
+def _find_ends(frame: pl.DataFrame, values: Sequence[float]) -> tuple[IndexEnd, ...]:
+    """Records with exactly such a value: more often a placeholder than a measurement."""
+    found = {value: frame.filter(number=value) for value in values}
+    return tuple(
+        IndexEnd(value, int(rows["count"].sum()), tuple(rows["text"]))
+        for value, rows in found.items()
+        if not rows.is_empty()
+    )
 
 
 def _recognise(frame: pl.DataFrame) -> tuple[pl.DataFrame, Scale]:

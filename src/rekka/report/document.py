@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from rekka.errors import DamagedFile
+from rekka.model.survey import FitTest
 from rekka.report.forecast_parts import CaseForecast, NetworkPart
 from rekka.study.trial import Value
 
@@ -421,6 +422,7 @@ class ModelPart(Value):
     ratios: tuple[RatioPart, ...]
     years: tuple[YearsPart, ...]
     forecast: CaseForecast | None
+    fit_test: FitTest | None = None  # on the training rows; None where it was not made
 
 
 class OutcomePart(Value):

@@ -193,6 +193,7 @@ def _with_figures(
         ratios=list_ratios(fit, typical, steps, level),
         years=list_years(fit, typical, level),
         forecast=future,
+        fit_test=fit.fit_test,
     )
 
 

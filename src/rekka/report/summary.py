@@ -86,7 +86,7 @@ def summarize(
     preset = study.main_preset
     rows = study.read_rows()
     covariates = _list_covariates(rows, units)
-    findings = check_study(study, calibrations=calibrations)
+    findings = check_study(study, calibrations=_leave_tested(study, calibrations))
     document = Document(
         rekka=rekka.__version__,
         title=title or _name_study(study, provenance),
@@ -112,6 +112,12 @@ def summarize(
         provenance=describe_provenance(study, provenance, again),
     )
     return Document.model_validate(clean(document.model_dump()))
+
+
+def _leave_tested(study: Study, calibrations: Calibrations | None) -> Calibrations | None:
+    """The calibrations of models that were not tested with the choice: the others have their test already."""
+    tested = {(one.preset, one.case) for one in study.choices if one.fit_test is not None}
+    return {key: one for key, one in (calibrations or {}).items() if key not in tested} or None
 
 
 def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str | None:

@@ -6,14 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rekka.model.clock import AGE_NAMES
+from rekka.model.survey import Contrast
 from rekka.report.document import NOT_YET, Answer, Document
-from rekka.report.numbers import show_count, show_level
+from rekka.report.numbers import show_count, show_level, show_number, show_p, show_range, show_years
 from rekka.report.tables import GOLDEN, is_judged
 from rekka.report.teller import Teller
 from rekka.study.confirming import CHOSE, LOOKED, OTHER_PRESET
+
+MOST_MISFITS = 3  # models that are told one by one before the answer
 
 
 def tell_run(document: Document, tell: Teller) -> tuple[Markup, ...]:
@@ -87,7 +90,42 @@ def list_banners(document: Document, tell: Teller) -> tuple[Markup, ...]:
         found.append(tell.say("page.banner.unfinished", **counts))
     if study.kind == "inventory":
         found.append(tell.say("page.banner.simulated"))
-    return (*found, *_tell_unconfirmed(document, tell))
+    return (*found, *_tell_misfits(document, tell), *_tell_unconfirmed(document, tell))
+
+
+def _tell_misfits(document: Document, tell: Teller) -> tuple[Markup, ...]:
+    """A line for each model whose test of fit rejects, the worst first; of many, the first few."""
+    rejected = [
+        (one.case, one.fit_test) for one in document.models if one.fit_test is not None and one.fit_test.rejected
+    ]
+    rejected.sort(key=lambda one: (one[1].p_value, -one[1].statistic))
+    found = [
+        tell.say(
+            "page.misfit.line",
+            case=tell.name(case),
+            p=show_p(test.p_value),
+            facts=escape(tell.words("page.misfit.and")).join(_tell_contrast(one, tell) for one in test.contrasts),
+        )
+        for case, test in rejected[:MOST_MISFITS]
+    ]
+    more = rejected[MOST_MISFITS:]
+    if more:
+        cases = tell.join(tell.name(case) for case, _ in more)
+        found.append(tell.say("page.misfit.more", n=show_count(len(more)), cases=cases))
+    return tuple(found)
+
+
+def _tell_contrast(one: Contrast, tell: Teller) -> Markup:
+    """What the rows did, and what the model expects of them."""
+    return tell.say(
+        "page.misfit.stayed" if one.start == one.end else "page.misfit.went",
+        observed=show_count(one.observed),
+        rows=show_count(one.rows),
+        start=one.start,
+        end=one.end,
+        years=show_range(one.years_low, one.years_high, show_years, tell.words),
+        expected=show_number(one.expected, 1),
+    )
 
 
 def _tell_unconfirmed(document: Document, tell: Teller) -> tuple[Markup, ...]:

@@ -1,71 +1,70 @@
-"""The calibration of a study's model: on its training rows, its validation rows, or its golden rows."""
+"""The calibration of a study's model: on its training rows, its validation rows, or its golden rows.
+
+What is chosen is tested on its training rows once, with the choice; the model's file and the choice keep the
+result.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
+from typing import Any
 
-from rekka.calibration import REPLICATES, Calibration, calibrate
-from rekka.goodness import link_rows
+import polars as pl
+
+from rekka.calibration import REPLICATES, Calibration, calibrate, check_fit
+from rekka.goodness import find_links
 from rekka.model.fit import Options
 from rekka.model.serial import load_model
+from rekka.model.survey import FitTest
 from rekka.resampling import Sample
 from rekka.study.cases import keep_supported
 from rekka.study.rows import StudyRows
 from rekka.study.trial import quiet
 
 TRAIN = "train"
-MEMBER = ("bridge_id", "case", "member", "history")  # what a chain of visits is of, as far as the table tells
 
 
 def calibrate_model(
-    rows: StudyRows, case: str, model: str, part: str, *, replicates: int = REPLICATES, seed: int
+    rows: StudyRows, case: str, model: str, part: str, *, replicates: int | None = None, seed: int
 ) -> Calibration:
     """Judge the rows of a part by a fitted model, given as JSON; a member's visits are linked where known.
 
-    Rows whose states the training rows do not know are left out, as they are from every score.
+    Rows whose states the training rows do not know are left out, as they are from every score. Without a number of
+    ``replicates`` the test of the training rows is the model's own, where it has one.
     """
     fit, parameters, _ = load_model(model)
     wanted = (TRAIN,) if part == TRAIN else (TRAIN, part)
-    frames = [
-        keep_supported(rows.frame.filter(pl.col("case") == case, pl.col("part") == name), fit.n_states)
-        for name in wanted
-    ]
+    frames = [_take_part(rows, case, name, fit.n_states) for name in wanted]
     samples = [Sample.of(frame, fit.covariates, fit.n_states) for frame in frames]
-    options = Options(
-        scaling=parameters["scaling"], ridge=parameters.get("ridge", 0.0), prior=parameters.get("prior"), threads=1
-    )
+    known = fit.fit_test if part == TRAIN and replicates is None else None
+    if replicates is None:
+        replicates = REPLICATES if known is None else 0
     with quiet():
-        return calibrate(
+        found = calibrate(
             fit,
             samples[-1],
             training=samples[0],
-            options=options,
+            options=_read_options(parameters),
             follows=find_links(pl.concat(frames)),
             replicates=replicates,
             seed=seed,
             certificate=fit.certificate,
         )
+    return found if known is None else found.with_test(known)
 
 
-def find_links(frame: pl.DataFrame) -> NDArray[np.int64] | None:
-    """For each row the row of the same member that ends where it starts; None where the table knows no visits.
+def check_model(rows: StudyRows, case: str, model: str, *, seed: int) -> FitTest | None:
+    """Test a fitted model, given as JSON, on its training rows; None where no test can be made."""
+    fit, parameters, _ = load_model(model)
+    frame = _take_part(rows, case, TRAIN, fit.n_states)
+    sample = Sample.of(frame, fit.covariates, fit.n_states)
+    with quiet():
+        return check_fit(fit, sample, options=_read_options(parameters), follows=find_links(frame), seed=seed)
 
-    A visit that two rows end with, as where members have no names of their own, links nothing, and nor do two rows
-    of which one does not start in the state the other ends in.
-    """
-    if not {"visit_1", "visit_2"} <= set(frame.columns):
-        return None
-    member = [pl.col(name).cast(pl.String).fill_null("") for name in MEMBER if name in frame.columns]
-    first, second = (
-        frame.select(pl.concat_str([*member, pl.col(name).cast(pl.String)], separator="\x1f")).to_series()
-        for name in ("visit_1", "visit_2")
-    )
-    if first.null_count() or second.null_count():
-        return None
-    follows = link_rows(first.to_numpy().astype(np.str_), second.to_numpy().astype(np.str_))
-    start, end = (frame[name].to_numpy() for name in ("state_1", "state_2"))
-    sure = ~(second.is_duplicated() | first.is_duplicated()).to_numpy()
-    linked = (follows >= 0) & sure & sure[follows] & (end[follows] == start)
-    return np.where(linked, follows, -1)
+
+def _take_part(rows: StudyRows, case: str, part: str, n_states: int) -> pl.DataFrame:
+    return keep_supported(rows.frame.filter(pl.col("case") == case, pl.col("part") == part), n_states)
+
+
+def _read_options(parameters: dict[str, Any]) -> Options:
+    own = {"ridge": parameters.get("ridge", 0.0), "prior": parameters.get("prior")}
+    return Options(scaling=parameters["scaling"], threads=1, **own)

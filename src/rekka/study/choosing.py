@@ -19,6 +19,7 @@ from rekka.intervals import Interval
 from rekka.model.fit import Options
 from rekka.model.predictor import Predictor
 from rekka.model.serial import load_model
+from rekka.model.survey import FitTest
 from rekka.resampling import generator
 from rekka.selection import (
     ROUNDING,
@@ -84,6 +85,12 @@ class Choice(Value):
     chosen: str | None
     verdicts: tuple[Verdict, ...]
     optimism: Optimism | None = None
+    fit_test: FitTest | None = None  # of the chosen model on its training rows
+
+    @property
+    def key(self) -> Key:
+        """The trial that was chosen."""
+        return Key(case=self.case, preset=self.preset, method=self.chosen or "")
 
     @property
     def kept(self) -> tuple[str, ...]:

@@ -6,14 +6,17 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rekka.calibration import MOST_TESTED
 from rekka.errors import BadOption, InputError, RunFolderError, count_of
 from rekka.model.serial import load_model
 from rekka.partition import PAPER_SEED, Partition
 from rekka.scaling.fitting import METHODS
 from rekka.streaming.memory import read_memory
+from rekka.study.calibrating import check_model
 from rekka.study.changes import refuse_other_plan, take_up
 from rekka.study.choosing import Choice
 from rekka.study.confirming import Candidate, list_seen, look
@@ -303,7 +306,7 @@ def _finish(
     case = open_cases(plan.study, rows)
     try:
         carry_out(plan.study, case, keys, records, crew, on_trial)
-        choose(plan, case, keys, records, crew, on_choice)
+        choose(plan, case, keys, records, crew, on_choice, partial(_test_choice, plan, rows, records))
         if not records.looks and (plan.study.confirm or plan.study.judges_on == "golden"):
             confirm_choices(plan, case, records)
         study = _gather_rows(plan, rows, records, keys)
@@ -316,6 +319,21 @@ def _finish(
     return study
 
 
+def _test_choice(plan: StudyPlan, rows: AnyRows, records: Records, choice: Choice) -> Choice:
+    """Test the chosen model on its training rows; its file and the choice keep the result.
+
+    Not where there are more than 50 components, nor where rows are too many to be held: ``rekka checks`` says so.
+    """
+    if choice.chosen is None or isinstance(rows, LargeRows) or len(plan.study.cases or rows.cases) > MOST_TESTED:
+        return choice
+    fitted = records.fitted(choice.key)
+    test = check_model(rows, choice.case, fitted.model or "", seed=plan.study.seed)
+    if test is None:
+        return choice
+    records.add_trial(fitted.with_test(test))
+    return choice.model_copy(update={"fit_test": test})
+
+
 def _write(study: Study, records: Records) -> None:
     if isinstance(records, Files):
         write_tables(records.path, study.tables(), study.documents())
@@ -326,7 +344,7 @@ def confirm_choices(
 ) -> None:
     """Look at the golden rows, with what was chosen."""
     candidates = [
-        Candidate(choice, case(choice.case), load_model(records.fitted(_key(choice)).model or "")[0])
+        Candidate(choice, case(choice.case), load_model(records.fitted(choice.key).model or "")[0])
         for choice in records.choices.values()
         if choice.chosen is not None
     ]
@@ -336,10 +354,6 @@ def confirm_choices(
     refused = f"; {len(taken.refused)} refused" if taken.refused else ""
     forced = ", forced" if force else ""
     records.note(f"looked at the golden rows{forced}: {count_of(len(taken.results), 'choice')}{refused}")
-
-
-def _key(choice: Choice) -> Key:
-    return Key(case=choice.case, preset=choice.preset, method=choice.chosen or "")
 
 
 def confirm(out: str | Path, *, force: bool = False) -> Study:

@@ -135,14 +135,15 @@ def choose(
     records: Records,
     crew: Crew | None = None,
     on_choice: OnChoice | None = None,
+    test: Callable[[Choice], Choice] = lambda choice: choice,
 ) -> None:
-    """Apply the rule to each case under each preset, where that is not done yet."""
+    """Apply the rule to each case under each preset, where that is not done yet; ``test`` what is chosen."""
     pairs = list(dict.fromkeys((key.preset, key.case) for key in keys))
     missing = [pair for pair in pairs if pair not in records.choices]
     tasks = [_contest(plan, case(name), preset, records) for preset, name in missing]
     with closing(_choose_all(tasks, crew)) as choices:
         for choice in choices:
-            records.add_choice(choice)
+            records.add_choice(test(choice))
             done = len(records.choices)
             records.note(f"chosen: {choice.case} ({choice.preset}): {choice.chosen or 'none'}")
             if on_choice:

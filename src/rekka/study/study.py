@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 import rekka  # for what it loads on first use: an estimator brings scikit-learn with it
-from rekka.calibration import REPLICATES, Calibration
+from rekka.calibration import MOST_TESTED, Calibration
 from rekka.errors import BadOption, bad_option, did_you_mean
 from rekka.model.clock import Clock, make_clock
 from rekka.partition import PARTS
@@ -265,12 +265,13 @@ class Study:
         method: str | None = None,
         *,
         rows: str = "train",
-        replicates: int = REPLICATES,
+        replicates: int | None = None,
     ) -> Calibration:
         """Observed against expected counts, reliability, a test of fit and the causes, for one model.
 
         What was chosen, unless a method is named. ``rows`` is "train", "validation" or "golden"; golden rows only
-        of a model that was confirmed, or of a study that was judged on them. The test takes some seconds.
+        of a model that was confirmed, or of a study that was judged on them. Without a number of ``replicates``
+        the test of the training rows is the one that was made with the choice; any other takes some seconds.
         """
         preset = preset or self._only_preset()
         if rows not in PARTS:
@@ -287,16 +288,19 @@ class Study:
         )
 
     def calibrations(
-        self, on_case: Callable[[str, int, int], None] | None = None
+        self, on_case: Callable[[str, int, int], None] | None = None, *, test: bool | None = None
     ) -> dict[tuple[str, str], Calibration]:
         """The calibration of each chosen model on its training rows, by preset and case.
 
-        ``on_case`` is called with each case that is done, the number done and the number there are.
+        ``on_case`` is called with each case that is done, the number done and the number there are. A test of fit
+        that was not made with the choice is made if ``test``; by default, for up to 50 components.
         """
+        wanted = len(self.described) <= MOST_TESTED if test is None else test
         chosen = [(choice.preset, choice.case) for choice in self.choices if choice.chosen is not None]
         found = {}
         for number, (preset, case) in enumerate(chosen, start=1):
-            found[preset, case] = self.calibration(case, preset)
+            known = (choice := self.choice(case, preset)) is not None and choice.fit_test is not None
+            found[preset, case] = self.calibration(case, preset, replicates=None if known or wanted else 0)
             if on_case:
                 on_case(case, number, len(chosen))
         return found

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -24,6 +25,7 @@ from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
 from rekka.model.predictor import Predictor
 from rekka.model.serial import VERSION, ModelFile, dump_model
 from rekka.model.solvers import Outcome
+from rekka.model.survey import FitTest
 from rekka.resampling import Sample, draw_bootstrap
 from rekka.scaling.serial import scaling_to_json
 from rekka.scores import Scores
@@ -150,9 +152,17 @@ class Fitted:
             return self
         outcome = dataclasses.replace(self.trial.outcome, seconds=seconds[0] if seconds else math.nan)
         trial = self.trial.model_copy(update={"outcome": outcome, "seconds": tuple(seconds)})
-        file = ModelFile.model_validate_json(self.model)
-        file = file.model_copy(update={"version": VERSION, "outcome": outcome})
-        return Fitted(trial, file.model_dump_json(indent=1), self.scaling)
+        return Fitted(trial, _change(self.model, outcome=outcome), self.scaling)
+
+    def with_test(self, test: FitTest) -> Fitted:
+        """The same with the test of fit in its model."""
+        return self if self.model is None else Fitted(self.trial, _change(self.model, fit_test=test), self.scaling)
+
+
+def _change(model: str, **parts: Any) -> str:
+    """A model, as JSON, with other parts."""
+    file = ModelFile.model_validate_json(model).model_copy(update={"version": VERSION, **parts})
+    return file.model_dump_json(indent=1)
 
 
 def run_trial(rows: AnyCase, key: Key, seed: int, *, threads: int | None = None) -> Fitted:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
+from rekka.calibration import MOST_TESTED
 from rekka.errors import count_of
 from rekka.intervals import CONFIDENCE
 from rekka.model.certificate import FEW_EVENTS
-from rekka.study.checks.evidence import NOTHING_DONE, NOTHING_SELECTED, Evidence, name_case
+from rekka.study.checks.evidence import NOTHING_DONE, NOTHING_SELECTED, Evidence, Pick, name_case
 from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_some
 from rekka.study.trial import FEW_ROWS
 from rekka.study.words import list_names
@@ -75,49 +77,84 @@ def constant(evidence: Evidence) -> Seen:
 
 @check(
     "R611",
-    "Forecasts that do not fit the training rows",
+    "A chosen model that does not describe its training rows",
     looks_at="Counts of every move in the training rows, observed and as the chosen model expects them, by a test "
-    "whose reference is simulated from the model itself.",
-    matters="A model that is rejected on the very rows it was fitted to has a wrong form: a hazard that changes "
-    "with time in a state, a covariate that acts otherwise, or one that is missing.",
-    tip=f"The test rejects at {LEVEL:g}. Never an issue: given enough rows every model is rejected, and one that "
-    "is may still forecast better than any other. Read the causes, and how large the differences are.",
-    remedy="Read the causes named. A recalibration would hide them: another scaling, another covariate, or states "
-    "merged or split may cure them.",
+    "whose reference is simulated from the model itself. It is made once, with the choice.",
+    matters="A model that is rejected on the very rows it was fitted to has a wrong form, however well its "
+    "maximum is certified: its matrix contradicts the inspections that it was made of.",
+    issue=f"The test rejects at {LEVEL:g}. With very many rows a small difference is enough: read how large it "
+    "is.",
+    remedy="Each cause is named with what to do about it; rekka show RUN --section calibration has all of them. A "
+    "recalibration would hide them.",
 )
 def goodness(evidence: Evidence) -> Seen:
-    """The calibrations that were given, of what was chosen."""
+    """The test that was made with each choice, or of a calibration that was given."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
-    if evidence.calibrations is None:
-        return absent("The test was not run: rekka checks runs it, unless --quick is given.")
-    chosen = {(pick.choice.preset, pick.case.name): pick.label for pick in evidence.chosen}
-    given = {key: one for key, one in evidence.calibrations.items() if key in chosen}
-    tested = {key: one for key, one in given.items() if not math.isnan(one.goodness.p_value)}
+    tested = {key: one for pick in evidence.chosen if (one := _find_test(evidence, key := _key(pick))) is not None}
     if not tested:
-        return absent("No test could be made of any chosen model.")
-    rejected = {key: one for key, one in tested.items() if one.goodness.p_value <= LEVEL}
+        return absent(_tell_untested(evidence))
+    rejected = {key: one for key, one in tested.items() if one.p_value <= LEVEL}
+    labels = {_key(pick): pick.label for pick in evidence.chosen}
     chance = f" Of {len(tested)} tests at {LEVEL:g}, chance alone rejects {LEVEL * len(tested):.2g}."
     beside = chance if len(tested) > 1 else ""
     if not rejected:
-        least = min(tested, key=lambda key: tested[key].goodness.p_value)
-        smallest = f"{tested[least].goodness.p_value:.2g} in {chosen[least]}"
+        least = min(tested, key=lambda key: tested[key].p_value)
+        smallest = f"{tested[least].p_value:.2g} in {labels[least]}"
         return passed(f"The chosen models fit their training rows: the smallest p-value is {smallest}.{beside}")
-    most = None if len(rejected) == 1 else 1  # of several each has its first cause told
+    one_alone = len(rejected) == 1  # its causes are told with what to do, of several the largest differences
     facts = [
-        " ".join(
-            [f"{chosen[key]} (p {one.goodness.p_value:.2g})" + (":" if one.causes else ""), *one.causes[:most]]
-        )
+        f"{labels[key]} (p {one.p_value:.2g}): {one.tell(in_full=one_alone)}".rstrip(".: ")
         for key, one in rejected.items()
     ]
     values = [
-        {"preset": preset, "case": case, "p_value": one.goodness.p_value, "causes": list(one.causes)}
+        {"preset": preset, "case": case, "p_value": one.p_value, "causes": list(one.causes)}
         for (preset, case), one in tested.items()
     ]
-    told = tell_some([fact.rstrip(".") for fact in facts])
-    words = f"The training rows do not fit the chosen model: {told}.{beside}"
-    methods = (p.method for p in evidence.chosen if (p.choice.preset, p.case.name) in rejected)
-    return found(False, words, (case for _, case in rejected), methods, {"tests": values})
+    words = f"The chosen model does not describe the rows it was fitted to: {tell_some(facts)}.{beside}"
+    methods = (pick.method for pick in evidence.chosen if _key(pick) in rejected)
+    return found(True, words, (case for _, case in rejected), methods, {"tests": values})
+
+
+@dataclass(frozen=True)
+class _Test:
+    """The p-value of a test, its causes in sentences, and the largest differences, where they are known."""
+
+    p_value: float
+    causes: tuple[str, ...]
+    facts: str = ""
+
+    def tell(self, *, in_full: bool) -> str:
+        if not self.causes or (self.facts and not in_full):
+            return self.facts
+        return " ".join(self.causes if in_full else self.causes[:1])
+
+
+def _key(pick: Pick) -> tuple[str, str]:
+    return pick.choice.preset, pick.case.name
+
+
+def _find_test(evidence: Evidence, key: tuple[str, str]) -> _Test | None:
+    """The test of a calibration that was given, or else the one that was made with the choice."""
+    given = (evidence.calibrations or {}).get(key)
+    if given is not None and not math.isnan(given.goodness.p_value):
+        return _Test(given.goodness.p_value, given.causes)
+    choice = evidence.study.choice(key[1], key[0])
+    test = None if choice is None else choice.fit_test
+    if test is None:
+        return None
+    return _Test(test.p_value, test.causes, "; ".join(one.describe() for one in test.contrasts))
+
+
+def _tell_untested(evidence: Evidence) -> str:
+    if evidence.calibrations is not None:
+        return "No test could be made of any chosen model."
+    if len(evidence.cases) > MOST_TESTED:
+        return (
+            f"The test of fit was not made: of more than {MOST_TESTED} components it is made on request, by "
+            "rekka checks RUN --test-fit."
+        )
+    return "The test of fit was not made with the choice: rekka checks makes it, unless --quick is given."
 
 
 CHECKS = (exploratory, constant, goodness)
