@@ -41,7 +41,8 @@ def test_models_know_their_case_and_the_names_of_its_states(inventory, tmp_path)
     assert [model.case_ for model in models.values()] == ["Main girder", "Pier"]
     assert {model.labels_ for model in models.values()} == {("a", "b", "c", "d", "e")}
     found = rekka.read_transitions(inventory)
-    ages = found.frame.filter(case="Pier")["age_at_inspection_1"]
+    middle = pl.col("age_at_inspection_1") + pl.col("interval_years") / 2  # where the fit takes them
+    ages = found.frame.filter(case="Pier").select(middle).to_series()
     survey = models["pier"].survey_
     assert (survey.low[0], survey.high[0]) == (ages.min(), ages.max())
     assert models["pier"].resampled_ is None
@@ -163,3 +164,24 @@ def test_nobody_answers_at_the_cluster(nation):
     done = call("fit", nation, "--cluster", "tcp://127.0.0.1:9")
     assert done.exit_code == 1
     assert "ClusterError" in done.stderr
+
+
+def test_the_clock_can_be_chosen_and_is_said(transitions, tmp_path):
+    said = {}
+    for clock in ("middle", "start"):
+        done = call("fit", transitions, "--clock", clock, "--out", tmp_path / f"{clock}.json")
+        assert done.exit_code == 0, done.stderr
+        (said[clock],) = (line for line in done.stdout.splitlines() if "of each interval" in line)
+        assert read(tmp_path / f"{clock}.json").clock == clock
+    age = "age_at_inspection_1"
+    assert said["middle"] == f"{age} is taken at the middle of each interval; forecasts advance it by the year."
+    lag = read(tmp_path / "start.json").clock_.mean_years / 2
+    assert said["start"] == (
+        f"{age} is taken at the start of each interval; forecasts advance it by the year, {lag:.3g} years behind: "
+        "half the mean interval."
+    )
+    (told,) = json.loads(call("fit", transitions, "--clock", "start", "--json").stdout)
+    assert (told["clock"]["kind"], told["clock"]["advance"]) == ("start", [age])
+    other = json.loads(call("fit", transitions, "--advance", "bridge_length", "--json").stdout)
+    assert other[0]["clock"]["advance"] == ["bridge_length"]
+    assert "clock is 'end'; it can be middle, start." in call("fit", transitions, "--clock", "end").stderr

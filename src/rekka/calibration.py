@@ -285,7 +285,7 @@ def _prepare(
     """What the test does in words, or why there is none."""
     if not (parts[-1].rows.start < predictor.n_states - 1).any():
         return "no test: no judged row can change its state", None
-    if not np.isfinite(predictor.log_hazards(rows.x)).all():
+    if not np.isfinite(predictor.log_hazards(predictor.clock.take(rows.x, rows.dt))).all():
         return "no test: a hazard is no finite number", None
     if not replicates:
         return "no test was asked for", None

@@ -137,7 +137,7 @@ def test_a_covariate_that_repeats_the_age_at_the_middle_is_refused():
 def test_a_forecast_of_a_model_with_ages_at_the_start_lags_by_half_the_mean_interval():
     start = fit(ROWS, clock="start")
     lag = start.clock_.mean_years / 2
-    middle = start._fit.__class__(**{**vars(start._fit), "clock": make_clock(NAMES)})  # the same hazards, no lag
+    middle = replace(start._fit, clock=make_clock(NAMES))  # the same hazards, no lag
     x = {AGE: 40.0, "bridge_length": 60.0}
     ours = start.forecast(x, 20, intervals="none").probability
     model = fit(ROWS)

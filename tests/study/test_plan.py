@@ -5,7 +5,11 @@ import datetime
 import pytest
 
 from rekka.errors import BadOption, InputError
+from rekka.study.compare import BOTH
+from rekka.study.files import seal
 from rekka.study.plan import PRESETS, StudyPlan, make_plan, read_plan
+from rekka.study.request import Request, _change
+from rekka.study.store import mark_run
 
 
 def full_plan() -> StudyPlan:
@@ -136,3 +140,39 @@ def test_presets_are_the_papers_conditions_and_ours():
         "solver": "lbfgs", "gradient": "numeric", "likelihood": "paper", "max_iter": 500,
     }  # fmt: skip
     assert PRESETS["exact"].eligible == "certified"
+
+
+def test_the_clock_is_that_of_the_presets_and_can_be_named():
+    clocks = {
+        presets: make_plan(study={"presets": presets}).study.clock for presets in (("exact",), ("paper",), BOTH)
+    }
+    assert clocks == {("exact",): "middle", ("paper",): "start", BOTH: "start"}
+    assert make_plan().study.clock == "middle"
+    assert make_plan(study={"presets": BOTH, "clock": "middle"}).study.clock == "middle"
+    with pytest.raises(BadOption, match=r"clock is 'end'; it can be middle, start\."):
+        make_plan(study={"clock": "end"})
+
+
+def test_a_plan_from_before_there_was_a_clock_has_the_start_and_its_run_the_same_mark(tmp_path):
+    text = make_plan(study={"clock": "start"}).to_toml().replace('clock = "start"\n', "")
+    assert "clock" not in text
+    file = tmp_path / "study.toml"
+    file.write_text(text, encoding="utf-8")
+    plan = read_plan(file)
+    assert plan.study.clock == "start"
+    before = plan.study.model_dump(mode="json")
+    del before["clock"]
+    assert mark_run(plan, "0" * 64) == seal(["0" * 64, before, plan.guard.model_dump(mode="json")])
+    assert mark_run(make_plan(), "0" * 64) != mark_run(plan, "0" * 64)
+    file.write_text(text.replace("version = 2\n", ""), encoding="utf-8")  # by hand, today
+    assert read_plan(file).study.clock == "middle"
+
+
+def test_other_presets_on_top_of_a_plan_bring_their_clock(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text(make_plan().to_toml(), encoding="utf-8")
+    plan = read_plan(file)
+    assert _change(plan, Request(options={"study": {"presets": ("both",)}})).study.clock == "start"
+    assert _change(plan, Request(options={"study": {"presets": ("exact",)}})).study.clock == "middle"
+    asked = {"presets": ("both",), "clock": "middle"}
+    assert _change(plan, Request(options={"study": asked})).study.clock == "middle"

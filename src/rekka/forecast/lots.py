@@ -29,7 +29,7 @@ from rekka.forecast.members import Members
 from rekka.forecast.models import CaseModel, Matched
 from rekka.forecast.passage import LONGEST
 from rekka.forecast.spread import DELTA, DRAWS, FEWEST, INTERVALS, Spread, spread_out
-from rekka.forecast.walking import States
+from rekka.forecast.walking import YEAR, States
 from rekka.model.fit import Fit
 from rekka.model.tables import check_level
 from rekka.pairing import MONTHS, count_months
@@ -259,7 +259,8 @@ def _find_refused(rows: pl.DataFrame, fit: Fit, course: Course) -> dict[int, str
     x = take_covariates(rows, fit.covariates)
     gap = rows[GAP].to_numpy() if GAP in rows.columns else 0.0
     last = _refuse(fit, course.ask(x, gap + LONGEST)) if course.moves else {}
-    return last | _refuse(fit, course.ask(x, 0.0))
+    first_step = np.where(gap > 0, np.minimum(gap, YEAR), YEAR)
+    return last | _refuse(fit, course.ask(x, 0.0, first_step))
 
 
 def _refuse(fit: Fit, x: Array) -> dict[int, str]:

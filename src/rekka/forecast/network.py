@@ -103,7 +103,7 @@ def walk_sloped(
     A column of the design that stays as it is multiplies what the intercept does: slopes are carried for the
     intercept and for the columns that move, and no others.
     """
-    first, last = walkers.design(0.0), walkers.design(years + (0.0 if gap is None else gap))
+    first, last = walkers.design(0.0, YEAR), walkers.design(years + (0.0 if gap is None else gap))
     moving = np.flatnonzero((first != last).any(axis=0))
     fixed = np.setdiff1d(np.arange(first.shape[1]), moving)
     p = walkers.set_out(start)[0]
