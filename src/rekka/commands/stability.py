@@ -57,8 +57,8 @@ def stability(
 ) -> None:
     """Refit a study's cases to other rows and from other starts, to see which choices hold.
 
-    For each case how often each method reaches a maximum and is chosen. Golden rows are not used. Every draw is kept
-    in the run folder: a call that was stopped goes on, and one with more --resamples makes only the new ones.
+    For each case how often each method reaches a maximum and is chosen. Golden rows are not used. Every draw is
+    kept in the run folder: a call that was stopped goes on, and one with more --resamples makes only the new ones.
 
     For example:
 
