@@ -128,7 +128,7 @@ def test_the_weakest_direction_is_named_where_all_weights_are_small():
 
 
 class TestNobodyLeaves:
-    ROWS = [(1, 1, 1, 0), (1, 2, 1, 1), (1, 1, 2, 1), (1, 2, 1, 0), (2, 2, 1, 0), (2, 2, 2, 1)]
+    ROWS = ((1, 1, 1, 0), (1, 2, 1, 1), (1, 1, 2, 1), (1, 2, 1, 0), (2, 2, 1, 0), (2, 2, 2, 1))
 
     def test_no_penalty_is_offered(self):
         reasons = fit(self.ROWS, n_states=3).certificate_.reasons
@@ -254,7 +254,7 @@ class TestRowsThatStartInTheWorstState:
 class TestClassWeights:
     READING = Reading("state_1", "state_2", "interval_years", ("x",))
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def data(self):
         return mixed(400)
 
