@@ -22,15 +22,14 @@ from typing import BinaryIO, Protocol
 
 import polars as pl
 
-from rekka.cells import guard_text
 from rekka.errors import BadOption, bad_option
+from rekka.files import flush_file, is_unfinished, naming, write_text, write_whole
 from rekka.forecast.document import FORECAST, ForecastFile
 from rekka.forecast.fleet import Fleet
-from rekka.forecast.fleet_tables import MEANING, NAMES
+from rekka.forecast.fleet_tables import MEANING
 from rekka.forecast.lots import REASON
-from rekka.forecast.workbook import LARGEST_SHEET, Workbook
-from rekka.study.files import is_unfinished, write_text
-from rekka.study.sheets import write_csv
+from rekka.forecast.workbook import Workbook
+from rekka.sheets import LARGEST_SHEET, guard_table, write_csv
 from rekka.study.store import LOCK, PLAN, hold, to_parquet
 
 PARQUET, CSV, EXCEL = "parquet", "csv", "xlsx"
@@ -110,35 +109,67 @@ class Writer:
 
     def __init__(self, folder: Path, place: Path, form: str) -> None:
         self.folder, self.form, self._place = folder, form, place
-        self._book = Workbook(place / WORKBOOK) if form == EXCEL else None
-        self._years: Years = self._book or (_CsvYears(place) if form == CSV else _ParquetYears(place))
+        self._largest = folder / TABLES[form][-1]  # the file of the years
+        with naming(self._largest):
+            self._book = Workbook(place / WORKBOOK) if form == EXCEL else None
+            self._years: Years = self._book or (_CsvYears(place) if form == CSV else _ParquetYears(place))
 
     def add_years(self, rows: pl.DataFrame) -> None:
         """Rows of some members and years."""
-        self._years.add(rows)
+        with naming(self._largest):
+            self._years.add(rows)
 
     def finish(self, fleet: Fleet, document: ForecastFile) -> tuple[Path, ...]:
         """Write the rest, and move all files into their place."""
         if self._book is not None:
-            self._book.finish(fleet.members, fleet.network, list_notes(document))
-        elif self.form == CSV:
-            write_csv(self._place / "members.csv", fleet.members)
+            with naming(self._largest):
+                self._book.finish(fleet.members, fleet.network, list_notes(document))
         else:
-            (self._place / "members.parquet").write_bytes(to_parquet(fleet.members))
-        self._years.close()
-        write_csv(self._place / "network.csv", fleet.network)
-        write_csv(self._place / "set_aside.csv", tabulate_aside(fleet))
-        write_text(self._place / FORECAST, document.model_dump_json(indent=1) + "\n")
+            self._fill_members(fleet.members)
+        with naming(self._largest):
+            self._years.close()
+        for name, table in (("network.csv", fleet.network), ("set_aside.csv", tabulate_aside(fleet))):
+            with naming(self.folder / name):
+                write_csv(self._place / name, table)
+        with naming(self.folder / FORECAST):
+            write_text(self._place / FORECAST, document.model_dump_json(indent=1) + "\n")
         return self._move(list_files(self.form))
 
+    def _fill_members(self, members: pl.DataFrame) -> None:
+        name = TABLES[self.form][0]
+        with naming(self.folder / name):
+            if self.form == CSV:
+                write_csv(self._place / name, members)
+            else:
+                write_whole(self._place / name, to_parquet(members))
+
     def _move(self, names: tuple[str, ...]) -> tuple[Path, ...]:
-        """The files into their place: until the last of them, forecast.json, is there, nothing is."""
-        for name in (FORECAST, *OWN):
-            (self.folder / name).unlink(missing_ok=True)
+        """Move the files into their place, and an earlier forecast out of it: until forecast.json is there, which
+        comes last, there is none. What cannot be moved leaves the earlier one as it was.
+        """
         for name in names:
-            _flush(self._place / name)
-            os.replace(self._place / name, self.folder / name)
+            with naming(self.folder / name):
+                flush_file(self._place / name)
+        earlier = self._place / "earlier"
+        earlier.mkdir()
+        moved: list[tuple[Path, Path]] = []
+        try:
+            for name in (FORECAST, *OWN):
+                if (self.folder / name).exists():
+                    self._move_one(self.folder / name, earlier / name, moved)
+            for name in names:
+                self._move_one(self._place / name, self.folder / name, moved)
+        except BaseException:
+            with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to tell
+                for source, target in reversed(moved):
+                    os.replace(target, source)
+            raise
         return tuple(self.folder / name for name in names)
+
+    def _move_one(self, source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
+        with naming(self.folder / target.name):
+            os.replace(source, target)
+        moved.append((source, target))
 
     def abandon(self) -> None:
         """Let go of what is open."""
@@ -174,12 +205,6 @@ def _fill(folder: Path, form: str) -> Iterator[Writer]:
             writer.abandon()
     finally:
         shutil.rmtree(place, ignore_errors=True)
-
-
-def _flush(file: Path) -> None:
-    """Make a file last through a power cut before it is called by its name."""
-    with file.open("rb+") as handle:
-        os.fsync(handle.fileno())
 
 
 def _take_back(folder: Path, made: list[Path]) -> None:
@@ -249,8 +274,8 @@ class _CsvYears:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Some more rows."""
-        guarded = rows.with_columns(guard_column(rows[name]) for name in NAMES if name in rows.columns)
-        guarded.write_csv(self._file, include_header=not self._begun, include_bom=not self._begun)
+        first = not self._begun
+        guard_table(rows).write_csv(self._file, include_header=first, include_bom=first)
         self._begun = True
 
     def close(self) -> None:
@@ -258,11 +283,3 @@ class _CsvYears:
         self._file.close()
 
     drop = close
-
-
-def guard_column(texts: pl.Series) -> pl.Series:
-    """Texts as a spreadsheet may have them; each is looked at once, for there are many of the same."""
-    changed = {
-        text: guard_text(text) for text in texts.unique().drop_nulls().to_list() if guard_text(text) != text
-    }
-    return texts.replace(changed) if changed else texts

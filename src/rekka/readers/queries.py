@@ -10,6 +10,7 @@ from typing import Literal
 import polars as pl
 
 from rekka.errors import UnreadableTable
+from rekka.files import is_full_disk
 
 _FOLDERS = re.compile(r"(?:/[^/\s'\"]+)+/(?=[^/\s'\"])")  # of a path in a message of polars
 
@@ -28,5 +29,7 @@ def reading(name: str) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if is_full_disk(error):  # what is read goes into a file, whose writer tells it
+            raise
         reason = _FOLDERS.sub("", str(error).strip().splitlines()[0]).rstrip(".")
         raise UnreadableTable(f"{name} cannot be read to its end: {reason}.", file=name) from None

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rekka.errors import BadOption, bad_option, count_of
+from rekka.files import make_folder, write_text, write_whole
 from rekka.model.tables import check_units
 from rekka.report.charts import combine
 from rekka.report.document import Document
@@ -25,7 +26,6 @@ from rekka.report.tables import list_tables
 from rekka.report.views import FigureView, TableView
 from rekka.report.words import Words, load_words
 from rekka.study.compare import load_study
-from rekka.study.files import write_text, write_whole
 from rekka.study.stability import Stability, load_stability
 from rekka.study.store import PLAN, read_provenance
 from rekka.study.study import Study

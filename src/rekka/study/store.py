@@ -23,23 +23,15 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from rekka.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
+from rekka.files import is_unfinished, make_folder, remove_unfinished, write_text, write_whole
+from rekka.sheets import write_csv
 from rekka.streaming import blocks
-from rekka.study.files import (
-    is_unfinished,
-    plain,
-    read_sealed,
-    remove_unfinished,
-    seal,
-    write_sealed,
-    write_text,
-    write_whole,
-)
+from rekka.study.files import plain, read_sealed, seal, write_sealed
 from rekka.study.large import PARTITION as PARTITION
 from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, survey_file
 from rekka.study.plan import VERSION, StudyPlan, read_plan
 from rekka.study.records import FOLDERS, LOG, TRIALS, last_line
 from rekka.study.rows import StudyRows
-from rekka.study.sheets import write_csv
 
 PLAN, PROVENANCE, LOCK = "study.toml", "provenance.json", ".lock"
 _RUN = "rekka-run"
@@ -159,7 +151,7 @@ def tidy(path: Path) -> None:
 def make_folders(path: Path) -> None:
     """Make the folders of a run that are not there."""
     for folder in FOLDERS:
-        (path / folder).mkdir(exist_ok=True)
+        make_folder(path / folder)
 
 
 def keep_rows(path: Path, rows: AnyRows, provenance: Mapping[str, Any]) -> None:
