@@ -1,10 +1,10 @@
 """Files that are whole or not there: every file that rekka writes goes through here.
 
 A file is filled beside its place, flushed to the disk, then moved into its place: a crash, a full disk or a killed
-process leaves the old file or the new one, never a part. A link stays, and what it leads to is replaced. What is no
-regular file (a pipe, /dev/stdout) is written through. Whatever goes wrong is a ``WriteError`` with the file and the
-cause. The rules of what may be replaced are here too: never an input, and besides the file that --out names only
-what rekka wrote before.
+process leaves the old file or the new one, never a part. A link stays, and what it leads to is replaced. A pipe or
+/dev/stdout is written through. Whatever goes wrong is a ``WriteError`` with the file and the cause. The rules of
+what may be replaced are here too: never an input, and besides the file that --out names only what rekka wrote
+before.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Batch:
     def clear(self) -> None:
         """Remove what was not moved."""
         for unfinished, _ in self._files.values():
-            with contextlib.suppress(OSError):  # the disk may be gone altogether; the first error is the one to tell
+            with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to tell
                 unfinished.unlink(missing_ok=True)
         for folder in self._scratch:
             shutil.rmtree(folder, ignore_errors=True)
@@ -161,7 +161,8 @@ def scratch_folder() -> Iterator[Path]:
             found = _find_system_error(error)
             if found is None or not is_full_disk(error):
                 raise
-            place, cause, remedy = tempfile.gettempdir(), found[1], "Make room there, or set TMPDIR to another folder."
+            place, cause = tempfile.gettempdir(), found[1]
+            remedy = "Make room there, or set TMPDIR to another folder."
             told = f"The temporary folder {place} cannot be written to: {cause}. {remedy}"
             raise WriteError(told, file=place, cause=cause, remedy=remedy) from None
 
@@ -361,7 +362,9 @@ def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
             )
         place = os.path.normcase(os.path.realpath(output))
         if place in taken:
-            raise BadOption(f"Two results would be written to {output.name}. Choose another name.", file=str(output))
+            raise BadOption(
+                f"Two results would be written to {output.name}. Choose another name.", file=str(output)
+            )
         taken.add(place)
 
 
@@ -369,15 +372,17 @@ def _is_same(output: Path, file: Path) -> bool:
     return output.exists() and not is_stream(output) and os.path.samefile(output, file)
 
 
-def refuse_foreign(files: Iterable[Path], is_ours: Callable[[Path], bool]) -> None:
+def refuse_foreign(
+    files: Iterable[Path], is_ours: Callable[[Path], bool], what: str = "file that rekka wrote"
+) -> None:
     """Refuse to write over files besides the one that was named, unless rekka wrote them before."""
     for file in files:
         if file.is_dir():
             raise BadOption(f"{file.name} is a folder; a file is needed.", file=str(file))
         if os.path.lexists(file) and not is_ours(file):
             raise BadOption(
-                f"{file} is there already, and is not known as a file that rekka wrote. Choose another place "
-                "(--out), or move that file away.",
+                f"{file.name} is there already, and is no {what}. Choose another name or folder, or move the "
+                "file away.",
                 file=str(file),
             )
 

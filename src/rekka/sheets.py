@@ -1,4 +1,4 @@
-"""Tables that a spreadsheet opens: CSV and Excel, without a text or a heading that could be taken for a formula."""
+"""Tables that a spreadsheet opens, CSV and Excel: no text or heading in them can be taken for a formula."""
 
 from __future__ import annotations
 

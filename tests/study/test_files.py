@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rekka.errors import DamagedFile
-from rekka.study import files
+from rekka import files
 from rekka.study.files import (
     digest,
     digest_file,

@@ -13,8 +13,9 @@ from rich.padding import Padding
 
 import rekka
 from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson, echo_json
+from rekka.commands.data import AsJson
 from rekka.commands.telling import quote
+from rekka.commands.terminal import echo_json, new_console
 from rekka.study.words import list_names
 
 if TYPE_CHECKING:
@@ -54,12 +55,12 @@ def checks(
     from rekka.study.checks.registry import check_study
 
     study = rekka.load_study(run)
-    calibrations = None if quick else calibrate_choices(Console(stderr=True), study)
+    calibrations = None if quick else calibrate_choices(new_console(stderr=True), study)
     findings = check_study(study, calibrations=calibrations)
     if as_json:
         echo_json(_plain(run, findings))
     else:
-        print_findings(Console(), findings, run, show_all=show_all)
+        print_findings(new_console(), findings, run, show_all=show_all)
     if strict and any(finding.verdict == "issue" for finding in findings):
         raise typer.Exit(1)
 

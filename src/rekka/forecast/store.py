@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -144,32 +144,39 @@ class Writer:
                 write_whole(self._place / name, to_parquet(members))
 
     def _move(self, names: tuple[str, ...]) -> tuple[Path, ...]:
-        """Move the files into their place, and an earlier forecast out of it: until forecast.json is there, which
-        comes last, there is none. What cannot be moved leaves the earlier one as it was.
+        """Move the files into their place, forecast.json last; then an earlier forecast's other files go.
+
+        At every moment each file is the old one or the new one, whole. Where one cannot be moved, those before it
+        are put back, if the disk can have two names for a file.
         """
         for name in names:
             with naming(self.folder / name):
                 flush_file(self._place / name)
         earlier = self._place / "earlier"
         earlier.mkdir()
-        moved: list[tuple[Path, Path]] = []
+        new = [name for name in names if not (self.folder / name).exists()]
+        for name in names:
+            with contextlib.suppress(OSError):  # there is none, or no second name for it on this disk
+                os.link(self.folder / name, earlier / name)
         try:
-            for name in (FORECAST, *OWN):
-                if (self.folder / name).exists():
-                    self._move_one(self.folder / name, earlier / name, moved)
             for name in names:
-                self._move_one(self._place / name, self.folder / name, moved)
+                with naming(self.folder / name):
+                    os.replace(self._place / name, self.folder / name)
         except BaseException:
-            with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to tell
-                for source, target in reversed(moved):
-                    os.replace(target, source)
+            self._put_back(earlier, new)
             raise
+        for name in OWN:
+            if name not in names:
+                (self.folder / name).unlink(missing_ok=True)
         return tuple(self.folder / name for name in names)
 
-    def _move_one(self, source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
-        with naming(self.folder / target.name):
-            os.replace(source, target)
-        moved.append((source, target))
+    def _put_back(self, earlier: Path, new: Sequence[str]) -> None:
+        """Undo the moves: the earlier files come back, and those that had none before them go."""
+        with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to tell
+            for file in earlier.iterdir():
+                os.replace(file, self.folder / file.name)
+            for name in new:
+                (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
         """Let go of what is open."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rekka.cells import guard_text
-from rekka.files import make_folder, write_text, write_whole
+from rekka.files import make_folder, write_whole
 from rekka.report.latex import render_latex
 from rekka.report.markdown_text import render_tables
 from rekka.report.table_cells import expand
@@ -31,6 +31,8 @@ LONGEST_TEXT = 32_767
 NARROWEST, WIDEST = 8, 60  # columns of a workbook, in characters
 WRAPPED = 40  # characters from which a text is wrapped
 CONTENTS = "contents"
+BOOK, LATEX, MARKDOWN = "tables.xlsx", "tables.tex", "tables.md"
+TABLES_MARK = b"% Tables of a rekka report"  # at the head of tables.tex: the folder is one of ours
 CUT = "\u2026"
 
 
@@ -38,16 +40,18 @@ def write_tables(tables: Sequence[TableView], folder: str | Path) -> tuple[Path,
     """Write NAME.csv for each table, and all of them as tables.xlsx, tables.tex and tables.md."""
     home = Path(folder)
     make_folder(home)
-    written = []
-    for table in tables:
-        written.append(home / f"{table.name}.csv")
-        write_text(written[-1], render_csv(table))
-    workbook = home / "tables.xlsx"
-    write_whole(workbook, render_workbook(tables))
-    latex, markdown = home / "tables.tex", home / "tables.md"
-    write_text(latex, render_latex(tables))
-    write_text(markdown, render_tables(tables))
-    return (*written, workbook, latex, markdown)
+    texts = [render_csv(table) for table in tables]
+    contents = [*(text.encode() for text in texts), render_workbook(tables)]
+    contents += [render_latex(tables).encode(), render_tables(tables).encode()]
+    files = list_table_files(tables, home)
+    for file, content in zip(files, contents, strict=True):
+        write_whole(file, content)
+    return files
+
+
+def list_table_files(tables: Sequence[TableView], folder: Path) -> tuple[Path, ...]:
+    """List the files that ``write_tables`` writes."""
+    return tuple(folder / name for name in (*(f"{table.name}.csv" for table in tables), BOOK, LATEX, MARKDOWN))
 
 
 def render_csv(table: TableView) -> str:

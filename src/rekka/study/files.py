@@ -11,6 +11,7 @@ from typing import Any
 from rekka.errors import DamagedFile
 from rekka.files import write_text
 
+
 def write_sealed(path: Path, kind: str, body: Any) -> None:
     """Plain data as JSON with its own SHA-256, so that a damaged file is known from a whole one."""
     text = json.dumps({"format": kind, "version": 1, "sha256": seal(body), "body": body}, indent=1)

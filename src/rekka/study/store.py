@@ -92,6 +92,15 @@ def refuse_occupied(path: Path) -> None:
         )
 
 
+def refuse_run(folder: Path) -> None:
+    """Refuse to fill a run folder with other files: some have the names of its own."""
+    if (folder / PLAN).exists():
+        raise BadOption(
+            f"{folder.name} is a run folder, whose files have the same names. Choose another folder.",
+            folder=str(folder),
+        )
+
+
 def begin_run(path: Path, plan: StudyPlan) -> None:
     """Write the plan: from now on the run can be gone on with. Call it while holding the folder."""
     try:
@@ -118,7 +127,7 @@ def clear_run(path: Path) -> None:
     if not (path / PLAN).exists():
         return
     with hold(path):
-        for file in _list_own(path):
+        for file in list_own(path):
             file.unlink()
         for folder in (
             *FOLDERS,
@@ -130,7 +139,7 @@ def clear_run(path: Path) -> None:
                 (path / folder).rmdir()
 
 
-def _list_own(path: Path) -> list[Path]:
+def list_own(path: Path) -> list[Path]:
     """The files that a run has written: in its folders, and its tables beside them."""
     ours = [file for folder in (*FOLDERS, "stability/draws-*") for file in path.glob(f"{folder}/[0-9]*.json")]
     ours += path.glob("stability/*.csv")
