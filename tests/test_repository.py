@@ -224,7 +224,7 @@ ORDER = [
     "report.networks",
     "report.plots",
     "report.report",
-    "commands.terminal",
+    "terminal",
     "commands.bars",
     "commands.outputs",
     "commands.reading",

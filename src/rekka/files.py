@@ -64,7 +64,8 @@ class Batch:
                 _refuse_protected(place, known)
                 unfinished = name_unfinished(place)
             self._files[path] = unfinished, place
-            unfinished.unlink(missing_ok=True)  # of a crashed process of the same number
+            if unfinished.exists():  # of a crashed process of the same number
+                unfinished.unlink()
             handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             os.close(handle)
             if known is not None and stat.S_ISREG(known.st_mode):

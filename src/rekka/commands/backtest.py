@@ -19,9 +19,9 @@ from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, Tables
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
-from rekka.commands.terminal import echo_json, new_console
 from rekka.files import has_columns, make_folder, write_text, write_whole
 from rekka.study.files import plain
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     import polars as pl

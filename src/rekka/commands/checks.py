@@ -15,8 +15,8 @@ import rekka
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.telling import quote
-from rekka.commands.terminal import echo_json, new_console
 from rekka.study.words import list_names
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.calibration import Calibration

@@ -17,9 +17,9 @@ from rich.table import Table
 
 import rekka
 from rekka.commands.reading import Reader, reads_tables
-from rekka.commands.terminal import echo_json, new_console
 from rekka.errors import BadOption, count_of
 from rekka.files import is_stream, refuse_inputs, write_text
+from rekka.terminal import echo_json, new_console
 
 PARTITIONS = ("auto", "paper", "bridge", "date", "none")
 ROWS_SHOWN = 5

@@ -18,8 +18,8 @@ from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only
-from rekka.commands.terminal import echo_json, new_console
 from rekka.files import has_columns, has_mark, make_folder, write_whole
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.forecast.effects import Effects

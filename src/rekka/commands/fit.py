@@ -21,9 +21,9 @@ from rekka.commands.data import AsJson, Tables
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only, Reader, Units, Use, read_units, reads_tables, split_list
 from rekka.commands.study import Cluster, Memory
-from rekka.commands.terminal import echo_json, new_console
 from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
 from rekka.files import has_columns, has_mark, make_folder, refuse_foreign, refuse_inputs, write_text
+from rekka.terminal import echo_json, new_console
 
 OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
 

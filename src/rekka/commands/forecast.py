@@ -16,9 +16,9 @@ from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.reading import Only, Reader, reads_tables
 from rekka.commands.telling_forecast import print_forecast
-from rekka.commands.terminal import echo_json, new_console
 from rekka.errors import BadOption
 from rekka.files import refuse_inputs
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.forecast.lots import Ask, Lots
@@ -165,9 +165,9 @@ def _prepare(
     out: Path | None,
 ) -> tuple[Models, Lots, Path]:
     """The models, who can be forecast with them, and where to; what is wrong is told before the work."""
+    from rekka.forecast.document import FORECAST
     from rekka.forecast.lots import make_lots
     from rekka.forecast.models import list_model_files, load_models, match_models
-    from rekka.forecast.document import FORECAST
     from rekka.forecast.store import OWN, refuse_place
 
     with errors.status(f"Reading {escape(path.name)} ..."):

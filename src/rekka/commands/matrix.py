@@ -15,9 +15,9 @@ from rekka.commands import asking, telling
 from rekka.commands.data import AsJson
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only
-from rekka.commands.terminal import echo_json, new_console
 from rekka.errors import BadOption
 from rekka.files import has_columns, make_folder, refuse_inputs
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.forecast.matrices import Matrix

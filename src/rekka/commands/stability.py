@@ -19,8 +19,8 @@ from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.reading import Only, split_list
 from rekka.commands.study import BEFORE_FIRST, STOPPED, Cluster
-from rekka.commands.terminal import echo_json, new_console
 from rekka.errors import count_of
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.study.stability import Stability

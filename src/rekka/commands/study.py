@@ -18,7 +18,7 @@ from rekka.commands.checks import print_brief
 from rekka.commands.data import AsJson, Until
 from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
 from rekka.commands.report import print_place, report_run
-from rekka.commands.terminal import echo_json, new_console
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.study.choosing import Choice
