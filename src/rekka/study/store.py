@@ -23,7 +23,7 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from rekka.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
-from rekka.files import is_unfinished, make_folder, remove_unfinished, write_text, write_whole
+from rekka.files import is_unfinished, make_folder, naming, remove_unfinished, write_text, write_whole
 from rekka.sheets import write_csv
 from rekka.streaming import blocks
 from rekka.study.files import plain, read_sealed, seal, write_sealed
@@ -59,7 +59,8 @@ def hold(path: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         if error.errno not in _UNUSABLE:
-            raise
+            with naming(path / LOCK):
+                raise
         raise RunFolderError(
             f"{path} cannot be used as a run folder: {error.strerror}. Choose a folder that you can write to.",
             folder=str(path),
