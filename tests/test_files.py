@@ -332,3 +332,15 @@ def test_marks_are_found_at_both_ends(tmp_path):
     for content, known in ((b"mark" + b"x" * 9000, True), (b"x" * 9000 + b"mark", True), (b"x" * 9000, False)):
         write_whole(tmp_path / "a", content)
         assert has_mark(b"mark", b"other")(tmp_path / "a") is known
+
+
+def test_a_parquet_file_whose_end_the_disk_does_not_take(tmp_path, monkeypatch):
+    """polars does not say why: the disk is asked."""
+    torn = RuntimeError("parquet: File out of specification: Invalid thrift: transport error")
+    with pytest.raises(WriteError, match="the disk did not take all of it"), naming(tmp_path / "a.parquet"):
+        raise torn
+    assert not files.is_full_disk(torn, tmp_path)
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", full)
+    with pytest.raises(WriteError, match="No space left on device"), naming(tmp_path / "a.parquet"):
+        raise torn
+    assert files.is_full_disk(torn, tmp_path)

@@ -31,6 +31,8 @@ _NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2}
 _MOST_LINKS = 40
 # polars has the system's number in its text alone, and sometimes the file
 _OS_ERROR = re.compile(r"\(os error (\d+)\)(?:: (?P<file>/.+))?")
+_TORN = "transport error"  # polars, where the disk does not take the end of a Parquet file: it does not say why
+_PROBE = 1 << 20  # bytes that are written to find out
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _SHARING = (32, 33)  # Windows: another program holds the file
@@ -159,8 +161,8 @@ def scratch_folder() -> Iterator[Path]:
         except RekkaError:
             raise
         except Exception as error:
-            found = _find_system_error(error)
-            if found is None or not is_full_disk(error):
+            found = _find_system_error(error, Path(folder))
+            if found is None or not is_full_disk(error, Path(folder)):
                 raise
             place, cause = tempfile.gettempdir(), found[1]
             remedy = "Make room there, or set TMPDIR to another folder."
@@ -195,7 +197,7 @@ def naming(path: Path) -> Iterator[None]:
     except RekkaError:
         raise
     except Exception as error:
-        found = _find_system_error(error)
+        found = _find_system_error(error, path.parent)
         if found is None or _is_elsewhere(error, path):
             raise
         number, cause, remedy = found
@@ -204,21 +206,33 @@ def naming(path: Path) -> Iterator[None]:
         raise failed from None
 
 
-def is_full_disk(error: BaseException) -> bool:
-    """Whether an error, of polars for instance, is one of a disk that takes no more: not one of reading."""
-    return _find_number(error) in (*_NO_ROOM, errno.EROFS)
+def is_full_disk(error: BaseException, folder: Path) -> bool:
+    """Whether an error while ``folder`` was written to, of polars for instance, is of its disk: not of reading."""
+    number = _probe(folder) if _TORN in str(error) else _find_number(error)
+    return number in (*_NO_ROOM, errno.EROFS)
+
+
+def _probe(folder: Path) -> int | None:
+    """The number of the system's error where a folder takes no more; None where it does."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_PROBE))
+    except OSError as error:
+        return error.errno
+    return None
 
 
 def _tell(path: Path, cause: str, remedy: str) -> str:
     return f"{path} cannot be written: {cause}. {remedy}"
 
 
-def _find_system_error(error: BaseException) -> tuple[int | None, str, str] | None:
+def _find_system_error(error: BaseException, folder: Path) -> tuple[int | None, str, str] | None:
     """The system's number of an error, its cause in words, and what to do; None where it is not of the system."""
-    number = _find_number(error)
+    torn = _TORN in str(error)
+    number = _probe(folder) if torn else _find_number(error)
     inner = _find_os_error(error)
     if number is None and inner is None:
-        return None
+        return (None, "the disk did not take all of it", "Try again, or write elsewhere.") if torn else None
     windows = getattr(inner, "winerror", None)
     if windows in _SHARING or (windows == _DENIED and getattr(inner, "filename2", None)):
         return number, "it is open in another program", "Close it there and try again."

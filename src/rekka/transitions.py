@@ -282,7 +282,7 @@ def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[Block]:
     with scratch_folder() as folder:
         block = pl.col("bridge_id").hash(3) % number
         parts = pl.PartitionBy(folder, key="block", include_key=False)
-        with reading(panel.name):
+        with reading(panel.name, into=folder):
             panel.visits.with_row_index("place").with_columns(block=block).sink_parquet(parts, mkdir=True)
         for part in sorted(folder.iterdir()):
             yield pair_block(pl.read_parquet(part / "*.parquet").sort("place").drop("place"), plan)

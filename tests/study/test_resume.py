@@ -25,6 +25,7 @@ from rekka.study import compare as compare_module
 from rekka.study import runner
 from rekka.study.changes import describe_difference
 from rekka.study.choosing import choose_case
+from rekka.study.files import write_sealed
 from rekka.study.plan import make_plan
 from rekka.study.provenance import describe_machine
 from rekka.study.rows import StudyRows
@@ -350,7 +351,7 @@ class TestGoesOn:
     def test_under_another_version(self, run):
         provenance = read_json(run / "provenance.json")["body"]
         provenance["versions"]["numpy"] = "1.0"
-        files.write_sealed(run / "provenance.json", "rekka-run", provenance)
+        write_sealed(run / "provenance.json", "rekka-run", provenance)
         rekka.resume_study(run)
         assert "numpy was 1.0 when the run began" in log_of(run)
         assert f"cores was {describe_machine()['cores']}" not in log_of(run)

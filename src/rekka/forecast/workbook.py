@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from xlsxwriter.exceptions import FileCreateError
 
 from rekka.sheets import new_workbook
 
@@ -53,9 +52,12 @@ class Workbook:
             self._book.close()
 
     def drop(self) -> None:
-        """Let go of it; what it would be is not wanted."""
-        with contextlib.suppress(OSError, FileCreateError):
-            self.close()
+        """Let go of it; what it would be is not wanted. xlsxwriter would leave the files of its rows open."""
+        self._open = False
+        for sheet in self._sheets.values():
+            if getattr(sheet, "row_data_fh", None):
+                with contextlib.suppress(OSError):  # what is left to be written is not wanted
+                    sheet.row_data_fh.close()
 
     def _write(self, name: str, rows: pl.DataFrame) -> None:
         """Rows at the end of a sheet; its header before the first."""

@@ -201,7 +201,11 @@ def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memor
     queries = [_lay_out(part, covariates, plan.study.cases) for part in parts.by_part()]
     if plan.study.cases is not None:
         check_cases(plan.study.cases, collect(found.query.select(pl.col("case").unique()), found.name).to_series())
-    with writing(file) as joined, scratch_beside(file, len(queries)) as pieces, reading(found.name):
+    with (
+        writing(file) as joined,
+        scratch_beside(file, len(queries)) as pieces,
+        reading(found.name, into=file.parent),
+    ):
         for query, piece in zip(queries, pieces, strict=True):  # together they would wait for each other in memory
             query.sink_parquet(piece)
         pl.scan_parquet(pieces, glob=False).sink_parquet(joined)
