@@ -186,7 +186,7 @@ def test_no_table_that_was_read_is_written_over(tmp_path):
     rekka.write_inventory(tmp_path / "inventory", 20, preset="plain")
     before = (tmp_path / "inventory" / "inventory.csv").read_bytes()
     done = call("transitions", tmp_path / "inventory", "--out", tmp_path / "inventory" / "inventory.csv")
-    assert (done.exit_code, "inventory.csv is one of the tables that were read." in done.stderr) == (2, True)
+    assert (done.exit_code, "inventory.csv is one of the files that are read" in done.stderr) == (2, True)
     assert (tmp_path / "inventory" / "inventory.csv").read_bytes() == before
 
 

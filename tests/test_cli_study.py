@@ -212,12 +212,13 @@ def test_ctrl_c_leaves_a_run_that_goes_on(table, tmp_path):
 
 def test_a_disk_that_is_full(table, tmp_path, monkeypatch):
     def full(*_):
-        raise OSError(28, "No space left on device", str(tmp_path / "run" / "x"))
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     done = call("compare", table, "--out", tmp_path / "run", "--only", "Cross girder")
     assert done.exit_code == 1
-    assert done.stderr == "x: No space left on device.\n"  # nothing was begun
+    told = "study.toml cannot be written: No space left on device. Make room there, or write to another disk.\n"
+    assert done.stderr == f"WriteError: {tmp_path / 'run'}{os.sep}{told}"  # nothing was begun
     monkeypatch.undo()
     assert call("compare", table, "--out", tmp_path / "run", "--only", "Cross girder").exit_code == 0
     next(iter((tmp_path / "run" / "trials").iterdir())).unlink()

@@ -16,6 +16,8 @@ SOURCE = ROOT / "src" / "rekka"
 ORDER = [
     "errors",
     "cells",
+    "files",
+    "sheets",
     "readers.queries",
     "readers.text",
     "readers.files",
@@ -117,7 +119,6 @@ ORDER = [
     "study.large_cases",
     "study.trial",
     "study.files",
-    "study.sheets",
     "study.rows",
     "study.reasons",
     "study.choosing",
@@ -224,7 +225,9 @@ ORDER = [
     "report.networks",
     "report.plots",
     "report.report",
+    "terminal",
     "commands.bars",
+    "commands.outputs",
     "commands.reading",
     "commands.data",
     "commands.telling",
@@ -331,3 +334,64 @@ def test_relative_links_in_the_pages_lead_somewhere():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+WRITERS = frozenset({
+    "write_text", "write_bytes", "write_csv", "write_parquet", "write_excel", "write_ipc", "write_json",
+    "write_ndjson", "sink_csv", "sink_parquet", "sink_ipc", "sink_ndjson", "savetxt", "savez", "tofile", "to_csv",
+    "to_excel", "copyfile", "copy2", "copytree", "move", "Workbook", "ZipFile", "NamedTemporaryFile", "mkstemp",
+})  # fmt: skip
+# Where a library fills an unfinished or temporary file of rekka.files, or a buffer. All others write through it.
+FILLERS = {
+    "sheets": {"write_csv", "write_excel", "Workbook"},
+    "transitions": {"write_parquet", "write_bytes", "sink_parquet", "sink_csv"},
+    "simulation.inventory": {"write_csv", "write_parquet", "write_text", "sink_parquet", "open"},
+    "simulation.rows": {"write_parquet"},
+    "study.large": {"sink_parquet"},
+    "study.large_digests": {"write_parquet"},
+    "study.store": {"write_parquet"},
+    "forecast.store": {"write_csv", "write_parquet", "sink_parquet", "open", "os.replace"},
+}
+
+
+def called(file: Path) -> list[tuple[str, ast.Call]]:
+    """What a module calls, with the calls: 'print', 'os.replace' or, of a value, 'write_csv'."""
+    found = []
+    for call in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)):
+        if isinstance(call.func, ast.Name):
+            found.append((f"builtin {call.func.id}", call))
+        elif isinstance(call.func, ast.Attribute):
+            base = call.func.value
+            known = isinstance(base, ast.Name) and base.id in ("os", "typer", "sys")
+            found.append((f"{base.id}.{call.func.attr}" if known else call.func.attr, call))
+    return found
+
+
+def opens_to_write(call: ast.Call) -> bool:
+    given = [one.value for one in [*call.args, *(k.value for k in call.keywords)] if isinstance(one, ast.Constant)]
+    modes = [one for one in given if isinstance(one, str) and re.fullmatch(r"[rwaxbt+]{1,3}", one)]
+    return any(set(mode) & set("wax+") for mode in modes)
+
+
+def test_files_are_written_through_one_module():
+    for module, file in modules().items():
+        found = {name for name, _ in called(file) if name in WRITERS or name in ("os.replace", "os.rename")}
+        found |= {
+            "open" for name, call in called(file) if name in ("open", "builtin open") and opens_to_write(call)
+        }
+        if module != "files":
+            assert found == FILLERS.get(module, set()), f"{module} writes a file by itself. Use rekka.files."
+
+
+def test_everything_is_printed_through_one_module():
+    past = {
+        "builtin Console",
+        "builtin print",
+        "typer.echo",
+        "typer.secho",
+        "sys.stdout.write",
+        "sys.stderr.write",
+    }
+    for module, file in modules().items():
+        found = {name for name, _ in called(file)} & past
+        assert not found or module == "terminal", f"{module} prints by itself: {found}. Use rekka.terminal."

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 
 GUARD = "'"
-# \s covers tabs, line breaks and every blank of Unicode; then characters that take no room on the screen. A text
-# that has apostrophes before all this is guarded too, so that reading back is never in doubt.
-_ACTIVE = re.compile(r"'*(?:[\t\r\n]|[\s\x00\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+# \s covers tabs, line breaks and every blank of Unicode (\x1c to \x1f in Python, but not in polars, which takes
+# the pattern too); then come characters that take no room on the screen. A text with apostrophes before all this
+# is guarded too, so that every text can be read back.
+_BLANK = r"[\s\x1c-\x1f\x00\u200b-\u200f\u2060\ufeff]"
+ACTIVE = rf"'*(?:[\t\r\n]|{_BLANK}*[=+\-@\uff1d\uff0b\uff0d\uff20])"
+_ACTIVE = re.compile(ACTIVE)
 
 
 def guard_text(text: str) -> str:

@@ -18,7 +18,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import rekka
+from rekka.errors import RekkaError
+from rekka.terminal import echo, show_text
 
+_WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which typer brings along without a name
 CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes; the last is what shells say of Ctrl-C
 
 # Where each command lives, and the first line of its help. A command is loaded when it is called, so that the list
@@ -85,12 +88,33 @@ class _Commands(UserDict[str, Any]):
         return typer.main.get_command(one)
 
 
+@contextmanager
+def _shown() -> Iterator[None]:
+    """Show control characters of what was typed in messages about wrong usage, which typer prints by itself."""
+    try:
+        yield
+    except _WRONG_USAGE as error:
+        error.args = tuple(map(show_text, error.args))
+        error.__dict__["message"] = show_text(str(error.__dict__["message"]))
+        raise
+
+
 class _Group(TyperGroup):
     """All commands; their list is told from their first lines, without loading any."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Commands(COMMANDS)
+
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        """Read the options before the command's name."""
+        with _shown():
+            return super().make_context(*given, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the command's own options, and run it."""
+        with _shown():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names, in the order of the list."""
@@ -122,7 +146,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rekka {rekka.__version__}")
+        echo(f"rekka {rekka.__version__}")
         raise typer.Exit
 
 
@@ -140,7 +164,7 @@ class _Teller(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Where standard error is at the moment, which a bar may have changed."""
-        typer.echo(record.getMessage(), err=True)
+        echo(record.getMessage(), err=True)
 
 
 @contextmanager
@@ -157,6 +181,12 @@ def _told() -> Iterator[None]:
         logger.removeHandler(teller)
 
 
+def _tell_system(error: OSError) -> str:
+    """'table.csv: Permission denied.'; where the system names no file, its whole sentence."""
+    cause = error.strerror or str(error) or type(error).__name__
+    return f"{Path(str(error.filename)).name if error.filename else 'A file cannot be used'}: {cause.rstrip('.')}."
+
+
 def _guard(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose wrong inputs end in a sentence and an exit code, not in a traceback."""
 
@@ -166,14 +196,15 @@ def _guard(command: Callable[..., None]) -> Callable[..., None]:
             with _told():
                 command(*args, **options)
         except KeyboardInterrupt:
-            typer.echo("Stopped.", err=True)
+            echo("Stopped.", err=True)
             raise typer.Exit(STOPPED) from None
-        except rekka.InputError as error:
-            typer.echo(f"{type(error).__name__}: {error}", err=True)
+        except RekkaError as error:
+            echo(f"{type(error).__name__}: {error}", err=True)
             raise typer.Exit(WRONG_USAGE if type(error).__name__ == "BadOption" else CANNOT_GO_ON) from None
+        except BrokenPipeError:  # whoever read what is printed has gone; typer ends quietly
+            raise
         except OSError as error:
-            name = Path(str(error.filename)).name if error.filename else "A file"
-            typer.echo(f"{name}: {error.strerror or 'it cannot be read or written'}.", err=True)
+            echo(_tell_system(error), err=True)
             raise typer.Exit(CANNOT_GO_ON) from None
 
     return guarded

@@ -1,6 +1,7 @@
 """What can be wrong with an input, in words a person can act on.
 
 RekkaError
+├── WriteError                 also an OSError: a file that cannot be written, with the cause
 └── InputError                 also a ValueError
     ├── UnreadableTable        a file that is not a table, or whose rows do not fit its header
     ├── MissingColumns         a named column is not in the table
@@ -48,6 +49,10 @@ class RekkaError(Exception):
 
 class InputError(RekkaError, ValueError):
     """The input is wrong; nothing was computed from it."""
+
+
+class WriteError(RekkaError, OSError):
+    """A file that cannot be written: ``file``, ``cause`` and ``remedy``. What was there before is unchanged."""
 
 
 class UnreadableTable(InputError):

@@ -141,6 +141,14 @@ def _find_tables(source: Any) -> tuple[Any, list[Join]]:
     return (main[0], sides) if main else (source, [])
 
 
+def list_sources(path: Path) -> list[Path]:
+    """List the files that are read where a path is given: the file itself, or the tables of a folder."""
+    if not is_folder(path):
+        return [path]
+    main, sides = _find_tables(path)
+    return [main, *(join.file for join in sides)] if main != path else sorted(path.glob("*.parquet"))
+
+
 def _recognise_wide(table: Table, columns: Columns, notes: list[str]) -> Wide | None:
     """Columns called by years, or state_1, date_1, state_2, ..., if no column is the state's."""
     if columns.state or any(is_known("state", name) for name in table.columns):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from rekka.audit import FIRST_ROWS, LAST, TRANSITION, Audit
 from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
+from rekka.files import has_columns, is_stream, refuse_foreign, refuse_inputs, scratch_folder, writing_together
 from rekka.pairing import Block, Pairing, pair_block, plan_pairing
 from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
 from rekka.partition import Partition, mark_parts
@@ -23,6 +23,7 @@ from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
 from rekka.readers.queries import collect, reading
 from rekka.readers.values import Scale, clean_text, read_dates, read_numbers
+from rekka.sheets import guard_table, render_sheet
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
@@ -201,56 +202,62 @@ def write_transitions(
 
     With ``split``, such as ``partition_paper``, all are in memory at once and each has its ``part``.
     Beside ``out.csv`` stand ``out.audit.csv`` (a count and the first rows of each reason) and
-    ``out.set_aside.csv`` (each record that is in no transition). ``on_progress`` is called with the number of
-    records of each block that is done.
+    ``out.set_aside.csv`` (each record that is in no transition). All three come into place together, when each is
+    whole. ``on_progress`` is called with the number of records of each block that is done.
     """
     path = Path(path)
-    if path.suffix.lower() not in (*TEXT, *PARQUET, *EXCEL):
-        raise bad_option("the output's ending", path.suffix, [*TEXT, *PARQUET, *EXCEL])
+    outputs = list_outputs(path)
     if not is_folder(path.parent):
         raise BadOption(f"There is no folder {path.parent.name} for {path.name}. Make it first.", file=str(path))
-    _protect(panel, path)
+    refuse_inputs(outputs, panel.files)
     plan = _plan(panel, rules)
     account = _Account(plan)
-    counts, rows = _beside(path)
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         for number, block in enumerate(_blocks(panel, plan, rows_at_once)):
-            block.pairs.write_parquet(Path(folder) / f"pairs-{number:05d}.parquet")
-            account.add(block).write_parquet(Path(folder) / f"aside-{number:05d}.parquet")
+            block.pairs.write_parquet(folder / f"pairs-{number:05d}.parquet")
+            account.add(block).write_parquet(folder / f"aside-{number:05d}.parquet")
             if on_progress:
                 on_progress(len(block.records))
-        pairs = pl.scan_parquet(f"{folder}/pairs-*.parquet")
-        _store(pairs if split is None else mark_parts(pairs.collect(), split).lazy(), path)
-        pl.scan_parquet(f"{folder}/aside-*.parquet").sink_csv(rows, include_bom=True)
-    audit = account.close(None)
-    listed = pl.col("rows").list.eval(pl.element().cast(pl.String)).list.join(" ").alias("first_rows")
-    audit.table.select("outcome", "reason", "count", listed).write_csv(counts, include_bom=True)
+        audit = account.close(None)
+        pairs = pl.scan_parquet(folder / "pairs-*.parquet")
+        pairs = pairs if split is None else mark_parts(pairs.collect(), split).lazy()
+        listed = pl.col("rows").list.eval(pl.element().cast(pl.String)).list.join(" ").alias("first_rows")
+        counts = audit.table.lazy().select("outcome", "reason", "count", listed)
+        tables = (pairs, counts, pl.scan_parquet(folder / "aside-*.parquet"))
+        with writing_together() as batch:
+            for output, table in zip(outputs, tables, strict=False):  # a stream has no tables beside it
+                with batch.fill(output) as file:
+                    _store(table, file, _find_kind(output))
     return audit
 
 
-def _beside(path: Path) -> tuple[Path, Path]:
-    """Where the audit's two tables go."""
-    return path.with_suffix(".audit.csv"), path.with_suffix(".set_aside.csv")
+def list_outputs(path: Path) -> tuple[Path, ...]:
+    """List what ``write_transitions`` writes: the table, and beside it what became of each record.
+
+    Beside a pipe or /dev/stdout there is nothing. A file that is there already and is none of ours is refused.
+    """
+    if _find_kind(path) not in (*TEXT, *PARQUET, *EXCEL):
+        raise bad_option("the output's ending", path.suffix, [*TEXT, *PARQUET, *EXCEL])
+    if is_stream(path):
+        return (path,)
+    beside = path.with_suffix(".audit.csv"), path.with_suffix(".set_aside.csv")
+    refuse_foreign(beside, has_columns("outcome", "reason"))
+    return (path, *beside)
 
 
-def _protect(panel: Panel, path: Path) -> None:
-    """Refuse to write over a table that was read."""
-    read = [file.resolve() for file in panel.files]
-    for file in (path, *_beside(path)):
-        if file.resolve() in read:
-            raise BadOption(
-                f"{file.name} is one of the tables that were read. Write to another file.", file=str(file)
-            )
+def _find_kind(path: Path) -> str:
+    """The ending that says how a table is written; CSV where a stream has none."""
+    return path.suffix.lower() or (TEXT[0] if is_stream(path) else "")
 
 
-def _store(frame: pl.LazyFrame, path: Path) -> None:
-    suffix = path.suffix.lower()
-    if suffix in PARQUET:
-        frame.sink_parquet(path)
-    elif suffix in TEXT:
-        frame.sink_csv(path, include_bom=True)
+def _store(frame: pl.LazyFrame, file: Path, kind: str) -> None:
+    """Fill a file with a table."""
+    if kind in PARQUET:
+        frame.sink_parquet(file)
+    elif kind in TEXT:
+        guard_table(frame).sink_csv(file, include_bom=True)
     else:
-        frame.collect().write_excel(path, worksheet="transitions", autofit=True)
+        file.write_bytes(render_sheet(frame.collect(), "transitions"))
 
 
 def _plan(panel: Panel, rules: dict[str, Any]) -> Pairing:
@@ -272,12 +279,12 @@ def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[Block]:
     if number <= 1:
         yield pair_block(collect(panel.visits, panel.name, engine="in-memory"), plan)
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         block = pl.col("bridge_id").hash(3) % number
         parts = pl.PartitionBy(folder, key="block", include_key=False)
-        with reading(panel.name):
+        with reading(panel.name, into=folder):
             panel.visits.with_row_index("place").with_columns(block=block).sink_parquet(parts, mkdir=True)
-        for part in sorted(Path(folder).iterdir()):
+        for part in sorted(folder.iterdir()):
             yield pair_block(pl.read_parquet(part / "*.parquet").sort("place").drop("place"), plan)
 
 

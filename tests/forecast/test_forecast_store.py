@@ -15,7 +15,7 @@ from rekka.forecast import store as module
 from rekka.forecast.document import describe_fleet, load_forecast
 from rekka.forecast.fleet import forecast_fleet
 from rekka.forecast.lots import Ask
-from rekka.forecast.store import choose_format, guard_column, list_files, open_folder
+from rekka.forecast.store import choose_format, list_files, open_folder
 from rekka.study.store import hold
 
 ASK = Ask(years=3, member_intervals=False)
@@ -202,9 +202,3 @@ def test_formats():
         choose_format("xlsx", 1_048_576)
     with pytest.raises(BadOption, match="format is 'excel'; it can be parquet, csv, xlsx"):
         choose_format("excel", 5)
-
-
-def test_texts_are_guarded_once_each():
-    assert guard_column(pl.Series(["a", "=b", None, "=b"])).to_list() == ["a", "'=b", None, "'=b"]
-    plain = pl.Series(["a", "b"])
-    assert guard_column(plain) is plain

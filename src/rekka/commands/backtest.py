@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,9 +17,12 @@ import rekka
 from rekka.commands import telling
 from rekka.commands.asking import Clock
 from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson, Tables, echo_json
+from rekka.commands.data import AsJson, Tables
+from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only, Reader, TestFit, Use, reads_tables, split_list
+from rekka.files import has_columns, make_folder, write_text, write_whole
 from rekka.study.files import plain
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,7 +96,9 @@ def backtest(
     """
     from rekka.forecast.backtest import backtest as run
 
-    errors = Console(stderr=True)
+    errors = new_console(stderr=True)
+    if out is not None:
+        _check_place(out, reader.inputs(tables))
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
         records = _read(reader, tables)
     with _watch(errors) as on_progress:
@@ -121,7 +126,7 @@ def backtest(
     if as_json:
         echo_json(found.to_dict())
     else:
-        print_backtest(Console(), found, out, show_all=show_all)
+        print_backtest(new_console(), found, out, show_all=show_all)
     if found.scores["case"].n_unique() < len(found.cases):
         raise typer.Exit(1)
 
@@ -148,13 +153,19 @@ def _watch(errors: Console) -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
+def _check_place(out: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a folder with files of the same names, unless they are of an earlier backtest, by its scores."""
+    scores = out / FILES[0]
+    ours = scores.is_file() and has_columns("case", "forecaster", "score", "less")(scores)
+    check_folder(out, [out / name for name in FILES], inputs, lambda _: ours)
+
+
 def _write(found: Backtest, out: Path) -> None:
     """The tables, as CSV for a spreadsheet and as Parquet and JSON for programs."""
-    from rekka.study.files import write_text, write_whole
-    from rekka.study.sheets import write_csv
+    from rekka.sheets import write_csv
     from rekka.study.store import to_parquet
 
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     for name in ("scores", "totals", "lost", "cases"):
         write_csv(out / f"{name}.csv", getattr(found, name))
     write_whole(out / "forecasts.parquet", to_parquet(found.forecasts))

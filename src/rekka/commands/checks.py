@@ -13,9 +13,10 @@ from rich.padding import Padding
 
 import rekka
 from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson, echo_json
+from rekka.commands.data import AsJson
 from rekka.commands.telling import quote
 from rekka.study.words import list_names
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.calibration import Calibration
@@ -62,13 +63,13 @@ def checks(
 
     study = rekka.load_study(run)
     calibrations = (
-        calibrate_choices(Console(stderr=True), study, test_fit=test_fit) if test_fit or not quick else None
+        calibrate_choices(new_console(stderr=True), study, test_fit=test_fit) if test_fit or not quick else None
     )
     findings = check_study(study, calibrations=calibrations)
     if as_json:
         echo_json(_plain(run, findings))
     else:
-        print_findings(Console(), findings, run, show_all=show_all)
+        print_findings(new_console(), findings, run, show_all=show_all)
     if strict and any(finding.verdict == "issue" for finding in findings):
         raise typer.Exit(1)
 

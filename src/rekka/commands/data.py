@@ -18,7 +18,8 @@ from rich.table import Table
 import rekka
 from rekka.commands.reading import Reader, reads_tables
 from rekka.errors import BadOption, count_of
-from rekka.study.files import plain
+from rekka.files import is_stream, refuse_inputs, write_text
+from rekka.terminal import echo_json, new_console
 
 PARTITIONS = ("auto", "paper", "bridge", "date", "none")
 ROWS_SHOWN = 5
@@ -79,8 +80,12 @@ def transitions(
         parts.append(chosen(frame) if chosen else None)
         return parts[0]
 
-    errors = Console(stderr=True)
-    with errors.status(f"Reading {tables[0].name} ..."):
+    from rekka.transitions import list_outputs
+
+    errors = new_console(stderr=True)
+    files = list_outputs(out)
+    refuse_inputs(files, reader.inputs(tables))
+    with errors.status(f"Reading {escape(tables[0].name)} ..."):
         panel = reader.panel(tables)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("Pairing visits", total=panel.records)
@@ -91,17 +96,20 @@ def transitions(
             on_progress=lambda done: progress.advance(task, done),
             **reader.rules,
         )
-    files = [out, out.with_suffix(".audit.csv"), out.with_suffix(".set_aside.csv")]
     if as_json:
         found = {"transitions": audit.transitions, "records": audit.records, "audit": audit.table.to_dicts()}
         split_up = {"scheme": parts[0].scheme, "rows": parts[0].counts().to_dicts()} if parts else None
         echo_json(found | {"partition": split_up, "notes": panel.notes, "files": [str(file) for file in files]})
     else:
-        console = Console()
+        console = new_console(stderr=is_stream(out))  # nothing but the table goes there
         _print_list(console, "How the table was understood", panel.notes)
         _print_audit(console, audit)
-        console.print(f"[bold]{count_of(audit.transitions, 'transition')}[/] in {out}", highlight=False)
-        console.print(f"what became of each record: {files[1].name}, {files[2].name}", highlight=False)
+        console.print(
+            f"[bold]{count_of(audit.transitions, 'transition')}[/] in {escape(str(out))}", highlight=False
+        )
+        if files[1:]:
+            beside = ", ".join(file.name for file in files[1:])
+            console.print(f"what became of each record: {beside}", highlight=False, markup=False)
         if parts:
             _print_partition(console, parts[0])
     if not audit.transitions:
@@ -142,8 +150,10 @@ def check(
             f"{tables[0].name} is a run folder, not a table. To look it over: rekka checks {tables[0]}"
         )
     split = _splitter(partition, until, seed)
-    errors = Console(stderr=True)
-    with errors.status(f"Looking over {tables[0].name} ..."):
+    if out is not None:
+        refuse_inputs([out], reader.inputs(tables))
+    errors = new_console(stderr=True)
+    with errors.status(f"Looking over {escape(tables[0].name)} ..."):
         found = reader.transitions(tables)
         if found.audit is not None and not found.audit.transitions:
             _print_audit(errors, found.audit)
@@ -158,11 +168,11 @@ def check(
             partition=None if split is None else split(found.frame),
         )
     if out is not None:
-        out.write_text(json.dumps(diagnosis.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        write_text(out, json.dumps(diagnosis.to_dict(), ensure_ascii=False, indent=1) + "\n")
     if as_json:
         echo_json(diagnosis.to_dict())
     else:
-        _print_diagnosis(Console(), diagnosis, show_all)
+        _print_diagnosis(new_console(stderr=out is not None and is_stream(out)), diagnosis, show_all)
     if diagnosis.stops:
         raise typer.Exit(1)
 
@@ -195,7 +205,7 @@ def simulate(
       rekka simulate messy --dirt 0.02 && rekka check messy
     """
     preset = "paper" if bridges is None else "plain"
-    errors = Console(stderr=True)
+    errors = new_console(stderr=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("Drawing bridges", total=bridges)
         files = rekka.write_inventory(
@@ -205,10 +215,10 @@ def simulate(
     if as_json:
         echo_json({"files": [str(file) for file in files]})
         return
-    console = Console()
+    console = new_console()
     for file in files:
-        console.print(f"{file}  {file.stat().st_size / 1e6:,.1f} MB", highlight=False)
-    console.print(f"next: rekka check {folder}", highlight=False)
+        console.print(f"{file}  {file.stat().st_size / 1e6:,.1f} MB", highlight=False, markup=False)
+    console.print(f"next: rekka check {folder}", highlight=False, markup=False)
 
 
 def _splitter(name: str, until: str | None, seed: int) -> Callable[[Any], Any] | None:
@@ -225,11 +235,6 @@ def _splitter(name: str, until: str | None, seed: int) -> Callable[[Any], Any] |
         return choose_split(name, until=until and date.fromisoformat(until), seed=seed)
     except ValueError:
         raise typer.BadParameter(f"{until!r} is not a date such as 2015-03-31", param_hint="--until") from None
-
-
-def echo_json(value: Any) -> None:
-    """JSON for machines; infinite and undefined numbers as words, which JSON has not."""
-    typer.echo(json.dumps(plain(value), ensure_ascii=False, default=str, allow_nan=False))
 
 
 def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:

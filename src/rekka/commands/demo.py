@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import rekka
 from rekka.commands import telling
 from rekka.commands.checks import print_brief
 from rekka.commands.report import print_place, report_run
 from rekka.commands.study import watch
+from rekka.files import has_mark
+from rekka.terminal import new_console
 
 DEMO_FOLDER = Path("rekka-demo")
+TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside every simulated inventory
 
 
 def demo(
@@ -28,9 +30,11 @@ def demo(
     from rekka.study.request import Request, begin_study
     from rekka.study.store import clear_run
 
-    console, errors = Console(), Console(stderr=True)
+    console, errors = new_console(), new_console(stderr=True)
+    truth = folder / "truth.json"
+    again = folder == DEMO_FOLDER and truth.is_file() and has_mark(TRUTH_MARK)(truth)
     with errors.status("Drawing the inventory ..."):
-        rekka.write_inventory(folder, seed=seed, force=folder == DEMO_FOLDER)
+        rekka.write_inventory(folder, seed=seed, force=again)
     run = folder / "study"
     if folder == DEMO_FOLDER:
         clear_run(run)

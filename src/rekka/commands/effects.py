@@ -15,8 +15,11 @@ from rich.markup import escape
 
 from rekka.commands import asking, telling
 from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson, echo_json
+from rekka.commands.data import AsJson
+from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only
+from rekka.files import has_columns, has_mark, make_folder, write_whole
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.forecast.effects import Effects
@@ -90,10 +93,12 @@ def effects(
 
       rekka effects run --only "Main girder" --at traffic_mean=20000 --age advances
     """
-    errors, console = Console(stderr=True), Console()
+    errors, console = new_console(stderr=True), new_console()
     changes = asking.read_pairs(change, "--change", "age_at_inspection_1=+10")
     given = asking.read_at(at)
     found, models = asking.load_cases(errors, model, only)
+    if out is not None:
+        _check_place(out, models, model)
     options = {"start": start, "threshold": threshold, "age": age, "advance": advance}
     doubt = asking.make_doubt(intervals, level, draws, seed)
     own_at, own_changes = asking.choose_own("at", given, models), asking.choose_own("change", changes, models)
@@ -136,13 +141,38 @@ def _list_profiles(model: CaseModel, at: dict[str, float], options: dict[str, An
     return tuple(profile_covariate(model.fit, name, at=at, **told) for name in model.fit.covariates)
 
 
+def _check_place(out: Path, models: Sequence[CaseModel], source: Path) -> None:
+    """Refuse a folder with files of the same names that no earlier call has written."""
+    from rekka.forecast.models import list_model_files
+    from rekka.report.drawing import PICTURE_MARK
+
+    is_table, is_picture = has_columns("case", "covariate"), has_mark(PICTURE_MARK)
+    pictures = [out / name for names in _name_pictures(models).values() for name in names]
+    check_folder(
+        out,
+        [out / EFFECTS, out / PROFILES, *pictures],
+        list_model_files(source),
+        lambda file: is_picture(file) if file in pictures else is_table(file),
+    )
+
+
+def _name_pictures(models: Sequence[CaseModel]) -> dict[str, list[str]]:
+    """The files of the pictures, one for each covariate of each model."""
+    names = [asking.name_model(model) for model in models]
+    places = [""] if len(names) == 1 else [f"{name}-" for name in asking.name_apart(names)]
+    return {
+        name: [f"profiles-{place}{slug}.svg" for slug in asking.name_apart(model.fit.covariates)]
+        for name, place, model in zip(names, places, models, strict=True)
+    }
+
+
 def _write(errors: Console, everything: Sequence[Found], out: Path) -> list[Path]:
     """Tables of all models together, and a picture for each covariate of each."""
     import polars as pl
 
-    from rekka.study.sheets import write_csv
+    from rekka.sheets import write_csv
 
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     rows = [{"case": one.name} | row for one in everything for row in _list_rows(one.effects)]
     grids = [
         profile.table().insert_column(0, pl.lit(one.name).alias("case"))
@@ -183,22 +213,20 @@ def _list_rows(found: Effects) -> list[dict[str, Any]]:
 
 def _draw_all(everything: Sequence[Found], out: Path) -> list[Path]:
     from rekka.report.chart_profiles import draw_profile
-    from rekka.report.drawing import draw_svg_file
+    from rekka.report.drawing import draw_svg_file, mark_picture
     from rekka.report.palette import PRINT
-    from rekka.study.files import write_text
 
-    cases = asking.name_apart([one.name for one in everything])
+    names = _name_pictures([one.model for one in everything])
     files = []
-    for one, case in zip(everything, cases, strict=True):
-        place = "" if len(everything) == 1 else f"{case}-"
-        slugs = asking.name_apart([profile.covariate for profile in one.profiles])
-        for profile, slug in zip(one.profiles, slugs, strict=True):
-            name = f"profiles-{place}{slug}"
-            figure = draw_profile(_plain_profile(profile), name, words=_word_profile(profile), palette=PRINT)
+    for one in everything:
+        for profile, name in zip(one.profiles, names[one.name], strict=False):  # an old model has no profiles
+            stem = Path(name).stem
+            figure = draw_profile(_plain_profile(profile), stem, words=_word_profile(profile), palette=PRINT)
             if figure is not None:
-                files.append(out / f"{name}.svg")
+                files.append(out / name)
                 head = [line for told in _head_lines(one, profile) for line in textwrap.wrap(told, LINE)]
-                write_text(files[-1], draw_svg_file(_head_picture(figure, head, PRINT.ink)))
+                picture = draw_svg_file(_head_picture(figure, head, PRINT.ink)).encode()
+                write_whole(files[-1], mark_picture(picture, "svg"))
     return files
 
 

@@ -17,10 +17,13 @@ from rekka.cluster.failures import ClusterError
 from rekka.commands import asking, telling
 from rekka.commands.asking import name_apart
 from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson, Tables, echo_json
+from rekka.commands.data import AsJson, Tables
+from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only, Reader, TestFit, Units, Use, read_units, reads_tables, split_list
 from rekka.commands.study import Cluster, Memory
 from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
+from rekka.files import has_columns, has_mark, make_folder, refuse_foreign, refuse_inputs, write_text
+from rekka.terminal import echo_json, new_console
 
 OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
 
@@ -74,7 +77,7 @@ def fit(
       rekka fit nation/ --memory 1GB --out models
     """
     units = read_units(unit)
-    errors, console = Console(stderr=True), Console()
+    errors, console = new_console(stderr=True), new_console()
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
         found = _read(reader, tables, cluster)
     if found is None:
@@ -83,6 +86,7 @@ def fit(
         raise typer.Exit(1)
     cases = _choose(sorted(found.cases), only)
     files = _place_models(cases, out)
+    table = _place_coefficients(files, out, reader.inputs(tables))
     options = {"scaling": scaling, "ridge": ridge, "units": units or None, "memory": memory, "threads": threads}
     options |= {"advance": advance or None, "clock": clock}
     described, coefficients, failed = [], [], 0
@@ -107,7 +111,7 @@ def fit(
         described.append(_describe_model(case, model, found.labels, files.get(case)))
         if not as_json:
             _print_model(console, case, found.cases[case], model, found.labels)
-    written = _write_coefficients(coefficients, out)
+    written = _write_coefficients(coefficients, table)
     if as_json:
         echo_json(described)
     else:
@@ -275,8 +279,8 @@ def _tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> li
 
 
 def _write_model(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text + "\n", encoding="utf-8")
+    make_folder(file.parent)
+    write_text(file, text + "\n")
 
 
 def _tell_files(
@@ -338,17 +342,32 @@ def _tell_bootstrap(drawn: Any) -> str:
     return f"{told} Fewer than half: intervals from them leave out what most draws say."
 
 
-def _write_coefficients(coefficients: list[dict[str, Any]], out: Path | None) -> Path | None:
+def _place_coefficients(models: dict[str, Path], out: Path | None, inputs: Sequence[Path]) -> Path | None:
+    """The file of the coefficients, if there is a place for them; refuse to write over what is not ours."""
+    if out is None:
+        return None
+    is_table = has_columns("case", "state", "term", "estimate", "hazard_ratio")
+    if out.suffix.lower() == ".json":
+        table = out.with_suffix(".coefficients.csv")
+        refuse_inputs([out, table], inputs)
+        refuse_foreign([table], is_table)
+        return table
+    table, is_model = out / "coefficients.csv", has_mark(b'"rekka-model"')
+    files = [*models.values(), table]
+    check_folder(out, files, inputs, lambda file: is_table(file) if file == table else is_model(file))
+    return table
+
+
+def _write_coefficients(coefficients: list[dict[str, Any]], table: Path | None) -> Path | None:
     """All coefficients as a table that Excel opens, if there are any and a place for them."""
     import polars as pl
 
-    from rekka.study.sheets import write_csv
+    from rekka.sheets import write_csv
 
-    if out is None or not coefficients:
+    if table is None or not coefficients:
         return None
-    path = out.with_suffix(".csv") if out.suffix.lower() == ".json" else out / "coefficients.csv"
-    write_csv(path, pl.DataFrame(coefficients, infer_schema_length=None))
-    return path
+    write_csv(table, pl.DataFrame(coefficients, infer_schema_length=None))
+    return table
 
 
 def _show_ratio(row: dict[str, Any]) -> tuple[str, str, str]:

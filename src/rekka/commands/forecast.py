@@ -13,10 +13,12 @@ from rich.markup import escape
 
 from rekka.commands import telling
 from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson, echo_json
+from rekka.commands.data import AsJson
 from rekka.commands.reading import Only, Reader, reads_tables
 from rekka.commands.telling_forecast import print_forecast
 from rekka.errors import BadOption
+from rekka.files import refuse_inputs
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.forecast.lots import Ask, Lots
@@ -129,7 +131,7 @@ def forecast(
         seed=seed,
         member_intervals=member_intervals,
     )
-    errors = Console(stderr=True)
+    errors = new_console(stderr=True)
     found, lots, folder = _prepare(errors, models, tables, reader, ask, only, out)
     form = _choose_format(table_format, lots, ask)
     told = {"notes": found.notes, "only": only, "top": top, "sources": _digest(tables)}
@@ -138,7 +140,7 @@ def forecast(
         echo_json(document.model_dump(mode="json") | {"folder": str(folder)})
         return
     following = f"rekka report {telling.quote(models)}" if found.run else f"rekka effects {telling.quote(models)}"
-    print_forecast(Console(), document, folder, files, following)
+    print_forecast(new_console(), document, folder, files, following)
 
 
 def _read_day(text: str | None) -> date | None:
@@ -163,9 +165,10 @@ def _prepare(
     out: Path | None,
 ) -> tuple[Models, Lots, Path]:
     """The models, who can be forecast with them, and where to; what is wrong is told before the work."""
+    from rekka.forecast.document import FORECAST
     from rekka.forecast.lots import make_lots
-    from rekka.forecast.models import load_models, match_models
-    from rekka.forecast.store import refuse_place
+    from rekka.forecast.models import list_model_files, load_models, match_models
+    from rekka.forecast.store import OWN, refuse_place
 
     with errors.status(f"Reading {escape(path.name)} ..."):
         found = load_models(path)
@@ -175,6 +178,8 @@ def _prepare(
         raise BadOption(
             f"{folder.name} is where the models or the tables are. Write to another folder.", option="out"
         )
+    own = [file for file in list_model_files(path) if folder.resolve() not in file.resolve().parents]
+    refuse_inputs([folder / name for name in (*OWN, FORECAST)], [*own, *reader.inputs(list(tables))])
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
         members = _read_members(tables, reader, found, ask.since)
         matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)

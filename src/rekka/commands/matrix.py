@@ -12,9 +12,12 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from rekka.commands import asking, telling
-from rekka.commands.data import AsJson, echo_json
+from rekka.commands.data import AsJson
+from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only
 from rekka.errors import BadOption
+from rekka.files import has_columns, make_folder, refuse_inputs
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.forecast.matrices import Matrix
@@ -77,15 +80,16 @@ def matrix(
     """
     from rekka.forecast.layouts import lay_out
 
-    errors, console = Console(stderr=True), Console()
+    errors, console = new_console(stderr=True), new_console()
     times, given = _read_times(years), asking.read_at(at)
     _check_place(out)
     found, models = asking.load_cases(errors, model, only)
+    files = _place(models, layout, out, model)
     options = {"age": age, "advance": advance, "doubt": asking.make_doubt(intervals, level, draws, seed)}
     own = asking.choose_own("at", given, models)
     made = [_make(one, values, times, options) for one, values in zip(models, own, strict=True)]
     tables = [lay_out(some, layout, decimals=decimals) for some in made]
-    files = _write(models, made, layout, decimals, out)
+    _write(files, tables, made, layout, decimals)
     if as_json:
         echo_json(_describe(found.name, layout, models, made, tables, files))
         return
@@ -121,24 +125,33 @@ def _make(
     return transition_matrices(model.fit, x, times, labels=model.labels, case=asking.name_model(model), **options)
 
 
-def _write(
-    models: Sequence[CaseModel], made: Sequence[tuple[Matrix, ...]], layout: str, decimals: int, out: Path | None
-) -> list[Path]:
-    """All in one file, or a file for each case."""
-    from rekka.forecast.layouts import lay_out
-    from rekka.study.sheets import write_csv
+def _place(models: Sequence[CaseModel], layout: str, out: Path | None, source: Path) -> list[Path]:
+    """The file of all, or one for each case; refuse to write over what is not ours."""
+    from rekka.forecast.models import list_model_files
 
     if out is None:
         return []
     if out.suffix.lower() == ".csv":
-        parts = {out: [matrix for some in made for matrix in some]}
-    else:
-        names = asking.name_apart([asking.name_model(model) for model in models])
-        parts = {out / f"{name}-{layout}.csv": list(some) for name, some in zip(names, made, strict=True)}
-    for file, some in parts.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_csv(file, lay_out(some, layout, decimals=decimals))
-    return list(parts)
+        refuse_inputs([out], list_model_files(source))
+        return [out]
+    names = asking.name_apart([asking.name_model(model) for model in models])
+    files = [out / f"{name}-{layout}.csv" for name in names]
+    check_folder(out, files, list_model_files(source), has_columns("case", "certified", "covariates"))
+    return files
+
+
+def _write(
+    files: Sequence[Path], tables: Sequence[Any], made: Sequence[tuple[Matrix, ...]], layout: str, decimals: int
+) -> None:
+    """All in one file, or a file for each case."""
+    from rekka.forecast.layouts import lay_out
+    from rekka.sheets import write_csv
+
+    if len(files) == 1:
+        tables = [lay_out([matrix for some in made for matrix in some], layout, decimals=decimals)]
+    for file, table in zip(files, tables, strict=False):  # none where nothing is written
+        make_folder(file.parent)
+        write_csv(file, table)
 
 
 def _describe(

@@ -143,6 +143,15 @@ class Reader:
 
         return None if self.nbi else scan_transitions(self._one(tables).absolute(), self.mapping, **self.changes)
 
+    def inputs(self, tables: list[Path]) -> list[Path]:
+        """List all files that are read: the tables, those of a folder, the mapping and what is joined."""
+        from rekka.panel import list_sources
+        from rekka.readers.mapping import load_mapping
+
+        joined = [] if self.nbi else [Path(join.file) for join in load_mapping(self.mapping, self.changes).join]
+        own = [] if self.mapping is None else [self.mapping]
+        return [*(file for table in tables for file in list_sources(table)), *joined, *own]
+
     def _one(self, tables: list[Path]) -> Path:
         if len(tables) > 1:
             raise typer.BadParameter("one table is read at a time; join others with --join", param_hint="TABLE")

@@ -11,9 +11,11 @@ from rich.console import Console
 
 import rekka
 from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson, echo_json
+from rekka.commands.data import AsJson
 from rekka.commands.reading import Units, read_units
 from rekka.errors import BadOption, count_of
+from rekka.files import make_folder, refuse_file, refuse_inputs, write_text
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.report.report import Report
@@ -61,12 +63,13 @@ def report(
 
       rekka report run --figures figures --tables tables
     """
-    errors = Console(stderr=True)
+    errors = new_console(stderr=True)
     page = out or run / PAGE
-    _refuse(page, figures, tables, markdown)
+    _refuse(run, page, figures, tables, markdown)
     made = make_report(
         errors, rekka.load_study(run), lang=lang, title=title, units=read_units(unit), calibrate=not quick
     )
+    _refuse_filled(made, figures, tables)
     files: dict[str, list[Path]] = {"page": _write_page(errors, made, page)}
     if figures is not None:
         files["figures"] = _write_figures(errors, made, figures)
@@ -77,7 +80,7 @@ def report(
     if as_json:
         echo_json({kind: [str(file) for file in some] for kind, some in files.items()})
         return
-    console = Console()
+    console = new_console()
     print_place(console, page)
     for kind, place in (("figures", figures), ("tables", tables), ("markdown", markdown)):
         if place is not None:
@@ -85,16 +88,31 @@ def report(
             console.print(told, highlight=False, markup=False, soft_wrap=True)
 
 
-def _refuse(page: Path, figures: Path | None, tables: Path | None, markdown: Path | None) -> None:
+def _refuse(run: Path, page: Path, figures: Path | None, tables: Path | None, markdown: Path | None) -> None:
     """Refuse, before the work, to write over what is no report."""
-    from rekka.report.report import find_places, refuse_foreign, refuse_run
+    from rekka.report.report import find_places, refuse_no_report
+    from rekka.study.store import list_own, refuse_run
 
-    refuse_foreign(find_places(page))
+    refuse_no_report(find_places(page))
     for folder in (figures, tables):
         if folder is not None:
+            refuse_file(folder)
             refuse_run(folder)
-    if markdown is not None and markdown.is_dir():
-        raise BadOption(f"{markdown.name} is a folder; a file is needed.", option="markdown")
+    if markdown is not None:
+        if markdown.is_dir():
+            raise BadOption(f"{markdown.name} is a folder; a file is needed.", option="markdown")
+        refuse_inputs([markdown], list_own(run))
+        refuse_inputs([*find_places(page), markdown], [])
+
+
+def _refuse_filled(made: Report, figures: Path | None, tables: Path | None) -> None:
+    """Refuse folders that have files of the same names which rekka did not write: before the first is written."""
+    from rekka.report.report import refuse_figures, refuse_tables
+
+    if figures is not None:
+        refuse_figures(figures, made.figures)
+    if tables is not None:
+        refuse_tables(tables, made.tables)
 
 
 def make_report(errors: Console, study: Study, **options: Any) -> Report:
@@ -147,9 +165,7 @@ def _write_figures(errors: Console, made: Report, folder: Path) -> list[Path]:
 
 
 def _write_markdown(made: Report, figures: Path | None, file: Path) -> Path:
-    from rekka.study.files import write_text
-
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     write_text(file, made.to_markdown(_find_pictures(made, figures, file)))
     return file
 

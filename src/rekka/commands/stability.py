@@ -16,10 +16,11 @@ from rich.text import Text
 from rekka.cluster.failures import ClusterError
 from rekka.commands import telling
 from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson, echo_json
+from rekka.commands.data import AsJson
 from rekka.commands.reading import Only, split_list
 from rekka.commands.study import BEFORE_FIRST, STOPPED, Cluster
 from rekka.errors import count_of
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.study.stability import Stability
@@ -72,7 +73,7 @@ def stability(
     from rekka.study.stability_draws import KINDS
 
     again = _spell(run, resamples, kinds, only, seed)
-    with _watch(Console(stderr=True), again) as on_unit:
+    with _watch(new_console(stderr=True), again) as on_unit:
         found = make_draws(
             run,
             kinds=split_list(kinds) or KINDS,
@@ -86,7 +87,7 @@ def stability(
     if as_json:
         echo_json(_plain(found, run))
     else:
-        print_stability(Console(), found, run)
+        print_stability(new_console(), found, run)
 
 
 def print_stability(console: Console, found: Stability, run: Path) -> None:

@@ -15,9 +15,10 @@ from rekka.cluster.failures import ClusterError
 from rekka.commands import telling
 from rekka.commands.bars import new_bar
 from rekka.commands.checks import print_brief
-from rekka.commands.data import AsJson, Until, echo_json
+from rekka.commands.data import AsJson, Until
 from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
 from rekka.commands.report import print_place, report_run
+from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.study.choosing import Choice
@@ -207,7 +208,7 @@ def compare(
     options = {"partition": _given(split), "study": _given(trials), "guard": _given(guard)}
     request = Request(data or (), reader.mapping, reader.changes, reader.nbi, options)
     folder = resume or out
-    errors = Console(stderr=True)
+    errors = new_console(stderr=True)
     large: list[str] = []  # cases that are gone through block by block
 
     def on_rows(rows: LargeRows) -> None:
@@ -232,7 +233,7 @@ def compare(
     if as_json:
         echo_json(_plain(study, folder) | {"report": None if page is None else str(page)})
     else:
-        print_study(Console(), study, folder, page)
+        print_study(new_console(), study, folder, page)
 
 
 def show(
@@ -257,7 +258,7 @@ def show(
     if as_json:
         echo_json(_plain(study, run) | {"trials": study.documents()["trials"]["trials"]})
         return
-    console = Console()
+    console = new_console()
     if study.trials.is_empty():
         console.print(
             f"No trial of {run.name} is done yet: rekka compare --resume {telling.quote(run)}",
@@ -302,7 +303,7 @@ def confirm(
     if as_json:
         echo_json({"run": str(run), "looks": [look.model_dump(mode="json") for look in study.looks]})
         return
-    telling.print_confirmation(Console(), study)
+    telling.print_confirmation(new_console(), study)
 
 
 def print_study(console: Console, study: Study, folder: Path, page: Path | None) -> None:

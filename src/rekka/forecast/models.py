@@ -94,6 +94,13 @@ def load_models(path: str | Path) -> Models:
     return Models(place.name, (_load_file(place),))
 
 
+def list_model_files(path: Path) -> list[Path]:
+    """List the files that ``load_models`` may read: a model file, those of a folder, or all of a run."""
+    if not path.is_dir():
+        return [path]
+    return [file for file in path.rglob("*" if (path / PLAN).exists() else "*.json") if file.is_file()]
+
+
 def _load_folder(folder: Path) -> Models:
     """The model files of a folder; other JSON files in it are left alone."""
     files = [file for file in sorted(folder.glob("*.json")) if MARK in file.read_bytes()[:HEAD]]

@@ -15,22 +15,21 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import polars as pl
 
-from rekka.cells import guard_text
 from rekka.errors import BadOption, bad_option
+from rekka.files import flush_file, is_unfinished, naming, write_text, write_whole
 from rekka.forecast.document import FORECAST, ForecastFile
 from rekka.forecast.fleet import Fleet
-from rekka.forecast.fleet_tables import MEANING, NAMES
+from rekka.forecast.fleet_tables import MEANING
 from rekka.forecast.lots import REASON
-from rekka.forecast.workbook import LARGEST_SHEET, Workbook
-from rekka.study.files import is_unfinished, write_text
-from rekka.study.sheets import write_csv
+from rekka.forecast.workbook import Workbook
+from rekka.sheets import LARGEST_SHEET, guard_table, write_csv
 from rekka.study.store import LOCK, PLAN, hold, to_parquet
 
 PARQUET, CSV, EXCEL = "parquet", "csv", "xlsx"
@@ -110,35 +109,74 @@ class Writer:
 
     def __init__(self, folder: Path, place: Path, form: str) -> None:
         self.folder, self.form, self._place = folder, form, place
-        self._book = Workbook(place / WORKBOOK) if form == EXCEL else None
-        self._years: Years = self._book or (_CsvYears(place) if form == CSV else _ParquetYears(place))
+        self._largest = folder / TABLES[form][-1]  # the file of the years
+        with naming(self._largest):
+            self._book = Workbook(place / WORKBOOK) if form == EXCEL else None
+            self._years: Years = self._book or (_CsvYears(place) if form == CSV else _ParquetYears(place))
 
     def add_years(self, rows: pl.DataFrame) -> None:
         """Rows of some members and years."""
-        self._years.add(rows)
+        with naming(self._largest):
+            self._years.add(rows)
 
     def finish(self, fleet: Fleet, document: ForecastFile) -> tuple[Path, ...]:
         """Write the rest, and move all files into their place."""
         if self._book is not None:
-            self._book.finish(fleet.members, fleet.network, list_notes(document))
-        elif self.form == CSV:
-            write_csv(self._place / "members.csv", fleet.members)
+            with naming(self._largest):
+                self._book.finish(fleet.members, fleet.network, list_notes(document))
         else:
-            (self._place / "members.parquet").write_bytes(to_parquet(fleet.members))
-        self._years.close()
-        write_csv(self._place / "network.csv", fleet.network)
-        write_csv(self._place / "set_aside.csv", tabulate_aside(fleet))
-        write_text(self._place / FORECAST, document.model_dump_json(indent=1) + "\n")
+            self._fill_members(fleet.members)
+        with naming(self._largest):
+            self._years.close()
+        for name, table in (("network.csv", fleet.network), ("set_aside.csv", tabulate_aside(fleet))):
+            with naming(self.folder / name):
+                write_csv(self._place / name, table)
+        with naming(self.folder / FORECAST):
+            write_text(self._place / FORECAST, document.model_dump_json(indent=1) + "\n")
         return self._move(list_files(self.form))
 
+    def _fill_members(self, members: pl.DataFrame) -> None:
+        name = TABLES[self.form][0]
+        with naming(self.folder / name):
+            if self.form == CSV:
+                write_csv(self._place / name, members)
+            else:
+                write_whole(self._place / name, to_parquet(members))
+
     def _move(self, names: tuple[str, ...]) -> tuple[Path, ...]:
-        """The files into their place: until the last of them, forecast.json, is there, nothing is."""
-        for name in (FORECAST, *OWN):
-            (self.folder / name).unlink(missing_ok=True)
+        """Move the files into their place, forecast.json last; then an earlier forecast's other files go.
+
+        At every moment each file is the old one or the new one, whole. Where one cannot be moved, those before it
+        are put back, if the disk can have two names for a file.
+        """
         for name in names:
-            _flush(self._place / name)
-            os.replace(self._place / name, self.folder / name)
+            with naming(self.folder / name):
+                flush_file(self._place / name)
+        earlier = self._place / "earlier"
+        earlier.mkdir()
+        new = [name for name in names if not (self.folder / name).exists()]
+        for name in names:
+            with contextlib.suppress(OSError):  # there is none, or no second name for it on this disk
+                os.link(self.folder / name, earlier / name)
+        try:
+            for name in names:
+                with naming(self.folder / name):
+                    os.replace(self._place / name, self.folder / name)
+        except BaseException:
+            self._put_back(earlier, new)
+            raise
+        for name in OWN:
+            if name not in names:
+                (self.folder / name).unlink(missing_ok=True)
         return tuple(self.folder / name for name in names)
+
+    def _put_back(self, earlier: Path, new: Sequence[str]) -> None:
+        """Undo the moves: the earlier files come back, and those that had none before them go."""
+        with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to tell
+            for file in earlier.iterdir():
+                os.replace(file, self.folder / file.name)
+            for name in new:
+                (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
         """Let go of what is open."""
@@ -174,12 +212,6 @@ def _fill(folder: Path, form: str) -> Iterator[Writer]:
             writer.abandon()
     finally:
         shutil.rmtree(place, ignore_errors=True)
-
-
-def _flush(file: Path) -> None:
-    """Make a file last through a power cut before it is called by its name."""
-    with file.open("rb+") as handle:
-        os.fsync(handle.fileno())
 
 
 def _take_back(folder: Path, made: list[Path]) -> None:
@@ -250,8 +282,8 @@ class _CsvYears:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Some more rows."""
-        guarded = rows.with_columns(guard_column(rows[name]) for name in NAMES if name in rows.columns)
-        guarded.write_csv(self._file, include_header=not self._begun, include_bom=not self._begun)
+        first = not self._begun
+        guard_table(rows).write_csv(self._file, include_header=first, include_bom=first)
         self._begun = True
 
     def close(self) -> None:
@@ -259,11 +291,3 @@ class _CsvYears:
         self._file.close()
 
     drop = close
-
-
-def guard_column(texts: pl.Series) -> pl.Series:
-    """Texts as a spreadsheet may have them; each is looked at once, for there are many of the same."""
-    changed = {
-        text: guard_text(text) for text in texts.unique().drop_nulls().to_list() if guard_text(text) != text
-    }
-    return texts.replace(changed) if changed else texts

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import xlsxwriter
-from xlsxwriter.exceptions import FileCreateError
 
-LARGEST_SHEET = 1_048_575  # rows under a header
-CREATED = datetime.datetime(1980, 1, 1)  # any fixed date: the same forecast is the same bytes
+from rekka.sheets import new_workbook
+
 LONGEST_TEXT = 32_767  # characters of a cell
 WIDTHS = {"remark": 60, "what": 22, "case": 18, "bridge_id": 14}  # of columns, in characters
 WIDTH, NOTE = 12, 110
@@ -24,10 +22,7 @@ class Workbook:
     """The workbook at ``path``: ``add`` years as they come, then ``finish``."""
 
     def __init__(self, path: Path) -> None:
-        safe = {"strings_to_formulas": False, "strings_to_urls": False}
-        options = {"constant_memory": True, "tmpdir": str(path.parent), **safe}
-        self._book = xlsxwriter.Workbook(str(path), options)
-        self._book.set_properties({"created": CREATED})
+        self._book = new_workbook(path, constant_memory=True, tmpdir=str(path.parent))
         self._head = self._book.add_format({"bold": True, "bottom": 1})
         self._date = self._book.add_format({"num_format": "yyyy-mm-dd"})
         self._wrapped = self._book.add_format({"text_wrap": True, "valign": "top"})
@@ -54,15 +49,15 @@ class Workbook:
         """Write the file."""
         if self._open:
             self._open = False
-            try:
-                self._book.close()
-            except FileCreateError as error:
-                raise OSError(*error.args[0].args) from None
+            self._book.close()
 
     def drop(self) -> None:
-        """Let go of it; what it would be is not wanted."""
-        with contextlib.suppress(OSError):
-            self.close()
+        """Let go of it; what it would be is not wanted. xlsxwriter would leave the files of its rows open."""
+        self._open = False
+        for sheet in self._sheets.values():
+            if getattr(sheet, "row_data_fh", None):
+                with contextlib.suppress(OSError):  # what is left to be written is not wanted
+                    sheet.row_data_fh.close()
 
     def _write(self, name: str, rows: pl.DataFrame) -> None:
         """Rows at the end of a sheet; its header before the first."""

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import polars as pl
 
+from rekka.cells import unguard_text
 from rekka.errors import UnreadableTable, bad_option, count_of
 from rekka.readers.queries import collect
+from rekka.sheets import unguard_table
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 1 << 20  # enough for the header; a longer first line is no table
@@ -68,7 +70,7 @@ def scan_text(
         raise _unsplit(path.name, len(rows) + 1, error) from None
     if header_row is None:
         header_row = 0 if names is not None else find_header(rows)
-    names = name_columns(path.name, rows, header_row, names)
+    names = number_names([unguard_text(name) for name in name_columns(path.name, rows, header_row, names)])
     found = TextFormat(encoding, separator, header_row, tuple(names))
     source: Path | io.BytesIO = path
     rewritten = not _check_rows(path, found)
@@ -91,6 +93,7 @@ def scan_text(
         quote_char='"',
         glob=False,
     )
+    frame = unguard_table(frame)  # what a table of ours, or a spreadsheet's, has before a text like a formula
     if path.stat().st_size <= HELD_BYTES:
         frame = collect(frame, path.name).lazy()
     return frame, found

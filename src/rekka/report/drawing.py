@@ -12,6 +12,7 @@ blank. SVG files take whatever font the reader has.
 from __future__ import annotations
 
 import re
+import zlib
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree
@@ -20,6 +21,8 @@ import altair as alt
 import vl_convert
 
 Spec = dict[str, Any]
+
+PICTURE_MARK = b"drawn by rekka"  # in every picture file, by which an earlier one is known
 
 SVG = "http://www.w3.org/2000/svg"
 PIXELS_PER_INCH, POINTS_PER_INCH = 96, 72  # a chart's pixel is that of CSS; vl-convert takes it for a point
@@ -41,6 +44,7 @@ _LONG_DECIMAL = re.compile(r"\d+\.\d{3,}")
 _PATH = re.compile(r' d="[^"]*"')
 _PATH_DECIMAL = re.compile(r"\d+\.\d{2,}")
 _REFERRING = ("clip-path", "fill", "stroke")  # attributes in which Vega refers to a clip path or a gradient
+_PNG_HEAD = 33  # bytes: the signature and the first chunk, which must stay the first
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 
@@ -95,6 +99,15 @@ def draw_pdf(spec: Spec) -> bytes:
         root.set(name, f"{float(root.attrib[name]) * POINTS_PER_INCH / PIXELS_PER_INCH:g}")
     pdf: bytes = vl_convert.svg_to_pdf(_write(root))
     return pdf
+
+
+def mark_picture(content: bytes, kind: str) -> bytes:
+    """Add a remark that rekka drew it to a picture file: an SVG or PDF comment, a text chunk of PNG."""
+    if kind != "png":
+        return content + (b"<!-- %s -->\n" if kind == "svg" else b"%% %s\n") % PICTURE_MARK
+    body = b"tEXtSoftware\0" + PICTURE_MARK
+    chunk = (len(body) - 4).to_bytes(4) + body + zlib.crc32(body).to_bytes(4)
+    return content[:_PNG_HEAD] + chunk + content[_PNG_HEAD:]
 
 
 @cache

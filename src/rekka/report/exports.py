@@ -13,44 +13,45 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import xlsxwriter
-
 from rekka.cells import guard_text
+from rekka.files import make_folder, write_whole
 from rekka.report.latex import render_latex
 from rekka.report.markdown_text import render_tables
 from rekka.report.table_cells import expand
 from rekka.report.views import Cell, Column, Row, Scalar, TableView
-from rekka.study.files import write_text, write_whole
+from rekka.sheets import new_workbook
 
 BYTE_ORDER_MARK = "\ufeff"
 LINE_END = "\r\n"  # RFC 4180, and what Excel writes
-CREATED = datetime(1980, 1, 1)  # any fixed date: the same tables are the same bytes
 LONGEST_SHEET_NAME = 31  # Excel's limits
 LONGEST_TEXT = 32_767
 NARROWEST, WIDEST = 8, 60  # columns of a workbook, in characters
 WRAPPED = 40  # characters from which a text is wrapped
 CONTENTS = "contents"
+BOOK, LATEX, MARKDOWN = "tables.xlsx", "tables.tex", "tables.md"
+TABLES_MARK = b"% Tables of a rekka report"  # at the head of tables.tex: the folder is one of ours
 CUT = "\u2026"
 
 
 def write_tables(tables: Sequence[TableView], folder: str | Path) -> tuple[Path, ...]:
     """Write NAME.csv for each table, and all of them as tables.xlsx, tables.tex and tables.md."""
     home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
-    written = []
-    for table in tables:
-        written.append(home / f"{table.name}.csv")
-        write_text(written[-1], render_csv(table))
-    workbook = home / "tables.xlsx"
-    write_whole(workbook, render_workbook(tables))
-    latex, markdown = home / "tables.tex", home / "tables.md"
-    write_text(latex, render_latex(tables))
-    write_text(markdown, render_tables(tables))
-    return (*written, workbook, latex, markdown)
+    make_folder(home)
+    texts = [render_csv(table) for table in tables]
+    contents = [*(text.encode() for text in texts), render_workbook(tables)]
+    contents += [render_latex(tables).encode(), render_tables(tables).encode()]
+    files = list_table_files(tables, home)
+    for file, content in zip(files, contents, strict=True):
+        write_whole(file, content)
+    return files
+
+
+def list_table_files(tables: Sequence[TableView], folder: Path) -> tuple[Path, ...]:
+    """List the files that ``write_tables`` writes."""
+    return tuple(folder / name for name in (*(f"{table.name}.csv" for table in tables), BOOK, LATEX, MARKDOWN))
 
 
 def render_csv(table: TableView) -> str:
@@ -81,9 +82,7 @@ def _quote(text: str) -> str:
 def render_workbook(tables: Sequence[TableView]) -> bytes:
     """All tables in one workbook: contents first, then a sheet for each."""
     buffer = io.BytesIO()
-    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
-    with xlsxwriter.Workbook(buffer, options) as book:
-        book.set_properties({"created": CREATED})
+    with new_workbook(buffer, in_memory=True) as book:
         sheets = name_sheets(table.name for table in tables)
         _write_contents(book, list(zip(sheets, tables, strict=True)))
         for sheet, table in zip(sheets, tables, strict=True):

@@ -9,11 +9,12 @@ from functools import cached_property
 from pathlib import Path
 
 from rekka.errors import BadOption, bad_option, count_of
+from rekka.files import has_mark, make_folder, refuse_file, refuse_foreign, write_text, write_whole
 from rekka.model.tables import check_units
 from rekka.report.charts import combine
 from rekka.report.document import Document
-from rekka.report.drawing import draw_pdf, draw_png, draw_svg_file
-from rekka.report.exports import write_tables
+from rekka.report.drawing import PICTURE_MARK, draw_pdf, draw_png, draw_svg_file, mark_picture
+from rekka.report.exports import LATEX, TABLES_MARK, list_table_files, write_tables
 from rekka.report.figures import list_figures
 from rekka.report.markdown import render_markdown
 from rekka.report.networks import find_network
@@ -25,14 +26,12 @@ from rekka.report.tables import list_tables
 from rekka.report.views import FigureView, TableView
 from rekka.report.words import Words, load_words
 from rekka.study.compare import load_study
-from rekka.study.files import write_text, write_whole
 from rekka.study.stability import Stability, load_stability
-from rekka.study.store import PLAN, read_provenance
+from rekka.study.store import PLAN, read_provenance, refuse_run
 from rekka.study.study import Study
 
 FORMATS = ("svg", "png", "pdf")
 _FRAME_HEIGHT = 900  # pixels, of the page in a notebook
-_HEAD = 1000  # bytes at the beginning of a file by which a report is known
 _MARKS = (b'name="generator" content="rekka ', b'"format": "rekka-report"')
 
 OnCase = Callable[[str, int, int], None]  # what was done, how many are done, how many there are to be
@@ -75,15 +74,15 @@ class Report:
     def write(self, path: str | Path) -> tuple[Path, Path]:
         """Write the page, and its numbers as JSON beside it. Only an earlier report is written over."""
         page, numbers = places = find_places(path)
-        refuse_foreign(places)
-        page.parent.mkdir(parents=True, exist_ok=True)
+        refuse_no_report(places)
+        make_folder(page.parent)
         write_text(page, self.html)
         write_text(numbers, self.document.to_json())
         return page, numbers
 
     def write_tables(self, folder: str | Path) -> tuple[Path, ...]:
         """Write every table as CSV, and all of them as an Excel workbook, LaTeX and Markdown."""
-        refuse_run(Path(folder))
+        refuse_tables(Path(folder), self.tables)
         return write_tables(self.tables, Path(folder))
 
     def write_figures(
@@ -97,15 +96,15 @@ class Report:
             if name not in FORMATS:
                 raise bad_option("formats", name, FORMATS)
         place = Path(folder)
-        refuse_run(place)
-        place.mkdir(parents=True, exist_ok=True)
+        refuse_figures(place, self.figures, formats)
+        make_folder(place)
         draw = {"svg": lambda spec: draw_svg_file(spec).encode(), "png": draw_png, "pdf": draw_pdf}
         files = []
         for number, figure in enumerate(self.figures, start=1):
             spec = combine(figure)
             for name in formats:
                 file = place / f"{figure.name}.{name}"
-                write_whole(file, draw[name](spec), flush=False)
+                write_whole(file, mark_picture(draw[name](spec), name), flush=False)
                 files.append(file)
             if on_figure:
                 on_figure(figure.name, number, len(self.figures))
@@ -183,26 +182,26 @@ def find_places(path: str | Path) -> tuple[Path, Path]:
     return page, page.with_suffix(".json")
 
 
-def refuse_foreign(files: Iterable[Path]) -> None:
+def refuse_no_report(files: Iterable[Path]) -> None:
     """Refuse to write over a file that is no report: a run keeps its own records as JSON, and so do others."""
-    for file in files:
-        if file.is_dir():
-            raise BadOption(f"{file.name} is a folder; a file is needed.", file=str(file))
-        if file.exists() and not any(mark in file.read_bytes()[:_HEAD] for mark in _MARKS):
-            raise BadOption(
-                f"{file.name} is there already, and is no report. Choose another name.", file=str(file)
-            )
+    refuse_foreign(files, has_mark(*_MARKS), "report")
 
 
-def refuse_run(folder: Path) -> None:
-    """Refuse to fill a run folder with tables or figures: some have the names of its own files."""
-    if folder.exists() and not folder.is_dir():
-        raise BadOption(f"{folder.name} is a file; a folder is needed.", folder=str(folder))
-    if (folder / PLAN).exists():
-        raise BadOption(
-            f"{folder.name} is a run folder, whose files have the same names. Choose another folder.",
-            folder=str(folder),
-        )
+def refuse_tables(folder: Path, tables: Sequence[TableView]) -> None:
+    """Refuse a folder for tables that is a run, or has files of these names that are none of an earlier report."""
+    refuse_file(folder)
+    refuse_run(folder)
+    key = folder / LATEX
+    if not (key.is_file() and has_mark(TABLES_MARK)(key)):
+        refuse_foreign(list_table_files(tables, folder), lambda _: False, "table of a report")
+
+
+def refuse_figures(folder: Path, figures: Sequence[FigureView], formats: Sequence[str] = FORMATS) -> None:
+    """Refuse a folder for figures that is a run, or has pictures of these names that rekka did not draw."""
+    refuse_file(folder)
+    refuse_run(folder)
+    names = [folder / f"{figure.name}.{name}" for figure in figures for name in formats]
+    refuse_foreign(names, has_mark(PICTURE_MARK), "figure that rekka drew")
 
 
 def _refuse_title(title: str | None) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from rekka.errors import BadOption, bad_option
+from rekka.files import Batch, make_folder, naming, scratch_beside, writing_together
 from rekka.partition import PAPER_SEED, PAPER_VALIDATION, split_bridges
 from rekka.simulation import dirt as soiling
 from rekka.simulation import stock
@@ -99,8 +100,8 @@ def write_inventory(
     """Write the tables of ``simulate_inventory`` and truth.json to a folder, block by block, in bounded memory.
 
     ``format`` is "csv" or "parquet". ``on_progress`` is called after each block with the bridges written so far
-    and the number of all. Returns the files. Tables that are there already are written over only with ``force``;
-    the same options write the same bytes.
+    and the number of all. Returns the files. Tables that are there already are written over only with ``force``,
+    when all new ones are whole; the same options write the same bytes.
     """
     plan = _check_options(bridges, preset, seed, dirt)
     if format not in FORMATS:
@@ -108,18 +109,22 @@ def write_inventory(
     home = Path(folder)
     if home.exists() and not home.is_dir():
         raise BadOption(f"folder is {str(home)!r}, which is a file; a folder, there or not yet, is needed.")
-    there = sorted(file.name for name in TABLES for file in home.glob(f"{name}.*"))
+    there = sorted(file.name for name in (*TABLES, "truth") for file in home.glob(f"{name}.*"))
     if there and not force:
         raise BadOption(f"{home.name} has {there[0]} already. Give another folder, or force to write over it.")
-    home.mkdir(parents=True, exist_ok=True)
+    make_folder(home)
+    files = {name: home / f"{name}.{format}" for name in TABLES}
+    truth = home / "truth.json"
+    write = _write_csv if format == "csv" else _write_parquet
+    with writing_together() as batch:
+        counts = write(batch, files, plan, on_progress or (lambda done, total: None))
+        with batch.fill(truth) as file:
+            file.write_text(json.dumps(plan.truth(counts), indent=1) + "\n", encoding="utf-8")
     for name in TABLES:  # not in two formats side by side
         for other in FORMATS:
-            (home / f"{name}.{other}").unlink(missing_ok=True)
-    write = _write_csv if format == "csv" else _write_parquet
-    counts = write(home, plan, on_progress or (lambda done, total: None))
-    truth = home / "truth.json"
-    truth.write_text(json.dumps(plan.truth(counts), indent=1) + "\n", encoding="utf-8")
-    return [*(home / f"{name}.{format}" for name in TABLES), truth]
+            if other != format:
+                (home / f"{name}.{other}").unlink(missing_ok=True)
+    return [*files.values(), truth]
 
 
 @dataclass(frozen=True)
@@ -214,13 +219,14 @@ def _allot_paper(bridges: stock.Bridges, rng: np.random.Generator) -> stock.Memb
     return stock.allot_members(bridges, [PAPER_COUNTS[case] for case in stock.CASES], validates, rng)
 
 
-def _write_csv(folder: Path, plan: _Plan, on_progress: Progress) -> list[Counts]:
+def _write_csv(batch: Batch, files: Mapping[str, Path], plan: _Plan, on_progress: Progress) -> list[Counts]:
     """Append the blocks to the files; the counts of their dirt."""
     counts: list[Counts] = []
     done = 0
+    unfinished = {name: batch.add(file) for name, file in files.items()}
     for block in plan.draw():
         for name, table in block.tables.items():
-            with (folder / f"{name}.csv").open("ab" if counts else "wb") as file:
+            with naming(files[name]), unfinished[name].open("ab") as file:
                 table.write_csv(file, include_header=not counts)
         counts.append(block.dirt)
         done += len(block.tables["inventory"])
@@ -228,18 +234,21 @@ def _write_csv(folder: Path, plan: _Plan, on_progress: Progress) -> list[Counts]
     return counts
 
 
-def _write_parquet(folder: Path, plan: _Plan, on_progress: Progress) -> list[Counts]:
-    """Write the blocks to parts, then join these; the counts of their dirt."""
+def _write_parquet(batch: Batch, files: Mapping[str, Path], plan: _Plan, on_progress: Progress) -> list[Counts]:
+    """Write the blocks to parts on the same disk, then join these; the counts of their dirt."""
     counts: list[Counts] = []
     done = 0
-    with tempfile.TemporaryDirectory(dir=folder) as parts:
+    blocks = -(-plan.bridges // BLOCK_BRIDGES)
+    with contextlib.ExitStack() as stack:
+        parts = {name: stack.enter_context(scratch_beside(file, blocks)) for name, file in files.items()}
         for block in plan.draw():
             for name, table in block.tables.items():
-                table.write_parquet(Path(parts) / f"{name}-{len(counts):06d}.parquet")
+                with naming(files[name]):
+                    table.write_parquet(parts[name][len(counts)])
             counts.append(block.dirt)
             done += len(block.tables["inventory"])
             on_progress(done, plan.bridges)
         for name in TABLES:
-            joined = pl.scan_parquet(sorted(Path(parts).glob(f"{name}-*.parquet")))
-            joined.sink_parquet(folder / f"{name}.parquet", row_group_size=ROW_GROUP)
+            with batch.fill(files[name]) as file:
+                pl.scan_parquet(parts[name], glob=False).sink_parquet(file, row_group_size=ROW_GROUP)
     return counts

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.errors import BadOption
+from rekka.files import writing
 from rekka.model import kernel
 
 Array = NDArray[np.float64]
@@ -92,9 +93,9 @@ def _write_file(folder: Path, n_rows: int, n_states: int, seed: int, rows_a_file
     rows = min(rows_a_file, n_rows - number * rows_a_file)
     drawn = simulate_transitions(rows, n_states=n_states, seed=seed + number)
     path = folder / f"part-{number:03d}.parquet"
-    drawn.with_columns(pl.format("{}-{}", pl.lit(f"{number:03d}"), "bridge_id").alias("bridge_id")).write_parquet(
-        path
-    )
+    named = pl.format("{}-{}", pl.lit(f"{number:03d}"), "bridge_id").alias("bridge_id")
+    with writing(path) as file:
+        drawn.with_columns(named).write_parquet(file)
     return path
 
 

@@ -6,12 +6,10 @@ as they are needed, and are what they always were; the others are gone through b
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from rekka.errors import BadOption, InputError, count_of
+from rekka.files import scratch_beside, writing
 from rekka.panel import PAIRED
 from rekka.partition import PARTS, split_lazily
 from rekka.readers.attributes import NAMES
@@ -28,7 +27,6 @@ from rekka.streaming import blocks
 from rekka.streaming.blocks import Reading, read_block
 from rekka.streaming.memory import say_bytes
 from rekka.study.cases import GOLDEN, IN_FOLDS, VALIDATION, CaseRows
-from rekka.study.files import name_unfinished
 from rekka.study.large_cases import AnyCase, LargeCase, Shelf
 from rekka.study.large_digests import digest_query
 from rekka.study.methods import POOLED, SHRINKING
@@ -203,12 +201,15 @@ def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memor
     queries = [_lay_out(part, covariates, plan.study.cases) for part in parts.by_part()]
     if plan.study.cases is not None:
         check_cases(plan.study.cases, collect(found.query.select(pl.col("case").unique()), found.name).to_series())
-    with reading(found.name), _unfinished(file, len(queries) + 1) as (joined, *pieces):
+    with (
+        writing(file) as joined,
+        scratch_beside(file, len(queries)) as pieces,
+        reading(found.name, into=file.parent),
+    ):
         for query, piece in zip(queries, pieces, strict=True):  # together they would wait for each other in memory
             query.sink_parquet(piece)
         pl.scan_parquet(pieces, glob=False).sink_parquet(joined)
         _check(joined, covariates)
-        os.replace(joined, file)
     survey = survey_file(file, covariates)
     if "train" not in survey["part"]:
         raise no_training(parts.scheme, int(survey["len"].sum()))
@@ -218,17 +219,6 @@ def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memor
     made = LargeRows(file, covariates, parts.scheme, survey, memory, whole, workers, notes)
     refuse_unfit(made, plan.study)
     return made
-
-
-@contextmanager
-def _unfinished(file: Path, number: int) -> Iterator[list[Path]]:
-    """Names beside a file, by which a crash's leavings are known; whatever is there goes at the end."""
-    files = [name_unfinished(file.with_name(f"{file.name}.{place}")) for place in range(number)]
-    try:
-        yield files
-    finally:
-        for one in files:
-            one.unlink(missing_ok=True)
 
 
 def _lay_out(query: pl.LazyFrame, covariates: Sequence[str], cases: Sequence[str] | None) -> pl.LazyFrame:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 
 import polars as pl
 
+from rekka.files import scratch_folder
 from rekka.study.rows import digest_columns
 
 ROWS_AT_ONCE = 1_000_000  # sorted together, or read of a column together
@@ -31,12 +30,12 @@ def digest_sorted(query: pl.LazyFrame, names: pl.Series, rows: int) -> str:
     """
     columns = query.collect_schema().names()
     step = max(len(names) * ROWS_AT_ONCE // max(rows, 1), 1)
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         files = []
         for number, first in enumerate(range(0, len(names), step)):
             some = names[first : first + step]
             within = pl.col(columns[0]).is_between(pl.lit(some[0]), pl.lit(some[-1]))
-            files.append(Path(folder) / f"{number:05d}.parquet")
+            files.append(folder / f"{number:05d}.parquet")
             query.filter(within).collect(engine="streaming").sort(columns).write_parquet(files[-1])
         ordered = pl.scan_parquet(files, glob=False) if files else query
         return digest_query(ordered, rows)

@@ -24,9 +24,10 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from rekka.errors import DamagedFile
+from rekka.files import append_line, write_text
 from rekka.study.choosing import Choice
 from rekka.study.confirming import Look
-from rekka.study.files import digest, read_sealed, write_sealed, write_text
+from rekka.study.files import digest, read_sealed, write_sealed
 from rekka.study.trial import Case, Fitted, Key, Trial
 
 CASES, TRIALS, MODELS, SCALINGS, CHOICES = "cases", "trials", "models", "scalings", "choices"
@@ -260,14 +261,10 @@ def read_looks(run: Path) -> list[Look]:
 
 
 def add_line(log: Path, line: str) -> None:
-    """A line more, with its moment and process; one that a crash cut short stays by itself."""
+    """Add a line to the log, with its moment and process."""
     moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
     text = f"{moment} [{os.getpid()}] {' '.join(line.splitlines())}\n"
-    with log.open("ab+") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            text = text if file.read(1) == b"\n" else f"\n{text}"
-        file.write(text.encode(errors="backslashreplace"))  # a command may hold bytes that are no text
+    append_line(log, text.encode(errors="backslashreplace"))  # a command may hold bytes that are no text
 
 
 def last_line(log: Path) -> str | None:

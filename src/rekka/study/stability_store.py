@@ -17,9 +17,10 @@ from typing import NamedTuple, Protocol
 import polars as pl
 
 from rekka.errors import DamagedFile
-from rekka.study.files import read_sealed, remove_unfinished, write_sealed
+from rekka.files import make_folder, remove_unfinished
+from rekka.sheets import write_csv
+from rekka.study.files import read_sealed, write_sealed
 from rekka.study.records import LOG, add_line
-from rekka.study.sheets import write_csv
 from rekka.study.stability_draws import SCHEMA
 
 STABILITY = "stability"
@@ -74,7 +75,7 @@ class DrawnInFiles:
         self.mark: list[str | int] = [run, seed]
         self._draws = self.path / f"draws-{seed}"
         self._numbers = {case: number for number, case in enumerate(cases, start=1)}
-        self._draws.mkdir(parents=True, exist_ok=True)
+        make_folder(self._draws)
         remove_unfinished([self.path, self._draws])
 
     def take(self, block: Block) -> pl.DataFrame:

@@ -23,24 +23,16 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from rekka.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
+from rekka.files import is_unfinished, make_folder, naming, remove_unfinished, write_text, write_whole
 from rekka.model.clock import START
+from rekka.sheets import write_csv
 from rekka.streaming import blocks
-from rekka.study.files import (
-    is_unfinished,
-    plain,
-    read_sealed,
-    remove_unfinished,
-    seal,
-    write_sealed,
-    write_text,
-    write_whole,
-)
+from rekka.study.files import plain, read_sealed, seal, write_sealed
 from rekka.study.large import PARTITION as PARTITION
 from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, survey_file
 from rekka.study.plan import VERSION, StudyPlan, read_plan
 from rekka.study.records import FOLDERS, LOG, TRIALS, last_line
 from rekka.study.rows import StudyRows
-from rekka.study.sheets import write_csv
 
 PLAN, PROVENANCE, LOCK = "study.toml", "provenance.json", ".lock"
 _RUN = "rekka-run"
@@ -68,7 +60,8 @@ def hold(path: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         if error.errno not in _UNUSABLE:
-            raise
+            with naming(path / LOCK):
+                raise
         raise RunFolderError(
             f"{path} cannot be used as a run folder: {error.strerror}. Choose a folder that you can write to.",
             folder=str(path),
@@ -101,6 +94,15 @@ def refuse_occupied(path: Path) -> None:
         )
 
 
+def refuse_run(folder: Path) -> None:
+    """Refuse to fill a run folder with other files: some have the names of its own."""
+    if (folder / PLAN).exists():
+        raise BadOption(
+            f"{folder.name} is a run folder, whose files have the same names. Choose another folder.",
+            folder=str(folder),
+        )
+
+
 def begin_run(path: Path, plan: StudyPlan) -> None:
     """Write the plan: from now on the run can be gone on with. Call it while holding the folder."""
     try:
@@ -127,7 +129,7 @@ def clear_run(path: Path) -> None:
     if not (path / PLAN).exists():
         return
     with hold(path):
-        for file in _list_own(path):
+        for file in list_own(path):
             file.unlink()
         for folder in (
             *FOLDERS,
@@ -139,7 +141,7 @@ def clear_run(path: Path) -> None:
                 (path / folder).rmdir()
 
 
-def _list_own(path: Path) -> list[Path]:
+def list_own(path: Path) -> list[Path]:
     """The files that a run has written: in its folders, and its tables beside them."""
     ours = [file for folder in (*FOLDERS, "stability/draws-*") for file in path.glob(f"{folder}/[0-9]*.json")]
     ours += path.glob("stability/*.csv")
@@ -160,7 +162,7 @@ def tidy(path: Path) -> None:
 def make_folders(path: Path) -> None:
     """Make the folders of a run that are not there."""
     for folder in FOLDERS:
-        (path / folder).mkdir(exist_ok=True)
+        make_folder(path / folder)
 
 
 def keep_rows(path: Path, rows: AnyRows, provenance: Mapping[str, Any]) -> None:
