@@ -19,6 +19,7 @@ from rekka.checks.findings import Array, CaseRows, Diagnosis, Finding, Severity,
 from rekka.checks.held_out import Cases, check_bridges, check_partition
 from rekka.errors import BadOption, InputError, count_of, missing_columns
 from rekka.model import inputs
+from rekka.model.fit import linear_algebra
 from rekka.partition import PARTS, Partition
 from rekka.readers.attributes import NAMES, PLACES
 
@@ -92,10 +93,11 @@ def check_transitions(
     parts = {} if partition is None else {part: read_part(getattr(partition, part), names) for part in PARTS}
     found = [*check_reading(notes), *check_audit(audit), *check_direction(audit, usable)]
     found += check_values(table, bad, names)
-    for case in cases.values():
-        found += check_recorded(case)
-    for case in parts.get("train", cases).values():
-        found += check_training(case)
+    with linear_algebra().limit(limits=1, user_api="blas"):
+        for case in cases.values():
+            found += check_recorded(case)
+        for case in parts.get("train", cases).values():
+            found += check_training(case)
     if partition is not None:
         found += [*check_partition(cases, parts), *check_bridges(partition)]
     return Diagnosis(sort_findings(found), describe(table.height, usable, cases, partition), tuple(notes))
