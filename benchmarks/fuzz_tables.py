@@ -36,8 +36,8 @@ TEXTS = (
     "=1+1", "=cmd|' /C calc'!A0", "+1", "@SUM(A1)", "-", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x00",
     "a\x00b", "\x07", "\r", "line\nbreak", "tab\tinside", '"', "'", '""', ",", ";", "a" * 300, "橋" * 120,
     "\U0001f309", "\U0001f469\u200d\U0001f467", "\u0645\u0631\u062d\u0628\u0627", "\u202egnippilf",
-    "\ufeff", "\u200b", "e\u0301", "[bold]x[/]", "[/]", "{year}", "%s", "../../etc", "con", "NUL", "a/b\\c:d*e?f", "\ud7ff",
-    "\u2163", "<script>alert(1)</script>", "\uff24\uff45\uff43\uff4b",
+    "\ufeff", "\u200b", "e\u0301", "[bold]x[/]", "[/]", "{year}", "%s", "../../etc", "con", "NUL", "a/b\\c:d*e?f",
+    "\ud7ff", "\u2163", "<script>alert(1)</script>", "\uff24\uff45\uff43\uff4b",
 )  # fmt: skip
 ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16", "cp932", "latin-1")
 SEPARATORS = (",", ",", ",", ";", "\t", "|")
