@@ -222,7 +222,7 @@ def run_table(seed: int, number: int, folder: Path, models: Path, tally: Tally, 
     """One table through the commands; ``models`` is a folder of models for tables that give none."""
     sample = make_sample(seed, number, folder)
     rng = np.random.default_rng([seed, number, 1])
-    reading = [*sample.options, *(pick(rng, READING) if rng.random() < 0.2 else ())]
+    reading = [*sample.options, *(pick(rng, READING) if rng.random() < 0.15 else ())]
     table, own = str(sample.path), folder / "models"
     tally.tables += 1
     with counted_fits() as begun:

@@ -446,7 +446,7 @@ KINDS: tuple[tuple[str, Callable[[Any, int], Any]], ...] = (
     ("decimal", lambda value, number: Decimal(number) / 4),
     ("boolean", lambda value, number: number % 2 == 0),
     ("zoned", lambda value, number: datetime(2014, 6, 1, number % 24, tzinfo=UTC)),
-    ("day", lambda value, number: date(1 + number * 400, 1, 1)),
+    ("day", lambda value, number: date(1 + number * 400 % 9999, 1, 1)),
     ("duration", lambda value, number: timedelta(days=number)),
     ("null", lambda value, number: None),
     ("huge", lambda value, number: 2**62 + number),
@@ -482,7 +482,7 @@ def make_sample(seed: int, number: int, folder: Path) -> Sample:
     rng = np.random.default_rng([seed, number])
     start = pick(rng, STARTS)
     sheet: Sheet = start(rng)
-    harsh = bool(rng.random() < 0.35)
+    harsh = bool(rng.random() < 0.3)
     steps = [pick(rng, HARSH if harsh else GENTLE) for _ in range(int(rng.integers(1, 4)))]
     for step in steps:
         step(rng, sheet)

@@ -28,7 +28,6 @@ ROLES = (*REQUIRED, *NAMES, *PLACES)
 AUDIT = ("outcome", "reason", "count", "rows")
 
 MOST_STATES = 50  # a larger number is a code, such as 99 for 'not inspected'
-INFINITE = 1e100  # squares of larger covariates overflow
 NO_LOSS = "(?i)not inspected|not applicable|not the route|a second record|another record|repeated"  # no visit lost
 MANY_SET_ASIDE = 0.20  # share of the records that could have been transitions
 MANY_UPWARD = 0.05  # share of the pairs that could have been transitions
@@ -159,7 +158,7 @@ def find_unusable(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 def is_gap(name: str) -> pl.Expr:
     """Missing, infinite, or so large that it might as well be."""
-    return ~((pl.col(name).abs() < INFINITE) & pl.col(name).is_not_nan()).fill_null(False)
+    return ~((pl.col(name).abs() < inputs.INFINITE) & pl.col(name).is_not_nan()).fill_null(False)
 
 
 def any_of(marks: pl.DataFrame) -> pl.Series:
