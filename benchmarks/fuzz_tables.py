@@ -456,7 +456,8 @@ KINDS: tuple[tuple[str, Callable[[Any, int], Any]], ...] = (
 
 def write_parquet(rng: Rng, sheet: Sheet, path: Path, harsh: bool) -> list[str]:
     """Parquet: a column of mixed values becomes text; in a harsh table one column has an odd type."""
-    names, made = [], ["typed"]
+    names: list[str] = []
+    made = ["typed"]
     for name in sheet.names:  # a frame has no two columns of one name
         names.append(name if name not in names else f"{name}_{len(names)}")
     columns = {}

@@ -91,18 +91,19 @@ def fit(
     options = {"scaling": scaling, "ridge": ridge, "units": units or None, "memory": memory, "threads": threads}
     described, coefficients, failed = [], [], 0
     brief = len(cases) > MANY_CASES and not show_all
-    quiet = Console(stderr=True, quiet=True) if brief else errors  # the summary has what it would say
     for case, rows in found.split(cases):
         names = split_list(use) or found.covariates
-        model, reason = _fit_case(errors, quiet, case, rows, names, options, cluster)
-        if model is None:
+        model, reason = _fit_case(errors, case, rows, names, options, cluster)
+        if model is not None and bootstrap:
+            model, reason = _draw_again(errors, case, model, found.hold(case, rows), bootstrap, seed)
+        if reason is not None:
             failed += 1
+            if not brief:  # else the summary says it
+                lacks = "cannot be fitted" if model is None else "has no bootstrap"
+                errors.print(f"{case} {lacks}: {reason}\n", highlight=False, markup=False)
+        if model is None:
             described.append({"case": case, "reason": reason})
             continue
-        if bootstrap:
-            drawn = _draw_again(quiet, case, model, found.hold(case, rows), bootstrap, seed)
-            failed += drawn is None
-            model = model if drawn is None else drawn
         if case in files:
             _write_model(files[case], model.to_json(case=case, labels=found.labels))
         coefficients += [{"case": case} | row for row in _list_coefficients(model)]
@@ -110,7 +111,7 @@ def fit(
         if not (as_json or brief):
             _print_model(console, case, found.cases[case], model)
     if brief and not as_json:
-        _print_summary(console, described)
+        _print_summary(console, described, bootstrap)
     written = _write_coefficients(coefficients, out)
     if as_json:
         echo_json(described)
@@ -136,12 +137,14 @@ class _Found:
         The table is scanned once for all cases that can be held together, not once for each: of many small cases
         that takes a time which grows with their number, not with its square.
         """
+        from rekka.readers.queries import collect
+
         for together in self._hold_together(cases):
             rows = self.query if len(self.cases) == 1 else self.query.filter(_is_one_of(together))
             if len(together) == 1:
                 yield together[0], rows
                 continue
-            parts = rows.collect().partition_by("case", as_dict=True)
+            parts = collect(rows, "The table").partition_by("case", as_dict=True)
             yield from ((case, parts[case,].lazy()) for case in together)
 
     def _hold_together(self, cases: Sequence[str]) -> Iterator[list[str]]:
@@ -213,13 +216,7 @@ def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
 
 
 def _fit_case(
-    errors: Console,
-    quiet: Console,
-    case: str,
-    rows: Any,
-    names: Sequence[str],
-    options: dict[str, Any],
-    cluster: str | None,
+    errors: Console, case: str, rows: Any, names: Sequence[str], options: dict[str, Any], cluster: str | None
 ) -> tuple[Any, str | None]:
     """The case's model, or why there is none: the other cases go on."""
     model = rekka.ExponentialHazardMarkovModel(covariates=_find_varying(rows, names), **options)
@@ -234,7 +231,6 @@ def _fit_case(
     except (MissingColumns, BadOption, ClusterError):  # wrong for every case
         raise
     except rekka.InputError as error:
-        quiet.print(f"{case} cannot be fitted: {error}\n", highlight=False, markup=False)
         return None, str(error)
 
 
@@ -248,19 +244,18 @@ def _find_varying(rows: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in constant]
 
 
-def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, seed: int) -> Any:
-    """The model with its bootstrap; None, and a sentence, where it can have none."""
+def _draw_again(
+    errors: Console, case: str, model: Any, rows: Any, draws: int, seed: int
+) -> tuple[Any, str | None]:
+    """The model with its bootstrap; as it is, and why, where it can have none."""
     from rekka.streaming.blocks import WHOLE
 
     if rows is None:
-        errors.print(
-            f"{case} has no bootstrap: more than {count_of(WHOLE, 'row')} are not refitted.\n", markup=False
-        )
-        return None
+        return model, f"more than {count_of(WHOLE, 'row')} are not refitted."
     with new_bar(errors) as progress:
         task = progress.add_task(case, total=draws, what="Refits")
         try:
-            return model.bootstrap(
+            drawn = model.bootstrap(
                 rows,
                 rows["state_2"],
                 groups=rows["bridge_id"].to_numpy(),
@@ -269,8 +264,8 @@ def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, s
                 on_progress=lambda done, _: progress.update(task, completed=done),
             )
         except rekka.InputError as error:
-            errors.print(f"{case} has no bootstrap: {error}\n", highlight=False, markup=False)
-            return None
+            return model, str(error)
+    return drawn, None
 
 
 def _write_model(file: Path, text: str) -> None:
@@ -350,7 +345,7 @@ def _show_ratio(row: dict[str, Any]) -> tuple[str, str, str]:
     return f"{row['hazard_ratio']:.4g}", interval, f"{row['unit']:g}"
 
 
-def _print_summary(console: Console, described: Sequence[dict[str, Any]]) -> None:
+def _print_summary(console: Console, described: Sequence[dict[str, Any]], draws: int) -> None:
     """Count the components of each verdict, the most frequent first, and name some of them."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for one in described:
@@ -366,18 +361,17 @@ def _print_summary(console: Console, described: Sequence[dict[str, Any]]) -> Non
         console.print(f"{len(some):>9,}  {verdict}", highlight=False)
         for line in lines:
             console.print(Padding(escape(line), (0, 0, 0, 11)), style="dim", highlight=False)
-    few = sum(_has_few_refits(one.get("bootstrap")) for one in described)
+    drawn = [one["bootstrap"] for one in described if draws and "bootstrap" in one]
+    few = sum(one is None or 2 * one["certified"] < one["asked"] for one in drawn)
     if few:
-        console.print(f"bootstrap: in {count_of(few, 'component')} fewer than half of the refits are certified.")
+        console.print(
+            f"bootstrap: {count_of(few, 'component')} with none, or with fewer than half of the refits certified."
+        )
     console.print("--all prints every model in full, --json all of them for machines.\n", highlight=False)
 
 
 def _shorten(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
-
-
-def _has_few_refits(drawn: dict[str, int] | None) -> bool:
-    return drawn is not None and 2 * drawn["certified"] < drawn["asked"]
 
 
 def _print_model(console: Console, case: str, rows: int, model: Any) -> None:
