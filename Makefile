@@ -1,8 +1,8 @@
 # make demo    draw an inventory, compare four scalings in its ten cases under two presets, write the report
 # make test    lint, type-check and run all tests
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
-#              check intervals, small cases and the test of calibration; twenty million rows; the paper's
-#              study, run again
+#              check intervals, small cases and the test of calibration; thousands of components; damaged
+#              tables; twenty million rows; the paper's study, run again
 # make clean   forget the environment and the caches
 
 PYTHON ?= python3
@@ -33,6 +33,8 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.stability
 	$(BIN)/python -m benchmarks.calibration
 	$(BIN)/python -m benchmarks.forecast
+	$(BIN)/python -m benchmarks.components
+	$(BIN)/python -m benchmarks.fuzz
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.reproduction
 

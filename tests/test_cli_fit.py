@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import rekka
 from rekka.cli import app
+from rekka.commands import asking, fit
 
 
 def call(*args):
@@ -116,6 +117,79 @@ def test_wrong_numbers_of_draws_are_wrong_usage(transitions):
         done = call("fit", transitions, option, "-1")
         assert done.exit_code == 2
         assert f"Invalid value for '{option}'" in done.stderr
+
+
+LONG = "Bearing of the north abutment, " * 9  # 279 characters
+
+
+def many(names, rows=30):
+    """Transitions of many components, each with rows of its own."""
+    drawn = rekka.simulate_transitions(rows * len(names), n_states=3, seed=1).drop("bridge_length", "bridge_area")
+    return drawn.with_columns(case=pl.Series([name for name in names for _ in range(rows)]))
+
+
+def test_long_and_awkward_names_of_components_have_files_of_their_own(tmp_path):
+    names = [LONG + "1", LONG + "2", "Pier", "PIER", "con", "AUX.", "deck.", "deck ", "\u6a4b" * 200, "\U0001f309"]
+    many(names).write_csv(tmp_path / "t.csv")
+    done = call("fit", tmp_path / "t.csv", "--out", tmp_path / "models")
+    assert done.exit_code == 0, done.stderr
+    files = sorted((tmp_path / "models").glob("*.json"))
+    assert sorted(read(file).case_ for file in files) == sorted(names)
+    assert len({file.name.casefold() for file in files}) == len(names)
+    assert all(len(file.name.encode()) <= 120 for file in files)
+    stems = {file.stem for file in files}
+    assert {"pier", "pier-1", "con-1", "aux-1", "deck", "deck-1", "case"} <= stems
+
+
+def test_names_of_files_do_not_depend_on_each_other_where_they_need_not():
+    assert asking.name_apart([LONG, "Deck"])[0] == asking.name_apart([LONG])[0]
+    assert asking.name_apart(["a"] * 3) == ["a", "a-1", "a-2"]
+    assert asking.name_apart(["e\u0301", "\xe9", "\xc9"]) == ["\xe9", "\xe9-1", "\xe9-2"]
+
+
+def test_many_components_are_counted_by_verdict(tmp_path):
+    names = [f"component {number:02d}" for number in range(24)]
+    table = many(names)
+    stuck = table.filter(case="component 07").with_columns(state_1=pl.lit(1), state_2=pl.lit(1))
+    pl.concat([table.filter(pl.col("case") != "component 07"), stuck], how="vertical_relaxed").write_csv(
+        tmp_path / "t.csv"
+    )
+    done = call("fit", tmp_path / "t.csv")
+    assert done.exit_code == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("24 components: ")
+    assert "        1  not fitted" in lines
+    assert "component 07: Every row stays in state 1" in done.stdout
+    assert len(lines) < 20
+    whole = call("fit", tmp_path / "t.csv", "--all")
+    assert all(name in whole.stdout for name in names if name != "component 07")
+    assert "component 07 cannot be fitted: " in whole.stderr
+    found = json.loads(call("fit", tmp_path / "t.csv", "--json").stdout)
+    assert [one["case"] for one in found] == names
+    certified = sum(one.get("certificate", "").startswith("certified") for one in found)
+    assert lines[0] == f"24 components: {certified} with a certified maximum."
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_table_is_scanned_once_for_all_small_components(form, tmp_path, monkeypatch):
+    """The scans of the whole table do not grow with the number of components."""
+    scans = []
+
+    def record(cases):
+        scans.append(len(cases))
+        return one_of(cases)
+
+    one_of = fit._is_one_of
+    monkeypatch.setattr(fit, "_is_one_of", record)
+    table = many([f"component {number}" for number in range(12)])
+    getattr(table, f"write_{form}")(tmp_path / f"t.{form}")
+    assert call("fit", tmp_path / f"t.{form}").exit_code == 0
+    assert scans == [12]
+    for room in ("rekka.streaming.blocks.WHOLE", "rekka.large.WHOLE"):
+        monkeypatch.setattr(room, 100)  # three components together
+    scans.clear()
+    assert call("fit", tmp_path / f"t.{form}").exit_code == 0
+    assert scans == [3] * 4
 
 
 @pytest.fixture

@@ -138,6 +138,12 @@ CASES = {
         "feet duplicates bridge_length in the 120 training rows: their effects cannot be told apart. Leave one of them "
         "out of covariates.",
     ),
+    "covariate whose square overflows": (
+        lambda: fit(put("traffic_mean", -1e160, 3)),
+        errors.BadCovariates,
+        "traffic_mean reaches -1e+160 in the 120 training rows; numbers beyond 1e+100 cannot be used. Correct the "
+        "value, or leave the row or the covariate out.",
+    ),
     "collinear covariates": (
         lambda: fit(X.with_columns(total=pl.col("bridge_length") + pl.col("traffic_mean"))),
         errors.BadCovariates,

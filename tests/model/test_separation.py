@@ -87,21 +87,41 @@ def test_the_objective_does_not_grow_with_the_rows(monkeypatch):
 
     linprog = optimize.linprog
     monkeypatch.setattr(optimize, "linprog", record)
-    monkeypatch.setattr(separation, "_has_weights", lambda U: False)
+    monkeypatch.setattr(separation, "_screen", lambda U, zero: None)
     x = np.random.default_rng(0).normal(size=(5000, 3))
     assert separations([0] * 5000, [0, 1] * 2500, x, 2) == []
     assert sizes
     assert max(sizes) <= 1.0
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_weights_that_prove_there_is_none_agree_with_the_program(seed, monkeypatch):
+def draw_rows(rng):
+    """A small table such as components have: few rows, ties, constant-by-state and far covariates."""
+    n, n_states, p = int(rng.integers(2, 45)), int(rng.integers(2, 6)), int(rng.integers(0, 4))
+    start = rng.integers(0, n_states - 1, n)
+    end = np.minimum(start + rng.poisson(rng.uniform(0.1, 1.5), n), n_states - 1)
+    end[0] = n_states - 1
+    kinds = (
+        lambda: rng.normal(size=n),
+        lambda: rng.integers(0, 3, n).astype(float),
+        lambda: np.exp(rng.normal(8, 2, n)),
+        lambda: end + rng.normal(size=n) * rng.choice([1e-3, 0.3]),
+    )
+    x = np.column_stack([np.zeros((n, 0)), *(kinds[rng.integers(4)]() for _ in range(p))])
+    independent = np.linalg.matrix_rank(np.column_stack([np.ones(n), x])) == p + 1  # others are refused earlier
+    return (start, end, x, n_states) if independent else draw_rows(rng)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_screen_changes_no_verdict(seed, monkeypatch):
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(4, 60)), int(rng.integers(1, 5))
-    C = rng.normal(size=(n, p)) + rng.uniform(0, 1.5)
-    ours = direction(C) is None
-    monkeypatch.setattr(separation, "_has_weights", lambda U: False)
-    assert ours == (direction(C) is None)
+    start, end, x, n_states = draw_rows(rng)
+    shared = {"x0": [[1, 2]]} if n_states > 2 and x.shape[1] and seed % 5 == 0 else None
+    ours = separations(start, end, x, n_states, shared=shared)
+    monkeypatch.setattr(separation, "_screen", lambda U, zero: None)
+    plain = separations(start, end, x, n_states, shared=shared)
+    assert [(s.states, s.terms, s.certain) for s in ours] == [(s.states, s.terms, s.certain) for s in plain]
+    for mine, theirs in zip(ours, plain, strict=True):
+        np.testing.assert_array_equal(mine.direction, theirs.direction)
 
 
 def test_most_questions_need_no_program(monkeypatch):
@@ -109,3 +129,21 @@ def test_most_questions_need_no_program(monkeypatch):
     rng = np.random.default_rng(1)
     x = rng.normal(size=(200, 2))
     assert separations([0] * 200, rng.integers(0, 2, 200), x, 2) == []
+
+
+def test_separated_states_need_one_program_each(monkeypatch):
+    """Whether a state is separated needs none, nor do simpler directions that do not separate it."""
+    programs = []
+
+    def record(c, **options):
+        programs.append(c.size)
+        return linprog(c, **options)
+
+    linprog = optimize.linprog
+    monkeypatch.setattr(optimize, "linprog", record)
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(40, 3))
+    end = (x.sum(axis=1) > 0).astype(int)
+    (one,) = separations([0] * 40, end, x, 2)
+    assert one.certain
+    assert programs == [4]

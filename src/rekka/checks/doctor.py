@@ -19,6 +19,7 @@ from rekka.checks.findings import Array, CaseRows, Diagnosis, Finding, Severity,
 from rekka.checks.held_out import Cases, check_bridges, check_partition
 from rekka.errors import BadOption, InputError, count_of, missing_columns
 from rekka.model import inputs
+from rekka.model.fit import linear_algebra
 from rekka.partition import PARTS, Partition
 from rekka.readers.attributes import NAMES, PLACES
 from rekka.readers.values import Scale
@@ -28,7 +29,6 @@ ROLES = (*REQUIRED, *NAMES, *PLACES)
 AUDIT = ("outcome", "reason", "count", "rows")
 
 MOST_STATES = 50  # a larger number is a code, such as 99 for 'not inspected'
-INFINITE = 1e100  # squares of larger covariates overflow
 NO_LOSS = "(?i)not inspected|not applicable|not the route|a second record|another record|repeated"  # no visit lost
 MANY_SET_ASIDE = 0.20  # share of the records that could have been transitions
 MANY_UPWARD = 0.05  # share of the pairs that could have been transitions
@@ -96,10 +96,11 @@ def check_transitions(
     parts = {} if partition is None else {part: read_part(getattr(partition, part), names) for part in PARTS}
     found = [*check_reading(notes), *check_audit(audit), *check_direction(audit, usable)]
     found += [*check_ends(scale), *check_values(table, bad, names)]
-    for case in cases.values():
-        found += check_recorded(case)
-    for case in parts.get("train", cases).values():
-        found += check_training(case)
+    with linear_algebra().limit(limits=1, user_api="blas"):
+        for case in cases.values():
+            found += check_recorded(case)
+        for case in parts.get("train", cases).values():
+            found += check_training(case)
     if partition is not None:
         found += [*check_partition(cases, parts), *check_bridges(partition)]
     return Diagnosis(sort_findings(found), describe(table.height, usable, cases, partition), tuple(notes))
@@ -161,7 +162,7 @@ def find_unusable(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 def is_gap(name: str) -> pl.Expr:
     """Missing, infinite, or so large that it might as well be."""
-    return ~((pl.col(name).abs() < INFINITE) & pl.col(name).is_not_nan()).fill_null(False)
+    return ~((pl.col(name).abs() < inputs.INFINITE) & pl.col(name).is_not_nan()).fill_null(False)
 
 
 def any_of(marks: pl.DataFrame) -> pl.Series:

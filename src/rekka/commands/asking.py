@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from rekka.forecast.forecast import Doubt
     from rekka.forecast.models import CaseModel, Models
     from rekka.model.fit import Fit
+
+LONGEST_SLUG = 100  # bytes: a file system allows 255 in a name, Windows 260 in a whole path
+DIGEST = 12  # characters of a SHA-256
+RESERVED = ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³"))
 
 ModelPath = Annotated[
     Path,
@@ -200,18 +207,24 @@ def print_notes(console: Console, notes: Sequence[str]) -> None:
 
 
 def name_slug(name: str) -> str:
-    """A name as part of a file's name."""
-    return re.sub(r"[^\w]+", "-", name.lower()).strip("-") or "case"
+    """A name as part of a file's name; of a long one the beginning and a digest of the whole."""
+    slug = re.sub(r"[^\w]+", "-", unicodedata.normalize("NFC", name.lower())).strip("-") or "case"
+    if len(slug.encode()) <= LONGEST_SLUG:
+        return slug
+    digest = hashlib.sha256(name.encode()).hexdigest()[:DIGEST]
+    beginning = slug.encode()[: LONGEST_SLUG - DIGEST - 1].decode(errors="ignore")
+    return f"{beginning}-{digest}"
 
 
 def name_apart(names: Sequence[str]) -> list[str]:
-    """Such names, no two alike."""
-    taken: list[str] = []
+    """Such names, no two alike for a file system that takes capitals for small letters, none reserved."""
+    taken, found = set(RESERVED), []
     for name in names:
         slug = name_slug(name)
-        choices = (f"{slug}{f'-{number}' if number else ''}" for number in range(len(names) + 1))
-        taken.append(next(choice for choice in choices if choice not in taken))
-    return taken
+        choices = (f"{slug}{f'-{number}' if number else ''}" for number in count())
+        found.append(next(choice for choice in choices if choice.casefold() not in taken))
+        taken.add(found[-1].casefold())
+    return found
 
 
 def show_number(value: float | None, digits: int = 4) -> str:

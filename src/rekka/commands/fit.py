@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 
 import rekka
 from rekka.cluster.failures import ClusterError
@@ -21,11 +22,14 @@ from rekka.commands.data import AsJson, Tables
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only, Reader, TestFit, Units, Use, read_units, reads_tables, split_list
 from rekka.commands.study import Cluster, Memory
-from rekka.errors import BadOption, MissingColumns, count_of, no_such_case
+from rekka.errors import BadOption, MissingColumns, count_of, name_some, no_such_case
 from rekka.files import has_columns, has_mark, make_folder, refuse_foreign, refuse_inputs, write_text
 from rekka.terminal import echo_json, new_console
 
 OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
+MANY_CASES = 20  # of more, a summary is printed
+NAMES_SHOWN, LONGEST_NAME = 3, 40  # in that summary
+NOT_FITTED = "not fitted"
 
 
 @reads_tables
@@ -58,13 +62,17 @@ def fit(
         Path | None,
         typer.Option("--out", help="Where the models go: a .json file for one case, a folder for several."),
     ] = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Print every model in full, however many components there are.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit the model to all rows of each case: coefficients in native units, hazard ratios, certificate.
 
     Standard errors are clustered by bridge. Beside the models stand their coefficients as CSV. A model's file has
     all that rekka forecast needs: the case, the names of its states, the ranges of its covariates, and the refits
-    of --bootstrap. A table of transitions in Parquet, a file or a folder, may be larger than memory.
+    of --bootstrap. A table of transitions in Parquet, a file or a folder, may be larger than memory. Above 20
+    components, a count of the verdicts is printed instead of every model.
 
     For example:
 
@@ -91,26 +99,30 @@ def fit(
     options |= {"advance": advance or None, "clock": clock}
     described, coefficients, failed = [], [], 0
     tests = _asks_for_tests(len(cases), test_fit)
-    for case in cases:
-        rows = found.rows(case)
+    brief = len(cases) > MANY_CASES and not show_all
+    for case, rows in found.split(cases):
         names = split_list(use) or found.covariates
         model, reason = _fit_case(errors, case, rows, names, options, cluster)
-        if model is None:
+        if model is not None and bootstrap:
+            model, reason = _draw_again(errors, case, model, found.hold(case, rows), bootstrap, seed)
+        if reason is not None:
             failed += 1
+            if not brief:  # else the summary says it
+                lacks = "cannot be fitted" if model is None else "has no bootstrap"
+                errors.print(f"{case} {lacks}: {reason}\n", highlight=False, markup=False)
+        if model is None:
             described.append({"case": case, "reason": reason})
             continue
-        if bootstrap:
-            drawn = _draw_again(errors, case, model, found.collect(case), bootstrap, seed)
-            failed += drawn is None
-            model = model if drawn is None else drawn
         if tests:
-            model = _test_fit(errors, case, model, found)
+            model = _test_fit(errors, case, model, found.hold(case, rows))
         if case in files:
             _write_model(files[case], model.to_json(case=case, labels=found.labels))
         coefficients += [{"case": case} | row for row in _list_coefficients(model)]
         described.append(_describe_model(case, model, found.labels, files.get(case)))
-        if not as_json:
+        if not (as_json or brief):
             _print_model(console, case, found.cases[case], model, found.labels)
+    if brief and not as_json:
+        _print_summary(console, described, bootstrap)
     written = _write_coefficients(coefficients, table)
     if as_json:
         echo_json(described)
@@ -131,15 +143,47 @@ class _Found:
     covariates: Sequence[str]
     labels: tuple[str, ...] | None
 
-    def rows(self, case: str) -> Any:
-        """The rows of a case, as a query."""
-        return self.query.filter(case=case) if len(self.cases) > 1 else self.query
+    def split(self, cases: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Each case and its rows, as a query.
 
-    def collect(self, case: str) -> Any:
+        The table is scanned once for all cases that can be held together, not once for each: of many small cases
+        that takes a time which grows with their number, not with its square.
+        """
+        from rekka.readers.queries import collect
+
+        for together in self._hold_together(cases):
+            rows = self.query if len(self.cases) == 1 else self.query.filter(_is_one_of(together))
+            if len(together) == 1:
+                yield together[0], rows
+                continue
+            parts = collect(rows, "The table").partition_by("case", as_dict=True)
+            yield from ((case, parts[case,].lazy()) for case in together)
+
+    def _hold_together(self, cases: Sequence[str]) -> Iterator[list[str]]:
+        """Cases in their order, as many at a time as have few enough rows to be held."""
+        from rekka.streaming.blocks import WHOLE
+
+        together: list[str] = []
+        held = 0
+        for case in cases:
+            if together and held + self.cases[case] > WHOLE:
+                yield together
+                together, held = [], 0
+            together.append(case)
+            held += self.cases[case]
+        yield together
+
+    def hold(self, case: str, rows: Any) -> Any:
         """The rows of a case in memory; None where they are too many to be refitted again and again."""
         from rekka.streaming.blocks import WHOLE
 
-        return self.rows(case).collect() if self.cases[case] <= WHOLE else None
+        return rows.collect() if self.cases[case] <= WHOLE else None
+
+
+def _is_one_of(cases: Sequence[str]) -> Any:
+    import polars as pl
+
+    return pl.col("case").is_in(list(cases))
 
 
 def _read(reader: Reader, tables: list[Path], cluster: str | None) -> _Found | None:
@@ -202,7 +246,6 @@ def _fit_case(
     except (MissingColumns, BadOption, ClusterError):  # wrong for every case
         raise
     except rekka.InputError as error:
-        errors.print(f"{case} cannot be fitted: {error}\n", highlight=False, markup=False)
         return None, str(error)
 
 
@@ -216,19 +259,18 @@ def _find_varying(rows: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in constant]
 
 
-def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, seed: int) -> Any:
-    """The model with its bootstrap; None, and a sentence, where it can have none."""
+def _draw_again(
+    errors: Console, case: str, model: Any, rows: Any, draws: int, seed: int
+) -> tuple[Any, str | None]:
+    """The model with its bootstrap; as it is, and why, where it can have none."""
     from rekka.streaming.blocks import WHOLE
 
     if rows is None:
-        errors.print(
-            f"{case} has no bootstrap: more than {count_of(WHOLE, 'row')} are not refitted.\n", markup=False
-        )
-        return None
+        return model, f"more than {count_of(WHOLE, 'row')} are not refitted."
     with new_bar(errors) as progress:
         task = progress.add_task(case, total=draws, what="Refits")
         try:
-            return model.bootstrap(
+            drawn = model.bootstrap(
                 rows,
                 rows["state_2"],
                 groups=rows["bridge_id"].to_numpy(),
@@ -237,8 +279,8 @@ def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, s
                 on_progress=lambda done, _: progress.update(task, completed=done),
             )
         except rekka.InputError as error:
-            errors.print(f"{case} has no bootstrap: {error}\n", highlight=False, markup=False)
-            return None
+            return model, str(error)
+    return drawn, None
 
 
 def _asks_for_tests(components: int, asked: bool | None) -> bool:
@@ -247,12 +289,11 @@ def _asks_for_tests(components: int, asked: bool | None) -> bool:
     return components <= MOST_TESTED if asked is None else asked
 
 
-def _test_fit(errors: Console, case: str, model: Any, found: _Found) -> Any:
+def _test_fit(errors: Console, case: str, model: Any, rows: Any) -> Any:
     """The model with its test of fit; the model as it is, and a sentence, where there are too many rows."""
     from rekka.goodness import find_links
     from rekka.streaming.blocks import WHOLE
 
-    rows = found.collect(case)
     if rows is None:
         told = f"{case} has no test of fit: more than {count_of(WHOLE, 'row')} are not refitted.\n"
         errors.print(told, highlight=False, markup=False)
@@ -376,6 +417,35 @@ def _show_ratio(row: dict[str, Any]) -> tuple[str, str, str]:
         return "", "", ""
     interval = telling.NOTHING if row["hr_low"] is None else f"{row['hr_low']:.4g} to {row['hr_high']:.4g}"
     return f"{row['hazard_ratio']:.4g}", interval, f"{row['unit']:g}"
+
+
+def _print_summary(console: Console, described: Sequence[dict[str, Any]], draws: int) -> None:
+    """Count the components of each verdict, the most frequent first, and name some of them."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for one in described:
+        groups.setdefault(one.get("certificate", NOT_FITTED), []).append(one)
+    certified = sum(len(some) for verdict, some in groups.items() if verdict.startswith("certified"))
+    console.print(
+        f"[bold]{count_of(len(described), 'component')}: {certified:,} with a certified maximum.[/]",
+        highlight=False,
+    )
+    for verdict, some in sorted(groups.items(), key=lambda group: -len(group[1])):
+        names = name_some([_shorten(one["case"]) for one in some], NAMES_SHOWN)
+        lines = [names] if verdict != NOT_FITTED else [names, f"{_shorten(some[0]['case'])}: {some[0]['reason']}"]
+        console.print(f"{len(some):>9,}  {verdict}", highlight=False)
+        for line in lines:
+            console.print(Padding(escape(line), (0, 0, 0, 11)), style="dim", highlight=False)
+    drawn = [one["bootstrap"] for one in described if draws and "bootstrap" in one]
+    few = sum(one is None or 2 * one["certified"] < one["asked"] for one in drawn)
+    if few:
+        console.print(
+            f"bootstrap: {count_of(few, 'component')} with none, or with fewer than half of the refits certified."
+        )
+    console.print("--all prints every model in full, --json all of them for machines.\n", highlight=False)
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
 
 def _print_model(console: Console, case: str, rows: int, model: Any, labels: Sequence[str] | None) -> None:

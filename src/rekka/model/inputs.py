@@ -29,6 +29,7 @@ States = NDArray[np.int64]
 
 # Columns whose standardised QR has a diagonal below this are linear combinations of the others.
 COLLINEAR = 1e-10
+INFINITE = 1e100  # squares of larger covariates overflow
 CLASS_WEIGHTS = ("inverse_frequency",)
 
 
@@ -233,7 +234,14 @@ def check_covariates(x: Array, names: Sequence[str]) -> None:
 
 
 def refuse_constant(low: Array, high: Array, names: Sequence[str], rows: int) -> None:
-    """Refuse a covariate that has one value in all rows."""
+    """Refuse a covariate that has one value in all rows, or a value whose square overflows."""
+    for c in np.flatnonzero(~(np.maximum(-low, high) < INFINITE)).tolist():
+        value = high[c] if high[c] > -low[c] else low[c]
+        raise BadCovariates(
+            f"{names[c]} reaches {value:g} in the {rows} training rows; numbers beyond {INFINITE:g} cannot "
+            "be used. Correct the value, or leave the row or the covariate out.",
+            covariates=[names[c]],
+        )
     for c in np.flatnonzero(low == high).tolist():
         raise BadCovariates(
             f"{names[c]} is {low[c]:g} in all {rows} training rows: its effect cannot be told from "

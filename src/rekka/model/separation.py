@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, optimize, special
+from scipy import optimize, special
 
 from rekka.model.coordinates import Coordinates
 from rekka.model.layout import INTERCEPT, Layout
@@ -34,7 +34,7 @@ FEASIBILITY = 1e-9  # rows are scaled to length 1 and |d| <= 1
 MARGIN = 1e-6
 TINY = 1e-300
 LOGISTIC_STEPS = 30
-VANISHING = 1e-6  # a weight that goes to zero: the rows may be separated
+VANISHING = 1e-6  # a weight this near 0 or 1: only the program can tell
 RANK = 1e-12
 SPAN = 1e-4  # the smallest singular value of rows that span, relative to the largest
 
@@ -212,7 +212,7 @@ def separate(
 ) -> Separation | None:
     """The simplest direction that separates these states, one that rises for certain before others."""
     rows = constrain(states, to_gamma)
-    if find_direction(rows, np.arange(numbers.size), certain=False) is None:
+    if not has_direction(rows, np.arange(numbers.size)):
         return None
     term = layout.term_of[numbers]
     for certain in (True, False):
@@ -246,6 +246,16 @@ def _simplest_first(rows: Constraints, certain: bool, term: NDArray[np.int64]) -
         yield full
 
 
+def has_direction(rows: Constraints, columns: Columns) -> bool:
+    """Whether ``find_direction`` finds one, certain or not; most often without a program."""
+    if rows.whole:
+        _, U, zero = _orient(rows, columns, certain=False)
+        known = _screen(U, zero)
+        if known is not None:
+            return known
+    return find_direction(rows, columns, certain=False) is not None
+
+
 def find_direction(rows: Constraints, columns: Columns, *, certain: bool) -> Array | None:
     """A d with C d >= 0, and C d = 0 where it must be, but not C d = 0 everywhere; None if there is none.
 
@@ -254,14 +264,8 @@ def find_direction(rows: Constraints, columns: Columns, *, certain: bool) -> Arr
     constrain where they are violated, so that a million rows stay cheap; and where some rows rule every
     direction out, the others need not be looked at.
     """
-    sizes, right = rows.factor(columns)
-    rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
-    if rank == 0:
-        return None
-    basis = right[:rank].T / sizes[:rank]
-    known, zero = rows.known
-    U, zero = to_length_one(known[:, columns] @ basis), zero & certain
-    if not zero.any() and (rows.whole or _spans(U)) and _has_weights(U):
+    basis, U, zero = _orient(rows, columns, certain=certain)
+    if not basis.size or ((rows.whole or _spans(U)) and _screen(U, zero) is False):
         return None
     aim = rows.aim(columns, basis)
     active = np.unique(np.linspace(0, len(U) - 1, min(len(U), ROWS_AT_FIRST)).astype(np.int64))
@@ -286,6 +290,15 @@ def find_direction(rows: Constraints, columns: Columns, *, certain: bool) -> Arr
         zero = np.concatenate([zero, must_be_zero & certain])
 
 
+def _orient(rows: Constraints, columns: Columns, *, certain: bool) -> tuple[Array, Array, Mask]:
+    """An orthonormal basis of what the rows span, the rows in hand there, of length 1, and which must be zero."""
+    sizes, right = rows.factor(columns)
+    rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
+    basis = right[:rank].T / sizes[:rank]
+    known, zero = rows.known
+    return basis, to_length_one(known[:, columns] @ basis), zero & certain
+
+
 def to_length_one(U: Array) -> Array:
     """Rows divided by their length."""
     return np.asarray(U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), TINY))
@@ -297,23 +310,32 @@ def _spans(U: Array) -> bool:
     return len(U) >= U.shape[1] and bool(sizes[-1] > SPAN * sizes[0])
 
 
-def _has_weights(U: Array) -> bool:
-    """Whether some y > 0 has U'y = 0, which proves that there is no direction (Stiemke 1915): no program needed.
+def _screen(U: Array, zero: Mask) -> bool | None:
+    """Whether there is a direction, where Newton's steps of a logistic fit prove it; None where they do not.
 
-    U e >= 0 with |e| <= 1 then gives y'U e <= |U'y|_1, so that no entry of U e is above |U'y|_1 / min y: MARGIN
-    at most, as the program has it. The y of a logistic fit is such a one where the fit is finite; Newton finds it
-    in a few steps, or gives up where y goes to zero.
+    A row that must be zero counts on both sides: V is U and, below it, -U of those rows.
+
+    No, if some y > 0 has V'y = 0 (Stiemke 1915). V e >= 0 with |e| <= 1 then gives y'V e <= |V'y|_1, so that no
+    entry of V e is above |V'y|_1 / min y: MARGIN at most, as the program has it. The y of a logistic fit is such
+    a one where the fit is finite.
+
+    Yes, if a step has V e above 2 MARGIN in every row: this e is feasible in the program, which maximizes a
+    weighted mean of V e. Its maximum is above 2 MARGIN too, and so is the largest entry there.
     """
-    e = np.zeros(U.shape[1])
+    V = np.concatenate([U, -U[zero]])
+    e = np.zeros(V.shape[1])
     for _ in range(LOGISTIC_STEPS):
-        y = special.expit(-(U @ e))
-        gradient, least = U.T @ y, float(y.min())
-        if np.abs(gradient).sum() < least * MARGIN:
+        side = V @ e
+        if side.size and side.min() > 2 * MARGIN * np.abs(e).max(initial=0.0) > 0:
             return True
-        if least < VANISHING:
+        y = special.expit(-side)
+        gradient, least = V.T @ y, float(y.min(initial=1.0))
+        if np.abs(gradient).sum() < least * MARGIN or not e.size:
             return False
-        e += linalg.solve((U * (y * (1.0 - y))[:, None]).T @ U, gradient, assume_a="pos")
-    return False
+        if least < VANISHING or y.max() > 1.0 - VANISHING:
+            return None
+        e += np.linalg.solve((V * (y * (1.0 - y))[:, None]).T @ V, gradient)
+    return None
 
 
 def _maximize(U: Array, active: NDArray[np.int64], zero: Mask, aim: Array) -> Array:
