@@ -27,6 +27,7 @@ ORDER = [
     "panel",
     "readers.nbi",
     "audit",
+    "direction",
     "partition",
     "compiling",
     "pairing_kernel",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from rekka.audit import FIRST_ROWS, LAST, TRANSITION, Audit
+from rekka.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
 from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
 from rekka.pairing import Block, Pairing, pair_block, plan_pairing
 from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
@@ -44,6 +45,13 @@ class Transitions:
     scale: Scale | None
     notes: tuple[str, ...]
 
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened."""
+        if self.audit is None:
+            return count_moves(self.frame.lazy(), "the table")
+        return Moves(self.audit.upward, self.audit.downward, self.scale.turn if self.scale else NO_SCALE)
+
 
 @dataclass(frozen=True)
 class LazyTransitions:
@@ -53,6 +61,11 @@ class LazyTransitions:
     query: pl.LazyFrame
     covariates: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened: one query, however many there are."""
+        return count_moves(self.query, self.name)
 
     def collect(self) -> Transitions:
         """All rows, in memory."""
@@ -188,6 +201,18 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
     return Transitions(frame, plan.covariates, account.close(set_aside), panel.scale, panel.notes)
 
 
+def count_panel_moves(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE) -> Moves:
+    """How many pairs of visits improved and worsened, block by block, whatever the rules make of them."""
+    names = (*LISTED, "state", "visit", "problem", *panel.repairs)
+    kept = tuple(name for name in panel.columns if name in names)
+    bare = replace(panel, visits=panel.visits.select(kept), columns=kept, covariates=(), keep=())
+    lenient = dict.fromkeys(("upward", "interval", "missing", "outside"), "set_aside")
+    same_day = "worst" if panel.rules.same_day == "error" else panel.rules.same_day
+    plan = _plan(bare, lenient | {"same_day": same_day})
+    blocks = [(block.upward, block.downward) for block in _blocks(bare, plan, rows_at_once)]
+    return Moves(sum(up for up, _ in blocks), sum(down for _, down in blocks), panel.scale.turn)
+
+
 def write_transitions(
     panel: Panel,
     path: str | Path,
@@ -195,6 +220,7 @@ def write_transitions(
     split: Callable[[pl.DataFrame], Partition] | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
     on_progress: Callable[[int], None] | None = None,
+    allow: Sequence[str] = (),
     **rules: Any,
 ) -> Audit:
     """The same, written to a CSV, Parquet or Excel file block by block, with its audit beside it.
@@ -202,7 +228,8 @@ def write_transitions(
     With ``split``, such as ``partition_paper``, all are in memory at once and each has its ``part``.
     Beside ``out.csv`` stand ``out.audit.csv`` (a count and the first rows of each reason) and
     ``out.set_aside.csv`` (each record that is in no transition). ``on_progress`` is called with the number of
-    records of each block that is done.
+    records of each block that is done. Where more moves go up than down nothing is written, unless ``allow`` has
+    "R109".
     """
     path = Path(path)
     if path.suffix.lower() not in (*TEXT, *PARQUET, *EXCEL):
@@ -219,6 +246,7 @@ def write_transitions(
             account.add(block).write_parquet(Path(folder) / f"aside-{number:05d}.parquet")
             if on_progress:
                 on_progress(len(block.records))
+        refuse_upside_down(account.moves, allow)
         pairs = pl.scan_parquet(f"{folder}/pairs-*.parquet")
         _store(pairs if split is None else mark_parts(pairs.collect(), split).lazy(), path)
         pl.scan_parquet(f"{folder}/aside-*.parquet").sink_csv(rows, include_bom=True)
@@ -288,10 +316,17 @@ class _Account:
         self.plan = plan
         self.counts = np.zeros(256, dtype=np.int64)
         self.rows: dict[str, list[int]] = {}  # the first of each reason
+        self.upward = self.downward = 0
+
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened so far."""
+        return Moves(self.upward, self.downward, self.plan.panel.scale.turn)
 
     def add(self, block: Block) -> pl.DataFrame:
         """Count a block's outcomes; the list of what is in no transition."""
         self.counts += np.bincount(block.code, minlength=self.counts.size)
+        self.upward, self.downward = self.upward + block.upward, self.downward + block.downward
         reasons = self.plan.reasons
         is_aside = np.array(
             [code in reasons and reasons[code][0] not in (TRANSITION, LAST) for code in range(self.counts.size)]
@@ -323,4 +358,5 @@ class _Account:
             "count": pl.Int64,
             "rows": pl.List(pl.Int64),
         }
-        return Audit(pl.DataFrame(lines, schema=schema, orient="row"), set_aside, self.plan.panel.records)
+        table, records = pl.DataFrame(lines, schema=schema, orient="row"), self.plan.panel.records
+        return Audit(table, set_aside, records, self.upward, self.downward)

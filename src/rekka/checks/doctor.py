@@ -17,6 +17,7 @@ import polars as pl
 from rekka.checks.cases import check_recorded, check_training
 from rekka.checks.findings import Array, CaseRows, Diagnosis, Finding, Severity, first_rows, sort_findings
 from rekka.checks.held_out import Cases, check_bridges, check_partition
+from rekka.direction import Moves, count_moves
 from rekka.errors import BadOption, InputError, count_of, missing_columns
 from rekka.model import inputs
 from rekka.partition import PARTS, Partition
@@ -31,6 +32,8 @@ INFINITE = 1e100  # squares of larger covariates overflow
 NO_LOSS = "(?i)not inspected|not applicable|not the route|a second record|another record|repeated"  # no visit lost
 MANY_SET_ASIDE = 0.20  # share of the records that could have been transitions
 MANY_UPWARD = 0.05  # share of the pairs that could have been transitions
+
+TURN = "Turn the scale round: --worst-first, or --best and --worst for numbers, or --labels, best first."
 
 UNUSABLE = {
     "R003": (
@@ -63,6 +66,7 @@ def check_transitions(
     audit: Any = None,
     notes: Sequence[str] = (),
     partition: Partition | None = None,
+    moves: Moves | None = None,
 ) -> Diagnosis:
     """Examine transitions before a fit.
 
@@ -79,6 +83,9 @@ def check_transitions(
         How the table was read.
     partition : Partition, optional
         What the model can learn is then checked on the training rows, and held-out rows against them.
+    moves : Moves, optional
+        Pairs that improved and worsened, as ``Transitions.moves`` has them; by default counted in the rows and the
+        audit.
 
     """
     frame: pl.DataFrame = inputs.as_frame(transitions).to_polars()
@@ -90,7 +97,7 @@ def check_transitions(
     usable = table.filter(~any_of(bad))
     cases = split_cases(usable, names)
     parts = {} if partition is None else {part: read_part(getattr(partition, part), names) for part in PARTS}
-    found = [*check_reading(notes), *check_audit(audit), *check_direction(audit, usable)]
+    found = [*check_reading(notes), *check_audit(audit), *check_direction(moves or _find_moves(audit, table))]
     found += check_values(table, bad, names)
     for case in cases.values():
         found += check_recorded(case)
@@ -195,23 +202,27 @@ def check_reading(notes: Sequence[str]) -> Iterator[Finding]:
         )
 
 
-def check_direction(audit: Any, usable: pl.DataFrame) -> Iterator[Finding]:
+def check_direction(moves: Moves) -> Iterator[Finding]:
     """R109: a scale that was read from its wrong end."""
-    if audit is None:
-        return
-    lines: pl.DataFrame = inputs.as_frame(audit).to_polars()
-    up = _total(lines.filter(pl.col("reason").fill_null("").str.contains("(?i)upward")))
-    down = int((usable["state_2"] > usable["state_1"]).sum())
-    if up > down:
+    if moves.mostly_up:
         yield Finding(
             "R109",
-            Severity.STOP,
-            f"{count_of(up, 'upward move')} and {count_of(down, 'downward move')}: things seem to get better by "
-            "themselves. Probably the best state was taken for the worst.",
-            "Turn the scale round: --worst-first, or --best and --worst for numbers, or --labels, best first.",
-            count=up,
-            values={"upward": up, "downward": down},
+            Severity.STOP if moves.upside_down else Severity.WARNING,
+            moves.message,
+            moves.turn,
+            count=moves.upward,
+            values={"upward": moves.upward, "downward": moves.downward},
         )
+
+
+def _find_moves(audit: Any, table: pl.DataFrame) -> Moves:
+    """Moves in the rows, and the upward ones that the audit has set aside."""
+    own = count_moves(table.lazy(), "the table")
+    if audit is None:
+        return own
+    lines: pl.DataFrame = inputs.as_frame(audit).to_polars()
+    aside = _total(lines.filter(pl.col("reason").fill_null("").str.contains("(?i)upward")))
+    return Moves(own.upward + aside, own.downward, TURN)
 
 
 def check_audit(audit: Any) -> Iterator[Finding]:

@@ -109,6 +109,7 @@ def backtest(
             level=level,
             draws=draws,
             seed=seed,
+            allow=reader.allow,
             on_progress=on_progress,
         )
     if out is not None:

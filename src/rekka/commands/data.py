@@ -89,6 +89,7 @@ def transitions(
             out,
             split=split if chosen else None,
             on_progress=lambda done: progress.advance(task, done),
+            allow=reader.allow,
             **reader.rules,
         )
     files = [out, out.with_suffix(".audit.csv"), out.with_suffix(".set_aside.csv")]
@@ -155,6 +156,7 @@ def check(
             audit=None if found.audit is None else found.audit.table,
             notes=found.notes,
             partition=None if split is None else split(found.frame),
+            moves=found.moves,
         )
     if out is not None:
         out.write_text(json.dumps(diagnosis.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -162,7 +164,7 @@ def check(
         echo_json(diagnosis.to_dict())
     else:
         _print_diagnosis(Console(), diagnosis, show_all)
-    if diagnosis.stops:
+    if any(finding.severity == "stop" and finding.code not in reader.allow for finding in diagnosis.findings):
         raise typer.Exit(1)
 
 

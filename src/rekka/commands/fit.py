@@ -133,13 +133,14 @@ class _Found:
 def _read(reader: Reader, tables: list[Path], cluster: str | None) -> _Found | None:
     """The transitions, which stay where they are if there are many; None where there are none."""
     from rekka.streaming.blocks import WHOLE
+    from rekka.transitions import LazyTransitions
 
-    lazy = reader.scan(tables)
-    if lazy is not None:
-        counts = _count_cases(lazy.query)
+    found = reader.sound(tables)
+    if isinstance(found, LazyTransitions):
+        counts = _count_cases(found.query)
         if cluster is not None or sum(counts.values()) > WHOLE:
-            return _Found(lazy.query, counts, lazy.covariates, None)
-    found = lazy.collect() if lazy is not None else reader.transitions(tables)
+            return _Found(found.query, counts, found.covariates, None)
+        found = found.collect()
     query = found.frame.lazy()
     labels = None if found.scale is None else found.scale.names
     return None if found.frame.is_empty() else _Found(query, _count_cases(query), found.covariates, labels)

@@ -187,7 +187,15 @@ def _read_members(tables: Sequence[Path], reader: Reader, found: Models, until: 
     if len(tables) > 1 and not reader.nbi:
         raise typer.BadParameter("one table is read at a time; join others with --join", param_hint="INVENTORY")
     source = list(tables) if reader.nbi else tables[0]
-    return read_members(source, reader.mapping, nbi=reader.nbi, labels=found.labels, until=until, **reader.changes)
+    return read_members(
+        source,
+        reader.mapping,
+        nbi=reader.nbi,
+        labels=found.labels,
+        until=until,
+        allow=reader.allow,
+        **reader.changes,
+    )
 
 
 def _choose_format(asked: str | None, lots: Lots, ask: Ask) -> str:

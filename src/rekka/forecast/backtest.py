@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from rekka.direction import refuse_upside_down
 from rekka.errors import BadOption, bad_option, missing_columns
 from rekka.forecast import backtest_losses, backtest_scores, backtest_totals
 from rekka.forecast.backtest_case import CaseResult, Settings, run_case
@@ -94,6 +95,7 @@ def backtest(
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
+    allow: Sequence[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Backtest:
     """Fit each case to the transitions that end by a moment, forecast its later visits, and score the forecasts.
@@ -125,12 +127,15 @@ def backtest(
         Sets of coefficients for the prediction intervals of totals; at least 100.
     seed : int
         The same seed gives the same result.
+    allow : list of str
+        Codes of checks that do not stop the work: "R109", more moves go up than down.
     on_progress : callable, optional
         Called with the case, how many networks have been drawn for it, and of how many.
 
     """
     cut = read_cut(until, until_visit, since)
     records = read_records(data)
+    refuse_upside_down(records.found.moves, allow)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
     settings = Settings(

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from rekka.audit import FIRST_ROWS
+from rekka.direction import Moves, refuse_upside_down
 from rekka.errors import BadOption, BadStates, BadValues, count_of
 from rekka.forecast.ends import read_ends
 from rekka.forecast.last_visits import (
@@ -31,7 +32,7 @@ from rekka.readers.mapping import State, TableMapping, load_mapping
 from rekka.readers.nbi import read_nbi
 from rekka.readers.queries import collect
 from rekka.readers.values import Scale
-from rekka.transitions import read_transitions
+from rekka.transitions import count_panel_moves, read_transitions
 
 Changes = Mapping[str, Any]  # sections of a mapping
 Line = tuple[str, int, list[int], str]  # of ``aside``
@@ -72,6 +73,7 @@ def read_members(
     nbi: bool = False,
     labels: Sequence[str] | None = None,
     until: date | None = None,
+    allow: Sequence[str] = (),
     **changes: Any,
 ) -> Members:
     """The members of an inventory as they are now, from inspections, transitions or a plain list of members.
@@ -101,6 +103,8 @@ def read_members(
         or cannot be read otherwise.
     until : date, optional
         What was found and repaired after that day is left out: the members as they were known then.
+    allow : list of str
+        Codes of checks that do not stop the work: "R109", more moves go up than down.
     **changes
         Sections of the mapping that overrule it.
 
@@ -108,6 +112,7 @@ def read_members(
     plan = load_mapping(mapping, changes)
     kind = _look_back(_recognise(source, mapping, plan, nbi), until)
     last, told = _settle_states(kind, plan.state, labels, changes)
+    refuse_upside_down(kind.moves or _count_moves(last.panel), allow)
     return _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
 
 
@@ -119,6 +124,7 @@ class _Kind:
     read: Callable[[Changes], Panel]
     carry: bool = False  # whether an earlier visit fills in what the last one lacks
     labelled: bool = True  # whether its states are texts whose meaning is asked for
+    moves: Moves | None = None  # of transitions; those of visits are counted when they are read
 
 
 def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kind:
@@ -131,12 +137,19 @@ def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kin
     if not is_folder(source):
         table = open_table(source, plan.table.options())
         if set(PAIRED) <= set(table.columns):
-            ends = read_ends(table, plan, read_transitions(source, plan))
-            return _Kind(ENDED, lambda changes: ends, labelled=False)
-        if found := recognise_list(table, plan):
-            words = ORDERED if {"date", "visit"} & set(found) else LISTED
+            found = read_transitions(source, plan)
+            ends = read_ends(table, plan, found)
+            return _Kind(ENDED, lambda changes: ends, labelled=False, moves=found.moves)
+        if listed := recognise_list(table, plan):
+            words = ORDERED if {"date", "visit"} & set(listed) else LISTED
             return _Kind(words, lambda changes: read_list(table, load_mapping(mapping, changes)))
     return _Kind(INSPECTED, lambda changes: read_panel(source, mapping, **changes), carry=True)
+
+
+def _count_moves(panel: Panel) -> Moves:
+    """Moves between the visits of each member; a list without dates has none."""
+    dated = panel.visits.filter(pl.col("date").is_not_null()).head(1)
+    return Moves(0, 0) if collect(dated, panel.name).is_empty() else count_panel_moves(panel)
 
 
 def _look_back(kind: _Kind, until: date | None) -> _Kind:

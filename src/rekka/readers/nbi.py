@@ -11,7 +11,7 @@ import enum
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,10 @@ ON_THE_BRIDGE = "1"  # item 5A: the route is on the bridge; 2 and letters are ro
 NOT_APPLICABLE = "N"  # items 58 to 60 of a culvert
 UNKNOWN_ADT_YEAR = 9  # a year of one digit, of a count that nobody can date
 SCALE = State(best=9, worst=0, missing=[NOT_APPLICABLE])
+TURN = (
+    "Ratings of the National Bridge Inventory go from 9, the best, to 0: check that the items and dates are as "
+    "FHWA publishes them."
+)
 QUOTE = "'"
 # A field with the comma before it. A quote closes a field only before a comma or the line's end: 'O'NEIL RD'.
 FIELD = r",(?:'(?:[^']|'+ *[^', ])*'+ *|[^,]*)"
@@ -342,7 +346,7 @@ def _lay_out(rows: pl.LazyFrame, seen: pl.DataFrame) -> tuple[pl.LazyFrame, Scal
         state=translate("state_text", ratings, ratings["state"]),
         problem=problem.cast(pl.UInt8),
     )
-    return visits, scale
+    return visits, replace(scale, turn=TURN)
 
 
 def _state_problem(ratings: pl.DataFrame) -> pl.Expr:

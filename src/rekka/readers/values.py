@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -29,10 +29,15 @@ _ERAS = {"m": 1867, "明治": 1867, "t": 1911, "大正": 1911, "s": 1925, "昭�
 
 @dataclass(frozen=True)
 class Scale:
-    """The states' names, best first, and how they were told."""
+    """The states' names, best first, how they were recognised, and what to do if that is the wrong way round.
+
+    ``state`` is the scale as a mapping says it, so that another table can be read by the very same.
+    """
 
     names: tuple[str, ...]
     words: str
+    turn: str = ""
+    state: State | None = None
 
 
 def clean_text(column: pl.Expr) -> pl.Expr:
@@ -200,12 +205,45 @@ def read_states(
     frame = frame.with_columns(label=pl.when(text.is_in(missing).not_()).then(text))
     frame = frame.with_columns(number=read_numbers(pl.col("label"), pl.String(), decimal))
     states, scale = _apply(frame, spec, missing)
+    scale = replace(scale, turn=_explain_turn(spec, scale.names), state=_settle(spec, scale.names))
     if states["state"].null_count() == len(states) and frame["label"].null_count() < len(frame):
         raise BadStates(
             f"None of the states is on the scale {', '.join(scale.names)}: {_examples(frame)}. Correct labels, "
             "or best and worst; or leave them out, as numbers from 1, letters and Roman numerals are recognised."
         )
     return states.with_columns(blank=frame["label"].is_null()), scale
+
+
+def _settle(spec: State, names: Sequence[str]) -> State:
+    """The scale with nothing left to be recognised."""
+    if spec.bands is not None or spec.best is not None or spec.labels is not None:
+        return spec
+    if all(name.isdecimal() for name in names):
+        return State(best=int(names[0]), worst=int(names[-1]), missing=spec.missing)
+    return State(labels=list(names), missing=spec.missing)
+
+
+def _explain_turn(spec: State, names: Sequence[str]) -> str:
+    """What to do if the scale was read from its wrong end, which depends on how it was given."""
+    if spec.bands is not None and len(spec.bands) == 1:
+        return (
+            "With one limit a higher index is better. If a lower one is, take an index that counts the other way; "
+            "and check that the column is the index that is meant (--state COLUMN)."
+        )
+    if spec.bands is not None:
+        given, turned = (",".join(f"{limit:g}" for limit in some) for some in (spec.bands, spec.bands[::-1]))
+        better = "higher" if spec.bands[0] > spec.bands[-1] else "lower"
+        return (
+            f"By --bands {given} a {better} index is better. If it is worse, write the limits the other way round "
+            f"(--bands {turned}); if not, check that the column is the index that is meant (--state COLUMN)."
+        )
+    if spec.best is not None:
+        return f"Exchange the two ends: --best {spec.worst} --worst {spec.best}."
+    if spec.labels is not None:
+        return f"Write the labels the other way round, best first: --labels {','.join(names[::-1])}."
+    if spec.worst_first:
+        return f"Leave out --worst-first, by which {names[0]} is the best."
+    return f"If {names[0]} is the worst, say --worst-first; or give --best and --worst, or --labels, best first."
 
 
 def _examples(frame: pl.DataFrame) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rekka.direction import read_allowed
 from rekka.errors import BadOption, InputError, RunFolderError, count_of
 from rekka.model.serial import load_model
 from rekka.partition import PAPER_SEED, Partition
@@ -64,6 +65,7 @@ def compare(
     rule: str = GUARDED,
     select_on: str = "auto",
     guard: Mapping[str, Any] | None = None,
+    allow: Sequence[str] = (),
     confirm: bool = True,
     cost: str = "auto",
     seed: int = PAPER_SEED,
@@ -106,6 +108,8 @@ def compare(
     guard : dict, optional
         Margins of the guarded rule: default, certified, accuracy_margin, log_loss_margin, confidence, resamples,
         stable_share.
+    allow : sequence of str
+        Codes of checks that do not stop the work: "R109", more moves go up than down.
     confirm : bool
         Whether to look at the golden rows, once, with what was chosen.
     cost : "auto", "seconds" or "evaluations"
@@ -133,7 +137,7 @@ def compare(
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
     described, given = describe_data(data, mapping, None if out is None else Path(out))
     plan = make_plan(
-        data=described,
+        data=described | {"allow": read_allowed(allow)},
         partition={
             "scheme": "given" if isinstance(data, Partition) else partition,
             "until": until,

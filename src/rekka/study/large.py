@@ -19,6 +19,7 @@ from typing import Any
 
 import polars as pl
 
+from rekka.direction import refuse_upside_down
 from rekka.errors import BadOption, InputError, count_of
 from rekka.panel import PAIRED
 from rekka.partition import PARTS, split_lazily
@@ -173,10 +174,12 @@ def open_rows(
     """
     found = _scan(plan.data, data, base)
     if found is None:
-        return split_rows(read_source(plan.data, base) if data is None else data, plan.partition, plan.study)
+        data = read_source(plan.data, base) if data is None else data
+        return split_rows(data, plan.partition, plan.study, plan.data.allow)
     rows = int(collect(found.query.select(pl.len()), found.name).item())
     if rows <= blocks.WHOLE:
-        return split_rows(found.collect(), plan.partition, plan.study)
+        return split_rows(found.collect(), plan.partition, plan.study, plan.data.allow)
+    refuse_upside_down(found.moves, plan.data.allow)
     if file is not None:
         return _write(found, rows, plan, file, memory, workers)
     scratch = Scratch()

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from rekka.direction import refuse_upside_down
 from rekka.errors import BadOption, BadValues, InputError, count_of, missing_columns, name_rows, no_such_case
 from rekka.model import inputs
 from rekka.panel import PAIRED
@@ -164,7 +165,7 @@ def locate_joins(mapping: dict[str, Any], base: Path) -> dict[str, Any]:
     return mapping | {"join": [join | {"file": str(locate(base, join["file"]))} for join in mapping["join"]]}
 
 
-def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
+def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan, allow: Sequence[str] = ()) -> StudyRows:
     """Rows of transitions (``Transitions``, ``Partition`` or any dataframe), split and checked."""
     wanted = trials.covariates
     notes: tuple[str, ...] = ()
@@ -175,6 +176,7 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
         found = data if isinstance(data, Transitions) else read_transitions(data)
         if found.frame.is_empty():
             raise InputError("No two visits make a transition. rekka check, on the same table, says why.")
+        refuse_upside_down(found.moves, allow)
         if split.scheme == "given":
             raise BadOption("scheme = 'given' needs rows that are split already: a Partition.")
         parts = choose_split(split.scheme, until=split.until, seed=split.seed)(found.frame)
