@@ -86,6 +86,14 @@ def forecast(
         ),
     ] = None,
     only: Only = None,
+    include_unchosen: Annotated[
+        bool,
+        typer.Option(
+            "--include-unchosen",
+            help="Forecast components for which no model was chosen, too, with the certified fit of the default "
+            "method; every row of them is marked.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Where the files go. Default: RUN/forecast, or forecast."),
@@ -116,6 +124,7 @@ def forecast(
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
     """
     from rekka.forecast.lots import Ask
+    from rekka.forecast.models import load_models
 
     ask = Ask(
         years=years,
@@ -130,7 +139,9 @@ def forecast(
         member_intervals=member_intervals,
     )
     errors = Console(stderr=True)
-    found, lots, folder = _prepare(errors, models, tables, reader, ask, only, out)
+    with errors.status(f"Reading {escape(models.name)} ..."):
+        found = load_models(models, include_unchosen=include_unchosen)
+    lots, folder = _prepare(errors, models, found, tables, reader, ask, only, out)
     form = _choose_format(table_format, lots, ask)
     told = {"notes": found.notes, "only": only, "top": top, "sources": _digest(tables)}
     document, files = _carry_out(errors, lots, ask, folder, form, {"source": found.name, **told})
@@ -156,19 +167,18 @@ def _read_day(text: str | None) -> date | None:
 def _prepare(
     errors: Console,
     path: Path,
+    found: Models,
     tables: Sequence[Path],
     reader: Reader,
     ask: Ask,
     only: Sequence[str] | None,
     out: Path | None,
-) -> tuple[Models, Lots, Path]:
-    """The models, who can be forecast with them, and where to; what is wrong is told before the work."""
+) -> tuple[Lots, Path]:
+    """Who can be forecast with the models, and where to; what is wrong is told before the work."""
     from rekka.forecast.lots import make_lots
-    from rekka.forecast.models import load_models, match_models
+    from rekka.forecast.models import match_models
     from rekka.forecast.store import refuse_place
 
-    with errors.status(f"Reading {escape(path.name)} ..."):
-        found = load_models(path)
     folder = out or (Path(FOLDER) if found.run is None else found.run / FOLDER)
     refuse_place(folder)
     if folder.resolve() in {path.resolve(), *(table.resolve() for table in tables)}:
@@ -178,7 +188,7 @@ def _prepare(
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
         members = _read_members(tables, reader, found, ask.since)
         matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
-        return found, make_lots(members, matched, ask), folder
+        return make_lots(members, matched, ask), folder
 
 
 def _read_members(tables: Sequence[Path], reader: Reader, found: Models, until: date | None) -> Members:
