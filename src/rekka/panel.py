@@ -21,7 +21,7 @@ from rekka.readers.joins import join_table
 from rekka.readers.mapping import Columns, Join, Rules, TableMapping, Wide, load_mapping
 from rekka.readers.names import KNOWN_NAMES, find_columns, is_fiscal, is_known, resolve
 from rekka.readers.queries import collect
-from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
+from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states, take_dates
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
 ALL_CASES = "all"  # the case of a table that has none
@@ -303,13 +303,23 @@ def code_dates(text: pl.Expr, dates: pl.Series) -> pl.Expr:
     )
 
 
+def code_typed_dates(date: pl.Expr) -> pl.Expr:
+    """The problem of each date of a column that holds dates."""
+    return (
+        pl.when(date.is_null())
+        .then(Problem.BLANK_DATE)
+        .when(take_dates(date).is_null())
+        .then(Problem.UNKNOWN_DATE)
+        .otherwise(Problem.NONE)
+    )
+
+
 def _understand_dates(
     records: pl.LazyFrame, formats: str | list[str], fiscal: bool, name: str, notes: list[str]
 ) -> tuple[pl.Expr, pl.Expr]:
     """The date of each record, and its problem."""
-    blank = pl.when(pl.col("date").is_null()).then(Problem.BLANK_DATE).otherwise(Problem.NONE)
     if records.collect_schema()["date"].is_temporal():
-        return pl.col("date").cast(pl.Date), blank
+        return take_dates(pl.col("date")), code_typed_dates(pl.col("date"))
     if fiscal:
         notes.append(f"{name}: dates are fiscal years, from April")
     seen = survey(records, "date", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,22 +15,25 @@ from pydantic import ValidationError
 
 from rekka.audit import FIRST_ROWS, LAST, TRANSITION, Audit
 from rekka.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
-from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
-from rekka.pairing import Block, Pairing, pair_block, plan_pairing
-from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
+from rekka.errors import BadOption, UnreadableTable, bad_option, count_of, did_you_mean, name_rows
+from rekka.pairing import FIRST_PROBLEM, Block, Pairing, pair_block, plan_pairing
+from rekka.panel import ALL_CASES, PAIRED, Panel, Problem, read_panel
 from rekka.partition import Partition, mark_parts
-from rekka.readers.attributes import NAMES, PLACES
+from rekka.readers.attributes import NAMES, PLACES, read_name, text_for_numbers
 from rekka.readers.files import ROW, Table, is_folder, open_table
 from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
 from rekka.readers.queries import collect, reading
-from rekka.readers.values import Scale, clean_text, read_dates, read_numbers
+from rekka.readers.values import Scale, clean_text, read_dates, read_numbers, take_dates
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
 WHOLE = ("state_1", "state_2", "visit_1", "visit_2", "history", "row_1", "row_2")
+ROWS_NAMED = 6  # of rows without a case
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
 TEXT, PARQUET, EXCEL = (".csv",), (".parquet", ".pq"), (".xlsx",)
+
+_log = logging.getLogger("rekka")
 
 
 @dataclass(frozen=True)
@@ -121,14 +125,44 @@ def _number_rows(table: Table) -> pl.LazyFrame:
 
 def _take(table: Table, frame: pl.LazyFrame, plan: TableMapping) -> LazyTransitions:
     """A table of transitions as it is; text that is numbers becomes numbers."""
+    for name in (*PAIRED, *(name for name in (*NAMES, *PLACES) if name in table.columns)):
+        resolve(table, name)  # each is one column, of single values
     frame = _name_all(_read_dates(_read_whole(_read_texts(frame, table, plan), table), table))
+    frame, left_out = _leave_out_nameless(frame, table)
     schema = frame.collect_schema()
     covariates = [n for n, d in schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED)]
-    for name in PAIRED:
-        resolve(table, name)  # each is one column
     chosen = tuple(resolve(table, name) for name in plan.columns.covariates) or tuple(covariates)
-    notes = (*table.notes, f"{table.name}: transitions, already paired")
+    refuse_text(frame, chosen, table.name)
+    notes = (*table.notes, f"{table.name}: transitions, already paired", *left_out)
     return LazyTransitions(table.name, frame, chosen, notes)
+
+
+def _leave_out_nameless(frame: pl.LazyFrame, table: Table) -> tuple[pl.LazyFrame, list[str]]:
+    """The rows that name their case, as text; and a sentence on those that do not."""
+    if "case" not in table.columns:
+        return frame, []
+    frame = frame.with_columns(case=read_name("case", frame.collect_schema()))
+    nameless = frame.filter(pl.col("case").is_null())
+    found = collect(nameless.select(pl.len(), pl.col("row_1").head(ROWS_NAMED).implode()), table.name)
+    count, rows = found.row(0)
+    if not count:
+        return frame, []
+    some = name_rows([row for row in rows if row is not None], most=ROWS_NAMED - 1)
+    note = f"{table.name}: the case is blank in {count_of(count, 'row')} ({some}), which are excluded"
+    _log.warning(note)
+    return frame.filter(pl.col("case").is_not_null()), [note]
+
+
+def refuse_text(frame: pl.LazyFrame, covariates: Sequence[str], name: str) -> None:
+    """Refuse covariates that are text; columns that are not there are somebody else's error."""
+    schema = frame.collect_schema()
+    for column in covariates:
+        if schema.get(column) == pl.String:
+            row = pl.col("row_1") if "row_1" in schema else pl.lit(None)
+            first = frame.select(row=row, text=column).filter(clean_text(pl.col("text")).is_not_null()).head(1)
+            found = collect(first, name)
+            if len(found):
+                raise text_for_numbers(name, column, *found.row(0))
 
 
 def _read_texts(frame: pl.LazyFrame, table: Table, plan: TableMapping) -> pl.LazyFrame:
@@ -160,6 +194,8 @@ def _read_dates(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
     """Dates from their texts, each read once."""
     schema = frame.collect_schema()
     for name in ("date_1", "date_2"):
+        if name in schema and schema[name].is_temporal():
+            frame = frame.with_columns(take_dates(pl.col(name)).alias(name))
         if schema.get(name) == pl.String:
             texts = collect(frame.select(pl.col(name).unique(maintain_order=True)), table.name).to_series()
             dates = pl.col(name).replace_strict(texts, read_dates(texts, "auto"), return_dtype=pl.Date)
@@ -358,5 +394,10 @@ class _Account:
             "count": pl.Int64,
             "rows": pl.List(pl.Int64),
         }
+        blank = FIRST_PROBLEM + Problem.NO_CASE
+        if self.counts[blank]:
+            reason = self.plan.reasons[blank][1]
+            count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
+            _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}), which are excluded")
         table, records = pl.DataFrame(lines, schema=schema, orient="row"), self.plan.panel.records
         return Audit(table, set_aside, records, self.upward, self.downward)

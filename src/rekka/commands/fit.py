@@ -70,6 +70,8 @@ def fit(
 
       rekka fit nation/ --memory 1GB --out models
     """
+    from rekka.transitions import refuse_text
+
     units = read_units(unit)
     errors, console = Console(stderr=True), Console()
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
@@ -78,13 +80,14 @@ def fit(
         told = f"No two visits make a transition. rekka check {telling.quote(tables[0])} says why."
         errors.print(told, markup=False)
         raise typer.Exit(1)
+    names = split_list(use) or found.covariates
+    refuse_text(found.query, names, tables[0].name)
     cases = _choose(sorted(found.cases), only)
     files = _place_models(cases, out)
     options = {"scaling": scaling, "ridge": ridge, "units": units or None, "memory": memory, "threads": threads}
     described, coefficients, failed = [], [], 0
     for case in cases:
         rows = found.rows(case)
-        names = split_list(use) or found.covariates
         model, reason = _fit_case(errors, case, rows, names, options, cluster)
         if model is None:
             failed += 1
@@ -196,7 +199,8 @@ def _find_varying(rows: Any, names: Sequence[str]) -> list[str]:
     """The covariates that do not have one value in all rows of the case; those that are not there too."""
     import polars as pl
 
-    there = [name for name in names if name in rows.collect_schema()]
+    schema = rows.collect_schema()
+    there = [name for name in names if name in schema and schema[name].is_numeric()]
     same = rows.select((pl.col(name).min() == pl.col(name).max()) for name in there).collect(engine="streaming")
     constant = [name for name in there if same[name].item()]
     return [name for name in names if name not in constant]

@@ -25,6 +25,7 @@ from rekka.forecast.course import ADVANCES, AGES, plan_course
 from rekka.forecast.spread import FEWEST
 from rekka.model.fit import Options, check_options
 from rekka.model.tables import check_level
+from rekka.transitions import refuse_text
 
 DRAWS = 500
 CASES: dict[str, Any] = {
@@ -171,6 +172,7 @@ def _check(settings: Settings, frame: pl.DataFrame) -> None:
     missing = [name for name in settings.covariates if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
+    refuse_text(frame.lazy(), settings.covariates, "the table")
     if settings.age not in AGES:
         raise bad_option("age", settings.age, AGES)
     plan_course(settings.covariates, None, ADVANCES, settings.advance)

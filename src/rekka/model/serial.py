@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -21,6 +22,10 @@ from rekka.scaling.serial import ScalingPart, as_part
 
 VERSION: Final = 3  # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
+
+_ENDLESS = re.compile(
+    r"[:,\[]\s*-?(?:\d{309,}|\d[\d.]*[eE]\+?(?:309|3[1-9]\d|[4-9]\d\d|\d{4,})(?!\d))"
+)  # above 1e308
 
 Array = NDArray[np.float64]
 
@@ -136,6 +141,11 @@ def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
 
 def load_saved(text: str) -> Saved:
     """Read all of a model file, of this version or the one before."""
+    if endless := _ENDLESS.search(text):
+        number = endless[0].lstrip(":,[ \n")
+        raise ModelFileError(
+            f"This rekka model file is damaged: the number {number[:12]}... is beyond any that is used."
+        )
     try:
         file = ModelFile.model_validate_json(text)
         labels = None if file.labels is None else tuple(file.labels)
@@ -152,7 +162,7 @@ def load_saved(text: str) -> Saved:
             "Write one with rekka fit --out, or model.to_json().",
             where=where,
         ) from None
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, OverflowError, MemoryError) as error:
         raise ModelFileError(f"This rekka model file is damaged: {error}.") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from rekka.readers.mapping import State
 BLANK = ("", "-", "--", ".", "―", "ー", "\u2212", "na", "n/a", "nan", "none", "null", "#n/a", "未点検")
 SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"  # and those of no width
 FIRST_YEAR, LAST_YEAR = 1700, 2200
+FIRST_DAY, LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date(FIRST_YEAR, 1, 1), date(LAST_YEAR, 12, 31)))
 FISCAL_MONTH = 4  # Japan's fiscal year begins in April
 MONTHS = 12
 CENTURY_TURN = 70  # a year of two digits is 19yy from here on; no inspection programme is older
@@ -66,6 +68,12 @@ def read_counts(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     """Whole numbers, such as a visit's; what is not one is missing."""
     number = read_numbers(column, dtype)
     return pl.when(number == number.floor()).then(number).cast(pl.Int32, strict=False)
+
+
+def take_dates(column: pl.Expr) -> pl.Expr:
+    """Dates of a column that holds dates or times; of a year that no inspection can be of, as the year 0, null."""
+    date = column.cast(pl.Date)
+    return pl.when(date.to_physical().is_between(FIRST_DAY, LAST_DAY)).then(date)
 
 
 def read_dates(
