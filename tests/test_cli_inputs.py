@@ -175,8 +175,8 @@ def test_a_sheet_is_measured_whatever_the_pieces_it_is_read_in(tmp_path, monkeyp
 def test_a_model_file_with_an_endless_number_is_a_sentence(field, huge, transitions, tmp_path):
     rows = transitions.filter(case="Pier").select("state_1", "state_2", "interval_years")
     text = rekka.ExponentialHazardMarkovModel(covariates=[]).fit(rows, rows["state_2"]).to_json(case="Pier")
-    changed, times = re.subn(rf'("{field}": )[-+.\w]+', rf"\g<1>{huge}", text)
-    assert times == 1
+    changed = re.sub(rf'("{field}": )[-+.\w]+', rf"\g<1>{huge}", text)
+    assert changed != text
     with pytest.raises(ModelFileError, match=r"the number -?[\d.eE+]+\.\.\. is beyond"):
         rekka.ExponentialHazardMarkovModel.from_json(changed)
     (tmp_path / "m.json").write_text(changed, encoding="utf-8")

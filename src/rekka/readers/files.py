@@ -272,7 +272,7 @@ def _refuse_sparse(path: Path, sheet: str) -> None:
     if rows * columns > max(MOST_CELLS, SPARSE * cells):
         raise UnreadableTable(
             f"{path.name}: sheet {sheet} reaches to row {rows:,} and column {columns:,} with {cells:,} cells: a "
-            "stray one is far from the table. Delete the empty rows and columns after the table, or save it as CSV.",
+            "stray one is far from the table. Delete the empty rows and columns behind it, or save it as CSV.",
             file=path.name,
         )
 

@@ -95,9 +95,7 @@ def resolve(table: Table, name: str) -> str:
         if kind.is_nested() or kind in (pl.Object, pl.Binary):
             what = "bytes" if kind == pl.Binary else "lists or other objects"
             raise BadValues(
-                f"{table.name}: {name} holds {what} in its cells; a text, a number or a date each is needed. "
-                "Write the table with such a column, or name another one.",
-                column=name,
+                f"{table.name}: {name} holds {what} in its cells; a value each is needed.", column=name
             )
         return name
     alike = [column for column in table.columns if _plain(column) == _plain(name)]
