@@ -22,6 +22,7 @@ ORDER = [
     "readers.mapping",
     "readers.names",
     "readers.values",
+    "readers.reading",
     "readers.attributes",
     "readers.joins",
     "panel",

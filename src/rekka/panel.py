@@ -21,6 +21,7 @@ from rekka.readers.joins import join_table
 from rekka.readers.mapping import Columns, Join, Rules, TableMapping, Wide, load_mapping
 from rekka.readers.names import KNOWN_NAMES, find_columns, is_fiscal, is_known, resolve
 from rekka.readers.queries import collect
+from rekka.readers.reading import TableReading, settle
 from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states, take_dates
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
@@ -75,6 +76,7 @@ class Panel:
     rules: Rules
     notes: tuple[str, ...]
     files: tuple[Path, ...] = ()  # all that were read
+    reading: TableReading | None = None  # how they were read, for later tables
 
 
 def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
@@ -92,7 +94,7 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
 
     """
     plan = load_mapping(mapping, changes)
-    source, sides = _find_tables(source)
+    source, sides = find_tables(source)
     table = open_table(source, plan.table.options())
     check_names(table, plan.columns)
     notes = list(table.notes)
@@ -113,7 +115,8 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
         visits = join_table(visits, join, plan.dates, notes)
     panel = _finish(table.name, visits, plan, scale, number, "member" in found, notes)
     read = [source, *(join.file for join in [*sides, *plan.join])]
-    return replace(panel, files=tuple(Path(one) for one in read if isinstance(one, str | Path)))
+    files = tuple(Path(one) for one in read if isinstance(one, str | Path))
+    return replace(panel, files=files, reading=settle(plan, found, wide, scale))
 
 
 def _choose_case(found: dict[str, str], given: Columns) -> str:
@@ -124,7 +127,7 @@ def _choose_case(found: dict[str, str], given: Columns) -> str:
     return f"no column for the case, so that all records are one case, {ALL_CASES!r}"
 
 
-def _find_tables(source: Any) -> tuple[Any, list[Join]]:
+def find_tables(source: Any) -> tuple[Any, list[Join]]:
     """A folder of inspections, inventory and traffic is those tables, joined."""
     if not is_folder(source):
         return source, []

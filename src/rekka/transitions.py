@@ -24,6 +24,7 @@ from rekka.readers.files import ROW, Table, is_folder, open_table
 from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
 from rekka.readers.queries import collect, reading
+from rekka.readers.reading import TableReading
 from rekka.readers.values import Scale, clean_text, read_dates, read_numbers, take_dates
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
@@ -32,6 +33,7 @@ WHOLE = ("state_1", "state_2", "visit_1", "visit_2", "history", "row_1", "row_2"
 ROWS_NAMED = 6  # of rows without a case
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
 TEXT, PARQUET, EXCEL = (".csv",), (".parquet", ".pq"), (".xlsx",)
+PAIRED_ALREADY = TableReading(kind="transitions")
 
 _log = logging.getLogger("rekka")
 
@@ -48,6 +50,7 @@ class Transitions:
     audit: Audit | None
     scale: Scale | None
     notes: tuple[str, ...]
+    reading: TableReading | None = None  # how the table was read, for later tables
 
     @property
     def moves(self) -> Moves:
@@ -65,6 +68,7 @@ class LazyTransitions:
     query: pl.LazyFrame
     covariates: tuple[str, ...]
     notes: tuple[str, ...]
+    reading: TableReading = PAIRED_ALREADY
 
     @property
     def moves(self) -> Moves:
@@ -76,7 +80,7 @@ class LazyTransitions:
         frame = collect(self.query, self.name)
         if frame.is_empty():
             raise UnreadableTable(f"{self.name} has no rows.", file=self.name)
-        return Transitions(frame, self.covariates, None, None, self.notes)
+        return Transitions(frame, self.covariates, None, None, self.notes, self.reading)
 
 
 def read_transitions(source: Any, mapping: Any = None, **changes: Any) -> Transitions:
@@ -234,7 +238,11 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
         listed.append(account.add(block))
     set_aside = pl.concat(listed).sort("row", *(c for c in ("column",) if c in panel.columns), maintain_order=True)
     frame = pairs[0] if len(pairs) == 1 else pl.concat(pairs).sort("row_1", "date_1")
-    return Transitions(frame, plan.covariates, account.close(set_aside), panel.scale, panel.notes)
+    audit, read = account.close(set_aside), panel.reading
+    if read is not None and rules:
+        given = read.mapping.get("rules", {}) | rules
+        read = read.model_copy(update={"mapping": read.mapping | {"rules": given}})
+    return Transitions(frame, plan.covariates, audit, panel.scale, panel.notes, read)
 
 
 def count_panel_moves(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE) -> Moves:

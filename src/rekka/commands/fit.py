@@ -98,7 +98,7 @@ def fit(
             failed += drawn is None
             model = model if drawn is None else drawn
         if case in files:
-            _write_model(files[case], model.to_json(case=case, labels=found.labels))
+            _write_model(files[case], model, case, found)
         coefficients += [{"case": case} | row for row in _list_coefficients(model)]
         described.append(_describe_model(case, model, files.get(case)))
         if not as_json:
@@ -107,7 +107,7 @@ def fit(
     if as_json:
         echo_json(described)
     else:
-        for line in _tell_files(out, written, len(files), tables, reader):
+        for line in _tell_files(out, written, len(files), tables):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
@@ -121,6 +121,7 @@ class _Found:
     cases: dict[str, int]
     covariates: Sequence[str]
     labels: tuple[str, ...] | None
+    reading: Any  # how the table was read
 
     def rows(self, case: str) -> Any:
         """The rows of a case, as a query."""
@@ -142,11 +143,13 @@ def _read(reader: Reader, tables: list[Path], cluster: str | None) -> _Found | N
     if isinstance(found, LazyTransitions):
         counts = _count_cases(found.query)
         if cluster is not None or sum(counts.values()) > WHOLE:
-            return _Found(found.query, counts, found.covariates, None)
+            return _Found(found.query, counts, found.covariates, None, found.reading)
         found = found.collect()
     query = found.frame.lazy()
     labels = None if found.scale is None else found.scale.names
-    return None if found.frame.is_empty() else _Found(query, _count_cases(query), found.covariates, labels)
+    if found.frame.is_empty():
+        return None
+    return _Found(query, _count_cases(query), found.covariates, labels, found.reading)
 
 
 def _count_cases(query: Any) -> dict[str, int]:
@@ -231,22 +234,24 @@ def _draw_again(errors: Console, case: str, model: Any, rows: Any, draws: int, s
             return None
 
 
-def _write_model(file: Path, text: str) -> None:
+def _write_model(file: Path, model: Any, case: str, found: _Found) -> None:
+    """A model with what it is of, and how its table was read; joined files count from where the model is."""
+    from rekka.study.rows import relate
+
     file.parent.mkdir(parents=True, exist_ok=True)
+    reading = found.reading and found.reading.move(lambda name: relate(name, file.parent))
+    text = model.to_json(case=case, labels=found.labels, reading=reading)
     file.write_text(text + "\n", encoding="utf-8")
 
 
-def _tell_files(
-    out: Path | None, written: Path | None, models: int, tables: list[Path], reader: Reader
-) -> list[str]:
+def _tell_files(out: Path | None, written: Path | None, models: int, tables: list[Path]) -> list[str]:
     """What was written, and what can be done with it."""
     if out is None:
         return ["Nothing was written; --out says where."]
     if written is None:
         return ["Nothing was written: no case could be fitted."]
     command = " ".join(["rekka forecast", *map(telling.quote, [out, *tables])])
-    how = ", read with the same options" if reader.mapping or reader.changes or reader.nbi else ""
-    return [f"written: {out} (the model{'s' if models > 1 else ''}), {written}", f"next: {command}{how}"]
+    return [f"written: {out} (the model{'s' if models > 1 else ''}), {written}", f"next: {command}"]
 
 
 def _list_coefficients(model: Any) -> list[dict[str, Any]]:

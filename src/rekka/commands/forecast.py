@@ -194,14 +194,18 @@ def _prepare(
 def _read_members(tables: Sequence[Path], reader: Reader, found: Models, until: date | None) -> Members:
     from rekka.forecast.members import read_members
 
-    if len(tables) > 1 and not reader.nbi:
+    nbi = reader.nbi or (found.reading is not None and found.reading.kind == "nbi")
+    if len(tables) > 1 and not nbi:
         raise typer.BadParameter("one table is read at a time; join others with --join", param_hint="INVENTORY")
-    source = list(tables) if reader.nbi else tables[0]
+    source = list(tables) if reader.nbi or len(tables) > 1 else tables[0]
     return read_members(
         source,
         reader.mapping,
         nbi=reader.nbi,
         labels=found.labels,
+        reading=found.reading,
+        needed=found.covariates,
+        who=found.name,
         until=until,
         allow=reader.allow,
         **reader.changes,

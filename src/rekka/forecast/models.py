@@ -19,8 +19,10 @@ from rekka.errors import (
 from rekka.model.fit import Fit
 from rekka.model.serial import load_saved
 from rekka.panel import ALL_CASES
+from rekka.readers.reading import TableReading
 from rekka.study.compare import load_study
 from rekka.study.files import digest
+from rekka.study.rows import locate
 from rekka.study.rulings import tell_case
 from rekka.study.store import PLAN
 from rekka.study.study import Study
@@ -41,6 +43,7 @@ class CaseModel:
     sha256: str
     labels: tuple[str, ...] | None = None
     chosen: bool = True  # False for a default's fit in a study that chose nothing
+    reading: TableReading | None = None  # how the table was read that it was fitted to
 
     @property
     def certified(self) -> bool:
@@ -63,6 +66,24 @@ class Models:
         """The names of the states, best first, if all models that know them agree."""
         known = {model.labels for model in self.models if model.labels is not None}
         return known.pop() if len(known) == 1 else None
+
+    @property
+    def reading(self) -> TableReading | None:
+        """How the tables of all models were read, where that is known; models that differ in it are refused."""
+        known = [(model.file, model.reading) for model in self.models if model.reading is not None]
+        for file, reading in known[1:]:
+            if not reading.is_like(known[0][1]):
+                raise BadOption(
+                    f"{known[0][0]} and {file} in {self.name} were fitted to tables that were read in different "
+                    f"ways: {known[0][1].explain()}, and {reading.explain()}. Forecast with one at a time.",
+                    files=[known[0][0], file],
+                )
+        return max((reading for _, reading in known), key=lambda one: len(one.labels or ()), default=None)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The covariates that some model needs."""
+        return tuple(dict.fromkeys(name for model in self.models for name in model.fit.covariates))
 
 
 def load_models(path: str | Path, *, include_unchosen: bool = False) -> Models:
@@ -118,7 +139,8 @@ def _load_file(file: Path) -> CaseModel:
         ) from None
     except ModelFileError as error:
         raise ModelFileError(f"{file.name}: {error}", file=str(file)) from None
-    return CaseModel(saved.case, saved.fit, file.name, digest(content), saved.labels)
+    reading = saved.reading and saved.reading.move(lambda name: str(locate(file.parent, name)))
+    return CaseModel(saved.case, saved.fit, file.name, digest(content), saved.labels, reading=reading)
 
 
 def choose_models(study: Study, folder: Path | None = None, *, include_unchosen: bool = False) -> Models:
@@ -131,7 +153,11 @@ def choose_models(study: Study, folder: Path | None = None, *, include_unchosen:
     offers = [offer_model(study, case.name, preset) for case in study.described]
     unchosen = [offer.key.case for offer in offers if offer.text is not None and not offer.chosen]
     left_out = {} if include_unchosen else {case: _tell_unchosen(study, case, preset) for case in unchosen}
-    models = [_open(offer) for offer in offers if offer.text is not None and offer.key.case not in left_out]
+    models = [
+        _open(offer, study.reading)
+        for offer in offers
+        if offer.text is not None and offer.key.case not in left_out
+    ]
     missing = left_out | {offer.key.case: offer.reason for offer in offers if offer.text is None}
     name = "the study" if folder is None else folder.name
     if not models:
@@ -190,11 +216,14 @@ def offer_model(study: Study, case: str, preset: str) -> Offer:
     return replace(offer, text=text, reason="" if text is not None else f"{key.method} has no model{why}")
 
 
-def _open(offer: Offer) -> CaseModel:
+def _open(offer: Offer, reading: TableReading | None) -> CaseModel:
     text, key = offer.text or "", offer.key
     saved = load_saved(text)
     name = f"{key.case}, {key.method}, {key.preset}"
-    return CaseModel(key.case, saved.fit, name, digest(text.encode()), saved.labels, offer.chosen)
+    names = reading.labels if reading and reading.labels and len(reading.labels) >= saved.fit.n_states else None
+    return CaseModel(
+        key.case, saved.fit, name, digest(text.encode()), saved.labels or names, offer.chosen, reading
+    )
 
 
 @dataclass(frozen=True, eq=False)

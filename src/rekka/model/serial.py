@@ -18,9 +18,12 @@ from rekka.model.inference import Inference, native_units
 from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, Resampled, Survey
+from rekka.readers.reading import TableReading
 from rekka.scaling.serial import ScalingPart, as_part
 
-VERSION: Final = 3  # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels
+VERSION: Final = (
+    4  # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: reading
+)
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
 
 _ENDLESS = re.compile(
@@ -38,6 +41,7 @@ class Saved(NamedTuple):
     features: list[str]
     case: str | None = None
     labels: tuple[str, ...] | None = None
+    reading: TableReading | None = None  # how the table was read that it was fitted to
 
 
 class _Part(BaseModel):
@@ -62,10 +66,10 @@ class _Bootstrap(_Part):
 
 
 class ModelFile(_Part):
-    """What is in the file; of version 2 the last four are None."""
+    """What is in the file; of version 2 what follows n_rows is None, of version 3 the reading."""
 
     format: Literal["rekka-model"]
-    version: Literal[2, 3]
+    version: Literal[2, 3, 4]
     parameters: dict[str, Any]
     features: list[str]
     n_states: int = Field(ge=2)
@@ -81,6 +85,7 @@ class ModelFile(_Part):
     labels: list[str] | None = None
     survey: list[list[float]] | None = None
     bootstrap: _Bootstrap | None = None
+    reading: TableReading | None = None
 
 
 def dump_model(
@@ -90,6 +95,7 @@ def dump_model(
     *,
     case: str | None = None,
     labels: Sequence[str] | None = None,
+    reading: TableReading | None = None,
 ) -> str:
     """Write a fit and its estimator's parameters as JSON; ``labels`` are the states' names, best first."""
     _check_names(case, labels, fit.n_states)
@@ -118,6 +124,7 @@ def dump_model(
         labels=None if labels is None else list(labels),
         survey=None if fit.survey is None else fit.survey.quantiles.tolist(),
         bootstrap=None if fit.resampled is None else _write_bootstrap(fit.resampled),
+        reading=reading,
     ).model_dump_json(indent=1)
 
 
@@ -140,7 +147,7 @@ def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
 
 
 def load_saved(text: str) -> Saved:
-    """Read all of a model file, of this version or the one before."""
+    """Read all of a model file, of this version or an earlier one."""
     if endless := _ENDLESS.search(text):
         number = endless[0].lstrip(":,[ \n")
         raise ModelFileError(
@@ -153,12 +160,12 @@ def load_saved(text: str) -> Saved:
             raise ValueError(f"labels names {count_of(len(labels), 'state')}, and there are {file.n_states}")
         fit = _read_fit(file)
         _check_coefficients(fit)
-        return Saved(fit, file.parameters, file.features, file.case, labels)
+        return Saved(fit, file.parameters, file.features, file.case, labels, file.reading)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the text itself"
         raise ModelFileError(
-            f"This is not a rekka model file of version {VERSION}, nor of version 2: {where}: {first['msg']}. "
+            f"This is not a rekka model file of version 2 to {VERSION}: {where}: {first['msg']}. "
             "Write one with rekka fit --out, or model.to_json().",
             where=where,
         ) from None

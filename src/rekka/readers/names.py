@@ -104,6 +104,11 @@ def resolve(table: Table, name: str) -> str:
     raise missing_columns([name], table.columns, table.name)
 
 
+def is_there(table: Table, name: str) -> bool:
+    """Whether ``resolve`` finds such a column."""
+    return name in table.columns or sum(_plain(column) == _plain(name) for column in table.columns) == 1
+
+
 def is_known(role: str, column: str) -> bool:
     """Whether a column's name is one that a role is known by."""
     return _plain(column) in map(_plain, KNOWN_NAMES[role])

@@ -23,6 +23,7 @@ from rekka.readers.attributes import translate
 from rekka.readers.files import ROW
 from rekka.readers.mapping import Rules, State
 from rekka.readers.queries import collect
+from rekka.readers.reading import TableReading
 from rekka.readers.text import HEAD_BYTES, name_columns
 from rekka.readers.values import CENTURY_TURN, Scale, clean_text, read_dates, read_numbers, read_states
 
@@ -125,7 +126,18 @@ def read_nbi(files: Any) -> Panel:
         rules=Rules(),
         notes=(*_tell(name, sources, number, scale), *notes),
         files=tuple(source.path for source in sources),
+        reading=TableReading(kind="nbi", mapping={"state": {"best": 9, "worst": 0}}, labels=scale.names),
     )
+
+
+def is_nbi(source: Any) -> bool:
+    """Whether a source is files of the National Bridge Inventory, by the header of the first of them."""
+    try:
+        first = _find_files(source)[0].path
+        with first.open("rb") as stream:
+            return STRUCTURE.encode() in stream.readline(HEAD_BYTES).upper()
+    except (InputError, OSError):
+        return False
 
 
 def _find_files(files: Any) -> list[_File]:

@@ -22,7 +22,7 @@ from rekka.study.describing import describe_data
 from rekka.study.large import AnyRows, LargeRows, open_rows
 from rekka.study.large_cases import AnyCase
 from rekka.study.plan import GUARDED, StudyPlan, make_plan
-from rekka.study.provenance import describe_command, describe_run, differ_from
+from rekka.study.provenance import describe_command, describe_run, differ_from, read_reading
 from rekka.study.records import Files, Memory, Records
 from rekka.study.rows import StudyRows
 from rekka.study.runner import Crew, OnChoice, carry_out, choose, engage, list_keys, open_cases
@@ -266,7 +266,11 @@ def load_study(out: str | Path) -> Study:
     files = _open_files(folder, plan, cases, data["rows_sha256"])
     keys = list_keys(plan.study, cases)
     study = _gather(plan, data["scheme"], files, keys, data["notes"], lambda: read_rows(folder, begun))
-    return replace(study, scan_rows=lambda: open_kept_rows(folder, begun, plan, read_memory(None), trusted=True))
+    return replace(
+        study,
+        scan_rows=lambda: open_kept_rows(folder, begun, plan, read_memory(None), trusted=True),
+        reading=read_reading(begun, folder),
+    )
 
 
 def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -372,10 +376,13 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
 
 def _gather_rows(plan: StudyPlan, rows: AnyRows, records: Records, keys: Sequence[Key]) -> Study:
     """The study of these rows; those that are too many to be held whole are read when somebody asks for them."""
+    reading = rows.reading
+    if isinstance(records, Files) and (begun := read_provenance(records.path)):
+        reading = read_reading(begun, records.path)
     if isinstance(rows, LargeRows):
         study = _gather(plan, rows.scheme, records, keys, rows.notes, rows.read)
-        return replace(study, scan_rows=lambda: rows)
-    return _gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows)
+        return replace(study, scan_rows=lambda: rows, reading=reading)
+    return replace(_gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows), reading=reading)
 
 
 def _gather(

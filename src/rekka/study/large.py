@@ -25,6 +25,7 @@ from rekka.panel import PAIRED
 from rekka.partition import PARTS, split_lazily
 from rekka.readers.attributes import NAMES
 from rekka.readers.queries import collect, reading
+from rekka.readers.reading import TableReading
 from rekka.streaming import blocks
 from rekka.streaming.blocks import Reading, read_block
 from rekka.streaming.memory import say_bytes
@@ -84,6 +85,7 @@ class LargeRows:
     audit: tuple[tuple[str, str, int], ...] = ()
     shelf: Shelf = field(default_factory=Shelf)
     scratch: Scratch | None = None  # the folder of the file, where that is not a run folder
+    reading: TableReading | None = None
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -142,7 +144,7 @@ class LargeRows:
     def read(self) -> StudyRows:
         """All rows, in memory: what a report needs."""
         frame = collect(pl.scan_parquet(self.file, glob=False), self.file.name)
-        return StudyRows(frame, self.covariates, self.scheme, self.notes, self.audit)
+        return StudyRows(frame, self.covariates, self.scheme, self.notes, self.audit, self.reading)
 
     @property
     def large(self) -> tuple[str, ...]:
@@ -218,7 +220,7 @@ def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memor
     used = int(survey["len"].sum()) if plan.study.cases is None else rows
     notes = found.notes if used == rows else (*found.notes, f"{used:,} of {count_of(rows, 'transition')} used")
     whole = choose_whole(plan.study, survey, memory)
-    made = LargeRows(file, covariates, parts.scheme, survey, memory, whole, workers, notes)
+    made = LargeRows(file, covariates, parts.scheme, survey, memory, whole, workers, notes, reading=found.reading)
     refuse_unfit(made, plan.study)
     return made
 

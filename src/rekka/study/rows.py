@@ -19,6 +19,7 @@ from rekka.panel import PAIRED
 from rekka.partition import PARTS, Partition, choose_split
 from rekka.readers.attributes import NAMES, PLACES
 from rekka.readers.nbi import read_nbi
+from rekka.readers.reading import TableReading
 from rekka.simulation.inventory import simulate_inventory
 from rekka.study.cases import GOLDEN, CaseRows
 from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
@@ -40,6 +41,7 @@ class StudyRows:
     scheme: str
     notes: tuple[str, ...] = ()
     audit: tuple[tuple[str, str, int], ...] = ()
+    reading: TableReading | None = None  # how the table was read, for later ones
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -170,6 +172,7 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan, allow: Sequen
     wanted = trials.covariates
     notes: tuple[str, ...] = ()
     audit: tuple[tuple[str, str, int], ...] = ()
+    reading: TableReading | None = None
     if isinstance(data, Partition):
         parts = data
     else:
@@ -188,13 +191,14 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan, allow: Sequen
         if found.audit is not None:
             audit = tuple(found.audit.table.select("outcome", "reason", "count").rows())
         wanted = found.covariates if wanted is None else wanted
+        reading = found.reading
     frame = _join_parts(parts)
     covariates = choose_covariates(frame.schema, wanted)
     if trials.cases is not None:
         check_cases(trials.cases, frame["case"].unique())
         frame = frame.filter(pl.col("case").is_in(list(trials.cases)))
     frame = frame.select(choose_columns(frame.columns, covariates))
-    return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes, audit)
+    return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes, audit, reading)
 
 
 def choose_columns(there: Sequence[str], covariates: Sequence[str]) -> list[str]:
