@@ -99,18 +99,18 @@ def test_a_file_of_version_2_is_read():
     assert (model.survey_, model.resampled_, model.case_, model.labels_) == (None, None, None, None)
     assert model.certificate_.certified
     again = json.loads(model.to_json())
-    nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None}
-    assert again == stored["model"] | nothing | {"version": 3}
+    nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None, "reading": None}
+    assert again == stored["model"] | nothing | {"version": 4}
 
 
 def test_a_trial_of_a_run_begun_before_is_timed_and_can_be_read():
-    """Its file then has the fields of version 3, so that it must say so: nobody else could tell what they are."""
+    """Its file then has the fields of version 4, so that it must say so: nobody else could tell what they are."""
     text = json.dumps(json.loads(VERSION_2.read_text())["model"])
     fit = load_model(text)[0]
     key = Key(case="Pier", preset="exact", method="boxcox+zscore")
     trial = Trial(key=key, status=Status.CERTIFIED, reason=None, converged=True, outcome=fit.outcome)
     timed = Fitted(trial, text).with_seconds([0.25, 0.5]).model
-    assert json.loads(timed)["version"] == 3
+    assert json.loads(timed)["version"] == 4
     again = load_model(timed)[0]
     assert again.outcome.seconds == 0.25
     np.testing.assert_array_equal(again.beta, fit.beta)
@@ -137,15 +137,15 @@ def damaged(**changes):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "This is not a rekka model file of version 3, nor of version 2: the text itself: Invalid JSON"),
+        ("", "This is not a rekka model file of version 2 to 4: the text itself: Invalid JSON"),
         ('{"a": 1', "Invalid JSON"),
         ('{"format": "other"}', "format: Input should be 'rekka-model'"),
-        (damaged(version=1), "version: Input should be 2 or 3"),
+        (damaged(version=1), "version: Input should be 2, 3 or 4"),
         (damaged(surprise=1), "surprise: Extra inputs are not permitted"),
         (damaged(beta=[[1.0]]), "This rekka model file is damaged: cannot reshape array"),
         (
             damaged(scaling={"kind": "affine"}),
-            "This is not a rekka model file of version 3, nor of version 2: scaling.affine.method: Field required",
+            "This is not a rekka model file of version 2 to 4: scaling.affine.method: Field required",
         ),
         (damaged(parameters={"speed": 3}), "This rekka model file is damaged: it names an option 'speed'"),
         (

@@ -224,7 +224,7 @@ def fit_to(
 
 
 def loosen(plan: TableMapping, table: Table, given: TableMapping) -> TableMapping:
-    """The mapping for what may be a plain list of members, which has columns of its own, and all that is needed."""
+    """The mapping for what may be a plain list of members: it has columns of its own, and all that is needed."""
     own = {role for role, value in given.columns if value}
     absent = {
         role: None
@@ -233,11 +233,11 @@ def loosen(plan: TableMapping, table: Table, given: TableMapping) -> TableMappin
     }
     lists: dict[str, list[str]] = {role: [] for role in ("repairs", "covariates", "keep") if role not in own}
     columns = plan.columns.model_copy(update=absent | lists)
-    before, _, after = (plan.wide.state if plan.wide else "").partition(
-        "{" + (plan.wide.key if plan.wide else "") + "}"
-    )
-    by_year = plan.wide and any(name.startswith(before) and name.endswith(after) for name in table.columns)
-    return plan.model_copy(update={"columns": columns, "wide": plan.wide if by_year else None, "join": given.join})
+    wide = plan.wide
+    if wide is not None:
+        before, _, after = wide.state.partition("{" + wide.key + "}")
+        wide = wide if any(n.startswith(before) and n.endswith(after) for n in table.columns) else None
+    return plan.model_copy(update={"columns": columns, "wide": wide, "join": given.join})
 
 
 def _lacks(table: Table, role: str, name: str, who: str) -> MissingColumns:
