@@ -58,7 +58,7 @@ def test_transitions_have_no_names_of_states(transitions, tmp_path):
     assert done.exit_code == 0, done.stderr
     model = read(tmp_path / "one.json")
     assert (model.case_, model.labels_) == ("all", None)
-    told = f"next: rekka forecast {tmp_path / 'one.json'} {transitions}, read with the same options"
+    told = f"next: rekka forecast {tmp_path / 'one.json'} {transitions}"
     assert done.stdout.splitlines()[-1] == told
 
 

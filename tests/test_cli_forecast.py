@@ -1,5 +1,6 @@
 """``rekka forecast`` as a person meets it."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -269,3 +270,32 @@ def test_bootstrap_and_held_ages(tables, tmp_path):
         total.low <= total.expected + 1e-9 <= total.high + 2e-9 or total.year == 0 for total in found.network
     )
     assert "age_at_inspection_1 advancing by the year, up to the largest of the training rows" in found.notes
+
+
+def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, tmp_path, monkeypatch):
+    study = rekka.load_study(run)
+    none = study.choice("Pier").model_copy(update={"chosen": None})
+    some = dataclasses.replace(study, choices=(none, study.choice("Deck slab")))
+    monkeypatch.setattr("rekka.forecast.models.load_study", lambda folder: some)
+    rows = draw_rows().with_columns(member=pl.format("M-{}", pl.int_range(pl.len())))
+    rows.write_csv(tmp_path / "list.csv")
+    command = ("forecast", run, tmp_path / "list.csv", "--years", 3, "--intervals", "none", "--out")
+    left = call(*command, tmp_path / "left")
+    assert left.exit_code == 0, left.stderr
+    assert "120 members of 1 case forecast" in words(left.stdout)
+    assert "Left out, also of the totals: 120 members of Pier (no model of Pier: no model was chosen:" in words(
+        left.stdout
+    )
+    found = load_forecast(tmp_path / "left")
+    assert [(one.case, one.members) for one in found.left_out] == [("Pier", 120)]
+    assert found.members == 120
+    asked = call(*command, tmp_path / "all", "--include-unchosen")
+    assert "240 members of 2 cases forecast" in words(asked.stdout)
+    assert "NOT CHOSEN" in asked.stdout
+    found = load_forecast(tmp_path / "all")
+    assert {one.case: one.chosen for one in found.models} == {"Deck slab": True, "Pier": False}
+    assert {one.case for one in found.network if not one.chosen} == {"Pier", "all cases"}
+    for file in ("members.csv", "years.csv"):
+        rows = pl.read_csv(tmp_path / "all" / file)
+        assert rows.filter(~pl.col("chosen"))["case"].unique().to_list() == ["Pier"]
+        assert (rows.filter(case="Pier")["chosen"]).sum() == 0

@@ -21,6 +21,8 @@ class Audit:
     table: pl.DataFrame
     set_aside: pl.DataFrame | None
     records: int
+    upward: int = 0  # pairs whose condition improved, known repairs apart
+    downward: int = 0  # pairs whose condition worsened, whatever became of them
 
     def __post_init__(self) -> None:
         total = int(self.table["count"].sum())

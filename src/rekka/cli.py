@@ -6,7 +6,7 @@ import atexit
 import functools
 import gc
 import logging
-from collections import UserDict
+from collections import Counter, UserDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -78,13 +78,35 @@ COMMANDS = {
 }
 
 
+class _Command(TyperCommand):
+    """A command that refuses an option given twice where it takes one value; click would keep the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse, and count the options beforehand."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option, times in Counter(one for one in given if _takes_one(one)).items():
+            if times > 1:
+                told = f"it takes one value and is given {times} times. Give it once."
+                raise typer.BadParameter(told, ctx=ctx, param_hint=option.opts[0])
+        return super().parse_args(ctx, args)
+
+
+def _takes_one(parameter: Any) -> bool:
+    """Whether a parameter is an option of one value; a flag that is set twice is set."""
+    return (
+        parameter.param_type_name == "option"
+        and not (parameter.multiple or parameter.count)
+        and not (parameter.is_flag and not parameter.secondary_opts)
+    )
+
+
 class _Commands(UserDict[str, Any]):
     """The commands by name, each made when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
         home, _ = self.data[name]
         one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        one.command(name)(_guard(getattr(import_module(f"rekka.commands.{home}"), name)))
+        one.command(name, cls=_Command)(_guard(getattr(import_module(f"rekka.commands.{home}"), name)))
         return typer.main.get_command(one)
 
 

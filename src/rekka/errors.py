@@ -10,6 +10,7 @@ RekkaError
     ├── BadCovariates          constant, duplicated or collinear covariates
     ├── BadWeights             negative, missing or all-zero weights
     ├── BadOption              an option with a value it does not have
+    ├── StoppedByCheck         a table that a numbered check stops; its code can be allowed
     ├── ScalingError           an operator that cannot be fitted to a column
     │   └── OutsideTrainingRange   a value that a fitted operator cannot take
     ├── ClusterError           a cluster that is not there, not fit for it, or gone (in ``cluster.failures``)
@@ -81,6 +82,10 @@ class BadWeights(InputError):
 
 class BadOption(InputError):
     """An option with a value it does not have."""
+
+
+class StoppedByCheck(InputError):
+    """A table that a numbered check stops, unless its code is allowed."""
 
 
 class ScalingError(InputError):

@@ -42,6 +42,8 @@ class Block:
     pairs: pl.DataFrame
     records: pl.DataFrame
     code: NDArray[np.uint8]
+    upward: int  # pairs whose condition improved, known repairs apart
+    downward: int  # pairs whose condition worsened, whatever became of them
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,16 @@ def pair_block(records: pl.DataFrame, plan: Pairing) -> Block:
     code[usable] = judged.code
     _refuse(visits, judged, plan)
     # 4
-    return Block(_lay_out(visits, judged, plan), records, code)
+    return Block(_lay_out(visits, judged, plan), records, code, *_count_moves(visits, judged))
+
+
+def _count_moves(visits: pl.DataFrame, judged: Judged) -> tuple[int, int]:
+    """Pairs that improved and that worsened; a pair set aside for its covariates has moved all the same."""
+    no_pair = (kernel.NOTHING_FOLLOWS, kernel.ONLY_VISIT, kernel.REPAIR, kernel.INTERVAL, REPEATED, SAME_DAY)
+    here = np.flatnonzero(~np.isin(judged.code, (*no_pair, kernel.UPWARD)))
+    state = visits["state"].to_numpy()
+    worse = state[judged.follower[here]] > state[here]
+    return int(np.count_nonzero(judged.code == kernel.UPWARD)), int(np.count_nonzero(worse))
 
 
 def count_months(column: str) -> pl.Expr:

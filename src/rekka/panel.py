@@ -21,7 +21,8 @@ from rekka.readers.joins import join_table
 from rekka.readers.mapping import Columns, Join, Rules, TableMapping, Wide, load_mapping
 from rekka.readers.names import KNOWN_NAMES, find_columns, is_fiscal, is_known, resolve
 from rekka.readers.queries import collect
-from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
+from rekka.readers.reading import TableReading, settle
+from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states, take_dates
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
 FIRST_ROWS = 20  # row numbers kept of suspicious states
@@ -76,6 +77,7 @@ class Panel:
     rules: Rules
     notes: tuple[str, ...]
     files: tuple[Path, ...] = ()  # all that were read
+    reading: TableReading | None = None  # how they were read, for later tables
 
 
 def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
@@ -93,7 +95,7 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
 
     """
     plan = load_mapping(mapping, changes)
-    source, sides = _find_tables(source)
+    source, sides = find_tables(source)
     table = open_table(source, plan.table.options())
     check_names(table, plan.columns)
     notes = list(table.notes)
@@ -114,7 +116,8 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
         visits = join_table(visits, join, plan.dates, notes)
     panel = _finish(table.name, visits, plan, scale, number, "member" in found, notes)
     read = [source, *(join.file for join in [*sides, *plan.join])]
-    return replace(panel, files=tuple(Path(one) for one in read if isinstance(one, str | Path)))
+    files = tuple(Path(one) for one in read if isinstance(one, str | Path))
+    return replace(panel, files=files, reading=settle(plan, found, wide, scale))
 
 
 def _choose_case(found: dict[str, str], given: Columns) -> str:
@@ -125,7 +128,7 @@ def _choose_case(found: dict[str, str], given: Columns) -> str:
     return f"no column for the case, so that all records are one case, {ALL_CASES!r}"
 
 
-def _find_tables(source: Any) -> tuple[Any, list[Join]]:
+def find_tables(source: Any) -> tuple[Any, list[Join]]:
     """A folder of inspections, inventory and traffic is those tables, joined."""
     if not is_folder(source):
         return source, []
@@ -145,7 +148,7 @@ def list_sources(path: Path) -> list[Path]:
     """List the files that are read where a path is given: the file itself, or the tables of a folder."""
     if not is_folder(path):
         return [path]
-    main, sides = _find_tables(path)
+    main, sides = find_tables(path)
     return [main, *(join.file for join in sides)] if main != path else sorted(path.glob("*.parquet"))
 
 
@@ -319,13 +322,23 @@ def code_dates(text: pl.Expr, dates: pl.Series) -> pl.Expr:
     )
 
 
+def code_typed_dates(date: pl.Expr) -> pl.Expr:
+    """The problem of each date of a column that holds dates."""
+    return (
+        pl.when(date.is_null())
+        .then(Problem.BLANK_DATE)
+        .when(take_dates(date).is_null())
+        .then(Problem.UNKNOWN_DATE)
+        .otherwise(Problem.NONE)
+    )
+
+
 def _understand_dates(
     records: pl.LazyFrame, formats: str | list[str], fiscal: bool, name: str, notes: list[str]
 ) -> tuple[pl.Expr, pl.Expr]:
     """The date of each record, and its problem."""
-    blank = pl.when(pl.col("date").is_null()).then(Problem.BLANK_DATE).otherwise(Problem.NONE)
     if records.collect_schema()["date"].is_temporal():
-        return pl.col("date").cast(pl.Date), blank
+        return take_dates(pl.col("date")), code_typed_dates(pl.col("date"))
     if fiscal:
         notes.append(f"{name}: dates are fiscal years, from April")
     seen = survey(records, "date", name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +13,30 @@ import polars as pl
 from pydantic import ValidationError
 
 from rekka.audit import FIRST_ROWS, LAST, TRANSITION, Audit
-from rekka.errors import BadOption, UnreadableTable, bad_option, did_you_mean
+from rekka.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
+from rekka.errors import BadOption, UnreadableTable, bad_option, count_of, did_you_mean, name_rows
 from rekka.files import has_columns, is_stream, refuse_foreign, refuse_inputs, scratch_folder, writing_together
-from rekka.pairing import Block, Pairing, pair_block, plan_pairing
-from rekka.panel import ALL_CASES, PAIRED, Panel, read_panel
+from rekka.pairing import FIRST_PROBLEM, Block, Pairing, pair_block, plan_pairing
+from rekka.panel import ALL_CASES, PAIRED, Panel, Problem, read_panel
 from rekka.partition import Partition, mark_parts
-from rekka.readers.attributes import NAMES, PLACES
+from rekka.readers.attributes import NAMES, PLACES, read_name, text_for_numbers
 from rekka.readers.files import ROW, Table, is_folder, open_table
 from rekka.readers.mapping import Rules, TableMapping, explain, load_mapping
 from rekka.readers.names import resolve
 from rekka.readers.queries import collect, reading
-from rekka.readers.values import Scale, clean_text, read_dates, read_numbers
+from rekka.readers.reading import TableReading
+from rekka.readers.values import Scale, clean_text, read_dates, read_numbers, take_dates
 from rekka.sheets import guard_table, render_sheet
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
 WHOLE = ("state_1", "state_2", "visit_1", "visit_2", "history", "row_1", "row_2")
+ROWS_NAMED = 6  # of rows without a case
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
 TEXT, PARQUET, EXCEL = (".csv",), (".parquet", ".pq"), (".xlsx",)
+PAIRED_ALREADY = TableReading(kind="transitions")
+
+_log = logging.getLogger("rekka")
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,14 @@ class Transitions:
     audit: Audit | None
     scale: Scale | None
     notes: tuple[str, ...]
+    reading: TableReading | None = None  # how the table was read, for later tables
+
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened."""
+        if self.audit is None:
+            return count_moves(self.frame.lazy(), "the table")
+        return Moves(self.audit.upward, self.audit.downward, self.scale.turn if self.scale else NO_SCALE)
 
 
 @dataclass(frozen=True)
@@ -54,13 +69,19 @@ class LazyTransitions:
     query: pl.LazyFrame
     covariates: tuple[str, ...]
     notes: tuple[str, ...]
+    reading: TableReading = PAIRED_ALREADY
+
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened: one query, however many there are."""
+        return count_moves(self.query, self.name)
 
     def collect(self) -> Transitions:
         """All rows, in memory."""
         frame = collect(self.query, self.name)
         if frame.is_empty():
             raise UnreadableTable(f"{self.name} has no rows.", file=self.name)
-        return Transitions(frame, self.covariates, None, None, self.notes)
+        return Transitions(frame, self.covariates, None, None, self.notes, self.reading)
 
 
 def read_transitions(source: Any, mapping: Any = None, **changes: Any) -> Transitions:
@@ -109,14 +130,44 @@ def _number_rows(table: Table) -> pl.LazyFrame:
 
 def _take(table: Table, frame: pl.LazyFrame, plan: TableMapping) -> LazyTransitions:
     """A table of transitions as it is; text that is numbers becomes numbers."""
+    for name in (*PAIRED, *(name for name in (*NAMES, *PLACES) if name in table.columns)):
+        resolve(table, name)  # each is one column, of single values
     frame = _name_all(_read_dates(_read_whole(_read_texts(frame, table, plan), table), table))
+    frame, left_out = _leave_out_nameless(frame, table)
     schema = frame.collect_schema()
     covariates = [n for n, d in schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED)]
-    for name in PAIRED:
-        resolve(table, name)  # each is one column
     chosen = tuple(resolve(table, name) for name in plan.columns.covariates) or tuple(covariates)
-    notes = (*table.notes, f"{table.name}: transitions, already paired")
+    refuse_text(frame, chosen, table.name)
+    notes = (*table.notes, f"{table.name}: transitions, already paired", *left_out)
     return LazyTransitions(table.name, frame, chosen, notes)
+
+
+def _leave_out_nameless(frame: pl.LazyFrame, table: Table) -> tuple[pl.LazyFrame, list[str]]:
+    """The rows that name their case, as text; and a sentence on those that do not."""
+    if "case" not in table.columns:
+        return frame, []
+    frame = frame.with_columns(case=read_name("case", frame.collect_schema()))
+    nameless = frame.filter(pl.col("case").is_null())
+    found = collect(nameless.select(pl.len(), pl.col("row_1").head(ROWS_NAMED).implode()), table.name)
+    count, rows = found.row(0)
+    if not count:
+        return frame, []
+    some = name_rows([row for row in rows if row is not None], most=ROWS_NAMED - 1)
+    note = f"{table.name}: the case is blank in {count_of(count, 'row')} ({some}), which are excluded"
+    _log.warning(note)
+    return frame.filter(pl.col("case").is_not_null()), [note]
+
+
+def refuse_text(frame: pl.LazyFrame, covariates: Sequence[str], name: str) -> None:
+    """Refuse covariates that are text; columns that are not there are somebody else's error."""
+    schema = frame.collect_schema()
+    for column in covariates:
+        if schema.get(column) == pl.String:
+            row = pl.col("row_1") if "row_1" in schema else pl.lit(None)
+            first = frame.select(row=row, text=column).filter(clean_text(pl.col("text")).is_not_null()).head(1)
+            found = collect(first, name)
+            if len(found):
+                raise text_for_numbers(name, column, *found.row(0))
 
 
 def _read_texts(frame: pl.LazyFrame, table: Table, plan: TableMapping) -> pl.LazyFrame:
@@ -148,6 +199,8 @@ def _read_dates(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
     """Dates from their texts, each read once."""
     schema = frame.collect_schema()
     for name in ("date_1", "date_2"):
+        if name in schema and schema[name].is_temporal():
+            frame = frame.with_columns(take_dates(pl.col(name)).alias(name))
         if schema.get(name) == pl.String:
             texts = collect(frame.select(pl.col(name).unique(maintain_order=True)), table.name).to_series()
             dates = pl.col(name).replace_strict(texts, read_dates(texts, "auto"), return_dtype=pl.Date)
@@ -186,7 +239,23 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
         listed.append(account.add(block))
     set_aside = pl.concat(listed).sort("row", *(c for c in ("column",) if c in panel.columns), maintain_order=True)
     frame = pairs[0] if len(pairs) == 1 else pl.concat(pairs).sort("row_1", "date_1")
-    return Transitions(frame, plan.covariates, account.close(set_aside), panel.scale, panel.notes)
+    audit, read = account.close(set_aside), panel.reading
+    if read is not None and rules:
+        given = read.mapping.get("rules", {}) | rules
+        read = read.model_copy(update={"mapping": read.mapping | {"rules": given}})
+    return Transitions(frame, plan.covariates, audit, panel.scale, panel.notes, read)
+
+
+def count_panel_moves(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE) -> Moves:
+    """How many pairs of visits improved and worsened, block by block, whatever the rules make of them."""
+    names = (*LISTED, "state", "visit", "problem", *panel.repairs)
+    kept = tuple(name for name in panel.columns if name in names)
+    bare = replace(panel, visits=panel.visits.select(kept), columns=kept, covariates=(), keep=())
+    lenient = dict.fromkeys(("upward", "interval", "missing", "outside"), "set_aside")
+    same_day = "worst" if panel.rules.same_day == "error" else panel.rules.same_day
+    plan = _plan(bare, lenient | {"same_day": same_day})
+    blocks = [(block.upward, block.downward) for block in _blocks(bare, plan, rows_at_once)]
+    return Moves(sum(up for up, _ in blocks), sum(down for _, down in blocks), panel.scale.turn)
 
 
 def write_transitions(
@@ -196,6 +265,7 @@ def write_transitions(
     split: Callable[[pl.DataFrame], Partition] | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
     on_progress: Callable[[int], None] | None = None,
+    allow: Sequence[str] = (),
     **rules: Any,
 ) -> Audit:
     """The same, written to a CSV, Parquet or Excel file block by block, with its audit beside it.
@@ -203,7 +273,8 @@ def write_transitions(
     With ``split``, such as ``partition_paper``, all are in memory at once and each has its ``part``.
     Beside ``out.csv`` stand ``out.audit.csv`` (a count and the first rows of each reason) and
     ``out.set_aside.csv`` (each record that is in no transition). All three come into place together, when each is
-    whole. ``on_progress`` is called with the number of records of each block that is done.
+    whole. ``on_progress`` is called with the number of records of each block that is done. Where more moves go up
+    than down nothing is written, unless ``allow`` has "R109".
     """
     path = Path(path)
     outputs = list_outputs(path)
@@ -218,6 +289,7 @@ def write_transitions(
             account.add(block).write_parquet(folder / f"aside-{number:05d}.parquet")
             if on_progress:
                 on_progress(len(block.records))
+        refuse_upside_down(account.moves, allow)
         audit = account.close(None)
         pairs = pl.scan_parquet(folder / "pairs-*.parquet")
         pairs = pairs if split is None else mark_parts(pairs.collect(), split).lazy()
@@ -295,10 +367,17 @@ class _Account:
         self.plan = plan
         self.counts = np.zeros(256, dtype=np.int64)
         self.rows: dict[str, list[int]] = {}  # the first of each reason
+        self.upward = self.downward = 0
+
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened so far."""
+        return Moves(self.upward, self.downward, self.plan.panel.scale.turn)
 
     def add(self, block: Block) -> pl.DataFrame:
         """Count a block's outcomes; the list of what is in no transition."""
         self.counts += np.bincount(block.code, minlength=self.counts.size)
+        self.upward, self.downward = self.upward + block.upward, self.downward + block.downward
         reasons = self.plan.reasons
         is_aside = np.array(
             [code in reasons and reasons[code][0] not in (TRANSITION, LAST) for code in range(self.counts.size)]
@@ -330,4 +409,10 @@ class _Account:
             "count": pl.Int64,
             "rows": pl.List(pl.Int64),
         }
-        return Audit(pl.DataFrame(lines, schema=schema, orient="row"), set_aside, self.plan.panel.records)
+        blank = FIRST_PROBLEM + Problem.NO_CASE
+        if self.counts[blank]:
+            reason = self.plan.reasons[blank][1]
+            count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
+            _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}), which are excluded")
+        table, records = pl.DataFrame(lines, schema=schema, orient="row"), self.plan.panel.records
+        return Audit(table, set_aside, records, self.upward, self.downward)

@@ -78,7 +78,7 @@ def test_a_run_gives_what_was_chosen(run):
 def test_cases_without_a_usable_model_have_a_reason(run):
     study = rekka.load_study(run)
     undone = replace(study, choices=(), results=tuple(r for r in study.results if r.key.case == "Pier"))
-    found = choose_models(undone)
+    found = choose_models(undone, include_unchosen=True)
     assert [model.case for model in found.models] == ["Pier"]  # the default's, which is certified
     assert found.missing == {"Deck slab": "the trial of zscore has not been run yet"}
     with pytest.raises(RunFolderError, match=r"has no model to forecast with \(Deck slab: the trial of zscore"):
@@ -133,7 +133,7 @@ def test_a_default_that_is_not_certified_is_no_model(run):
     pier = next(trial for trial in study.results if trial.key.case == "Pier")
     deck = next(trial for trial in study.results if trial.key.case == "Deck slab")
     failed = pier.model_copy(update={"status": Status.UNCERTIFIED, "reason": "it stopped short"})
-    found = choose_models(replace(study, choices=(), results=(failed, deck)))
+    found = choose_models(replace(study, choices=(), results=(failed, deck)), include_unchosen=True)
     assert found.missing == {"Pier": "nothing was chosen, and zscore is not certified: it stopped short"}
     rising = dataclasses.replace(pier.certificate, maximum_exists=False)
     endless = pier.model_copy(update={"certificate": rising, "reason": None})
@@ -151,7 +151,23 @@ def test_models_of_the_papers_preset_are_said_to_be(run):
     paper = replace(
         study, plan=plan, choices=(), results=tuple(trials), read_fitted=lambda key: study.read_fitted(exact[key])
     )
-    assert choose_models(paper).notes[1:] == (
-        "nothing was chosen for Deck slab, Pier; the certified fit of zscore forecasts",
+    assert choose_models(paper, include_unchosen=True).notes[1:] == (
+        "no model was chosen for Deck slab, Pier; the certified fit of zscore forecasts, marked as not chosen",
         "the study has models of the preset paper alone",
     )
+
+
+def test_a_case_for_which_nothing_was_chosen_is_left_out_unless_it_is_asked_for(run):
+    study = rekka.load_study(run)
+    pier = study.choice("Pier")
+    none = pier.model_copy(update={"chosen": None})
+    deck = study.choice("Deck slab")
+    some = replace(study, choices=(none, deck))
+    found = choose_models(some)
+    assert [model.case for model in found.models] == ["Deck slab"]
+    assert found.missing["Pier"].startswith("no model was chosen: ")
+    assert "no model was chosen for Pier; left out, also of the totals (--include-unchosen" in found.notes[1]
+    asked = choose_models(some, include_unchosen=True)
+    assert {model.case: model.chosen for model in asked.models} == {"Deck slab": True, "Pier": False}
+    with pytest.raises(RunFolderError, match=r"has no model to forecast with .*--include-unchosen takes"):
+        choose_models(replace(study, choices=()))

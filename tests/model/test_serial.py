@@ -99,7 +99,7 @@ def test_a_file_of_version_2_is_read():
     assert (model.survey_, model.resampled_, model.case_, model.labels_, model.fit_test_) == (None,) * 5
     assert model.certificate_.certified
     again = json.loads(model.to_json())
-    nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None, "fit_test": None}
+    nothing = {"case": None, "labels": None, "survey": None, "bootstrap": None, "fit_test": None, "reading": None}
     clock = {"kind": "start", "advance": ["age_at_inspection_1"], "mean_years": None}
     parameters = stored["model"]["parameters"] | {"advance": None, "clock": "start"}
     certificate = stored["model"]["certificate"] | {"determined": True}

@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 from rekka.errors import InputError, MissingColumns, UnreadableTable
 from rekka.readers.nbi import CASES, NEEDED, NbiProblem, read_nbi
 from rekka.transitions import pair_visits
+from test_cli import call
 
 SHARED = Path(__file__).parents[3] / "shared"
 # The needed items in the order of the real header, and some beside them, text among these.
@@ -483,3 +484,21 @@ def test_what_is_no_path(given, kind):
     with pytest.raises(InputError) as caught:
         read_nbi(given)
     assert str(caught.value) == f"A {kind} is not a path. Give the paths of yearly files, or a folder."
+
+
+def test_a_model_of_such_files_reads_the_next_ones_by_itself(tmp_path):
+    Inventory(7).write(tmp_path)
+    files, model = sorted(tmp_path.glob("*.txt")), tmp_path / "deck.json"
+    done = call("fit", *files, "--nbi", "--only", "Deck", "--use", "bridge_length", "--out", model)
+    assert model.exists(), done.output
+    quick = ("--years", 2, "--intervals", "none", "--allow", "R109", "--out")
+    told = call("forecast", model, *files, "--nbi", *quick, tmp_path / "told")
+    alone = call("forecast", model, *files, *quick, tmp_path / "alone")
+    assert (told.exit_code, alone.exit_code) == (0, 0), told.output + alone.output
+    kept = [(tmp_path / name / "network.csv").read_bytes() for name in ("told", "alone")]
+    assert kept[0] == kept[1]
+    pl.DataFrame({"bridge": ["A"], "case": ["Deck"], "rating": [7], "bridge_length": [30.0]}).write_csv(
+        tmp_path / "list.csv"
+    )
+    call("forecast", model, tmp_path / "list.csv", *quick, tmp_path / "list")
+    assert pl.read_csv(tmp_path / "list" / "members.csv")["state"].to_list() == [3]

@@ -17,6 +17,7 @@ import polars as pl
 from rekka.checks.cases import check_recorded, check_training
 from rekka.checks.findings import Array, CaseRows, Diagnosis, Finding, Severity, first_rows, sort_findings
 from rekka.checks.held_out import Cases, check_bridges, check_partition
+from rekka.direction import Moves, count_moves
 from rekka.errors import BadOption, InputError, count_of, missing_columns
 from rekka.model import inputs
 from rekka.model.fit import linear_algebra
@@ -32,6 +33,8 @@ MOST_STATES = 50  # a larger number is a code, such as 99 for 'not inspected'
 NO_LOSS = "(?i)not inspected|not applicable|not the route|a second record|another record|repeated"  # no visit lost
 MANY_SET_ASIDE = 0.20  # share of the records that could have been transitions
 MANY_UPWARD = 0.05  # share of the pairs that could have been transitions
+
+TURN = "Turn the scale round: --worst-first, or --best and --worst for numbers, or --labels, best first."
 
 UNUSABLE = {
     "R003": (
@@ -65,6 +68,7 @@ def check_transitions(
     notes: Sequence[str] = (),
     partition: Partition | None = None,
     scale: Scale | None = None,
+    moves: Moves | None = None,
 ) -> Diagnosis:
     """Examine transitions before a fit.
 
@@ -83,6 +87,9 @@ def check_transitions(
         What the model can learn is then checked on the training rows, and held-out rows against them.
     scale : Scale, optional
         What the states are, as they were read: ``Transitions.scale``.
+    moves : Moves, optional
+        Pairs that improved and worsened, as ``Transitions.moves`` has them; by default counted in the rows and the
+        audit.
 
     """
     frame: pl.DataFrame = inputs.as_frame(transitions).to_polars()
@@ -94,7 +101,7 @@ def check_transitions(
     usable = table.filter(~any_of(bad))
     cases = split_cases(usable, names)
     parts = {} if partition is None else {part: read_part(getattr(partition, part), names) for part in PARTS}
-    found = [*check_reading(notes), *check_audit(audit), *check_direction(audit, usable)]
+    found = [*check_reading(notes), *check_audit(audit), *check_direction(moves or _find_moves(audit, table))]
     found += [*check_ends(scale), *check_values(table, bad, names)]
     with linear_algebra().limit(limits=1, user_api="blas"):
         for case in cases.values():
@@ -219,23 +226,27 @@ def check_ends(scale: Scale | None) -> Iterator[Finding]:
     )
 
 
-def check_direction(audit: Any, usable: pl.DataFrame) -> Iterator[Finding]:
+def check_direction(moves: Moves) -> Iterator[Finding]:
     """R109: a scale that was read from its wrong end."""
-    if audit is None:
-        return
-    lines: pl.DataFrame = inputs.as_frame(audit).to_polars()
-    up = _total(lines.filter(pl.col("reason").fill_null("").str.contains("(?i)upward")))
-    down = int((usable["state_2"] > usable["state_1"]).sum())
-    if up > down:
+    if moves.mostly_up:
         yield Finding(
             "R109",
-            Severity.STOP,
-            f"{count_of(up, 'upward move')} and {count_of(down, 'downward move')}: things seem to get better by "
-            "themselves. Probably the best state was taken for the worst.",
-            "Turn the scale round: --worst-first, or --best and --worst for numbers, or --labels, best first.",
-            count=up,
-            values={"upward": up, "downward": down},
+            Severity.STOP if moves.upside_down else Severity.WARNING,
+            moves.message,
+            moves.turn,
+            count=moves.upward,
+            values={"upward": moves.upward, "downward": moves.downward},
         )
+
+
+def _find_moves(audit: Any, table: pl.DataFrame) -> Moves:
+    """Moves in the rows, and the upward ones that the audit has set aside."""
+    own = count_moves(table.lazy(), "the table")
+    if audit is None:
+        return own
+    lines: pl.DataFrame = inputs.as_frame(audit).to_polars()
+    aside = _total(lines.filter(pl.col("reason").fill_null("").str.contains("(?i)upward")))
+    return Moves(own.upward + aside, own.downward, TURN)
 
 
 def check_audit(audit: Any) -> Iterator[Finding]:

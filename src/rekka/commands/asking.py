@@ -84,7 +84,7 @@ def load_cases(errors: Console, path: Path, only: Sequence[str] | None) -> tuple
     from rekka.forecast.models import load_models
 
     with errors.status(f"Reading {escape(path.name)} ..."):
-        found = load_models(path)
+        found = load_models(path, include_unchosen=True)
     there = [name_model(model) for model in found.models]
     for name in only or ():
         if name not in there:

@@ -119,6 +119,7 @@ def backtest(
             draws=draws,
             seed=seed,
             test_fit=test_fit,
+            allow=reader.allow,
             on_progress=on_progress,
         )
     if out is not None:

@@ -94,6 +94,7 @@ def transitions(
             out,
             split=split if chosen else None,
             on_progress=lambda done: progress.advance(task, done),
+            allow=reader.allow,
             **reader.rules,
         )
     if as_json:
@@ -166,6 +167,7 @@ def check(
             notes=found.notes,
             scale=found.scale,
             partition=None if split is None else split(found.frame),
+            moves=found.moves,
         )
     if out is not None:
         write_text(out, json.dumps(diagnosis.to_dict(), ensure_ascii=False, indent=1) + "\n")
@@ -173,7 +175,7 @@ def check(
         echo_json(diagnosis.to_dict())
     else:
         _print_diagnosis(new_console(stderr=out is not None and is_stream(out)), diagnosis, show_all)
-    if diagnosis.stops:
+    if any(finding.severity == "stop" and finding.code not in reader.allow for finding in diagnosis.findings):
         raise typer.Exit(1)
 
 

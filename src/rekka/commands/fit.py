@@ -84,6 +84,8 @@ def fit(
 
       rekka fit nation/ --memory 1GB --out models
     """
+    from rekka.transitions import refuse_text
+
     units = read_units(unit)
     errors, console = new_console(stderr=True), new_console()
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
@@ -92,6 +94,8 @@ def fit(
         told = f"No two visits make a transition. rekka check {telling.quote(tables[0])} says why."
         errors.print(told, markup=False)
         raise typer.Exit(1)
+    names = split_list(use) or found.covariates
+    refuse_text(found.query, names, tables[0].name)
     cases = _choose(sorted(found.cases), only)
     files = _place_models(cases, out)
     table = _place_coefficients(files, out, reader.inputs(tables))
@@ -101,7 +105,6 @@ def fit(
     tests = _asks_for_tests(len(cases), test_fit)
     brief = len(cases) > MANY_CASES and not show_all
     for case, rows in found.split(cases):
-        names = split_list(use) or found.covariates
         model, reason = _fit_case(errors, case, rows, names, options, cluster)
         if model is not None and bootstrap:
             model, reason = _draw_again(errors, case, model, found.hold(case, rows), bootstrap, seed)
@@ -116,7 +119,7 @@ def fit(
         if tests:
             model = _test_fit(errors, case, model, found.hold(case, rows))
         if case in files:
-            _write_model(files[case], model.to_json(case=case, labels=found.labels))
+            _write_model(files[case], model, case, found)
         coefficients += [{"case": case} | row for row in _list_coefficients(model)]
         described.append(_describe_model(case, model, found.labels, files.get(case)))
         if not (as_json or brief):
@@ -128,7 +131,7 @@ def fit(
         echo_json(described)
     else:
         last = _tell_tests(described, None if tests or test_fit is not None else len(cases))
-        for line in (*last, *_tell_files(out, written, len(files), tables, reader)):
+        for line in (*last, *_tell_files(out, written, len(files), tables)):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
@@ -142,6 +145,7 @@ class _Found:
     cases: dict[str, int]
     covariates: Sequence[str]
     labels: tuple[str, ...] | None
+    reading: Any  # how the table was read
 
     def split(self, cases: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """Each case and its rows, as a query.
@@ -189,16 +193,19 @@ def _is_one_of(cases: Sequence[str]) -> Any:
 def _read(reader: Reader, tables: list[Path], cluster: str | None) -> _Found | None:
     """The transitions, which stay where they are if there are many; None where there are none."""
     from rekka.streaming.blocks import WHOLE
+    from rekka.transitions import LazyTransitions
 
-    lazy = reader.scan(tables)
-    if lazy is not None:
-        counts = _count_cases(lazy.query)
+    found = reader.sound(tables)
+    if isinstance(found, LazyTransitions):
+        counts = _count_cases(found.query)
         if cluster is not None or sum(counts.values()) > WHOLE:
-            return _Found(lazy.query, counts, lazy.covariates, None)
-    found = lazy.collect() if lazy is not None else reader.transitions(tables)
+            return _Found(found.query, counts, found.covariates, None, found.reading)
+        found = found.collect()
     query = found.frame.lazy()
     labels = None if found.scale is None else found.scale.names
-    return None if found.frame.is_empty() else _Found(query, _count_cases(query), found.covariates, labels)
+    if found.frame.is_empty():
+        return None
+    return _Found(query, _count_cases(query), found.covariates, labels, found.reading)
 
 
 def _count_cases(query: Any) -> dict[str, int]:
@@ -253,7 +260,8 @@ def _find_varying(rows: Any, names: Sequence[str]) -> list[str]:
     """The covariates that do not have one value in all rows of the case; those that are not there too."""
     import polars as pl
 
-    there = [name for name in names if name in rows.collect_schema()]
+    schema = rows.collect_schema()
+    there = [name for name in names if name in schema and schema[name].is_numeric()]
     same = rows.select((pl.col(name).min() == pl.col(name).max()) for name in there).collect(engine="streaming")
     constant = [name for name in there if same[name].item()]
     return [name for name in names if name not in constant]
@@ -319,22 +327,24 @@ def _tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> li
     ]
 
 
-def _write_model(file: Path, text: str) -> None:
+def _write_model(file: Path, model: Any, case: str, found: _Found) -> None:
+    """A model with what it is of, and how its table was read; joined files count from where the model is."""
+    from rekka.study.rows import relate
+
     make_folder(file.parent)
+    reading = found.reading and found.reading.move(lambda name: relate(name, file.parent))
+    text = model.to_json(case=case, labels=found.labels, reading=reading)
     write_text(file, text + "\n")
 
 
-def _tell_files(
-    out: Path | None, written: Path | None, models: int, tables: list[Path], reader: Reader
-) -> list[str]:
+def _tell_files(out: Path | None, written: Path | None, models: int, tables: list[Path]) -> list[str]:
     """What was written, and what can be done with it."""
     if out is None:
         return ["Nothing was written; --out says where."]
     if written is None:
         return ["Nothing was written: no case could be fitted."]
     command = " ".join(["rekka forecast", *map(telling.quote, [out, *tables])])
-    how = ", read with the same options" if reader.mapping or reader.changes or reader.nbi else ""
-    return [f"written: {out} (the model{'s' if models > 1 else ''}), {written}", f"next: {command}{how}"]
+    return [f"written: {out} (the model{'s' if models > 1 else ''}), {written}", f"next: {command}"]
 
 
 def _list_coefficients(model: Any) -> list[dict[str, Any]]:

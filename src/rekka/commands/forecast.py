@@ -88,6 +88,14 @@ def forecast(
         ),
     ] = None,
     only: Only = None,
+    include_unchosen: Annotated[
+        bool,
+        typer.Option(
+            "--include-unchosen",
+            help="Forecast components for which no model was chosen, too, with the certified fit of the default "
+            "method; every row of them is marked.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Where the files go. Default: RUN/forecast, or forecast."),
@@ -118,6 +126,7 @@ def forecast(
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
     """
     from rekka.forecast.lots import Ask
+    from rekka.forecast.models import load_models
 
     ask = Ask(
         years=years,
@@ -132,7 +141,9 @@ def forecast(
         member_intervals=member_intervals,
     )
     errors = new_console(stderr=True)
-    found, lots, folder = _prepare(errors, models, tables, reader, ask, only, out)
+    with errors.status(f"Reading {escape(models.name)} ..."):
+        found = load_models(models, include_unchosen=include_unchosen)
+    lots, folder = _prepare(errors, models, found, tables, reader, ask, only, out)
     form = _choose_format(table_format, lots, ask)
     told = {"notes": found.notes, "only": only, "top": top, "sources": _digest(tables)}
     document, files = _carry_out(errors, lots, ask, folder, form, {"source": found.name, **told})
@@ -158,20 +169,19 @@ def _read_day(text: str | None) -> date | None:
 def _prepare(
     errors: Console,
     path: Path,
+    found: Models,
     tables: Sequence[Path],
     reader: Reader,
     ask: Ask,
     only: Sequence[str] | None,
     out: Path | None,
-) -> tuple[Models, Lots, Path]:
-    """The models, who can be forecast with them, and where to; what is wrong is told before the work."""
+) -> tuple[Lots, Path]:
+    """Who can be forecast with the models, and where to; what is wrong is told before the work."""
     from rekka.forecast.document import FORECAST
     from rekka.forecast.lots import make_lots
-    from rekka.forecast.models import list_model_files, load_models, match_models
+    from rekka.forecast.models import list_model_files, match_models
     from rekka.forecast.store import OWN, refuse_place
 
-    with errors.status(f"Reading {escape(path.name)} ..."):
-        found = load_models(path)
     folder = out or (Path(FOLDER) if found.run is None else found.run / FOLDER)
     refuse_place(folder)
     if folder.resolve() in {path.resolve(), *(table.resolve() for table in tables)}:
@@ -183,16 +193,28 @@ def _prepare(
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
         members = _read_members(tables, reader, found, ask.since)
         matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
-        return found, make_lots(members, matched, ask), folder
+        return make_lots(members, matched, ask), folder
 
 
 def _read_members(tables: Sequence[Path], reader: Reader, found: Models, until: date | None) -> Members:
     from rekka.forecast.members import read_members
 
-    if len(tables) > 1 and not reader.nbi:
+    nbi = reader.nbi or (found.reading is not None and found.reading.kind == "nbi")
+    if len(tables) > 1 and not nbi:
         raise typer.BadParameter("one table is read at a time; join others with --join", param_hint="INVENTORY")
-    source = list(tables) if reader.nbi else tables[0]
-    return read_members(source, reader.mapping, nbi=reader.nbi, labels=found.labels, until=until, **reader.changes)
+    source = list(tables) if reader.nbi or len(tables) > 1 else tables[0]
+    return read_members(
+        source,
+        reader.mapping,
+        nbi=reader.nbi,
+        labels=found.labels,
+        reading=found.reading,
+        needed=found.covariates,
+        who=found.name,
+        until=until,
+        allow=reader.allow,
+        **reader.changes,
+    )
 
 
 def _choose_format(asked: str | None, lots: Lots, ask: Ask) -> str:

@@ -70,6 +70,7 @@ FLAGS = (
     Flag("--mapping", Path | None, "file.mapping", "TOML", "All of this in a TOML file; options overrule it."),
     Flag("--join", list[Path] | None, "file.join", "FILE", "Another table by bridge, as traffic. Repeatable."),
     Flag("--nbi", bool, "file.nbi", None, "The files are yearly National Bridge Inventory files."),
+    Flag("--allow", Many, "file.allow", "CODE", "Go on although this check stops the work: R109. Repeatable."),
     Flag("--encoding", Text, "table.encoding", "NAME", "Text encoding: utf-8, cp932, latin-1, ..."),
     Flag("--separator", Text, "table.separator", "CHAR", "What stands between fields; tab for a tab."),
     Flag("--decimal", Text, "table.decimal", "CHAR", "The decimal mark: . or ,"),
@@ -117,6 +118,7 @@ class Reader:
     mapping: Path | None
     changes: dict[str, Any]
     nbi: bool
+    allow: tuple[str, ...] = ()  # codes of checks that do not stop the work
 
     @property
     def rules(self) -> dict[str, Any]:
@@ -151,6 +153,14 @@ class Reader:
         joined = [] if self.nbi else [Path(join.file) for join in load_mapping(self.mapping, self.changes).join]
         own = [] if self.mapping is None else [self.mapping]
         return [*(file for table in tables for file in list_sources(table)), *joined, *own]
+
+    def sound(self, tables: list[Path]) -> Any:
+        """Transitions for a fit, not read yet where they may be many; what a check stops is refused."""
+        from rekka.direction import refuse_upside_down
+
+        found = self.scan(tables) or self.transitions(tables)
+        refuse_upside_down(found.moves, self.allow)
+        return found
 
     def _one(self, tables: list[Path]) -> Path:
         if len(tables) > 1:
@@ -190,7 +200,14 @@ def _collect(given: dict[Flag, Any]) -> Reader:
             sections.setdefault(section, {})[key] = _translate(flag, value)
     file = sections.pop("file", {})
     joined = {"join": [{"file": str(path)} for path in file["join"]]} if "join" in file else {}
-    return Reader(file.get("mapping"), {**sections, **joined}, file.get("nbi", False))
+    allow = _read_allowed(file.get("allow"))
+    return Reader(file.get("mapping"), {**sections, **joined}, file.get("nbi", False), allow)
+
+
+def _read_allowed(codes: list[str] | None) -> tuple[str, ...]:
+    from rekka.direction import read_allowed
+
+    return read_allowed(codes or ())
 
 
 def _translate(flag: Flag, value: Any) -> Any:

@@ -206,7 +206,7 @@ def compare(
         "resamples": resamples,
     }
     options = {"partition": _given(split), "study": _given(trials), "guard": _given(guard)}
-    request = Request(data or (), reader.mapping, reader.changes, reader.nbi, options)
+    request = Request(data or (), reader.mapping, reader.changes, reader.nbi, reader.allow, options)
     folder = resume or out
     errors = new_console(stderr=True)
     large: list[str] = []  # cases that are gone through block by block

@@ -60,9 +60,16 @@ def _print_headline(console: Console, document: ForecastFile) -> None:
     members = f"{count_of(document.members, 'member')} of {cases}"
     console.print(
         f"[bold]{members} forecast for {count_of(document.horizon, 'year')} {since}[/]; "
-        f"{document.there:,} of them were at the threshold or worse when last seen.\n",
+        f"{document.there:,} of them were at the threshold or worse when last seen.",
         highlight=False,
     )
+    for one in document.left_out:
+        console.print(
+            f"Left out, also of the totals: {count_of(one.members, 'member')} of {one.case} ({one.reason}).",
+            highlight=False,
+            markup=False,
+        )
+    console.print()
 
 
 def _print_models(console: Console, document: ForecastFile) -> None:
@@ -72,18 +79,19 @@ def _print_models(console: Console, document: ForecastFile) -> None:
     for one in document.models:
         table.add_row(
             escape(one.case), f"{one.members:,}", f"{one.there:,}", str(one.n_states), str(one.threshold),
-            f"{one.training_rows:,} rows", _name_certificate(one),
+            f"{one.training_rows:,} rows", _show_marks(one),
         )  # fmt: skip
     console.print(table)
     console.print()
 
 
-def _name_certificate(one: ModelPart) -> str:
+def _show_marks(model: ModelPart) -> str:
+    """Whether the model is certified, how well it is determined, and that nobody chose it."""
     from rekka.model.certificate import HARDLY_DETERMINED
 
-    if not one.certified:
-        return "[bold red]NOT CERTIFIED[/]"
-    return "certified" + (HARDLY_DETERMINED if one.verdict.endswith(HARDLY_DETERMINED) else "")
+    hardly = HARDLY_DETERMINED if model.verdict.endswith(HARDLY_DETERMINED) else ""
+    certified = f"certified{hardly}" if model.certified else "[bold red]NOT CERTIFIED[/]"
+    return certified if model.chosen else f"{certified}, [bold red]NOT CHOSEN[/]"
 
 
 def _print_aside(console: Console, document: ForecastFile) -> None:
@@ -111,7 +119,8 @@ def _print_network(console: Console, document: ForecastFile) -> None:
     states = sorted({total.state for total in here if total.what != REACHED and total.state is not None})
     reached = next(total for total in here if total.what == REACHED)
     worse = "threshold or worse" if reached.state is None else f"{reached.state} or worse"
-    table = new_table(f"{escape(case)}: expected number of members in each state")
+    marked = "" if reached.chosen else ", some by a model that was NOT CHOSEN"
+    table = new_table(f"{escape(case)}: expected number of members in each state{marked}")
     add_columns(table, "year", *map(str, states), worse, *_name_intervals(document))
     table.columns[0].no_wrap = True
     for year in _choose_years(document):
@@ -159,7 +168,8 @@ def _print_cases(console: Console, document: ForecastFile) -> None:
             if t.case == model.case and t.what == REACHED and t.scope != NETWORK
         }
         expected = [_number(mine[year].expected) for year in years]
-        table.add_row(escape(model.case), f"{model.members:,}", *expected, _show_intervals(mine[years[-1]])[1])
+        name = escape(model.case) + ("" if model.chosen else " (not chosen)")
+        table.add_row(name, f"{model.members:,}", *expected, _show_intervals(mine[years[-1]])[1])
     console.print(table)
     console.print()
 
@@ -183,7 +193,8 @@ def _print_risks(console: Console, document: ForecastFile) -> None:
     for risk in document.risks:
         table.add_row(
             str(risk.rank),
-            *(escape(str(getattr(risk, name))) for name in names),
+            *(escape(str(getattr(risk, name))) for name in names[:-1]),
+            escape(str(getattr(risk, names[-1]))) + ("" if risk.chosen else " (not chosen)"),
             *_show_risk(risk, document, years),
         )
     console.print(table)

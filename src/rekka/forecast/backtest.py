@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from rekka.calibration import MOST_TESTED, tell_untested
+from rekka.direction import refuse_upside_down
 from rekka.errors import BadOption, bad_option, missing_columns
 from rekka.forecast import backtest_losses, backtest_scores, backtest_totals
 from rekka.forecast.backtest_case import CaseResult, Settings, run_case
@@ -27,6 +28,7 @@ from rekka.forecast.spread import FEWEST
 from rekka.model.clock import MIDDLE, make_clock
 from rekka.model.fit import Options, check_options
 from rekka.model.tables import check_level
+from rekka.transitions import refuse_text
 
 DRAWS = 500
 CASES: dict[str, Any] = {
@@ -101,6 +103,7 @@ def backtest(
     draws: int = DRAWS,
     seed: int = 0,
     test_fit: bool | None = None,
+    allow: Sequence[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Backtest:
     """Fit each case to the transitions that end by a moment, forecast its later visits, and score the forecasts.
@@ -136,12 +139,15 @@ def backtest(
         The same seed gives the same result.
     test_fit : bool, optional
         Whether to test each model on its training rows. Default: for up to 50 components.
+    allow : list of str
+        Codes of checks that do not stop the work: "R109", more moves go up than down.
     on_progress : callable, optional
         Called with the case, how many networks have been drawn for it, and of how many.
 
     """
     cut = read_cut(until, until_visit, since)
     records = read_records(data)
+    refuse_upside_down(records.found.moves, allow)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
     names = frame["case"].unique().sort().to_list()
@@ -182,6 +188,7 @@ def _check(settings: Settings, frame: pl.DataFrame) -> None:
     missing = [name for name in settings.covariates if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
+    refuse_text(frame.lazy(), settings.covariates, "the table")
     if settings.age not in AGES:
         raise bad_option("age", settings.age, AGES)
     make_clock(settings.covariates, settings.options.clock, settings.advance)

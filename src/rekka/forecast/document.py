@@ -60,6 +60,7 @@ class ModelPart(_Part):
     advancing: tuple[str, ...]
     training_rows: int
     certified: bool
+    chosen: bool = True  # False for the default's fit, where the study chose nothing
     verdict: str
     reasons: tuple[str, ...]
     intervals: str
@@ -112,6 +113,7 @@ class TotalPart(_Part):
     predicted_low: float | None
     predicted_high: float | None
     certified: bool
+    chosen: bool = True
 
 
 class RiskPart(_Part):
@@ -138,6 +140,15 @@ class RiskPart(_Part):
     median_calendar_year: int | None = None
     remark: str | None
     certified: bool
+    chosen: bool = True
+
+
+class LeftOutPart(_Part):
+    """A case of the inventory that has no model: its members are in no total."""
+
+    case: str
+    reason: str
+    members: int
 
 
 class ForecastFile(_Part):
@@ -156,6 +167,7 @@ class ForecastFile(_Part):
     there: int
     outside: int  # members whose covariates leave the range of the training rows
     aside: tuple[AsidePart, ...]
+    left_out: tuple[LeftOutPart, ...] = ()
     remarks: tuple[RemarkPart, ...]
     understood: tuple[str, ...]  # how the inventory was read
     notes: tuple[str, ...]
@@ -209,6 +221,10 @@ def describe_fleet(
         there=int(members["there"].sum()),
         outside=int(members["outside"].sum()),
         aside=list_aside(fleet),
+        left_out=tuple(
+            LeftOutPart(case=case, reason=reason, members=len(lots.aside.filter(case=case)))
+            for case, reason in lots.missing.items()
+        ),
         remarks=tuple(
             RemarkPart(case=case, remark=remark, count=count)
             for case, counts in fleet.remarks.items()
@@ -256,6 +272,7 @@ def _describe_model(lot: Lot) -> ModelPart:
         advancing=lot.course.names,
         training_rows=fit.n_rows,
         certified=lot.model.certified,
+        chosen=lot.model.chosen,
         verdict=fit.certificate.headline,
         reasons=fit.certificate.reasons,
         intervals=lot.spread.kind,

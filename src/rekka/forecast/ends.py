@@ -14,7 +14,7 @@ from rekka.readers.files import ROW, Table
 from rekka.readers.mapping import TableMapping
 from rekka.readers.names import find_columns, resolve
 from rekka.readers.queries import collect
-from rekka.readers.values import Scale, clean_text, read_dates, read_numbers
+from rekka.readers.values import Scale, clean_text, read_dates, read_numbers, take_dates
 from rekka.transitions import Transitions
 
 AGE, YEARS, STATE, DATE, VISIT, HISTORY = (
@@ -116,7 +116,7 @@ def _find_moment(frame: pl.DataFrame, plan: TableMapping) -> dict[str, pl.Expr]:
     """What puts a member's transitions in order: its dates, or its visit numbers, or nothing."""
     if DATE in frame.columns and frame[DATE].null_count() < len(frame):
         if frame[DATE].dtype.is_temporal():
-            return {"date": pl.col(DATE).cast(pl.Date)}
+            return {"date": take_dates(pl.col(DATE))}
         texts = frame[DATE].cast(pl.String)
         return {"date": pl.lit(read_dates(texts, plan.dates.inspection, where=f"{DATE}: "))}
     if VISIT in frame.columns and frame[VISIT].dtype.is_numeric() and frame[VISIT].null_count() < len(frame):

@@ -197,6 +197,7 @@ class _Work:
             outside=np.asarray(outside.any(axis=1)),
             remark=pl.Series(remarks.texts, dtype=pl.String),
             certified=lot.model.certified,
+            chosen=lot.model.chosen,
         )
         table = tabulate_years(lot, base, self.states, p, reached, expected, outside) if self.with_years else None
         self._go_on(n / self._parts(lot))

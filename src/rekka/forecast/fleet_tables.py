@@ -23,6 +23,7 @@ QUANTILES = (0.1, 0.5, 0.9)  # of the years until the threshold
 NAMES = ("bridge_id", "case", "member")
 LAST_YEAR = 9999  # of a calendar
 CASE, NETWORK = "case", "network"  # what a total is of
+MARKS = ("certified", "chosen")  # what every row says of its model, or of all models together
 ALL = "all cases"
 STATE, REACHED = "in this state", "in this state or worse"
 
@@ -50,6 +51,7 @@ MEANING = {
     "outside": "whether covariates leave the range of the training rows within the years",
     "remark": "what to know of this member",
     "certified": "whether the model is a certified maximum: figures of one that is not are not to be relied on",
+    "chosen": "whether the study chose the model; false for the default's fit that --include-unchosen takes",
     "year": "years after year 0",
     "date": "the day that is",
     "p_K": "probability of state K",
@@ -146,7 +148,7 @@ def tabulate_years(
         own = k < p.shape[2]
         columns[f"p_{k + 1}"] = p[:, :, k].ravel() if own else pl.Series([None] * (n * times), dtype=pl.Float64)
     columns |= {"reached": reached.ravel(), "expected_state": expected.ravel(), "outside": outside.ravel()}
-    return pl.DataFrame(columns | {"certified": np.full(n * times, lot.model.certified)})
+    return pl.DataFrame(columns | {name: np.full(n * times, mark) for name, mark in _mark(lot).items()})
 
 
 def rank_members(members: pl.DataFrame, horizon: int) -> pl.DataFrame:
@@ -172,16 +174,20 @@ def tabulate_network(
     labels: Sequence[str] | None,
 ) -> pl.DataFrame:
     """A row for each case, year and quantity; all cases together where there are several."""
-    certified = all(lot.model.certified for lot in lots)
+    marks = {name: all(getattr(lot.model, name) for lot in lots) for name in MARKS}
     same = {lot.threshold for lot in lots}
     threshold = same.pop() if len(same) == 1 else None
     parts = [
-        _tabulate_totals(CASE, lot.case, totals[lot.case], lot.threshold, lot.model.certified, base, labels)
-        for lot in lots
+        _tabulate_totals(CASE, lot.case, totals[lot.case], lot.threshold, _mark(lot), base, labels) for lot in lots
     ]
     if network is not None:
-        parts.append(_tabulate_totals(NETWORK, ALL, network, threshold, certified, base, labels))
+        parts.append(_tabulate_totals(NETWORK, ALL, network, threshold, marks, base, labels))
     return pl.concat(parts, how="vertical_relaxed")
+
+
+def _mark(lot: Lot) -> dict[str, bool]:
+    """What every row of a case says of its model."""
+    return {name: getattr(lot.model, name) for name in MARKS}
 
 
 def _tabulate_totals(
@@ -189,7 +195,7 @@ def _tabulate_totals(
     case: str,
     totals: Totals,
     threshold: int | None,
-    certified: bool,
+    marks: Mapping[str, bool],
     base: date | None,
     labels: Sequence[str] | None,
 ) -> pl.DataFrame:
@@ -220,6 +226,6 @@ def _tabulate_totals(
         "label": pl.Series(named * times, dtype=pl.String),
         "members": [totals.members] * years.size,
         **{name: _blank(values.ravel()) for name, values in numbers.items()},
-        "certified": [certified] * years.size,
+        **{name: [mark] * years.size for name, mark in marks.items()},
     }
     return pl.DataFrame(columns)

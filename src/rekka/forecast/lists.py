@@ -10,7 +10,16 @@ import polars as pl
 from rekka.errors import BadValues, UnreadableTable, count_of, name_rows
 from rekka.model.clock import AGE_NAMES
 from rekka.pairing import SOURCES
-from rekka.panel import ALL_CASES, PROBLEMS, Panel, Problem, code_dates, code_problems, code_states
+from rekka.panel import (
+    ALL_CASES,
+    PROBLEMS,
+    Panel,
+    Problem,
+    code_dates,
+    code_problems,
+    code_states,
+    code_typed_dates,
+)
 from rekka.readers.attributes import (
     ATTRIBUTES,
     OWN_NAMES,
@@ -25,7 +34,7 @@ from rekka.readers.joins import join_table
 from rekka.readers.mapping import Columns, TableMapping
 from rekka.readers.names import find_columns, is_fiscal, is_known, resolve
 from rekka.readers.queries import collect
-from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states
+from rekka.readers.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states, take_dates
 
 MEMBER = ("bridge_id", "case", "member")
 AGE, AGES = AGE_NAMES[0], (*AGE_NAMES[1:], "橋齢", "経過年数", "供用年数")
@@ -200,8 +209,7 @@ def _understand_dates(
     if "date" not in found:
         return pl.lit(None, pl.Date), pl.lit(Problem.NONE)
     if records.collect_schema()["date"].is_temporal():
-        blank = pl.when(pl.col("date").is_null()).then(Problem.BLANK_DATE).otherwise(Problem.NONE)
-        return pl.col("date").cast(pl.Date), blank
+        return take_dates(pl.col("date")), code_typed_dates(pl.col("date"))
     seen = survey(records, "date", name)
     formats, fiscal = plan.dates.inspection, is_fiscal(found["date"])
     dates = read_dates(seen["text"], formats, fiscal=fiscal, where=f"{name}, dates of inspection: ")

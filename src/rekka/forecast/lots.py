@@ -6,8 +6,8 @@ last inspection. A list without dates counts from when its members were seen, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 
 import numpy as np
@@ -112,6 +112,7 @@ class Lots:
     aside: pl.DataFrame
     base: date | None
     notes: tuple[str, ...]
+    missing: Mapping[str, str] = field(default_factory=dict)  # why cases of the inventory have no model
 
     @property
     def size(self) -> int:
@@ -149,7 +150,7 @@ def make_lots(members: Members, matched: Matched, ask: Ask) -> Lots:
         raise AssertionError("a member was neither forecast nor set aside")
     if not lots:
         raise InputError(f"{members.name}: no member can be forecast ({_sum_up(listed)}).")
-    return Lots(members, tuple(lots), listed, base, tuple(_remark(members, lots, base)))
+    return Lots(members, tuple(lots), listed, base, tuple(_remark(members, lots, base)), matched.missing)
 
 
 def take_covariates(rows: pl.DataFrame, names: Sequence[str]) -> Array:

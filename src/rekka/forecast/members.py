@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from rekka.audit import FIRST_ROWS
+from rekka.direction import Moves, refuse_upside_down
 from rekka.errors import BadOption, BadStates, BadValues, count_of
 from rekka.forecast.ends import read_ends
 from rekka.forecast.last_visits import (
@@ -25,13 +26,14 @@ from rekka.forecast.last_visits import (
 )
 from rekka.forecast.lists import MEMBER, read_list, recognise_list
 from rekka.pairing import MONTHS, count_months
-from rekka.panel import PAIRED, Panel, Problem, read_panel
+from rekka.panel import PAIRED, Panel, Problem, find_tables, read_panel
 from rekka.readers.files import ROW, is_folder, open_table
 from rekka.readers.mapping import State, TableMapping, load_mapping
-from rekka.readers.nbi import read_nbi
+from rekka.readers.nbi import is_nbi, read_nbi
 from rekka.readers.queries import collect
+from rekka.readers.reading import TableReading, choose_options, fit_to, loosen, reuse
 from rekka.readers.values import Scale
-from rekka.transitions import read_transitions
+from rekka.transitions import count_panel_moves, read_transitions
 
 Changes = Mapping[str, Any]  # sections of a mapping
 Line = tuple[str, int, list[int], str]  # of ``aside``
@@ -44,6 +46,8 @@ ENDED = "each member is as its last transition ended; visits that are in no tran
 LISTED = "a list of members without dates; each is as its row says"
 ORDERED = "a list of members by date or visit; each is as its last row says"
 AGE, COMPLETED = "age_at_inspection_1", "completed"
+SCALES = ("labels", "best", "worst", "bands")
+MOST_OFF = 0.5  # share of the states that may be off the scale of a reading: more is another scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,11 @@ def read_members(
     *,
     nbi: bool = False,
     labels: Sequence[str] | None = None,
+    reading: TableReading | None = None,
+    needed: Sequence[str] | None = None,
+    who: str = "the model",
     until: date | None = None,
+    allow: Sequence[str] = (),
     **changes: Any,
 ) -> Members:
     """The members of an inventory as they are now, from inspections, transitions or a plain list of members.
@@ -98,16 +106,33 @@ def read_members(
         The files are those of the National Bridge Inventory; of a mapping they take the rules alone.
     labels : list of str, optional
         The states of a model, best first: used if nothing is said of the states, and all of them are among these
-        or cannot be read otherwise.
+        or cannot be read otherwise. With a ``reading`` its scale counts instead.
+    reading : TableReading, optional
+        How the table was read that the models were fitted to: ``Transitions.reading``, or a study's or a model's.
+        This one is read in the same way. What is said besides must mean the same, and a column that is not there
+        is named.
+    needed : list of str, optional
+        Covariates that the models need; all by default. Columns of others may be absent.
+    who : str
+        What the reading is called in messages: the run or the model.
     until : date, optional
         What was found and repaired after that day is left out: the members as they were known then.
+    allow : list of str
+        Codes of checks that do not stop the work: "R109", more moves go up than down.
     **changes
         Sections of the mapping that overrule it.
 
     """
     plan = load_mapping(mapping, changes)
-    kind = _look_back(_recognise(source, mapping, plan, nbi), until)
-    last, told = _settle_states(kind, plan.state, labels, changes)
+    if reading is None or reading.kind == "transitions":
+        kind = _look_back(_recognise(source, mapping, plan, nbi), until)
+        last, told = _settle_states(kind, plan.state, labels, changes)
+        told += [] if reading is None else _compare_numbers(last.panel, who)
+    else:
+        kind, told = _recognise_again(source, mapping, changes, nbi, _Reused(reading, needed, who))
+        last, more = _settle_again(_look_back(kind, until), reading, who)
+        told += more
+    refuse_upside_down(kind.moves or _count_moves(last.panel), allow)
     return _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
 
 
@@ -119,6 +144,7 @@ class _Kind:
     read: Callable[[Changes], Panel]
     carry: bool = False  # whether an earlier visit fills in what the last one lacks
     labelled: bool = True  # whether its states are texts whose meaning is asked for
+    moves: Moves | None = None  # of transitions; those of visits are counted when they are read
 
 
 def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kind:
@@ -131,12 +157,101 @@ def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kin
     if not is_folder(source):
         table = open_table(source, plan.table.options())
         if set(PAIRED) <= set(table.columns):
-            ends = read_ends(table, plan, read_transitions(source, plan))
-            return _Kind(ENDED, lambda changes: ends, labelled=False)
-        if found := recognise_list(table, plan):
-            words = ORDERED if {"date", "visit"} & set(found) else LISTED
+            found = read_transitions(source, plan)
+            ends = read_ends(table, plan, found)
+            return _Kind(ENDED, lambda changes: ends, labelled=False, moves=found.moves)
+        if listed := recognise_list(table, plan):
+            words = ORDERED if {"date", "visit"} & set(listed) else LISTED
             return _Kind(words, lambda changes: read_list(table, load_mapping(mapping, changes)))
     return _Kind(INSPECTED, lambda changes: read_panel(source, mapping, **changes), carry=True)
+
+
+@dataclass(frozen=True)
+class _Reused:
+    """A reading, the covariates that are needed of a table that is read by it, and what it is called."""
+
+    reading: TableReading
+    needed: Sequence[str] | None
+    who: str
+
+
+def _recognise_again(
+    source: Any, mapping: Any, changes: Changes, nbi: bool, reused: _Reused
+) -> tuple[_Kind, list[str]]:
+    """The same by the columns and the scale of a reading; what does not fit it is refused."""
+    reading, who = reused.reading, reused.who
+    own = load_mapping(mapping, changes)
+    if nbi or (reading.kind == "nbi" and is_nbi(source)):
+        rules = load_mapping({"rules": reading.mapping.get("rules", {})}, own.model_dump(exclude_unset=True))
+        kind = _recognise(source, None, rules, nbi=True)
+        scale = kind.read({}).scale
+        if reading.labels is not None and scale.names != reading.labels:
+            raise BadOption(
+                f"{who} read {reading.explain()}; files of the National Bridge Inventory have ratings from 9 to "
+                "0. Give a table that is like the model's."
+            )
+        return kind, []
+    main = find_tables(source)[0]
+    table = open_table(main, choose_options(reading, main, own))
+    if set(PAIRED) <= set(table.columns):
+        note = f"{table.name}: its states are numbers from 1, taken for {', '.join(reading.labels or ())}"
+        return _recognise(source, mapping, own, nbi=False), [note] if reading.labels else []
+    plan = reuse(reading, main, mapping, changes, who)
+    loose = loosen(plan, table, own)
+    if not is_folder(source) and (found := recognise_list(table, loose)):
+        words = ORDERED if {"date", "visit"} & set(found) else LISTED
+        return _Kind(words, lambda changed: read_list(table, load_mapping(loose, changed))), []
+    fitted, notes = fit_to(plan, table, own, reused.needed, who)
+    told = f"{table.name}: read as {who} was, {reading.explain()}"
+    return _Kind(INSPECTED, lambda changed: read_panel(source, fitted, **changed), carry=True), [told, *notes]
+
+
+def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVisits, list[str]]:
+    """The last visits on the reading's scale; worse states than it had are told from states that it had not."""
+    try:
+        last = find_last(kind.read({}), carry=kind.carry)
+    except BadStates as error:
+        raise BadStates(
+            f"{error} The scale is that by which {who} read {reading.explain()}.", **error.values
+        ) from None
+    if not kind.labelled or not reading.labels:
+        return last, []
+    off = last.count(Problem.OUTSIDE_STATE) + last.count(Problem.UNKNOWN_STATE)
+    if not off:
+        return last, []
+    filled = last.panel.records - last.count(Problem.BLANK_STATE)
+    if State.model_validate(reading.given).model_copy(update={"missing": []}) == State():
+        try:  # a recognised scale goes on where its states end
+            wider = find_last(kind.read({"state": {**dict.fromkeys(SCALES), **reading.given}}), carry=kind.carry)
+        except BadStates:
+            wider = last
+        names = wider.panel.scale.names
+        if len(names) > len(reading.labels) and names[: len(reading.labels)] == reading.labels:
+            return wider, [f"{last.panel.name}: states beyond {reading.labels[-1]}, the worst that {who} had"]
+    if off > MOST_OFF * filled:
+        raise BadStates(
+            f"{last.panel.name}: {off:,} of {filled:,} states are not on the scale by which {who} read "
+            f"{reading.explain()}. Give a table with the states {', '.join(reading.labels)}, or say by --labels, "
+            "best first, what they are called here."
+        )
+    return last, []
+
+
+def _compare_numbers(panel: Panel, who: str) -> list[str]:
+    """A word on states that have names, where the model was fitted to transitions whose states are numbers."""
+    names = panel.scale.names
+    if not names or names == tuple(str(number) for number in range(1, len(names) + 1)):
+        return []
+    return [
+        f"{panel.name}: {who} was fitted to transitions, whose states are numbers from 1, the best; "
+        f"{', '.join(names)} are taken for these, in this order"
+    ]
+
+
+def _count_moves(panel: Panel) -> Moves:
+    """Moves between the visits of each member; a list without dates has none."""
+    dated = panel.visits.filter(pl.col("date").is_not_null()).head(1)
+    return Moves(0, 0) if collect(dated, panel.name).is_empty() else count_panel_moves(panel)
 
 
 def _look_back(kind: _Kind, until: date | None) -> _Kind:

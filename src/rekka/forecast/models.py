@@ -20,8 +20,11 @@ from rekka.model.fit import Fit
 from rekka.model.serial import load_saved
 from rekka.model.survey import FitTest
 from rekka.panel import ALL_CASES
+from rekka.readers.reading import TableReading
 from rekka.study.compare import load_study
 from rekka.study.files import digest
+from rekka.study.rows import locate
+from rekka.study.rulings import tell_case
 from rekka.study.store import PLAN
 from rekka.study.study import Study
 from rekka.study.tables import EXACT
@@ -40,6 +43,8 @@ class CaseModel:
     file: str
     sha256: str
     labels: tuple[str, ...] | None = None
+    chosen: bool = True  # False for a default's fit in a study that chose nothing
+    reading: TableReading | None = None  # how the table was read that it was fitted to
 
     @property
     def certified(self) -> bool:
@@ -78,13 +83,35 @@ class Models:
         known = {model.labels for model in self.models if model.labels is not None}
         return known.pop() if len(known) == 1 else None
 
+    @property
+    def reading(self) -> TableReading | None:
+        """How the tables of all models were read, where that is known; models that differ in it are refused."""
+        known = [(model.file, model.reading) for model in self.models if model.reading is not None]
+        for file, reading in known[1:]:
+            if not reading.is_like(known[0][1]):
+                raise BadOption(
+                    f"{known[0][0]} and {file} in {self.name} were fitted to tables that were read in different "
+                    f"ways: {known[0][1].explain()}, and {reading.explain()}. Forecast with one at a time.",
+                    files=[known[0][0], file],
+                )
+        return max((reading for _, reading in known), key=lambda one: len(one.labels or ()), default=None)
 
-def load_models(path: str | Path) -> Models:
-    """The models under a path: the chosen ones of a run folder, a file of ``rekka fit``, or a folder of these."""
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The covariates that some model needs."""
+        return tuple(dict.fromkeys(name for model in self.models for name in model.fit.covariates))
+
+
+def load_models(path: str | Path, *, include_unchosen: bool = False) -> Models:
+    """The models under a path: the chosen ones of a run folder, a file of ``rekka fit``, or a folder of these.
+
+    With ``include_unchosen``, a component of a run for which nothing was chosen has the certified fit of the
+    default method, marked by ``chosen``.
+    """
     place = Path(path)
     if place.is_dir():
         if (place / PLAN).exists():
-            return choose_models(load_study(place), place)
+            return choose_models(load_study(place), place, include_unchosen=include_unchosen)
         return _load_folder(place)
     if not place.exists():
         raise RunFolderError(
@@ -135,30 +162,52 @@ def _load_file(file: Path) -> CaseModel:
         ) from None
     except ModelFileError as error:
         raise ModelFileError(f"{file.name}: {error}", file=str(file)) from None
-    return CaseModel(saved.case, saved.fit, file.name, digest(content), saved.labels)
+    reading = saved.reading and saved.reading.move(lambda name: str(locate(file.parent, name)))
+    return CaseModel(saved.case, saved.fit, file.name, digest(content), saved.labels, reading=reading)
 
 
-def choose_models(study: Study, folder: Path | None = None) -> Models:
-    """Of each case of a study the chosen model, or the default's where nothing was chosen and it is certified.
+def choose_models(study: Study, folder: Path | None = None, *, include_unchosen: bool = False) -> Models:
+    """Of each case of a study the chosen model; on request the default's where nothing was chosen.
 
-    Under the exact preset if it was run; the paper's conditions rarely end at a maximum.
+    Under the exact preset if it was run; the paper's conditions rarely end at a maximum. The default's fit, marked
+    by ``chosen``, is there only if it is certified.
     """
-    preset = study.main_preset
+    preset, default = study.main_preset, study.plan.guard.default
     offers = [offer_model(study, case.name, preset) for case in study.described]
-    models = [_open(offer) for offer in offers if offer.text is not None]
-    missing = {offer.key.case: offer.reason for offer in offers if offer.text is None}
+    unchosen = [offer.key.case for offer in offers if offer.text is not None and not offer.chosen]
+    left_out = {} if include_unchosen else {case: _tell_unchosen(study, case, preset) for case in unchosen}
+    models = [
+        _open(offer, study.reading)
+        for offer in offers
+        if offer.text is not None and offer.key.case not in left_out
+    ]
+    missing = left_out | {offer.key.case: offer.reason for offer in offers if offer.text is None}
     name = "the study" if folder is None else folder.name
     if not models:
         reasons = "; ".join(f"{case}: {reason}" for case, reason in missing.items())
-        raise RunFolderError(f"{name} has no model to forecast with ({reasons or 'no case is done yet'}).")
+        hint = f" --include-unchosen takes the certified fit of {default}, marked." if left_out else ""
+        raise RunFolderError(f"{name} has no model to forecast with ({reasons or 'no case is done yet'}).{hint}")
     notes = ["the models of a study are fitted to its training rows; rekka fit TABLE fits them to all rows"]
-    unchosen = [offer.key.case for offer in offers if offer.text is not None and not offer.chosen]
     if unchosen:
-        default = study.plan.guard.default
-        notes.append(f"nothing was chosen for {', '.join(unchosen)}; the certified fit of {default} forecasts")
+        names = ", ".join(unchosen)
+        notes.append(
+            f"no model was chosen for {names}; left out, also of the totals (--include-unchosen takes the "
+            f"certified fit of {default}, marked)"
+            if left_out
+            else f"no model was chosen for {names}; the certified fit of {default} forecasts, marked as not chosen"
+        )
     if preset != EXACT:
         notes.append(f"the study has models of the preset {preset} alone")
     return Models(name, tuple(models), missing, folder, tuple(notes))
+
+
+def _tell_unchosen(study: Study, case: str, preset: str) -> str:
+    """Why nothing was chosen for a case, without the advice."""
+    choice = study.choice(case, preset)
+    if choice is None:
+        return "no model was chosen"
+    told = tell_case(choice, study.plan.guard, study.trials_of(choice)).removeprefix("none: ")
+    return f"no model was chosen: {told.partition('. ')[0]}"
 
 
 @dataclass(frozen=True)
@@ -190,11 +239,14 @@ def offer_model(study: Study, case: str, preset: str) -> Offer:
     return replace(offer, text=text, reason="" if text is not None else f"{key.method} has no model{why}")
 
 
-def _open(offer: Offer) -> CaseModel:
+def _open(offer: Offer, reading: TableReading | None) -> CaseModel:
     text, key = offer.text or "", offer.key
     saved = load_saved(text)
     name = f"{key.case}, {key.method}, {key.preset}"
-    return CaseModel(key.case, saved.fit, name, digest(text.encode()), saved.labels)
+    names = reading.labels if reading and reading.labels and len(reading.labels) >= saved.fit.n_states else None
+    return CaseModel(
+        key.case, saved.fit, name, digest(text.encode()), saved.labels or names, offer.chosen, reading
+    )
 
 
 @dataclass(frozen=True, eq=False)

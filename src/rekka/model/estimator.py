@@ -25,6 +25,7 @@ from rekka.model.likelihood import Rows
 from rekka.model.serial import dump_model, load_saved
 from rekka.model.tables import Table, check_units, coefficient_table, hazard_table
 from rekka.partition import PAPER_SEED
+from rekka.readers.reading import TableReading
 from rekka.resampling import Sample
 from rekka.streaming.tables import LazyTable, is_lazy, open_lazy, read_columns
 
@@ -323,6 +324,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         )
         model: Self = clone(self)
         model._adopt(replace(self._fit, resampled=drawn), list(self.feature_names_in_), self.case_, self.labels_)
+        model.reading_ = self.reading_
         return model
 
     def check_fit(
@@ -357,12 +359,20 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         model: Self = clone(self)
         fit = replace(self._fit, fit_test=found)
         model._adopt(fit, list(self.feature_names_in_), self.case_, self.labels_)
+        model.reading_ = self.reading_
         return model
 
-    def to_json(self, *, case: str | None = None, labels: Sequence[str] | None = None) -> str:
+    def to_json(
+        self,
+        *,
+        case: str | None = None,
+        labels: Sequence[str] | None = None,
+        reading: TableReading | None = None,
+    ) -> str:
         """The fitted model as text, complete and exact; read it with ``from_json``.
 
-        ``case`` says what it is a model of, ``labels`` are the names of the states, best first.
+        ``case`` says what it is a model of, ``labels`` are the names of the states, best first, and ``reading`` is
+        how the table was read, as ``Transitions.reading`` has it: forecasts then read theirs in the same way.
         """
         check_is_fitted(self)
         parameters = {
@@ -378,6 +388,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             list(self.feature_names_in_),
             case=self.case_ if case is None else case,
             labels=self.labels_ if labels is None else labels,
+            reading=self.reading_ if reading is None else reading,
         )
 
     @classmethod
@@ -389,6 +400,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             raise ModelFileError(f"This rekka model file is damaged: it names an option {unknown[0]!r}.")
         model = cls(**{"clock": saved.fit.clock.kind} | saved.parameters)  # older files do not name it
         model._adopt(saved.fit, saved.features, saved.case, saved.labels)
+        model.reading_ = saved.reading
         return model
 
     def _options(self) -> Options:
@@ -418,6 +430,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.certificate_, self.survey_, self.resampled_ = fit.certificate, fit.survey, fit.resampled
         self.fit_test_ = fit.fit_test
         self.case_, self.labels_ = case, labels
+        self.reading_: TableReading | None = None
 
     def _fit_certificate(self) -> Certificate:
         check_is_fitted(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -18,11 +19,17 @@ from rekka.model.inference import Inference, native_units
 from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
+from rekka.readers.reading import TableReading
 from rekka.scaling.serial import ScalingPart, as_part
 
-# 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock, test of fit
+# 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock,
+# test of fit and how the table was read
 VERSION: Final = 4
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
+
+_ENDLESS = re.compile(
+    r"[:,\[]\s*-?(?:\d{309,}|\d[\d.]*[eE]\+?(?:309|3[1-9]\d|[4-9]\d\d|\d{4,})(?!\d))"
+)  # above 1e308
 
 Array = NDArray[np.float64]
 
@@ -35,6 +42,7 @@ class Saved(NamedTuple):
     features: list[str]
     case: str | None = None
     labels: tuple[str, ...] | None = None
+    reading: TableReading | None = None  # how the table was read that it was fitted to
 
 
 class _Part(BaseModel):
@@ -86,6 +94,7 @@ class ModelFile(_Part):
     bootstrap: _Bootstrap | None = None
     clock: _Clock | None = None
     fit_test: FitTest | None = None
+    reading: TableReading | None = None
 
 
 def dump_model(
@@ -95,6 +104,7 @@ def dump_model(
     *,
     case: str | None = None,
     labels: Sequence[str] | None = None,
+    reading: TableReading | None = None,
 ) -> str:
     """Write a fit and its estimator's parameters as JSON; ``labels`` are the states' names, best first."""
     _check_names(case, labels, fit.n_states)
@@ -125,6 +135,7 @@ def dump_model(
         bootstrap=None if fit.resampled is None else _write_bootstrap(fit.resampled),
         clock=_write_clock(fit.clock),
         fit_test=fit.fit_test,
+        reading=reading,
     ).model_dump_json(indent=1)
 
 
@@ -148,6 +159,11 @@ def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
 
 def load_saved(text: str) -> Saved:
     """Read all of a model file, of this version or one before."""
+    if endless := _ENDLESS.search(text):
+        number = endless[0].lstrip(":,[ \n")
+        raise ModelFileError(
+            f"This rekka model file is damaged: the number {number[:12]}... is beyond any that is used."
+        )
     try:
         file = ModelFile.model_validate_json(text)
         labels = None if file.labels is None else tuple(file.labels)
@@ -155,7 +171,7 @@ def load_saved(text: str) -> Saved:
             raise ValueError(f"labels names {count_of(len(labels), 'state')}, and there are {file.n_states}")
         fit = _read_fit(file)
         _check_coefficients(fit)
-        return Saved(fit, file.parameters, file.features, file.case, labels)
+        return Saved(fit, file.parameters, file.features, file.case, labels, file.reading)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the text itself"
@@ -164,7 +180,7 @@ def load_saved(text: str) -> Saved:
             "Write one with rekka fit --out, or model.to_json().",
             where=where,
         ) from None
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, OverflowError, MemoryError) as error:
         raise ModelFileError(f"This rekka model file is damaged: {error}.") from None
 
 

@@ -12,7 +12,7 @@ from rekka.readers.files import ROW, Table
 from rekka.readers.mapping import Columns, Dates, File
 from rekka.readers.names import is_fiscal, resolve
 from rekka.readers.queries import collect
-from rekka.readers.values import SPACES, clean_text, read_dates, read_numbers
+from rekka.readers.values import SPACES, clean_text, read_dates, read_numbers, take_dates
 
 NUMBERS = ("length", "width", "area", "traffic")
 ATTRIBUTES = ("completed", *NUMBERS, "repairs")
@@ -105,7 +105,7 @@ def translate(column: str, seen: pl.DataFrame, values: pl.Series) -> pl.Expr:
 def _read_dates(table: Table, column: str, formats: str | list[str]) -> tuple[pl.Expr, list[str]]:
     """A column of dates of a bridge, such as its completion; 0 and blank mean none."""
     if table.frame.collect_schema()[column].is_temporal():
-        return pl.col(column).cast(pl.Date), []
+        return take_dates(pl.col(column)), []
     seen = survey(table.frame, column, table.name)
     where = f"{table.name}, {column}: "
     dates = read_dates(seen["text"], formats, fiscal=is_fiscal(column), where=where)
@@ -129,13 +129,27 @@ def _unread_numbers(table: Table, columns: dict[str, str], decimal: str) -> list
     if not texts:
         return []
     sums = collect(table.frame.select(bad.sum().alias(c) for c, bad in zip(texts, wrong, strict=True)), table.name)
+    filled = collect(table.frame.select(clean_text(pl.col(c)).count().alias(c) for c in texts), table.name)
     notes = []
     for column, bad in zip(texts, wrong, strict=True):
         if sums[column].item():
             first = table.frame.filter(bad).select(ROW, text=column).head(1)
             unread = collect(first, table.name).with_columns(count=sums[column])
+            if sums[column].item() == filled[column].item():
+                raise text_for_numbers(table.name, column, *unread.select(ROW, "text").row(0))
             notes += _unread_note(table, column, "numbers", unread)
     return notes
+
+
+def text_for_numbers(table: str, column: str, row: int | None, text: str) -> BadValues:
+    """The error for a column of text where a covariate needs numbers."""
+    where = "" if row is None else f" in row {row}"
+    return BadValues(
+        f"{table}: {column} holds text, such as {text!r}{where}; a covariate needs numbers. Leave it out, or "
+        "write a number for each kind: 0 and 1 for two kinds, a column of these for each of several.",
+        column=column,
+        rows=[] if row is None else [row],
+    )
 
 
 def _unread_note(table: Table, column: str, what: str, unread: pl.DataFrame) -> list[str]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
+import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import fastexcel
 import narwhals as nw
@@ -15,6 +19,7 @@ import polars.selectors as cs
 
 from rekka.errors import BadOption, InputError, UnreadableTable, bad_option
 from rekka.readers.text import (
+    CHUNK,
     HEADER_SEARCH,
     SEPARATORS,
     empty_file,
@@ -28,6 +33,9 @@ from rekka.readers.text import ROW as ROW
 TEXT = (".csv", ".txt", ".tsv")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 PARQUET = (".parquet", ".pq")
+MOST_CELLS = 20_000_000  # of a sheet, with empty ones between; a table that is mostly filled may have more
+SPARSE = 20  # a sheet with so many times more cells than are filled has a stray one
+_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
 _KINDS = {  # how files begin: what they are, and what to do
     b"PAR1": ("a Parquet file", "Rename it to {stem}.parquet."),
     b"PK\x03\x04": ("an Excel workbook or a zip archive", "Rename it to {stem}.xlsx, or unpack it."),
@@ -222,6 +230,7 @@ def _open_excel(path: Path, options: FileOptions) -> Table:
     used = sheet if isinstance(sheet, str) else book.sheet_names[sheet]
     others = [name for name in book.sheet_names if name != used]
     elsewhere = f" Other sheets: {', '.join(others)}." if others else ""
+    _refuse_sparse(path, used)
     try:  # skip_rows=0 keeps blank rows at the top, so that rows have the numbers that Excel shows
         loaded = book.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string").to_polars()
     except fastexcel.FastExcelError:
@@ -242,6 +251,58 @@ def _open_excel(path: Path, options: FileOptions) -> Table:
         )
     number = f" (of {len(book.sheet_names)})" if others else ""
     return _named(path.name, loaded.lazy(), header_row, tuple(names), [f"{path.name}: sheet {used}{number}"])
+
+
+def _refuse_sparse(path: Path, sheet: str) -> None:
+    """Refuse a sheet with a cell so far from the others that the table between them would fill the memory."""
+    if path.suffix.lower() not in (".xlsx", ".xlsm"):
+        return
+    try:
+        with zipfile.ZipFile(path) as book:
+            member = _find_sheet(book, sheet)
+            cells, rows, columns = _measure(book, member) if member else (0, 0, 0)
+    except (
+        zipfile.BadZipFile,
+        ElementTree.ParseError,
+        KeyError,
+        OSError,
+        zlib.error,
+    ):  # the reader says what is wrong
+        return
+    if rows * columns > max(MOST_CELLS, SPARSE * cells):
+        raise UnreadableTable(
+            f"{path.name}: sheet {sheet} reaches to row {rows:,} and column {columns:,} with {cells:,} cells: a "
+            "stray one is far from the table. Delete the empty rows and columns behind it, or save it as CSV.",
+            file=path.name,
+        )
+
+
+def _find_sheet(book: zipfile.ZipFile, sheet: str) -> str | None:
+    """The file of a sheet in a workbook's archive."""
+    places = ElementTree.fromstring(book.read("xl/_rels/workbook.xml.rels"))
+    files = {place.get("Id"): place.get("Target", "") for place in places}
+    for one in ElementTree.fromstring(book.read("xl/workbook.xml")).iter():
+        if one.tag.endswith("}sheet") and one.get("name") == sheet:
+            target = next(
+                (files[value] for key, value in one.items() if key.endswith("}id") and value in files), ""
+            )
+            return target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+    return None
+
+
+def _measure(book: zipfile.ZipFile, member: str) -> tuple[int, int, int]:
+    """How many cells a sheet has, and its last row and column."""
+    cells, last_row, columns, rest = 0, 0, set[bytes](), b""
+    with book.open(member) as stream:
+        while chunk := stream.read(CHUNK):
+            text, cut, tail = (rest + chunk).rpartition(b"<")
+            found = _CELL.findall(text)
+            cells += len(found)
+            columns.update(column for column, _ in found)
+            last_row = max(last_row, *(int(row) for _, row in found)) if found else last_row
+            rest = cut + tail
+    letters = max(columns, key=lambda name: (len(name), name), default=b"")
+    return cells, last_row, functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
 
 
 def _no_workbook(path: Path) -> str:

@@ -12,7 +12,7 @@ from rekka.readers.files import ROW, Table, open_table
 from rekka.readers.mapping import Dates, Join
 from rekka.readers.names import find_columns, is_fiscal
 from rekka.readers.queries import collect
-from rekka.readers.values import read_counts, read_dates
+from rekka.readers.values import read_counts, read_dates, take_dates
 
 YEAR = "year of inspection"
 
@@ -115,7 +115,7 @@ def _second_key(table: Table, found: dict[str, str], here: Sequence[str], dates:
         return {}
     column = found["date"]
     if table.frame.collect_schema()[column].is_temporal():
-        return {"date": pl.col(column).cast(pl.Date)}
+        return {"date": take_dates(pl.col(column))}
     seen = survey(table.frame, column, table.name)
     where = f"{table.name}, {column}: "
     read = read_dates(seen["text"], dates.inspection, fiscal=is_fiscal(column), where=where)

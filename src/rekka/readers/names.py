@@ -14,8 +14,9 @@ from rekka.readers.mapping import Columns
 # Names that need no mapping, best first; compared without case, blanks and punctuation.
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     "bridge": (
-        "bridge_id", "bridge", "bridge_number", "bridge_no", "bridge_name", "structure_id", "structure_number",
-        "structure", "asset_id", "asset", "id", "橋梁id", "橋梁番号", "橋梁コード", "施設番号", "橋梁名", "橋名",
+        "bridge_id", "bridge", "bridge_number", "bridge_no", "structure_id", "structure_number", "asset_id",
+        "橋梁id", "橋梁番号", "橋梁コード", "施設番号", "id", "bridge_name", "橋梁名", "橋名", "structure",
+        "asset",
     ),
     "case": (
         "case", "member_type", "element_type", "component", "category", "部材種別", "部材種類",
@@ -73,8 +74,14 @@ def find_columns(table: Table, given: Columns, wanted: Iterable[str]) -> tuple[d
                 )
             found[role] = resolve(table, known)
             taken.add(known)
-            told.append(role if known == role else f"{role} is {known}")
+            told.append((role if known == role else f"{role} is {known}") + _name_rivals(role, known, free))
     return found, [f"{table.name}: columns known by their names: {', '.join(told)}"] if told else []
+
+
+def _name_rivals(role: str, known: str, free: Iterable[str]) -> str:
+    """Other columns that could be the bridge: a wrong one pairs visits of different bridges."""
+    others = [name for name in free if name != known and is_known(role, name)] if role == "bridge" else []
+    return f" (not {', '.join(others)}; --bridge says otherwise)" if others else ""
 
 
 def resolve(table: Table, name: str) -> str:
@@ -84,16 +91,22 @@ def resolve(table: Table, name: str) -> str:
             f"{table.name} has two columns called {name}. Rename one of them, or give names.", column=name
         )
     if name in table.columns:
-        if table.frame.collect_schema()[name].is_nested() or table.frame.collect_schema()[name] == pl.Object:
+        kind = table.frame.collect_schema()[name]
+        if kind.is_nested() or kind in (pl.Object, pl.Binary):
+            what = "bytes" if kind == pl.Binary else "lists or other objects"
             raise BadValues(
-                f"{table.name}: {name} holds lists or other objects in its cells; a value each is needed.",
-                column=name,
+                f"{table.name}: {name} holds {what} in its cells; a value each is needed.", column=name
             )
         return name
     alike = [column for column in table.columns if _plain(column) == _plain(name)]
     if len(alike) == 1:
         return resolve(table, alike[0])
     raise missing_columns([name], table.columns, table.name)
+
+
+def is_there(table: Table, name: str) -> bool:
+    """Whether ``resolve`` finds such a column."""
+    return name in table.columns or sum(_plain(column) == _plain(name) for column in table.columns) == 1
 
 
 def is_known(role: str, column: str) -> bool:

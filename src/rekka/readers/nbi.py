@@ -11,7 +11,7 @@ import enum
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from rekka.readers.attributes import translate
 from rekka.readers.files import ROW
 from rekka.readers.mapping import Rules, State
 from rekka.readers.queries import collect
+from rekka.readers.reading import TableReading
 from rekka.readers.text import HEAD_BYTES, name_columns
 from rekka.readers.values import CENTURY_TURN, Scale, clean_text, read_dates, read_numbers, read_states
 
@@ -43,6 +44,10 @@ ON_THE_BRIDGE = "1"  # item 5A: the route is on the bridge; 2 and letters are ro
 NOT_APPLICABLE = "N"  # items 58 to 60 of a culvert
 UNKNOWN_ADT_YEAR = 9  # a year of one digit, of a count that nobody can date
 SCALE = State(best=9, worst=0, missing=[NOT_APPLICABLE])
+TURN = (
+    "Ratings of the National Bridge Inventory go from 9, the best, to 0: check that the items and dates are as "
+    "FHWA publishes them."
+)
 QUOTE = "'"
 # A field with the comma before it. A quote closes a field only before a comma or the line's end: 'O'NEIL RD'.
 FIELD = r",(?:'(?:[^']|'+ *[^', ])*'+ *|[^,]*)"
@@ -121,7 +126,18 @@ def read_nbi(files: Any) -> Panel:
         rules=Rules(),
         notes=(*_tell(name, sources, number, scale), *notes),
         files=tuple(source.path for source in sources),
+        reading=TableReading(kind="nbi", mapping={"state": {"best": 9, "worst": 0}}, labels=scale.names),
     )
+
+
+def is_nbi(source: Any) -> bool:
+    """Whether a source is files of the National Bridge Inventory, by the header of the first of them."""
+    try:
+        first = _find_files(source)[0].path
+        with first.open("rb") as stream:
+            return STRUCTURE.encode() in stream.readline(HEAD_BYTES).upper()
+    except (InputError, OSError):
+        return False
 
 
 def _find_files(files: Any) -> list[_File]:
@@ -342,7 +358,7 @@ def _lay_out(rows: pl.LazyFrame, seen: pl.DataFrame) -> tuple[pl.LazyFrame, Scal
         state=translate("state_text", ratings, ratings["state"]),
         problem=problem.cast(pl.UInt8),
     )
-    return visits, scale
+    return visits, replace(scale, turn=TURN)
 
 
 def _state_problem(ratings: pl.DataFrame) -> pl.Expr:

@@ -221,7 +221,7 @@ def _head_lines(path: Path, encoding: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
         text = decoder.decode(data, final=is_all)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise _undecodable(path, encoding, error) from None
     text = text.lstrip("\ufeff")
     if not text.strip():
@@ -254,13 +254,18 @@ def _name_utf16(data: bytes) -> str:
     return "utf-16-le" if odd > even else "utf-16-be"
 
 
-def _undecodable(path: Path, encoding: str, error: UnicodeDecodeError) -> UnreadableTable:
+def _undecodable(path: Path, encoding: str, error: UnicodeError) -> UnreadableTable:
     """The error for a byte that is not in the encoding; its place is looked up in the whole file."""
     try:
         path.read_bytes().decode(encoding)
-    except UnicodeDecodeError as first:
+    except UnicodeError as first:
         error = first
-    line = error.object[: error.start].decode(encoding).count("\n") + 1
+    if not isinstance(error, UnicodeDecodeError):  # of the file as a whole, as UTF-16 without its mark
+        reason = str(error).rstrip(".")
+        return UnreadableTable(
+            f"{path.name} is not {encoding}: {reason}. Leave encoding out to have it recognised.", file=path.name
+        )
+    line = error.object[: error.start].decode(encoding, "replace").count("\n") + 1
     return UnreadableTable(
         f"{path.name} is not {encoding}: byte {error.object[error.start]:#04x} in line {line:,}, at position "
         f"{error.start:,}. Leave encoding out to have it recognised, or correct the file there.",
@@ -291,7 +296,7 @@ def _recode(path: Path, encoding: str) -> bytes:
     with path.open(encoding=encoding) as stream:
         try:
             return stream.read().encode()
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             raise _undecodable(path, encoding, error) from None
 
 
@@ -316,7 +321,7 @@ def _check_rows(path: Path, found: TextFormat) -> bool:
             ends = stream.newlines or ""
         except csv.Error as error:
             raise _unsplit(path.name, number + 1, error) from None
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             raise _undecodable(path, found.encoding, error) from None
     if not last:
         raise UnreadableTable(f"{path.name} has a header and no rows below it.", file=path.name)

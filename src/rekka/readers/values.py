@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from rekka.readers.mapping import State
 BLANK = ("", "-", "--", ".", "―", "ー", "\u2212", "na", "n/a", "nan", "none", "null", "#n/a", "未点検")
 SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"  # and those of no width
 FIRST_YEAR, LAST_YEAR = 1700, 2200
+FIRST_DAY, LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date(FIRST_YEAR, 1, 1), date(LAST_YEAR, 12, 31)))
 FISCAL_MONTH = 4  # Japan's fiscal year begins in April
 MONTHS = 12
 CENTURY_TURN = 70  # a year of two digits is 19yy from here on; no inspection programme is older
@@ -40,10 +42,16 @@ class IndexEnd:
 
 @dataclass(frozen=True)
 class Scale:
-    """The states' names, best first, and how they were told; ``ends`` only where they are bands of an index."""
+    """The states' names, best first, how they were recognised, and what to do if that is the wrong way round.
+
+    ``state`` is the scale as a mapping says it, so that another table can be read by the very same; ``ends`` is
+    filled only where the states are bands of an index.
+    """
 
     names: tuple[str, ...]
     words: str
+    turn: str = ""
+    state: State | None = None
     ends: tuple[IndexEnd, ...] = ()
 
 
@@ -73,6 +81,12 @@ def read_counts(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     """Whole numbers, such as a visit's; what is not one is missing."""
     number = read_numbers(column, dtype)
     return pl.when(number == number.floor()).then(number).cast(pl.Int32, strict=False)
+
+
+def take_dates(column: pl.Expr) -> pl.Expr:
+    """Dates of a column that holds dates or times; of a year that no inspection can be of, as the year 0, null."""
+    date = column.cast(pl.Date)
+    return pl.when(date.to_physical().is_between(FIRST_DAY, LAST_DAY)).then(date)
 
 
 def read_dates(
@@ -212,12 +226,45 @@ def read_states(
     frame = frame.with_columns(label=pl.when(text.is_in(missing).not_()).then(text))
     frame = frame.with_columns(number=read_numbers(pl.col("label"), pl.String(), decimal))
     states, scale = _apply(frame, spec, missing)
+    scale = replace(scale, turn=_explain_turn(spec, scale.names), state=_settle(spec, scale.names))
     if states["state"].null_count() == len(states) and frame["label"].null_count() < len(frame):
         raise BadStates(
             f"None of the states is on the scale {', '.join(scale.names)}: {_examples(frame)}. Correct labels, "
             "or best and worst; or leave them out, as numbers from 1, letters and Roman numerals are recognised."
         )
     return states.with_columns(blank=frame["label"].is_null()), scale
+
+
+def _settle(spec: State, names: Sequence[str]) -> State:
+    """The scale with nothing left to be recognised."""
+    if spec.bands is not None or spec.best is not None or spec.labels is not None:
+        return spec
+    if all(name.isdecimal() for name in names):
+        return State(best=int(names[0]), worst=int(names[-1]), missing=spec.missing)
+    return State(labels=list(names), missing=spec.missing)
+
+
+def _explain_turn(spec: State, names: Sequence[str]) -> str:
+    """What to do if the scale was read from its wrong end, which depends on how it was given."""
+    if spec.bands is not None and len(spec.bands) == 1:
+        return (
+            "With one limit a higher index is better. If a lower one is, take an index that counts the other way; "
+            "and check that the column is the index that is meant (--state COLUMN)."
+        )
+    if spec.bands is not None:
+        given, turned = (",".join(f"{limit:g}" for limit in some) for some in (spec.bands, spec.bands[::-1]))
+        better = "higher" if spec.bands[0] > spec.bands[-1] else "lower"
+        return (
+            f"By --bands {given} a {better} index is better. If it is worse, write the limits the other way round "
+            f"(--bands {turned}); if not, check that the column is the index that is meant (--state COLUMN)."
+        )
+    if spec.best is not None:
+        return f"Exchange the two ends: --best {spec.worst} --worst {spec.best}."
+    if spec.labels is not None:
+        return f"Write the labels the other way round, best first: --labels {','.join(names[::-1])}."
+    if spec.worst_first:
+        return f"Leave out --worst-first, by which {names[0]} is the best."
+    return f"If {names[0]} is the worst, say --worst-first; or give --best and --worst, or --labels, best first."
 
 
 def _examples(frame: pl.DataFrame) -> str:
@@ -306,9 +353,8 @@ def _by_bands(frame: pl.DataFrame, bands: Sequence[float]) -> tuple[pl.DataFrame
     ends = ("{:g} and above", "below {:g}") if falling else ("below {:g}", "{:g} and above")
     names = (ends[0].format(bands[0]), *inner, ends[1].format(bands[-1]))
     words = f"an index in bands: {'; '.join(names)}"
-    return frame.select(state=state, outside=pl.lit(value=False)), Scale(
-        names, words, _find_ends(frame, INDEX_ENDS if falling else INDEX_ENDS[1:])
-    )
+    found = _find_ends(frame, INDEX_ENDS if falling else INDEX_ENDS[1:])
+    return frame.select(state=state, outside=pl.lit(value=False)), Scale(names, words, ends=found)
 
 
 def _find_ends(frame: pl.DataFrame, values: Sequence[float]) -> tuple[IndexEnd, ...]:

@@ -174,7 +174,8 @@ class NetworkPart(Value):
     """A whole inventory over the years, if nothing is repaired.
 
     ``kind`` is "inventory" where one was given to rekka forecast, "study" where the members are those of the
-    study, each as its last transition ended. ``unchosen`` are cases that are forecast though no model was chosen.
+    study, each as its last transition ended. ``unchosen`` are cases that are forecast though no model was chosen,
+    because that was asked for; ``left_out`` those that have no model, and are in no total.
     """
 
     kind: Literal["inventory", "study"]
@@ -191,6 +192,7 @@ class NetworkPart(Value):
     there: int  # in the threshold or worse when last seen
     outside: int  # members that leave the training rows
     unchosen: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
     years: tuple[NetworkYear, ...]
     risks: tuple[RiskPart, ...]
     aside: tuple[AsidePart, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -38,13 +38,13 @@ class Found:
 
 def find_network(study: Study, *, make: bool = True) -> Found:
     """The forecast in the run folder; else, if it is to be made, that of the study's members."""
-    models = _choose(study)
+    models = _choose(study, include_unchosen=True)  # a forecast may have been asked for with them
     file = None if study.folder is None else study.folder / FOLDER / FORECAST
     stale = False
     if models is not None and file is not None and file.is_file():
         found = load_forecast(file)
         if is_of(found, models):
-            return Found(describe_network(found, INVENTORY, _list_unchosen(study, found)))
+            return Found(describe_network(found, INVENTORY))
         stale = True
     try:
         made = forecast_study(study) if make else None
@@ -64,15 +64,9 @@ def forecast_study(study: Study) -> ForecastFile | None:
     models = _choose(study)
     if models is None:
         return None
-    cases = [one.case or "" for one in models.models]
-    turned_down = {case: "no model was chosen" for case in cases if not _is_chosen(study, case)}
-    chosen = tuple(one for one in models.models if one.case not in turned_down)
-    if not chosen:
-        return None
-    kept = replace(models, models=chosen, missing=dict(models.missing) | turned_down)
     ask = Ask(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
     members = read_members(study.read_rows().frame)
-    lots = make_lots(members, match_models(kept, members.frame["case"].unique().sort().to_list()), ask)
+    lots = make_lots(members, match_models(models, members.frame["case"].unique().sort().to_list()), ask)
     return describe_fleet(forecast_fleet(lots, ask), models.name, top=TOP)
 
 
@@ -82,7 +76,7 @@ def is_of(found: ForecastFile, models: Models) -> bool:
     return all(ours.get(one.case) == one.sha256 for one in found.models)
 
 
-def describe_network(found: ForecastFile, kind: Kind, unchosen: Sequence[str] = ()) -> NetworkPart:
+def describe_network(found: ForecastFile, kind: Kind) -> NetworkPart:
     """A forecast as the part of a document."""
     return NetworkPart(
         kind=kind,
@@ -98,7 +92,8 @@ def describe_network(found: ForecastFile, kind: Kind, unchosen: Sequence[str] = 
         members=found.members,
         there=found.there,
         outside=found.outside,
-        unchosen=tuple(unchosen),
+        unchosen=tuple(one.case for one in found.models if not one.chosen),
+        left_out=tuple(one.case for one in found.left_out),
         years=tuple(_list_years(found)),
         risks=tuple(_list_risks(found)),
         aside=tuple(_list_aside(found)),
@@ -106,21 +101,12 @@ def describe_network(found: ForecastFile, kind: Kind, unchosen: Sequence[str] = 
     )
 
 
-def _choose(study: Study) -> Models | None:
+def _choose(study: Study, *, include_unchosen: bool = False) -> Models | None:
     """The models of a study; None where it has none."""
     try:
-        return choose_models(study, study.folder)
+        return choose_models(study, study.folder, include_unchosen=include_unchosen)
     except RunFolderError:
         return None
-
-
-def _is_chosen(study: Study, case: str) -> bool:
-    choice = study.choice(case, study.main_preset)
-    return choice is not None and choice.chosen is not None
-
-
-def _list_unchosen(study: Study, found: ForecastFile) -> list[str]:
-    return [one.case for one in found.models if not _is_chosen(study, one.case)]
 
 
 def _list_years(found: ForecastFile) -> Iterator[NetworkYear]:

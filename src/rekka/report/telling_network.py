@@ -40,6 +40,8 @@ def _warn(network: NetworkPart, tell: Teller) -> Iterator[Markup]:
         yield tell.say(f"{SECTION}.uncertified")
     if network.unchosen:
         yield tell.say(f"{SECTION}.unchosen", names=tell.join(map(tell.name, network.unchosen)))
+    if network.left_out:
+        yield tell.say(f"{SECTION}.left_out", names=tell.join(map(tell.name, network.left_out)))
 
 
 def _tell(network: NetworkPart, tell: Teller) -> Iterator[Markup]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rekka.calibration import MOST_TESTED
+from rekka.direction import read_allowed
 from rekka.errors import BadOption, InputError, RunFolderError, count_of
 from rekka.model.serial import load_model
 from rekka.partition import PAPER_SEED, Partition
@@ -24,7 +25,7 @@ from rekka.study.describing import describe_data
 from rekka.study.large import AnyRows, LargeRows, open_rows
 from rekka.study.large_cases import AnyCase
 from rekka.study.plan import GUARDED, StudyPlan, make_plan
-from rekka.study.provenance import describe_command, describe_run, differ_from
+from rekka.study.provenance import describe_command, describe_run, differ_from, read_reading
 from rekka.study.records import Files, Memory, Records
 from rekka.study.rows import StudyRows
 from rekka.study.runner import Crew, OnChoice, carry_out, choose, engage, list_keys, open_cases
@@ -68,6 +69,7 @@ def compare(
     rule: str = GUARDED,
     select_on: str = "auto",
     guard: Mapping[str, Any] | None = None,
+    allow: Sequence[str] = (),
     confirm: bool = True,
     cost: str = "auto",
     seed: int = PAPER_SEED,
@@ -113,6 +115,8 @@ def compare(
     guard : dict, optional
         Margins of the guarded rule: default, certified, accuracy_margin, log_loss_margin, confidence, resamples,
         stable_share.
+    allow : sequence of str
+        Codes of checks that do not stop the work: "R109", more moves go up than down.
     confirm : bool
         Whether to look at the golden rows, once, with what was chosen.
     cost : "auto", "seconds" or "evaluations"
@@ -140,7 +144,7 @@ def compare(
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
     described, given = describe_data(data, mapping, None if out is None else Path(out))
     plan = make_plan(
-        data=described,
+        data=described | {"allow": read_allowed(allow)},
         partition={
             "scheme": "given" if isinstance(data, Partition) else partition,
             "until": until,
@@ -270,7 +274,11 @@ def load_study(out: str | Path) -> Study:
     files = _open_files(folder, plan, cases, data["rows_sha256"])
     keys = list_keys(plan.study, cases)
     study = _gather(plan, data["scheme"], files, keys, data["notes"], lambda: read_rows(folder, begun))
-    return replace(study, scan_rows=lambda: open_kept_rows(folder, begun, plan, read_memory(None), trusted=True))
+    return replace(
+        study,
+        scan_rows=lambda: open_kept_rows(folder, begun, plan, read_memory(None), trusted=True),
+        reading=read_reading(begun, folder),
+    )
 
 
 def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -387,10 +395,13 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
 
 def _gather_rows(plan: StudyPlan, rows: AnyRows, records: Records, keys: Sequence[Key]) -> Study:
     """The study of these rows; those that are too many to be held whole are read when somebody asks for them."""
+    reading = rows.reading
+    if isinstance(records, Files) and (begun := read_provenance(records.path)):
+        reading = read_reading(begun, records.path)
     if isinstance(rows, LargeRows):
         study = _gather(plan, rows.scheme, records, keys, rows.notes, rows.read)
-        return replace(study, scan_rows=lambda: rows)
-    return _gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows)
+        return replace(study, scan_rows=lambda: rows, reading=reading)
+    return replace(_gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows), reading=reading)
 
 
 def _gather(

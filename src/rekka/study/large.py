@@ -17,12 +17,14 @@ from typing import Any
 
 import polars as pl
 
+from rekka.direction import refuse_upside_down
 from rekka.errors import BadOption, InputError, count_of
 from rekka.files import scratch_beside, writing
 from rekka.panel import PAIRED
 from rekka.partition import PARTS, split_lazily
 from rekka.readers.attributes import NAMES
 from rekka.readers.queries import collect, reading
+from rekka.readers.reading import TableReading
 from rekka.streaming import blocks
 from rekka.streaming.blocks import Reading, read_block
 from rekka.streaming.memory import say_bytes
@@ -81,6 +83,7 @@ class LargeRows:
     audit: tuple[tuple[str, str, int], ...] = ()
     shelf: Shelf = field(default_factory=Shelf)
     scratch: Scratch | None = None  # the folder of the file, where that is not a run folder
+    reading: TableReading | None = None
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -139,7 +142,7 @@ class LargeRows:
     def read(self) -> StudyRows:
         """All rows, in memory: what a report needs."""
         frame = collect(pl.scan_parquet(self.file, glob=False), self.file.name)
-        return StudyRows(frame, self.covariates, self.scheme, self.notes, self.audit)
+        return StudyRows(frame, self.covariates, self.scheme, self.notes, self.audit, self.reading)
 
     @property
     def large(self) -> tuple[str, ...]:
@@ -171,10 +174,12 @@ def open_rows(
     """
     found = _scan(plan.data, data, base)
     if found is None:
-        return split_rows(read_source(plan.data, base) if data is None else data, plan.partition, plan.study)
+        data = read_source(plan.data, base) if data is None else data
+        return split_rows(data, plan.partition, plan.study, plan.data.allow)
     rows = int(collect(found.query.select(pl.len()), found.name).item())
     if rows <= blocks.WHOLE:
-        return split_rows(found.collect(), plan.partition, plan.study)
+        return split_rows(found.collect(), plan.partition, plan.study, plan.data.allow)
+    refuse_upside_down(found.moves, plan.data.allow)
     if file is not None:
         return _write(found, rows, plan, file, memory, workers)
     scratch = Scratch()
@@ -216,7 +221,7 @@ def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memor
     used = int(survey["len"].sum()) if plan.study.cases is None else rows
     notes = found.notes if used == rows else (*found.notes, f"{used:,} of {count_of(rows, 'transition')} used")
     whole = choose_whole(plan.study, survey, memory)
-    made = LargeRows(file, covariates, parts.scheme, survey, memory, whole, workers, notes)
+    made = LargeRows(file, covariates, parts.scheme, survey, memory, whole, workers, notes, reading=found.reading)
     refuse_unfit(made, plan.study)
     return made
 

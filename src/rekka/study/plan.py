@@ -1,7 +1,7 @@
 """What a study does: which methods, under which conditions, on which cases; checked, and kept as TOML.
 
 [data]       source: the tables, beside this file or as a path; none is the built-in inventory. nbi, mapping: how
-             they are read
+             they are read. allow: checks that do not stop the work
 [partition]  scheme, until, seed: which rows train and which are golden
 [study]      methods, presets, clock, cases, covariates, rule, select_on, confirm, cost, seed, repeats
 [guard]      default, margins and resamples of the guarded rule
@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from rekka.direction import read_allowed
 from rekka.errors import BadOption, InputError, bad_option, count_of, did_you_mean
 from rekka.model.clock import CLOCKS, MIDDLE, START
 from rekka.partition import PAPER_SEED
@@ -86,6 +87,7 @@ class DataPlan(_Strict):
     nbi: bool = False
     seed: int | None = Field(default=None, ge=0)  # of the built-in inventory
     mapping: dict[str, Any] = {}
+    allow: tuple[str, ...] = ()  # codes of checks that do not stop the work
 
     @model_validator(mode="before")
     @classmethod
@@ -106,6 +108,7 @@ class DataPlan(_Strict):
         if self.nbi and set(self.mapping) - {"rules"}:
             raise ValueError("nbi = true needs no mapping; its rules are all it takes")
         try:
+            read_allowed(self.allow)
             joins = load_mapping(self.mapping).join
         except InputError as error:
             raise ValueError(str(error).rstrip(".")) from None

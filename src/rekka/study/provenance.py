@@ -14,10 +14,11 @@ from typing import Any
 
 import rekka
 from rekka.readers.files import is_folder
+from rekka.readers.reading import TableReading
 from rekka.study.files import digest_file
 from rekka.study.large import AnyRows
 from rekka.study.plan import StudyPlan
-from rekka.study.rows import locate
+from rekka.study.rows import locate, relate
 
 PACKAGES = ("numpy", "scipy", "numba", "polars", "scikit-learn", "joblib")
 
@@ -36,11 +37,31 @@ def describe_run(plan: StudyPlan, rows: AnyRows, base: Path) -> dict[str, Any]:
             "scheme": rows.scheme,
             "notes": list(rows.notes),
             "audit": [list(line) for line in rows.audit],
+            "reading": _describe_reading(rows, base),
         },
         "seeds": {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed},
         "versions": describe_versions(),
         "machine": describe_machine(),
     }
+
+
+def _describe_reading(rows: AnyRows, base: Path) -> dict[str, Any] | None:
+    """How the tables were read; joined files count from the run folder."""
+    if rows.reading is None:
+        return None
+    moved = rows.reading.move(lambda file: relate(file, base))
+    return moved.model_dump(mode="json", exclude_defaults=True)
+
+
+def read_reading(begun: Mapping[str, Any], base: Path) -> TableReading | None:
+    """How the tables of a run were read; of a run that did not keep it, what its plan says."""
+    kept, data = begun["data"].get("reading"), begun["plan"]["data"]
+    if kept is None and data.get("kind") != "tables":
+        return None
+    if kept is None:
+        state = data["mapping"].get("state", {})
+        kept = {"kind": "nbi" if data["nbi"] else "inspections", "mapping": data["mapping"], "given": state}
+    return TableReading.model_validate(kept).move(lambda file: str(locate(base, file)))
 
 
 def list_sources(plan: StudyPlan, base: Path) -> dict[str, Path]:

@@ -30,6 +30,7 @@ class Request(NamedTuple):
     mapping: Path | None = None
     reading: Mapping[str, Any] = {}
     nbi: bool = False
+    allow: Sequence[str] = ()
     options: Mapping[str, Mapping[str, Any]] = {}
 
 
@@ -85,7 +86,7 @@ def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:
     joins = [dict(join) | {"file": str(before / join["file"])} for join in plan.data.mapping.get("join", [])]
     mapping = plan.data.mapping | ({"join": joins} if joins else {})
     data = describe_tables([before / one for one in plan.data.source], mapping, nbi=plan.data.nbi, out=after)
-    return make_plan(**plan.model_dump() | {"data": data})
+    return make_plan(**plan.model_dump() | {"data": data | {"allow": plan.data.allow}})
 
 
 def _study_file(request: Request) -> Path | None:
@@ -101,11 +102,13 @@ def _plan(request: Request, out: Path) -> StudyPlan:
 def _describe(request: Request, out: Path) -> dict[str, Any]:
     if not request.tables:
         return {"kind": "inventory", "seed": PAPER_SEED}
-    return describe_tables(request.tables, request.mapping, dict(request.reading), nbi=request.nbi, out=out)
+    read = describe_tables(request.tables, request.mapping, dict(request.reading), nbi=request.nbi, out=out)
+    return read | {"allow": tuple(request.allow)}
 
 
 def _change(plan: StudyPlan, request: Request) -> StudyPlan:
     changed = plan.model_dump()
+    changed["data"]["allow"] = tuple(dict.fromkeys((*plan.data.allow, *request.allow)))
     for section, values in _translate(request.options).items():
         if values.get("presets", plan.study.presets) != plan.study.presets:
             changed["study"]["clock"] = default_clock(values["presets"])

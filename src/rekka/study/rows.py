@@ -12,12 +12,14 @@ from typing import Any
 
 import polars as pl
 
+from rekka.direction import refuse_upside_down
 from rekka.errors import BadOption, BadValues, InputError, count_of, missing_columns, name_rows, no_such_case
 from rekka.model import inputs
 from rekka.panel import PAIRED
 from rekka.partition import PARTS, Partition, choose_split
 from rekka.readers.attributes import NAMES, PLACES
 from rekka.readers.nbi import read_nbi
+from rekka.readers.reading import TableReading
 from rekka.simulation.inventory import simulate_inventory
 from rekka.study.cases import GOLDEN, CaseRows
 from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
@@ -39,6 +41,7 @@ class StudyRows:
     scheme: str
     notes: tuple[str, ...] = ()
     audit: tuple[tuple[str, str, int], ...] = ()
+    reading: TableReading | None = None  # how the table was read, for later ones
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -164,17 +167,19 @@ def locate_joins(mapping: dict[str, Any], base: Path) -> dict[str, Any]:
     return mapping | {"join": [join | {"file": str(locate(base, join["file"]))} for join in mapping["join"]]}
 
 
-def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
+def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan, allow: Sequence[str] = ()) -> StudyRows:
     """Rows of transitions (``Transitions``, ``Partition`` or any dataframe), split and checked."""
     wanted = trials.covariates
     notes: tuple[str, ...] = ()
     audit: tuple[tuple[str, str, int], ...] = ()
+    reading: TableReading | None = None
     if isinstance(data, Partition):
         parts = data
     else:
         found = data if isinstance(data, Transitions) else read_transitions(data)
         if found.frame.is_empty():
             raise InputError("No two visits make a transition. rekka check, on the same table, says why.")
+        refuse_upside_down(found.moves, allow)
         if split.scheme == "given":
             raise BadOption("scheme = 'given' needs rows that are split already: a Partition.")
         parts = choose_split(split.scheme, until=split.until, seed=split.seed)(found.frame)
@@ -186,13 +191,14 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan) -> StudyRows:
         if found.audit is not None:
             audit = tuple(found.audit.table.select("outcome", "reason", "count").rows())
         wanted = found.covariates if wanted is None else wanted
+        reading = found.reading
     frame = _join_parts(parts)
     covariates = choose_covariates(frame.schema, wanted)
     if trials.cases is not None:
         check_cases(trials.cases, frame["case"].unique())
         frame = frame.filter(pl.col("case").is_in(list(trials.cases)))
     frame = frame.select(choose_columns(frame.columns, covariates))
-    return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes, audit)
+    return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes, audit, reading)
 
 
 def choose_columns(there: Sequence[str], covariates: Sequence[str]) -> list[str]:

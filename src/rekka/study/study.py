@@ -16,6 +16,7 @@ from rekka.calibration import MOST_TESTED, Calibration
 from rekka.errors import BadOption, bad_option, did_you_mean
 from rekka.model.clock import Clock, make_clock
 from rekka.partition import PARTS
+from rekka.readers.reading import TableReading
 from rekka.study.calibrating import calibrate_model
 from rekka.study.choosing import Choice, Optimism, Verdict
 from rekka.study.confirming import Confirmed, Look
@@ -75,6 +76,7 @@ class Study:
     notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
     folder: Path | None = None  # the run folder, where there is one
     scan_rows: Callable[[], AnyRows] | None = None  # the rows, without reading at once what is too much to hold
+    reading: TableReading | None = None  # how the tables were read: forecasts read theirs in the same way
 
     @cached_property
     def trials(self) -> pl.DataFrame:
