@@ -59,7 +59,7 @@ def test_columns_of_a_table_stay_in_line():
 def test_a_bar_shows_them(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     console = new_console(stderr=True)
-    console.file, console._force_terminal = io.StringIO(), True
+    console.file, console._force_terminal, console.is_interactive = io.StringIO(), True, True
     with new_bar(console) as progress:
         progress.add_task("Pier\x1b]0;title\x07", total=2, what="Trials")
         progress.refresh()
