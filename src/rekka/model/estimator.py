@@ -59,7 +59,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         Normal prior of the coefficients of the scaled covariates, state by state, intercept first: what partial
         pooling across cases gives a case.
     class_weight : None or "inverse_frequency"
-        Weight each row by the inverse frequency of its (start, end) pair.
+        Weight each row by the inverse frequency of its (start, end) pair. Standard errors are then robust by row,
+        or clustered where ``groups`` are given.
     effects : dict, covariate -> states
         States a covariate acts on, e.g. ``{"traffic_mean": [2, 3]}``; covariates not named act on all.
     shared : dict, covariate -> groups of states
