@@ -37,6 +37,22 @@ def run(rows: module.CaseRows, method: str = "zscore", preset: str = "exact") ->
     return run_trial(rows, Key(case="Pier", preset=preset, method=method), SEED)
 
 
+@pytest.mark.parametrize("method", ["zscore", "boxcox", "ridge"])
+@pytest.mark.parametrize("part", ["golden", "folds"])
+def test_fits_and_scores_take_the_age_where_the_study_does(method, part):
+    """With the age at the middle, all is as with tables that hold it and the age at the start."""
+    rows = dataclasses.replace(pier(), judged_on=part)
+    later = pl.col("age_at_inspection_1") + pl.col("interval_years") / 2
+    moved = {name: getattr(rows, name).with_columns(later) for name in ("train", "validation", "golden")}
+    ours = run(rows, method)
+    theirs = run(dataclasses.replace(rows, **moved, clock="start"), method)
+    assert ours.trial.scores == theirs.trial.scores
+    assert ours.trial.log_likelihood == theirs.trial.log_likelihood
+    assert ExponentialHazardMarkovModel.from_json(ours.model).clock == "middle"
+    assert ExponentialHazardMarkovModel.from_json(theirs.model).clock == "start"
+    assert run(dataclasses.replace(rows, clock="start"), method).trial.scores != ours.trial.scores
+
+
 class TestALuckyFit:
     def test_it_is_the_estimators(self):
         rows = pier()
