@@ -23,6 +23,7 @@ from rekka import files
 from rekka.errors import BadOption, DamagedFile, RunFolderError, WriteError
 from rekka.study import compare as compare_module
 from rekka.study import runner
+from rekka.study.calibrating import check_model
 from rekka.study.changes import describe_difference
 from rekka.study.choosing import choose_case
 from rekka.study.files import write_sealed
@@ -234,6 +235,11 @@ def test_at_every_step_of_every_write(error, expected, tmp_path, monkeypatch):
         key = (contest.preset, contest.rows.name)
         return cache[key] if key in cache else cache.setdefault(key, choose_case(contest))
 
+    def check_once(rows: Any, case: str, model: str, *, seed: int) -> Any:
+        key = ("check_model", case)
+        return cache[key] if key in cache else cache.setdefault(key, check_model(rows, case, model, seed=seed))
+
+    monkeypatch.setattr("rekka.study.compare.check_model", check_once)
     monkeypatch.setattr(runner, "run_trial", once(run_trial))
     monkeypatch.setattr(runner, "describe_case", once(describe_case))
     monkeypatch.setattr(runner, "choose_case", choose_once)
@@ -260,8 +266,8 @@ def test_at_every_step_of_every_write(error, expected, tmp_path, monkeypatch):
         assert file_names(out) == sorted([*kept, "provenance.json", "confirmation.json", "trials.csv"])
         shutil.rmtree(out)
     # 3 files of the run, 2 of cases, 4 of trials, 2 choices, 1 look and 2 tables at 3 steps each; 8 models and
-    # operators at 1
-    assert steps == (50 if os.name == "posix" else 36)
+    # operators at 1; 2 trials again at 3, with their models at 1, for the test of fit
+    assert steps == (58 if os.name == "posix" else 42)
 
 
 class TestStoppedByHand:
