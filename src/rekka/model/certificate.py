@@ -39,6 +39,7 @@ HARDLY = 3.0  # standard error of an effect per standard deviation: a 95 % inter
 FEW_EVENTS = 5  # per parameter; below it slopes are biased and intervals too narrow (Vittinghoff, McCulloch 2007)
 MOST_NAMED = 3  # effects or terms in one remark
 MAIN_WEIGHT = 0.3  # of a term in a direction of length 1; where all are smaller, the largest are named
+THIN = "hardly determined: "  # a remark that begins so is part of the headline
 HARDLY_DETERMINED = ", but hardly determined"
 
 
@@ -59,9 +60,9 @@ class Certificate:
     """Verdict, reasons in words, and the figures behind them.
 
     ``decrement`` is the estimated distance to the maximum in log-likelihood units per unit of mean weight,
-    ``shortfall`` the measured distance to the best point found from ``starts`` starts. ``determined`` is False
-    where few rows decide a coefficient; the remarks say which. ``plateau_golden`` is filled by ``with_golden``.
-    Every figure is the same under max, min-max and z-score scaling, and whatever all weights are multiplied by.
+    ``shortfall`` the measured distance to the best point found from ``starts`` starts. ``plateau_golden`` is
+    filled by ``with_golden``. Every figure is the same under max, min-max and z-score scaling, and whatever all
+    weights are multiplied by.
     """
 
     verdict: Verdict
@@ -76,7 +77,6 @@ class Certificate:
     weakest_direction: str
     plateau_train: float
     plateau_golden: float | None = None
-    determined: bool = True
 
     @property
     def certified(self) -> bool:
@@ -89,6 +89,11 @@ class Certificate:
         return self.certified or self.verdict is Verdict.LOCAL_MAXIMUM
 
     @property
+    def determined(self) -> bool:
+        """Whether no remark says that few rows decide a coefficient."""
+        return not any(remark.startswith(THIN) for remark in self.remarks)
+
+    @property
     def headline(self) -> str:
         """The verdict as it should be read: a maximum that few rows decide is not called certified alone."""
         return f"{self.verdict}{HARDLY_DETERMINED if self.certified and not self.determined else ''}"
@@ -96,7 +101,7 @@ class Certificate:
     @property
     def figures(self) -> dict[str, Any]:
         """The numbers alone."""
-        words = ("verdict", "reasons", "remarks", "determined")
+        words = ("verdict", "reasons", "remarks")
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in words}
 
     def with_golden(self, log_probability: Array) -> Certificate:
@@ -187,7 +192,6 @@ def certify(
         condition_number=condition,
         weakest_direction=weakest,
         plateau_train=plateau,
-        determined=not thin,
     )
 
 
@@ -244,7 +248,7 @@ def remark_errors(coordinates: Coordinates[Any], layout: Layout, psi: Array, her
         cause = "a few rows decide it" if alone else "its covariate nearly repeats the others"
         causes.setdefault(cause, []).append(f"{_name_effect(layout, q)} ({figures})")
     return [
-        f"hardly determined: {'; '.join(found[:MOST_NAMED])}"
+        f"{THIN}{'; '.join(found[:MOST_NAMED])}"
         f"{f'; and {len(found) - MOST_NAMED} more' if len(found) > MOST_NAMED else ''}: {cause}"
         for cause, found in causes.items()
     ]
@@ -283,7 +287,7 @@ def remark_departures(
                 f"{', '.join(map(str, group))}, for {_say_count(count, 'coefficient')}"
             )
     few = f"fewer than {FEW_EVENTS} for each: expect estimates and intervals to be unreliable there"
-    return [f"{'; '.join(found)}: {few}"] if found else []
+    return [f"{THIN}{'; '.join(found)}: {few}"] if found else []
 
 
 def _say_count(number: float, noun: str) -> str:
