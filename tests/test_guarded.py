@@ -230,3 +230,9 @@ def test_the_papers_boxcox_winners_are_refused(case):
         assert found.rulings["boxcox"].step in (Step.LOG_LOSS, Step.ACCURACY)
         if points["boxcox"].accuracy >= points["zscore"].accuracy:
             assert found.rulings["boxcox"].step is Step.LOG_LOSS
+
+
+def test_the_words_of_earlier_runs_are_read():
+    assert Step("certified across resamples") is Step("a maximum across resamples") is Step.STABLE
+    with pytest.raises(ValueError, match="another step"):
+        Step("another step")
