@@ -70,7 +70,9 @@ def test_advancing_age_is_another_course(models):
     )
     years = [one["cases"][0]["effects"][0]["mean_years_before"] for one in (fixed, aging)]
     assert years[1] < years[0]
-    assert aging["cases"][0]["course"] == "age_at_inspection_1 advancing by the year"
+    moment = "fitted at the middle of each interval"
+    assert aging["cases"][0]["course"] == f"age_at_inspection_1 advancing by the year ({moment})"
+    assert fixed["cases"][0]["course"] == f"covariates stay as they are (age_at_inspection_1: {moment})"
 
 
 def test_tables(written):

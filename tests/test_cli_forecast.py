@@ -269,7 +269,9 @@ def test_bootstrap_and_held_ages(tables, tmp_path):
     assert all(
         total.low <= total.expected + 1e-9 <= total.high + 2e-9 or total.year == 0 for total in found.network
     )
-    assert "age_at_inspection_1 advancing by the year, up to the largest of the training rows" in found.notes
+    told = "age_at_inspection_1 advancing by the year, up to the largest of the training rows"
+    assert f"{told} (fitted at the middle of each interval)" in found.notes
+    assert (found.models[0].clock, found.models[0].lag_years) == ("middle", 0.0)
 
 
 def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, tmp_path, monkeypatch):

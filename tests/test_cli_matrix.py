@@ -45,7 +45,9 @@ def test_a_model_file(models):
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("[Pier]\nAt age_at_inspection_1 = ")
     assert "(typical)" in done.stdout
-    assert "Over the years: covariates stay as they are." in done.stdout
+    assert (
+        "Over the years: covariates stay as they are (age_at_inspection_1: fitted at the middle of each interval)."
+    ) in done.stdout
     assert "Probability of each state after 1 year\n" in done.stdout
     assert "Probability of each state after 5 years\n" in done.stdout
     assert "4 (d)" in done.stdout
@@ -58,7 +60,8 @@ def test_the_numbers_are_those_of_the_model(models):
     found = json.loads(done.stdout)
     assert (found["format"], found["version"], found["layout"]) == ("rekka-matrix", 1, "square")
     one = found["cases"][0]["matrices"][0]
-    row = pl.DataFrame({"state_1": [1], "interval_years": [3.0], SLOPE: [40.0], "traffic_mean": [8000.0]})
+    start = 40.0 - 1.5  # the age at the first visit, where that of the model is the middle's
+    row = pl.DataFrame({"state_1": [1], "interval_years": [3.0], SLOPE: [start], "traffic_mean": [8000.0]})
     assert one["probability"][0] == pytest.approx(read(models / "pier.json").predict_proba(row)[0], abs=1e-12)
     assert one["covariates"] == {SLOPE: 40.0, "traffic_mean": 8000.0}
     assert one["low"][0][0] < one["probability"][0][0] < one["high"][0][0]

@@ -30,12 +30,12 @@ def found(fitted):
 
 
 def carry(fit, x, years, start=0):
-    """Probabilities by year: a matrix exponential for each, the age at its beginning."""
+    """Probabilities by year: a matrix exponential for each, the age at its middle."""
     p, age = np.eye(fit.n_states)[start], fit.covariates.index("age_at_inspection_1")
     path = [p]
     for year in range(years):
         here = x.copy()
-        here[age] += year
+        here[age] += year + 0.5
         theta = np.exp(fit.log_hazards(here[None])[0])
         p = p @ expm(np.diag([*-theta, 0.0]) + np.diag(theta, 1))
         path.append(p)
@@ -69,6 +69,7 @@ def test_the_years_beyond_the_training_rows_are_marked(fitted, found):
     assert list(found.outside) == [bool(age + year > fit.survey.high[0]) for year in range(HORIZON + 1)]
     assert found.extrapolated_from == math.floor(fit.survey.high[0] - age) + 1
     assert found.seen == {"age_at_inspection_1": fit.survey.high[0]}
+    assert (found.clock, found.lag) == ("middle", 0.0)
 
 
 def test_half_have_come_there_after_the_median_years(fitted, found):

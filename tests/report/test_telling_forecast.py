@@ -55,8 +55,12 @@ def test_a_chosen_case_says_how_long_it_takes_and_for_whom(document):
     assert "(95% interval of the parameters: " in lines[0]
     assert lines[1].endswith("with a probability of 95%.")
     assert "Advancing by the year: age_at_inspection_1." in lines[2]
+    assert lines[3] == (
+        "The fit takes ages at the start of each interval, as in the paper: the forecast lets them lag by half the "
+        f"mean interval, {found.lag:.1f} years."
+    )
     year = found.extrapolated_from
-    assert lines[3].startswith(
+    assert lines[4].startswith(
         f"From year {year:.0f} on the training rows have no such member (their largest: age"
     )
     assert len(told.effects) == len(found.effects)
@@ -75,6 +79,13 @@ def test_a_case_without_a_fit_says_that_there_is_nothing(document):
     assert "no model was chosen" in told.lines[0]
     gone = tuple(one.model_copy(update={"forecast": None}) for one in document.models)
     assert "too large or too small" in told_of(document.model_copy(update={"models": gone}), CHOSEN).lines[0]
+
+
+def test_where_in_an_interval_the_fit_takes_ages_is_told(document):
+    middle = plain(told_of(change(document, clock="middle", lag=0.0), CHOSEN).lines)
+    assert "The fit takes ages at the middle of each interval." in middle
+    unknown = plain(told_of(change(document, lag=None), CHOSEN).lines)
+    assert any("does not know its mean interval" in line for line in unknown)
 
 
 def test_without_an_age_nothing_advances(document):
