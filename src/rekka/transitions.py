@@ -156,7 +156,7 @@ def _leave_out_nameless(frame: pl.LazyFrame, table: Table) -> tuple[pl.LazyFrame
     nameless = frame.filter(pl.col("case").is_null()).select("row_1").head(ROWS_NAMED)
     rows = collect(nameless, table.name)["row_1"]
     some = name_rows([row for row in rows if row is not None], most=ROWS_NAMED - 1)
-    note = f"{table.name}: the case is blank in {count_of(count, 'row')} ({some}), which are excluded"
+    note = f"{table.name}: the case is blank in {count_of(count, 'row')} ({some}); excluded"
     _log.warning(note)
     return frame.filter(pl.col("case").is_not_null()), [note]
 
@@ -410,6 +410,6 @@ class _Account:
         if self.counts[blank]:
             reason = self.plan.reasons[blank][1]
             count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
-            _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}), which are excluded")
+            _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}); excluded")
         table, records = pl.DataFrame(lines, schema=schema, orient="row"), self.plan.panel.records
         return Audit(table, set_aside, records, self.upward, self.downward)
