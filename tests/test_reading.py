@@ -112,6 +112,16 @@ class TestLater:
         assert pl.read_csv(tmp_path / "out" / "members.csv").sort("bridge_id")["state"].to_list() == [1, 3, 5]
 
 
+def test_a_table_of_one_component_needs_no_column_for_it(folder, tmp_path):
+    piers = pl.read_csv(folder / "table.csv").filter(case="Pier").drop("case", "visit")
+    piers.write_csv(tmp_path / "piers.csv")
+    done = call("forecast", folder / "models", tmp_path / "piers.csv", "--only", "Pier", *QUICK, tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "models read the case from case, which is not here" in " ".join(done.stdout.split())
+    refused = call("forecast", folder / "models", tmp_path / "piers.csv", *QUICK, tmp_path / "no")
+    assert "The inventory has no column for the case, and models has 2 models" in refused.stderr
+
+
 def test_a_joined_file_that_is_gone_is_named(folder, tmp_path):
     shutil.copytree(folder / "models", tmp_path / "models")
     done = call("forecast", tmp_path / "models", folder / "table.csv", *QUICK, tmp_path / "out")

@@ -146,14 +146,18 @@ def _leave_out_nameless(frame: pl.LazyFrame, table: Table) -> tuple[pl.LazyFrame
     """The rows that name their case, as text; and a sentence on those that do not."""
     if "case" not in table.columns:
         return frame, []
-    frame = frame.with_columns(case=read_name("case", frame.collect_schema()))
-    nameless = frame.filter(pl.col("case").is_null())
-    found = collect(nameless.select(pl.len(), pl.col("row_1").head(ROWS_NAMED).implode()), table.name)
-    count, rows = found.row(0)
+    schema = frame.collect_schema()
+    name, text = read_name("case", schema), pl.col("case").cast(pl.String)
+    found = collect(frame.select(blank=name.is_null().sum(), other=name.ne_missing(text).any()), table.name)
+    count, other = found.row(0)
+    if other or schema["case"] != pl.String:  # else every pass over the rows would clean names that are clean
+        frame = frame.with_columns(case=name)
     if not count:
         return frame, []
+    nameless = frame.filter(pl.col("case").is_null()).select("row_1").head(ROWS_NAMED)
+    rows = collect(nameless, table.name)["row_1"]
     some = name_rows([row for row in rows if row is not None], most=ROWS_NAMED - 1)
-    note = f"{table.name}: the case is blank in {count_of(count, 'row')} ({some}), which are excluded"
+    note = f"{table.name}: the case is blank in {count_of(count, 'row')} ({some}); excluded"
     _log.warning(note)
     return frame.filter(pl.col("case").is_not_null()), [note]
 
@@ -413,6 +417,6 @@ class _Account:
         if self.counts[blank]:
             reason = self.plan.reasons[blank][1]
             count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
-            _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}), which are excluded")
+            _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}); excluded")
         table, records = pl.DataFrame(lines, schema=schema, orient="row"), self.plan.panel.records
         return Audit(table, set_aside, records, self.upward, self.downward)

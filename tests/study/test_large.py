@@ -195,7 +195,7 @@ class TestRows:
             ({"state_2": 1}, BadStates, "row 2345 "),
             ({"bridge_length": None}, BadValues, r"bridge_length .*\(row 2345\)"),
             ({"interval_years": -1.0}, BadValues, "row 2345"),
-            ({"case": None}, BadValues, r"case is missing .*\(row 2345\)"),
+            ({"bridge_id": None}, BadValues, r"bridge_id is missing .*\(row 2345\)"),
         ],
     )
     def test_bad_rows_are_named(self, table: Path, change: dict[str, Any], error: Any, words: str) -> None:
@@ -205,6 +205,13 @@ class TestRows:
         frame = frame.with_columns(pl.when(here).then(pl.lit(value)).otherwise(pl.col(name)).alias(name))
         with pytest.raises(error, match=words):
             open_large(frame.lazy())
+
+    def test_rows_without_a_case_are_left_out_and_named(self, table: Path) -> None:
+        frame = pl.read_parquet(table)
+        blank = pl.when(pl.int_range(pl.len()) == 2345).then(None).otherwise("case")
+        rows = open_large(frame.with_columns(case=blank).lazy())
+        assert len(rows) == len(frame) - 1
+        assert any("the case is blank in 1 row (row 2345); excluded" in note for note in rows.notes)
 
     def test_a_table_without_bridges_has_one_a_row(self, table: Path) -> None:
         frame = pl.read_parquet(table).drop("bridge_id", "case")

@@ -22,6 +22,8 @@ from rekka.readers.values import Scale
 
 Kind = Literal["inspections", "transitions", "nbi"]
 IDENTITY = ("bridge", "case", "member", "visit", "date", "state")
+BY_VISIT = ("visit", "date", "state")  # what a wide table has in its columns' names
+NEEDED = ("bridge", "member", "date", "state")  # without a visit dates put in order; without a case --only chooses
 USED_FOR = {  # covariates that come from an attribute
     "completed": ("age_at_inspection_1",), "length": ("bridge_length", "bridge_area"), "width": ("bridge_area",),
     "area": ("bridge_area",), "traffic": ("traffic_mean",),
@@ -113,9 +115,7 @@ def reuse(reading: TableReading, source: Any, mapping: Any, changes: Mapping[str
         kept.pop("join", None)
     columns = given.get("columns", {})
     if "wide" in given:
-        kept["columns"] = {
-            role: name for role, name in kept.get("columns", {}).items() if role not in IDENTITY[3:]
-        }
+        kept["columns"] = {role: name for role, name in kept.get("columns", {}).items() if role not in BY_VISIT}
     elif columns.get("state") or columns.get("date"):
         kept.pop("wide", None)
     if "state" in given:
@@ -217,9 +217,11 @@ def fit_to(
                 notes.append(f"{table.name}: {who} knew repairs by {', '.join(lacking)}, which is not here")
         elif not is_there(table, name):
             used = [one for one in USED_FOR.get(role, ()) if needed is None or one in needed]
-            if role in IDENTITY or (used and not plan.join):
+            if role in NEEDED or (used and not plan.join):
                 raise _lacks(table, role, name, who)
             columns[role] = None
+            if role in IDENTITY:
+                notes.append(f"{table.name}: {who} read the {role} from {name}, which is not here")
     return plan.model_copy(update={"columns": plan.columns.model_copy(update=columns)}), notes
 
 
