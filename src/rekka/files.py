@@ -287,11 +287,8 @@ def _stat(place: Path) -> os.stat_result | None:
 
 def _refuse_protected(place: Path, known: os.stat_result | None) -> None:
     """Refuse a folder, and a file that may not be written to though its folder may."""
-    if known is None:
-        return
-    number = errno.EISDIR if stat.S_ISDIR(known.st_mode) else errno.EACCES
-    if number == errno.EISDIR or not os.access(place, os.W_OK):
-        raise OSError(number, os.strerror(number), str(place))
+    if known is not None:
+        os.close(os.open(place, os.O_WRONLY))
 
 
 def is_stream(path: Path) -> bool:
