@@ -181,7 +181,11 @@ def test_permissions_of_the_old_file_stay(tmp_path):
 def test_a_file_that_is_write_protected_is_not_replaced(tmp_path, monkeypatch):
     """Its folder may be written to, so that moving another file over it would be possible."""
     write_text(tmp_path / "a", "old")
-    monkeypatch.setattr(files.os, "access", lambda path, mode: False)  # root may write to any
+
+    def refuse(path: object, flags: int, *_: object) -> None:  # root may write to any
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(files.os, "open", refuse)
     with pytest.raises(WriteError, match=r"a cannot be written: Permission denied\. Choose a place that you may"):
         write_text(tmp_path / "a", "new")
     assert (tmp_path / "a").read_text() == "old"

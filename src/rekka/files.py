@@ -46,6 +46,7 @@ class Batch:
     def __init__(self, *, flush: bool = True) -> None:
         self._flush = flush
         self._files: dict[Path, tuple[Path, Path]] = {}  # as named: what is filled, and the place it goes to
+        self._modes: dict[Path, int] = {}  # permissions of what was there before
         self._scratch: list[Path] = []
 
     @contextmanager
@@ -71,7 +72,7 @@ class Batch:
             handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             os.close(handle)
             if known is not None and stat.S_ISREG(known.st_mode):
-                os.chmod(unfinished, stat.S_IMODE(known.st_mode))
+                self._modes[unfinished] = stat.S_IMODE(known.st_mode)
             return unfinished
 
     def finish(self) -> None:
@@ -80,6 +81,8 @@ class Batch:
             with naming(path):
                 if self._flush and not is_stream(path):
                     flush_file(unfinished)
+                if unfinished in self._modes:
+                    os.chmod(unfinished, self._modes[unfinished])
         for path, (unfinished, place) in self._files.items():
             with naming(path):
                 if is_stream(path):
@@ -287,11 +290,8 @@ def _stat(place: Path) -> os.stat_result | None:
 
 def _refuse_protected(place: Path, known: os.stat_result | None) -> None:
     """Refuse a folder, and a file that may not be written to though its folder may."""
-    if known is None:
-        return
-    number = errno.EISDIR if stat.S_ISDIR(known.st_mode) else errno.EACCES
-    if number == errno.EISDIR or not os.access(place, os.W_OK):
-        raise OSError(number, os.strerror(number), str(place))
+    if known is not None:
+        os.close(os.open(place, os.O_WRONLY))
 
 
 def is_stream(path: Path) -> bool:
