@@ -132,7 +132,7 @@ def test_each_reason_not_to_be_confirmed_has_its_sentence(document, values, why)
 
 
 def test_reasons_are_counted_and_no_sentence_comes_twice():
-    document = plain_document()
+    document = change(plain_document(), "models", fit_test=None)
     first, second = (one.case for one in document.answers)
     changed = change(document, "answers", **UNSEEN)
     changed = change(change(changed, "answers", first, remark=LOOKED), "answers", second, remark=None)

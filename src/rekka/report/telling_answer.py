@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from rekka.model.clock import AGE_NAMES
 from rekka.model.survey import Contrast
@@ -104,7 +104,7 @@ def _tell_misfits(document: Document, tell: Teller) -> tuple[Markup, ...]:
             "page.misfit.line",
             case=tell.name(case),
             p=show_p(test.p_value),
-            facts=escape(tell.words("page.misfit.and")).join(_tell_contrast(one, tell) for one in test.contrasts),
+            facts=tell.join(_tell_contrast(one, tell) for one in test.contrasts),
         )
         for case, test in rejected[:MOST_MISFITS]
     ]
