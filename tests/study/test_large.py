@@ -195,7 +195,6 @@ class TestRows:
             ({"state_2": 1}, BadStates, "row 2345 "),
             ({"bridge_length": None}, BadValues, r"bridge_length .*\(row 2345\)"),
             ({"interval_years": -1.0}, BadValues, "row 2345"),
-            ({"bridge_id": None}, BadValues, r"bridge_id is missing .*\(row 2345\)"),
         ],
     )
     def test_bad_rows_are_named(self, table: Path, change: dict[str, Any], error: Any, words: str) -> None:
