@@ -95,7 +95,7 @@ _HOMES = {
     "write_transitions": "rekka.transitions",
 }
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 __all__ = [
     "Audit",
     "Backtest",
