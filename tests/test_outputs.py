@@ -146,6 +146,16 @@ def test_nothing_goes_into_a_run_folder_or_into_a_file(place, monkeypatch, comma
         assert (done.exit_code, told in done.stderr) == (2, True), done.output
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_two_results_of_a_report_do_not_go_to_one_file(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = call(
+        "report", place / "run", "--quick", "--out", "p.html", "--tables", "t", "--markdown", "t/tables.md"
+    )
+    assert (done.exit_code, "Two results would be written to tables.md" in done.stderr) == (2, True), done.output
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_demo_leaves_tables_of_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("rekka-demo").mkdir()

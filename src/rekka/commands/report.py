@@ -69,7 +69,7 @@ def report(
     made = make_report(
         errors, rekka.load_study(run), lang=lang, title=title, units=read_units(unit), calibrate=not quick
     )
-    _refuse_filled(made, figures, tables)
+    _refuse_filled(made, page, figures, tables, markdown)
     files: dict[str, list[Path]] = {"page": _write_page(errors, made, page)}
     if figures is not None:
         files["figures"] = _write_figures(errors, made, figures)
@@ -102,17 +102,23 @@ def _refuse(run: Path, page: Path, figures: Path | None, tables: Path | None, ma
         if markdown.is_dir():
             raise BadOption(f"{markdown.name} is a folder; a file is needed.", option="markdown")
         refuse_inputs([markdown], list_own(run))
-        refuse_inputs([*find_places(page), markdown], [])
 
 
-def _refuse_filled(made: Report, figures: Path | None, tables: Path | None) -> None:
-    """Refuse folders that have files of the same names which rekka did not write: before the first is written."""
-    from rekka.report.report import refuse_figures, refuse_tables
+def _refuse_filled(
+    made: Report, page: Path, figures: Path | None, tables: Path | None, markdown: Path | None
+) -> None:
+    """Refuse, before the first file is written, files that rekka did not write and two results in one file."""
+    from rekka.report.exports import list_table_files
+    from rekka.report.report import find_places, list_figure_files, refuse_figures, refuse_tables
 
+    outputs = [*find_places(page), *([] if markdown is None else [markdown])]
     if figures is not None:
         refuse_figures(figures, made.figures)
+        outputs += list_figure_files(made.figures, figures)
     if tables is not None:
         refuse_tables(tables, made.tables)
+        outputs += list_table_files(made.tables, tables)
+    refuse_inputs(outputs, [])
 
 
 def make_report(errors: Console, study: Study, **options: Any) -> Report:

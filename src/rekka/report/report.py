@@ -200,8 +200,14 @@ def refuse_figures(folder: Path, figures: Sequence[FigureView], formats: Sequenc
     """Refuse a folder for figures that is a run, or has pictures of these names that rekka did not draw."""
     refuse_file(folder)
     refuse_run(folder)
-    names = [folder / f"{figure.name}.{name}" for figure in figures for name in formats]
-    refuse_foreign(names, has_mark(PICTURE_MARK), "figure that rekka drew")
+    refuse_foreign(list_figure_files(figures, folder, formats), has_mark(PICTURE_MARK), "figure that rekka drew")
+
+
+def list_figure_files(
+    figures: Sequence[FigureView], folder: Path, formats: Sequence[str] = FORMATS
+) -> tuple[Path, ...]:
+    """List the files that ``Report.write_figures`` writes."""
+    return tuple(folder / f"{figure.name}.{name}" for figure in figures for name in formats)
 
 
 def _refuse_title(title: str | None) -> None:
