@@ -212,6 +212,16 @@ def test_a_penalised_fit_is_the_maximum_of_what_was_maximised(document, method, 
     assert "with its penalty or prior" in notes["certificates"]
 
 
+def test_a_maximum_that_few_rows_decide_is_said_to_be_one(document):
+    verdict = "certified: a maximum of the likelihood"
+    hardly = change(document, "trials", CHOSEN, verdict=f"{verdict}, but hardly determined")
+    assert any("hardly determined: few rows" in line for line in plain(told_of(hardly, CHOSEN).certificate))
+    firm = change(document, "trials", CHOSEN, verdict=verdict)
+    assert not any("hardly determined" in line for line in plain(told_of(firm, CHOSEN).certificate))
+    table = {one.name: one for one in list_tables(hardly, TELL.words)}["certificates"]
+    assert "but hardly determined" in str(table)
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_methods_of_the_study_are_explained(document, lang):
     methods = (

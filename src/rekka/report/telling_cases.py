@@ -133,8 +133,6 @@ def _tell_certificate(trial: TrialPart, tell: Teller) -> tuple[Markup, ...]:
     """The certificate's answers; a question that was not asked has none."""
     what = tell.say(f"{CERTIFICATE}.of.{trial.method if trial.method in SHRINKING else PLAIN}")
     found = [_tell_verdict(trial, what, tell)]
-    if trial.verdict and trial.verdict.endswith(HARDLY_DETERMINED):
-        found.append(tell.say(f"{CERTIFICATE}.hardly"))
     if trial.maximum_exists:
         found.append(tell.say(f"{CERTIFICATE}.exists", what=what))
     elif trial.maximum_exists is not None:
@@ -149,6 +147,8 @@ def _tell_certificate(trial: TrialPart, tell: Teller) -> tuple[Markup, ...]:
     if trial.condition_number is not None and trial.weakest_direction:
         number, direction = show_figure(trial.condition_number), tell.english(trial.weakest_direction)
         found.append(tell.say(f"{CERTIFICATE}.condition", number=number, direction=direction))
+    if trial.verdict and trial.verdict.endswith(HARDLY_DETERMINED):
+        found.append(tell.say(f"{CERTIFICATE}.hardly"))
     if trial.plateau_train is not None:
         plateau = "plateau" if trial.plateau_train > 0 else "plateau_none"
         found.append(tell.say(f"{CERTIFICATE}.{plateau}", share=show_share(trial.plateau_train, 1)))
