@@ -484,7 +484,7 @@ def make_sample(seed: int, number: int, folder: Path) -> Sample:
     rng = np.random.default_rng([seed, number])
     start = pick(rng, STARTS)
     sheet: Sheet = start(rng)
-    harsh = bool(rng.random() < 0.3)
+    harsh = bool(rng.random() < 0.25)
     steps = [pick(rng, HARSH if harsh else GENTLE) for _ in range(int(rng.integers(1, 4)))]
     for step in steps:
         step(rng, sheet)
@@ -497,7 +497,7 @@ def make_sample(seed: int, number: int, folder: Path) -> Sample:
         made += write_workbook(rng, sheet, path)
     else:
         made += write_parquet(rng, sheet, path, harsh)
-    if rng.random() < 0.12:
+    if rng.random() < 0.08:
         data, kind = damage_bytes(rng, path.read_bytes())
         path.write_bytes(data)
         made.append(kind)

@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rekka
+from rekka.model.tables import coefficient_table
 from rekka.simulation.rows import draw_ends
 
 DATA = rekka.simulate_transitions(900, n_states=4, seed=8)
@@ -74,6 +76,15 @@ def test_native_and_scaled_coefficients_predict_alike(model):
     np.testing.assert_allclose(
         model.predict_proba(X), p[np.arange(len(X)), X["state_1"].to_numpy() - 1], rtol=1e-9
     )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("variance", [-1.0, 0.0])
+def test_a_point_without_variances_is_shown_without_a_warning(model, variance):
+    """As where a solver stopped on a slope: the user sees no message of numpy."""
+    inference = replace(model._fit.inference, covariance=variance * model._fit.inference.covariance)
+    shown = coefficient_table(replace(model._fit, inference=inference), None, 0.95)
+    assert not (shown["se"].to_numpy() > 0).any()
 
 
 @pytest.mark.parametrize("scaling", ["boxcox", PowerTransformer()])

@@ -80,9 +80,9 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
     present = np.flatnonzero(fit.layout.parameter >= 0)
     terms = [fit.layout.terms[f % len(fit.layout.terms)] for f in present]
     estimate = fit.inference.coefficients[present]
-    with np.errstate(invalid="ignore"):  # a point that is no maximum may have no variance: nan
+    with np.errstate(invalid="ignore", divide="ignore"):  # a point that is no maximum may have no variance: nan
         se = np.sqrt(np.diag(fit.inference.covariance))[present]
-    z = estimate / se
+        z = estimate / se
     slope = np.array([term in per for term in terms], dtype=bool)
     unit = np.array([per.get(term, np.nan) for term in terms])
 
