@@ -190,7 +190,7 @@ def test_advance_draws_from_the_kernels_probabilities():
 
 def test_a_fit_recovers_the_truth(plain):
     rows = pair(plain).filter(case="Main girder")
-    model = rekka.ExponentialHazardMarkovModel(scaling="zscore", covariates=list(COVARIATES))
+    model = rekka.ExponentialHazardMarkovModel(scaling="zscore", covariates=list(COVARIATES), clock="start")
     model.fit(rows, rows["state_2"])
     table = model.summary()
     truth = true_coefficients()[CASES.index("Main girder")].ravel()

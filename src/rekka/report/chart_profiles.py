@@ -6,7 +6,6 @@ for each percent of the training rows. Beyond them the ground is shaded: there t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +35,7 @@ RUG = 7  # pixels of a tick
 MANY_TIMES = 8.0  # the largest is so many times the smallest: a logarithmic axis
 ROOM = 1.3  # times beyond what is shown, on a logarithmic axis
 WIDEST = 20.0  # a band beyond so many times the lines' own range is cut off at it
+DRAWN = 1e100  # figures beyond it, and below 1 over it, are those of a fit gone wrong, and on no axis
 BAND = 0.12  # opacity: bands of several states lie over each other
 LONGEST_LEGEND = 5  # states in a line of it
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1], [1, 3], [10, 2, 2, 2, 2, 2])
@@ -187,10 +187,10 @@ def _value_axis(rows: Rows, title: str) -> dict[str, Any]:
 
 
 def _list_rows(part: ProfilePart, middle: Sequence[Number], low: Sequence[Number], high: Sequence[Number]) -> Rows:
-    """A row for each value that has a number above 0."""
+    """A row for each value that has a number which an axis can show."""
     rows = []
     for value, one, least, most in zip(part.values, middle, low, high, strict=True):
-        if one is None or not math.isfinite(one) or one <= 0:
+        if one is None or not 1 / DRAWN <= one <= DRAWN:
             continue
         row: dict[str, Any] = {
             "value": shorten(value),
@@ -198,7 +198,7 @@ def _list_rows(part: ProfilePart, middle: Sequence[Number], low: Sequence[Number
             "value_told": show_figure(value, 4),
         }
         row |= {"told": show_figure(one), "interval": f"{show_figure(least)} \u2013 {show_figure(most)}"}
-        if least is not None and most is not None and least > 0 and math.isfinite(most):
+        if least is not None and most is not None and least >= 1 / DRAWN and most <= DRAWN:
             row |= {"low": shorten(least), "high": shorten(most)}
         rows.append(row)
     return rows

@@ -110,8 +110,8 @@ def _change(plan: StudyPlan, request: Request) -> StudyPlan:
     changed = plan.model_dump()
     changed["data"]["allow"] = tuple(dict.fromkeys((*plan.data.allow, *request.allow)))
     for section, values in _translate(request.options).items():
-        if values.get("presets", plan.study.presets) != plan.study.presets:
-            changed["study"]["clock"] = default_clock(values["presets"])
+        if "paper" in values.get("presets", ()) and "paper" not in plan.study.presets:
+            changed["study"]["clock"] = default_clock(values["presets"])  # the paper's; otherwise the plan's own
         changed[section] = changed[section] | values
     return make_plan(**changed)
 
