@@ -39,6 +39,11 @@ CASES = {
         "interval_years is not in the table. Columns there: state_1, interval_year, age_at_inspection_1, "
         "bridge_length, bridge_area, traffic_mean. Did you mean interval_year?",
     ),
+    "a code among the states": (
+        lambda: fit(y=ends(7, 99)),
+        errors.BadStates,
+        "row 7: state 99. Above 50 it is taken for a code, such as one for not inspected.",
+    ),
     "missing covariates": (
         lambda: fit(covariates=["bridge_len", "foo"]),
         errors.MissingColumns,

@@ -29,7 +29,6 @@ REQUIRED = ("bridge_id", "case", "state_1", "state_2", "interval_years")
 ROLES = (*REQUIRED, *NAMES, *PLACES)
 AUDIT = ("outcome", "reason", "count", "rows")
 
-MOST_STATES = 50  # a larger number is a code, such as 99 for 'not inspected'
 NO_LOSS = "(?i)not inspected|not applicable|not the route|a second record|another record|repeated"  # no visit lost
 MANY_SET_ASIDE = 0.20  # share of the records that could have been transitions
 MANY_UPWARD = 0.05  # share of the pairs that could have been transitions
@@ -42,7 +41,7 @@ UNUSABLE = {
         "Fill in the names: rows of one bridge have to stay together when the table is split.",
     ),
     "R101": (
-        f"a state that is missing, below 1, above {MOST_STATES} or not whole",
+        f"a state that is missing, below 1, above {inputs.MOST_STATES} or not whole",
         "States are whole numbers from 1, the best. Translate the ranks, and leave 'not inspected' blank.",
     ),
     "R103": (
@@ -154,7 +153,7 @@ def find_unusable(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
         return ~(pl.col(column).is_finite() & good).fill_null(False)
 
     def is_state(column: str) -> pl.Expr:
-        return pl.col(column).is_between(1, MOST_STATES) & (pl.col(column) == pl.col(column).floor())
+        return pl.col(column).is_between(1, inputs.MOST_STATES) & (pl.col(column) == pl.col(column).floor())
 
     no_state = fails("state_1", is_state("state_1")) | fails("state_2", is_state("state_2"))
     wrong = {
@@ -367,11 +366,15 @@ def describe(n_rows: int, usable: pl.DataFrame, cases: Cases, partition: Partiti
 
 def describe_case(case: CaseRows) -> dict[str, Any]:
     """States, transitions, intervals and covariates of one case in figures."""
-    pairs, counts = np.unique(case.start * MOST_STATES + case.end, return_counts=True)
+    pairs, counts = np.unique(case.start * inputs.MOST_STATES + case.end, return_counts=True)
     return {
         "states": case.n_states,
         "transitions": [
-            {"start": int(pair) // MOST_STATES + 1, "end": int(pair) % MOST_STATES + 1, "rows": int(count)}
+            {
+                "start": int(pair) // inputs.MOST_STATES + 1,
+                "end": int(pair) % inputs.MOST_STATES + 1,
+                "rows": int(count),
+            }
             for pair, count in zip(pairs, counts, strict=True)
         ],
         "interval_years": summarize(case.dt),

@@ -44,7 +44,7 @@ def read_ends(table: Table, plan: TableMapping, found: Transitions) -> Panel:
     Visits go by ``date_2``; without dates by ``visit_2``; without either there must be one transition a member.
     """
     check_names(table, plan.columns.model_copy(update={"covariates": []}))
-    frame = found.frame.with_columns(collect(table.frame.select(ROW), table.name).to_series())
+    frame = found.frame.with_columns(_number_rows(table))
     _require_numbers(frame, plan.table.decimal, table.name)
     bridge = find_columns(table, plan.columns, ["bridge"])[0].get("bridge")
     alone = [f"{table.name}: no column for the bridge, so that each row is a member of its own"]
@@ -96,6 +96,14 @@ def _read_numbers(frame: pl.DataFrame, covariates: Sequence[str], decimal: str) 
     if AGE in covariates:
         columns[AGE] = read(AGE) + pl.when(read(YEARS) >= 0).then(read(YEARS))
     return columns
+
+
+def _number_rows(table: Table) -> pl.Series:
+    """Numbers of the rows that ``read_transitions`` keeps: all, or those that name their case."""
+    rows = table.frame
+    if "case" in table.columns:
+        rows = rows.filter(read_name("case", rows.collect_schema()).is_not_null())
+    return collect(rows.select(ROW), table.name).to_series()
 
 
 def _require_numbers(frame: pl.DataFrame, decimal: str, name: str) -> None:

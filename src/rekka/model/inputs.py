@@ -30,6 +30,7 @@ States = NDArray[np.int64]
 # Columns whose standardised QR has a diagonal below this are linear combinations of the others.
 COLLINEAR = 1e-10
 INFINITE = 1e100  # squares of larger covariates overflow
+MOST_STATES = 50  # a larger number is more probably a code, such as 99 for not inspected
 CLASS_WEIGHTS = ("inverse_frequency",)
 
 
@@ -147,6 +148,8 @@ def read_training(
         here = weight > 0
         read, end, weight = read.take(here), end[here], weight[here]
         members = None if members is None else read_groups(members[here], end.size)
+    if n_states is None:
+        refuse_codes(end)
     count = count_states(end, n_states)
     check_covariates(read.x if clock is None else clock.take(read.x, read.dt), columns.covariates)
     classes = None if class_weight is None else class_weights(class_weight, read.start, end, count)
@@ -211,6 +214,17 @@ def count_states(end: States, n_states: int | None) -> int:
             rows=bad.tolist(),
         )
     return int(n_states)
+
+
+def refuse_codes(end: States) -> None:
+    """Refuse states that are more probably codes, such as 99 for not inspected: each would add a hazard."""
+    bad = np.flatnonzero(end >= MOST_STATES)
+    if bad.size:
+        raise BadStates(
+            f"{name_rows(bad)}: state {int(end[bad[0]]) + 1}. Above {MOST_STATES} it is taken for a code, such as "
+            "one for not inspected. Leave such rows out, or give n_states if it is a state.",
+            rows=bad.tolist(),
+        )
 
 
 def check_supported(states: States, n_states: int, what: str) -> None:
