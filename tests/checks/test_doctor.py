@@ -138,7 +138,7 @@ CASES = {
     "R108": lambda: check_transitions(by_hand([1, 2] * 60, [1, 2] * 60)),
     "R109": lambda: check_transitions(by_hand([1, 2] * 60, [1, 2] * 60), audit=audit(upward=200)),
     "R110": lambda: check_transitions(by_hand([1] * 240 + [2] * 60, [1] * 210 + [2] * 20 + [3] * 10 + [2] * 60)),
-    "R111": lambda: check_transitions(plain(), scale=Scale(("a", "b"), "bands", (IndexEnd(0.0, 3, ("0",), (4, 9)),))),
+    "R111": lambda: check_transitions(plain(), scale=Scale(("a", "b"), "bands", ends=(IndexEnd(0.0, 3, ("0",), (4, 9)),))),
     "R201": lambda: check_transitions(put(plain(), 3, interval_years=0.0)),
     "R202": lambda: check_transitions(put(plain(), 3, interval_years=0.1)),
     "R203": lambda: check_transitions(put(plain(), range(40), interval_years=30.0)),
