@@ -118,7 +118,7 @@ def draw_members(setting: Setting, number: int, seed: int) -> tuple[Sample, Samp
 
 
 def judge(setting: Setting, number: int, replicates: int, seed: int) -> tuple[bool, bool, int]:
-    """Whether a set is rejected, whether its fit is certified, and how many refits did not finish."""
+    """Whether a set is rejected, whether its fit reached a maximum, and how many refits did not finish."""
     training, later, follows = draw_members(setting, number, seed)
     options = Options(threads=1, clock="start")
     fit = refit_rows(training.rows, training.x, COVARIATES, options)
@@ -129,7 +129,7 @@ def judge(setting: Setting, number: int, replicates: int, seed: int) -> tuple[bo
     found = calibrate(
         fit, judged, training=before, options=options, follows=links, replicates=replicates, seed=seed + number
     ).goodness
-    return found.p_value <= LEVEL, fit.certified, found.unfinished
+    return found.p_value <= LEVEL, fit.at_maximum, found.unfinished
 
 
 def measure(setting: Setting, sets: int, replicates: int, processes: int, seed: int = SEED) -> Rate:

@@ -129,7 +129,7 @@ def many(names, rows=30):
 
 
 def test_long_and_awkward_names_of_components_have_files_of_their_own(tmp_path):
-    names = [LONG + "1", LONG + "2", "Pier", "PIER", "con", "AUX.", "deck.", "deck ", "\u6a4b" * 200, "\U0001f309"]
+    names = [LONG + "1", LONG + "2", "Pier", "PIER", "con", "AUX.", "deck.", "deck", "\u6a4b" * 200, "\U0001f309"]
     many(names).write_csv(tmp_path / "t.csv")
     done = call("fit", tmp_path / "t.csv", "--out", tmp_path / "models")
     assert done.exit_code == 0, done.stderr

@@ -43,8 +43,22 @@ def test_a_blank_component_is_excluded_and_named_by_every_command(kind, inspecti
     frame.write_parquet(path) if kind.endswith("t") else frame.write_csv(path)
     count = len(frame.filter(pl.col("case") == " "))
     what = "records" if kind.startswith("i") else "rows"
-    forecast = ("forecast", tmp_path / "run", path, "--years", 2, "--include-unchosen", "--out", tmp_path / "forecast")
-    for command in (("fit", path), ("compare", path, "--out", tmp_path / "run", *QUICK), ("check", path), forecast):
+    forecast = (
+        "forecast",
+        tmp_path / "run",
+        path,
+        "--years",
+        2,
+        "--include-unchosen",
+        "--out",
+        tmp_path / "forecast",
+    )
+    for command in (
+        ("fit", path),
+        ("compare", path, "--out", tmp_path / "run", *QUICK),
+        ("check", path),
+        forecast,
+    ):
         done = call(*command)
         assert done.exit_code in (0, 1), done.output
         assert not done.exception or isinstance(done.exception, SystemExit)

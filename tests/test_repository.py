@@ -348,6 +348,7 @@ FILLERS = {
     "sheets": {"write_csv", "write_excel", "Workbook"},
     "transitions": {"write_parquet", "write_bytes", "sink_parquet", "sink_csv"},
     "simulation.inventory": {"write_csv", "write_parquet", "write_text", "sink_parquet", "open"},
+    "readers.files": {"ZipFile"},  # opens a workbook to read it
     "simulation.rows": {"write_parquet"},
     "study.large": {"sink_parquet"},
     "study.large_digests": {"write_parquet"},

@@ -30,7 +30,7 @@ def test_rival_uses_the_numpy_form_and_the_paper_s_start(problem, monkeypatch):
 
 def test_rival_and_the_compiled_preset_solve_one_problem(problem):
     ours = rekka.ExponentialHazardMarkovModel(
-        "zscore", solver="lbfgs", gradient="numeric", likelihood="paper", seed=problems.SEED,
+        "zscore", solver="lbfgs", gradient="numeric", likelihood="paper", seed=problems.SEED, clock="start",
         covariates=list(problem.covariates), n_states=problem.n_states,
     ).fit(problem.frame, problem.frame["state_2"])  # fmt: skip
     theirs = rival_paper.fit(problem, "zscore")
@@ -38,7 +38,9 @@ def test_rival_and_the_compiled_preset_solve_one_problem(problem):
 
 
 def test_a_run_reports_the_exact_log_likelihood_where_it_stopped(problem):
-    exact = rekka.ExponentialHazardMarkovModel(covariates=list(problem.covariates), n_states=problem.n_states)
+    exact = rekka.ExponentialHazardMarkovModel(
+        covariates=list(problem.covariates), n_states=problem.n_states, clock="start"
+    )
     exact.fit(problem.frame, problem.frame["state_2"])
     run = rival_paper.run(problem, "zscore", repeats=2)
     assert run.rival == "paper"

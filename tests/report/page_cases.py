@@ -68,9 +68,9 @@ def uncertify(document: Document) -> Document:
 
 
 def _leave_ends(value: Any) -> Any:
-    """No number under a name that ends in low or high, and nothing certified."""
+    """No number under a name that ends in low or high, nothing certified, no test of fit."""
     if isinstance(value, dict):
-        found = {name: _leave_ends(inner) for name, inner in value.items()}
+        found = {name: None if name == "fit_test" else _leave_ends(inner) for name, inner in value.items()}
         ends = {name: _blank(inner) for name, inner in value.items() if name.endswith(("low", "high"))}
         return found | ends | ({"certified": False} if "certified" in value else {})
     return [_leave_ends(inner) for inner in value] if isinstance(value, list) else value

@@ -19,7 +19,7 @@ WORDS = load_words("en")
 HOSTILE = (
     "<script>alert(1)</script>",
     '=HYPERLINK("http://x.example")',
-    "long " * 60,
+    "long " * 59 + "long",
     "\u202eעברית שלום",
     "two\nlines | and a pipe",
     "-1+1 * `code` [link](http://x.example) $x$ \\textbf{&%#_~^}",

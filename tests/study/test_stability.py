@@ -227,7 +227,7 @@ class TestSeeds:
         found = stability(done, kinds=["seeds"], resamples=3, workers=1)
         sample = case_rows(done, "Pier").training
         seed = int(generator(found.seed, "Pier", "seeds", 2).integers(2**32))
-        given = {"solver": "lbfgs", "gradient": "numeric", "likelihood": "paper", "threads": 1}
+        given = {"solver": "lbfgs", "gradient": "numeric", "likelihood": "paper", "clock": "start", "threads": 1}
         fit = refit_rows(sample.rows, sample.x, sample.covariates, Options(scaling="zscore", seed=seed, **given))
         ours = found.refits.filter(draw=2, method="zscore").row(0, named=True)
         assert ours["log_likelihood"] == fit.log_likelihood

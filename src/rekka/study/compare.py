@@ -315,6 +315,7 @@ def _finish(
     try:
         carry_out(plan.study, case, keys, records, crew, on_trial)
         choose(plan, case, keys, records, crew, on_choice, partial(_test_choice, plan, rows, records))
+        _restore_tests(records)
         if not records.looks and (plan.study.confirm or plan.study.judges_on == "golden"):
             confirm_choices(plan, case, records)
         study = _gather_rows(plan, rows, records, keys)
@@ -340,6 +341,16 @@ def _test_choice(plan: StudyPlan, rows: AnyRows, records: Records, choice: Choic
         return choice
     records.add_trial(fitted.with_test(test))
     return choice.model_copy(update={"fit_test": test})
+
+
+def _restore_tests(records: Records) -> None:
+    """Put tests of fit back into chosen models that were fitted again after their choice was made."""
+    for choice in records.choices.values():
+        if choice.fit_test is not None:
+            fitted = records.fitted(choice.key)
+            tested = fitted.with_test(choice.fit_test)
+            if tested.model != fitted.model:
+                records.add_trial(tested)
 
 
 def _write(study: Study, records: Records) -> None:
