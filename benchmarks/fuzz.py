@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -23,8 +24,11 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -237,7 +241,17 @@ def run_table(seed: int, number: int, folder: Path, models: Path, tally: Tally, 
     given = [str(chosen), table, "--years", "5", "--out", str(folder / "forecast"), *reading]
     judge(seed, sample, number, "forecast", [*given, *choose_own(rng, "forecast", folder)], tally)
     if compared:
-        given = [table, "--resamples", "2", "--methods", "zscore", "--out", str(folder / "run"), *reading]
+        given = [
+            table,
+            "--resamples",
+            "2",
+            "--methods",
+            "zscore",
+            "--no-report",
+            "--out",
+            str(folder / "run"),
+            *reading,
+        ]
         judge(seed, sample, number, "compare", [*given, *choose_own(rng, "compare", folder)], tally)
 
 
@@ -315,14 +329,14 @@ def fit_models(folder: Path) -> Path:
 
 
 def run(
-    tables: int, seed: int, *, only: int | None = None, compared: int = COMPARED, kept: Path | None = None,
+    numbers: Sequence[int], seed: int, *, compared: int = COMPARED, kept: Path | None = None,
     console: Console | None = None,
 ) -> Tally:  # fmt: skip
-    """So many tables, or only the one of this number; one in ``compared`` goes through compare, 0 for none."""
+    """The tables of these numbers; one in ``compared`` goes through compare, 0 for none."""
     tally = Tally()
     with tempfile.TemporaryDirectory() as place:
         models = fit_models(Path(place))
-        for number in range(tables) if only is None else [only]:
+        for number in numbers:
             folder = Path(place) / str(number)
             folder.mkdir()
             known = len(tally.failures)
@@ -334,6 +348,22 @@ def run(
                     console.print(f"{number} {failure.command}: {failure.what}", highlight=False, markup=False)
             shutil.rmtree(folder)
     return tally
+
+
+def run_side_by_side(tables: int, seed: int, workers: int, kept: Path) -> Tally:
+    """All tables, dealt out to so many processes."""
+    dealt = [range(first, tables, workers) for first in range(workers)]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        found = list(pool.map(partial(run, seed=seed, kept=kept), dealt))
+    whole = Tally()
+    for tally in found:
+        whole.tables += tally.tables
+        whole.reached += tally.reached
+        whole.failures += tally.failures
+        whole.warned += tally.warned
+        for command, codes in tally.codes.items():
+            whole.codes[command] = whole.codes.get(command, Counter()) + codes
+    return whole
 
 
 def print_tally(tally: Tally, console: Console) -> None:
@@ -358,10 +388,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tables", type=int, default=TABLES)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", type=int, help="the table of this number alone; nothing is stored in results")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes side by side")
     parser.add_argument("--failures", type=Path, default=Path(tempfile.gettempdir()) / "rekka-fuzz")
     options = parser.parse_args(arguments)
     console, setting = Console(), configuration.describe(with_msm=False)
-    tally = run(options.tables, options.seed, only=options.only, kept=options.failures, console=console)
+    if options.only is None:
+        tally = run_side_by_side(options.tables, options.seed, options.workers, options.failures)
+    else:
+        tally = run([options.only], options.seed, kept=options.failures, console=console)
     print_tally(tally, console)
     if tally.failures:
         console.print(f"tables and tracebacks: {options.failures}", highlight=False)
