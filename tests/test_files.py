@@ -281,6 +281,7 @@ def test_errors_of_libraries_name_the_file_and_the_cause(tmp_path, error):
         FileNotFoundError("No such file or directory (os error 2): /elsewhere/table.csv"),
         ValueError("no error of the disk"),
         BadOption("wrong"),
+        BrokenPipeError(errno.EPIPE, "Broken pipe"),
     ],
 )
 def test_errors_of_other_things_stay(tmp_path, error):

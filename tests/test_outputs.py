@@ -188,6 +188,8 @@ def test_transitions_go_to_standard_output_and_nothing_else_does(place, tmp_path
     assert (done.returncode, "transitions in /dev/stdout" in done.stderr) == (0, True), done.stderr
     assert call("transitions", place / "tables", "--out", tmp_path / "file.csv").exit_code == 0
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "file.csv").read_bytes()
+    both = call("transitions", place / "tables", "--out", "/dev/stdout", "--json")
+    assert (both.exit_code, "--json prints to where --out /dev/stdout goes" in both.stderr) == (2, True)
 
 
 def test_an_error_of_the_system_names_the_file_and_the_cause(tmp_path):

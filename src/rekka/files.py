@@ -189,7 +189,7 @@ def scratch_beside(path: Path, number: int) -> Iterator[list[Path]]:
 def naming(path: Path) -> Iterator[None]:
     """Turn an error of the disk, of whichever library, into a ``WriteError`` of ``path``.
 
-    An error of another file, such as one that is read meanwhile, stays as it is.
+    An error of another file, such as one that is read meanwhile, stays as it is; so does a pipe that nobody reads.
     """
     try:
         yield
@@ -197,7 +197,7 @@ def naming(path: Path) -> Iterator[None]:
         if not _in_unfinished(Path(error.file)):
             raise
         raise WriteError(_tell(path, error.cause, error.remedy), **error.values | {"file": str(path)}) from None
-    except RekkaError:
+    except (RekkaError, BrokenPipeError):
         raise
     except Exception as error:
         found = _find_system_error(error, path.parent)

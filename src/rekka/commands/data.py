@@ -84,6 +84,8 @@ def transitions(
 
     errors = new_console(stderr=True)
     files = list_outputs(out)
+    if as_json and is_stream(out):
+        raise BadOption(f"--json prints to where --out {out} goes, too. Leave one of them out, or name a file.")
     refuse_inputs(files, reader.inputs(tables))
     with errors.status(f"Reading {escape(tables[0].name)} ..."):
         panel = reader.panel(tables)
