@@ -332,7 +332,7 @@ def _write_model(file: Path, model: Any, case: str, found: _Found) -> None:
     from rekka.study.rows import relate
 
     make_folder(file.parent)
-    reading = found.reading and found.reading.move(lambda name: relate(name, file.parent))
+    reading = found.reading and found.reading.relocate(lambda name: relate(name, file.parent))
     text = model.to_json(case=case, labels=found.labels, reading=reading)
     write_text(file, text + "\n")
 

@@ -162,7 +162,7 @@ def _load_file(file: Path) -> CaseModel:
         ) from None
     except ModelFileError as error:
         raise ModelFileError(f"{file.name}: {error}", file=str(file)) from None
-    reading = saved.reading and saved.reading.move(lambda name: str(locate(file.parent, name)))
+    reading = saved.reading and saved.reading.relocate(lambda name: str(locate(file.parent, name)))
     return CaseModel(saved.case, saved.fit, file.name, digest(content), saved.labels, reading=reading)
 
 

@@ -45,7 +45,7 @@ class TableReading(BaseModel):
     given: dict[str, Any] = {}
     labels: tuple[str, ...] | None = None
 
-    def move(self, place: Callable[[str], str]) -> TableReading:
+    def relocate(self, place: Callable[[str], str]) -> TableReading:
         """The same with the paths of joined files put in other words."""
         joins = [join | {"file": place(join["file"])} for join in self.mapping.get("join", [])]
         return self.model_copy(update={"mapping": self.mapping | ({"join": joins} if joins else {})})

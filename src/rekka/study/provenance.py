@@ -49,7 +49,7 @@ def _describe_reading(rows: AnyRows, base: Path) -> dict[str, Any] | None:
     """How the tables were read; joined files count from the run folder."""
     if rows.reading is None:
         return None
-    moved = rows.reading.move(lambda file: relate(file, base))
+    moved = rows.reading.relocate(lambda file: relate(file, base))
     return moved.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -61,7 +61,7 @@ def read_reading(begun: Mapping[str, Any], base: Path) -> TableReading | None:
     if kept is None:
         state = data["mapping"].get("state", {})
         kept = {"kind": "nbi" if data["nbi"] else "inspections", "mapping": data["mapping"], "given": state}
-    return TableReading.model_validate(kept).move(lambda file: str(locate(base, file)))
+    return TableReading.model_validate(kept).relocate(lambda file: str(locate(base, file)))
 
 
 def list_sources(plan: StudyPlan, base: Path) -> dict[str, Path]:
