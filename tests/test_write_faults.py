@@ -23,7 +23,8 @@ from rekka.report import report as report_module
 from rekka.report.drawing import PICTURE_MARK
 from test_cli import call
 
-MOST = 16  # steps of a command that are failed one by one; of more, so many evenly spread
+# Steps of a command that are failed one by one; of more, so many evenly spread. REKKA_FAULTS=1000 fails them all.
+MOST = int(os.environ.get("REKKA_FAULTS", "16"))
 ROOM = pytest.mark.skipif(sys.platform == "win32", reason="limits on the size of files are of POSIX")
 
 
@@ -206,7 +207,9 @@ def test_every_step_of_every_write(command, empty, monkeypatch):
     assert run(empty, after).exit_code == 0
     steps = faults.done
     assert steps >= 3
-    for step in sorted({1 + place * (steps - 1) // (min(steps, MOST) - 1) for place in range(min(steps, MOST))}):
+    tried = sorted({1 + place * (steps - 1) // (min(steps, MOST) - 1) for place in range(min(steps, MOST))})
+    print(f"{command}: {len(tried)} of {steps} steps")
+    for step in tried:
         put_back(empty.out, old)
         faults.arm(step)
         done = run(empty, after)
