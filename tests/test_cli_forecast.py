@@ -69,7 +69,7 @@ def test_what_a_person_is_told(models, tables, tmp_path):
     assert "each member is as its last usable visit found it" in said
     found = load_forecast(tmp_path / "out")
     assert f"{found.members} members of 2 cases forecast for 12 years from {found.base}" in said
-    assert "no model of Bearing in models" in said
+    assert "members of Bearing (no model in models)." in said
     assert "bridge_length is missing" in said
     assert "all cases: expected number of members in each state" in said
     assert "year 1 2 3 4 5 4 or worse 95% parameters 95% prediction" in said
@@ -285,9 +285,7 @@ def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, t
     left = call(*command, tmp_path / "left")
     assert left.exit_code == 0, left.stderr
     assert "120 members of 1 case forecast" in words(left.stdout)
-    assert "Left out, also of the totals: 120 members of Pier (no model of Pier: no model was chosen:" in words(
-        left.stdout
-    )
+    assert "Left out, also of the totals: 120 members of Pier (no model was chosen:" in words(left.stdout)
     found = load_forecast(tmp_path / "left")
     assert [(one.case, one.members) for one in found.left_out] == [("Pier", 120)]
     assert found.members == 120
@@ -301,3 +299,37 @@ def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, t
         rows = pl.read_csv(tmp_path / "all" / file)
         assert rows.filter(~pl.col("chosen"))["case"].unique().to_list() == ["Pier"]
         assert (rows.filter(case="Pier")["chosen"]).sum() == 0
+
+
+def test_many_components_without_a_model_are_one_line(models, tables, tmp_path):
+    rows = pl.read_csv(tables / "inspections.csv").filter(case="Bearing")
+    some = [rows.head(2).with_columns(case=pl.lit(f"Pier {number:02}")) for number in range(30)]
+    pl.concat([pl.read_csv(tables / "inspections.csv").filter(case="Pier"), *some]).write_csv(
+        tmp_path / "many.csv"
+    )
+    done = call("forecast", models, tmp_path / "many.csv", "--join", tables / "inventory.csv", "--years", 2,
+                "--intervals", "none", "--out", tmp_path / "out")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    said = words(done.stdout)
+    assert said.count("Left out, also of the totals: ") == said.count("(no model in models).") == 1
+    assert "of Pier 00, Pier 01, Pier 02, Pier 03, Pier 04 and 25 more (no model in models)." in said
+    assert "Did you mean" not in said
+    found = load_forecast(tmp_path / "out")
+    assert [one.case for one in found.left_out] == [f"Pier {number:02}" for number in range(30)]
+    assert [one.count for one in found.aside if one.reason == "no model in models"] == [
+        sum(one.members for one in found.left_out)
+    ]
+
+
+@pytest.mark.parametrize("command", ["matrix", "effects"])
+def test_models_that_were_not_chosen_are_marked(command, run, monkeypatch):
+    study = rekka.load_study(run)
+    none = study.choice("Pier").model_copy(update={"chosen": None})
+    some = dataclasses.replace(study, choices=(none, study.choice("Deck slab")))
+    monkeypatch.setattr("rekka.forecast.models.load_study", lambda folder: some)
+    options = (command, run, "--intervals", "none")
+    found = json.loads(call(*options, "--json").stdout)
+    assert {one["case"]: one["chosen"] for one in found["cases"]} == {"Deck slab": True, "Pier": False}
+    marked = call(*options, "--only", "Pier")
+    assert marked.stdout.splitlines()[1].startswith("NOT CHOSEN: the study chose no model for Pier")
+    assert "NOT CHOSEN" not in call(*options, "--only", "Deck slab").stdout

@@ -221,3 +221,75 @@ def test_a_reading_goes_through_json_and_has_no_absolute_paths(folder):
         assert str(folder) not in file.read_text(encoding="utf-8")
     reading = load_models(folder / "run").reading
     assert TableReading.model_validate_json(reading.model_dump_json()) == reading
+
+
+def test_a_reading_that_does_not_know_the_states_is_not_claimed(folder):
+    """A run of rekka 0.7 keeps what was given, and no more."""
+    table = pl.read_csv(folder / "table.csv").rename({"No": "bridge", "Day": "date"})
+    for given, claimed in (({"columns": {"bridge": "bridge"}}, False), ({"columns": {"state": "index"}}, True)):
+        reading = TableReading(kind="inspections", mapping=given)
+        members = rekka.read_members(table, reading=reading, who="old", columns={"state": "index"},
+                                     state={"bands": [85, 75, 70, 60]})  # fmt: skip
+        assert any("read as old was" in note for note in members.notes) == claimed
+
+
+@pytest.fixture(scope="module")
+def turned(tmp_path_factory):
+    """A model fitted to transitions of ratings of which 5 is the best."""
+    folder = tmp_path_factory.mktemp("turned")
+    drawn = rekka.simulate_inventory(60, preset="plain", seed=4).inspections.filter(case="Pier")
+    number = pl.col("state").replace_strict(dict(zip("edcba", range(1, 6), strict=True)), return_dtype=pl.Int64)
+    drawn.with_columns(state=number).write_csv(folder / "ratings.csv")
+    pairs = folder / "pairs.csv"
+    assert call("transitions", folder / "ratings.csv", "--worst-first", "--out", pairs).exit_code == 0
+    assert call("fit", pairs, "--out", folder / "model.json").exit_code == 0
+    rows = {"bridge": list("ABCDE"), "case": ["Pier"] * 5, "rating": [5, 5, 4, 2, 1]}
+    pl.DataFrame(rows).write_csv(folder / "list.csv")
+    return folder
+
+
+def test_numbers_of_a_list_that_may_be_upside_down_are_refused(turned, tmp_path):
+    done = call("forecast", turned / "model.json", turned / "list.csv", *QUICK, tmp_path / "out")
+    assert done.exit_code == 1
+    assert "list.csv has the states 1 to 5, and does not show whether 1 or 5 is the best" in done.stderr
+    assert "--best 1 --worst 5 or --best 5 --worst 1" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "note", "first"),
+    [
+        (("--best", 5, "--worst", 1), "5, 4, 3, 2, 1 are taken for these, in this order (5 taken as the best)", 1),
+        (("--worst-first",), "(5 taken as the best)", 1),
+        (("--labels", "5,4,3,2,1"), "(5 taken as the best)", 1),
+        (("--best", 1, "--worst", 5), "states 1 to 5, 1 taken as the best, as in the transitions that model", 5),
+    ],
+)
+def test_numbers_of_a_list_whose_best_is_given_are_taken_and_said(options, note, first, turned, tmp_path):
+    done = call("forecast", turned / "model.json", turned / "list.csv", *options, *QUICK, tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    assert note in " ".join(done.stdout.split())
+    members = pl.read_csv(tmp_path / "out" / "members.csv")
+    assert members.filter(bridge_id="A")["state"].to_list() == [first]
+
+
+def test_what_has_moves_to_judge_by_is_taken_and_said(turned, tmp_path):
+    done = call("forecast", turned / "model.json", turned / "pairs.csv", *QUICK, tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    assert "states from 1, 1 taken as the best, as in the transitions that model.json" in " ".join(
+        done.stdout.split()
+    )
+    refused = call("forecast", turned / "model.json", turned / "ratings.csv", *QUICK, tmp_path / "no")
+    assert "R109" in refused.stderr
+
+
+def test_several_tables_that_are_not_the_national_inventory_are_refused(tmp_path):
+    (tmp_path / "MD18.txt").write_text("STATE_CODE_001,STRUCTURE_NUMBER_008\n", encoding="utf-8")
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("bridge,state\nA,1\n", encoding="utf-8")
+    reading = TableReading(kind="nbi")
+    for names in (("a.csv", "b.csv"), ("a.csv", "MD18.txt")):
+        with pytest.raises(
+            rekka.InputError, match=r"deck.json was fitted to files of the National .* and a.csv is not"
+        ):
+            rekka.read_members([tmp_path / name for name in names], reading=reading, who="deck.json")

@@ -37,6 +37,11 @@ class Moves:
     turn: str = NO_SCALE
 
     @property
+    def any(self) -> bool:
+        """Whether there is a move to judge by."""
+        return self.upward + self.downward > 0
+
+    @property
     def mostly_up(self) -> bool:
         """Whether more of them go up than down."""
         return self.upward > self.downward

@@ -35,7 +35,7 @@ def test_each_member_is_forecast_or_has_a_reason():
         "traffic_mean is missing": 1,
         "bridge_length is missing": 1,
         "seen after 2023-01-01, the day that the forecast counts from": 1,
-        "no model of Pier in models": 2,
+        "no model in models": 2,
     }
     assert lots.size == 14
     assert lots.aside.columns == ["bridge_id", "case", "row", "state", "reason"]

@@ -1,6 +1,7 @@
 """The network of a report: the study's own members as last seen, or the forecast of an inventory in the run folder."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -105,6 +106,22 @@ def test_the_forecast_in_the_run_folder_is_taken_if_it_is_of_these_models(study,
     assert found.years == network.years
     assert find_network(study, make=False).network == found
     assert load_forecast(kept).risks[0].rank == found.risks[0].rank
+
+
+@pytest.mark.parametrize("said", [None, True])
+def test_the_study_says_which_models_were_not_chosen_whatever_the_forecast_says(study, kept, said):
+    """Forecasts of rekka 0.7 have no ``chosen``."""
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    for part in (*found["models"], *found["network"], *found["risks"]):
+        part.pop("chosen")
+        part |= {} if said is None else {"chosen": said}
+    kept.write_text(json.dumps(found), encoding="utf-8")
+    choices = tuple(
+        one.model_copy(update={"chosen": None}) if one.case == "Pier" else one for one in study.choices
+    )
+    network = find_network(replace(study, choices=choices)).network
+    assert (network.kind, network.unchosen) == (INVENTORY, ("Pier",))
+    assert find_network(study).network.unchosen == ()
 
 
 def test_one_that_was_made_with_other_models_is_left_out(study, kept, network):

@@ -11,7 +11,7 @@ import rekka
 from rekka.study import provenance
 from rekka.study.files import digest_file
 from rekka.study.plan import PartitionPlan, TrialPlan, make_plan
-from rekka.study.provenance import describe_command, describe_run, differ_from, digest_sources
+from rekka.study.provenance import describe_command, describe_run, differ_from, digest_sources, read_reading
 from rekka.study.rows import split_rows
 
 
@@ -79,3 +79,13 @@ def test_a_processor_without_a_name(monkeypatch):
     monkeypatch.setattr(provenance.platform, "processor", lambda: "")
     monkeypatch.setattr(provenance.platform, "machine", lambda: "riscv64")
     assert provenance.describe_machine()["processor"] == "riscv64"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "nbi", "kind"),
+    [({}, False, None), ({}, True, "nbi"), ({"state": {"bands": [80, 70]}}, False, "inspections")],
+)
+def test_a_run_that_kept_no_reading_has_what_its_plan_says(mapping, nbi, kind, tmp_path):
+    data = {"kind": "tables", "mapping": mapping, "nbi": nbi}
+    found = read_reading({"data": {}, "plan": {"data": data}}, tmp_path)
+    assert (None if found is None else found.kind) == kind

@@ -172,8 +172,15 @@ def print_head(console: Console, title: str, head: Sequence[str], lines: Sequenc
 
 
 def tell_first(model: CaseModel, head: Iterable[str]) -> list[str]:
-    """What must be known first: not a certified maximum, not a model that describes its data."""
-    return [*dict.fromkeys(head), *([] if model.misfit is None else [model.misfit])]
+    """What must be known first: not a certified maximum, not chosen, not a model that describes its data."""
+    return [*dict.fromkeys(head), *tell_unchosen(model), *([] if model.misfit is None else [model.misfit])]
+
+
+def tell_unchosen(model: CaseModel) -> list[str]:
+    """A line that says that the study did not choose this model, where it did not."""
+    if model.chosen:
+        return []
+    return [f"NOT CHOSEN: the study chose no model for {model.name}; this is the fit of its default method."]
 
 
 def describe_test(model: CaseModel) -> dict[str, Any] | None:

@@ -286,6 +286,7 @@ def _head_lines(one: Found, profile: Profile) -> list[str]:
     bands = "" if profile.intervals == "none" else f"Bands: {told}. "
     return [
         *head,
+        *asking.tell_unchosen(one.model),
         f"{one.name}: along {profile.covariate}; {profile.course}" + (f"; {others}" if others else ""),
         f"{bands}Ticks: training rows, one for each percent. Shaded: beyond them, extrapolated.",
         *rest,
@@ -299,6 +300,7 @@ def _describe(source: str, everything: Sequence[Found], files: Sequence[Path]) -
             "case": one.name,
             "file": one.model.file,
             "certified": one.model.certified,
+            "chosen": one.model.chosen,
             "reasons": list(one.model.fit.certificate.reasons),
             "fit_test": asking.describe_test(one.model),
         }

@@ -168,6 +168,7 @@ def _describe(
             "case": asking.name_model(model),
             "file": model.file,
             "certified": model.certified,
+            "chosen": model.chosen,
             "reasons": list(model.fit.certificate.reasons),
             "fit_test": asking.describe_test(model),
             "matrices": [one.to_dict() for one in some],

@@ -12,13 +12,14 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from rekka.commands.telling import NOTHING, add_columns, new_table
-from rekka.errors import count_of
+from rekka.errors import count_of, name_some
 
 if TYPE_CHECKING:
-    from rekka.forecast.document import ForecastFile, ModelPart, RiskPart, TotalPart
+    from rekka.forecast.document import ForecastFile, LeftOutPart, ModelPart, RiskPart, TotalPart
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
 ROWS_SHOWN = 5
+NAMES_SHOWN = 5  # components that are left out for one reason
 NETWORK, REACHED = "network", "in this state or worse"
 
 
@@ -63,13 +64,21 @@ def _print_headline(console: Console, document: ForecastFile) -> None:
         f"{document.there:,} of them were at the threshold or worse when last seen.",
         highlight=False,
     )
-    for one in document.left_out:
-        console.print(
-            f"Left out, also of the totals: {count_of(one.members, 'member')} of {one.case} ({one.reason}).",
-            highlight=False,
-            markup=False,
-        )
+    for line in _list_left_out(document):
+        console.print(line, highlight=False, markup=False)
     console.print()
+
+
+def _list_left_out(document: ForecastFile) -> list[str]:
+    """A line for each reason: how many members, and of which components."""
+    by_reason: dict[str, list[LeftOutPart]] = {}
+    for one in document.left_out:
+        by_reason.setdefault(one.reason, []).append(one)
+    return [
+        f"Left out, also of the totals: {count_of(sum(one.members for one in some), 'member')} of "
+        f"{name_some([one.case for one in some], NAMES_SHOWN)} ({reason})."
+        for reason, some in by_reason.items()
+    ]
 
 
 def _print_models(console: Console, document: ForecastFile) -> None:

@@ -127,12 +127,17 @@ def read_members(
     if reading is None or reading.kind == "transitions":
         kind = _look_back(_recognise(source, mapping, plan, nbi), until)
         last, told = _settle_states(kind, plan.state, labels, changes)
-        told += [] if reading is None else _compare_numbers(last.panel, who)
     else:
         kind, told = _recognise_again(source, mapping, changes, nbi, _Reused(reading, needed, who))
         last, more = _settle_again(_look_back(kind, until), reading, who)
         told += more
-    refuse_upside_down(kind.moves or _count_moves(last.panel), allow)
+    moves = kind.moves or _count_moves(last.panel)
+    if reading is not None and reading.kind == "transitions":
+        known = _is_given(plan.state) or last.panel.scale.names == tuple(labels or ())
+        if kind.labelled and not known and not moves.any:
+            _refuse_numbers(last.panel, who)
+        told += [_compare_numbers(last.panel, who)]
+    refuse_upside_down(moves, allow)
     return _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
 
 
@@ -191,6 +196,8 @@ def _recognise_again(
                 "0. Give a table that is like the model's."
             )
         return kind, []
+    if reading.kind == "nbi" and isinstance(source, list | tuple) and source:
+        _refuse_several(source, who)
     main = find_tables(source)[0]
     table = open_table(main, choose_options(reading, main, own))
     if set(PAIRED) <= set(table.columns):
@@ -202,8 +209,18 @@ def _recognise_again(
         words = ORDERED if {"date", "visit"} & set(found) else LISTED
         return _Kind(words, lambda changed: read_list(table, load_mapping(loose, changed))), []
     fitted, notes = fit_to(plan, table, own, reused.needed, who)
-    told = f"{table.name}: read as {who} was, {reading.explain()}"
-    return _Kind(INSPECTED, lambda changed: read_panel(source, fitted, **changed), carry=True), [told, *notes]
+    told = [f"{table.name}: read as {who} was, {reading.explain()}"] if reading.knows_states else []
+    return _Kind(INSPECTED, lambda changed: read_panel(source, fitted, **changed), carry=True), [*told, *notes]
+
+
+def _refuse_several(sources: Sequence[Any], who: str) -> None:
+    """Refuse several tables, some of which are not files of the National Bridge Inventory, as the model's were."""
+    other = next(one for one in sources if not is_nbi(one))
+    raise BadOption(
+        f"{who} was fitted to files of the National Bridge Inventory, and {open_table(other).name} is not one. "
+        "Several tables are read together only where all are such files. Give these, or one table.",
+        file=str(other),
+    )
 
 
 def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVisits, list[str]]:
@@ -220,7 +237,7 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
     if not off:
         return last, []
     filled = last.panel.records - last.count(Problem.BLANK_STATE)
-    if State.model_validate(reading.given).model_copy(update={"missing": []}) == State():
+    if not _is_given(State.model_validate(reading.given)):
         try:  # a recognised scale goes on where its states end
             wider = find_last(kind.read({"state": {**dict.fromkeys(SCALES), **reading.given}}), carry=kind.carry)
         except BadStates:
@@ -237,15 +254,40 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
     return last, []
 
 
-def _compare_numbers(panel: Panel, who: str) -> list[str]:
-    """A word on states that have names, where the model was fitted to transitions whose states are numbers."""
+def _is_given(state: State) -> bool:
+    """Whether the scale is given by options or a mapping, and not only recognised."""
+    return state.model_copy(update={"missing": []}) != State()
+
+
+def _refuse_numbers(panel: Panel, who: str) -> None:
+    """Refuse recognised numbers that no move tells the direction of: both ends can be the best."""
     names = panel.scale.names
-    if not names or names == tuple(str(number) for number in range(1, len(names) + 1)):
-        return []
-    return [
+    if not names or not all(name.isdecimal() for name in names):
+        return
+    first, last = names[0], names[-1]
+    raise BadStates(
+        f"{panel.name} has the states {first} to {last}, and does not show whether {first} or {last} is the best: "
+        f"no member has two visits that differ. {who} does not say it either: it was fitted to transitions, whose "
+        f"states are numbers from 1, the best, whatever they were called before. Say it by --best {first} --worst "
+        f"{last} or --best {last} --worst {first} (or by --labels, --bands or --worst-first).",
+        states=list(names),
+    )
+
+
+def _compare_numbers(panel: Panel, who: str) -> str:
+    """Which state is taken as the best, where the model was fitted to transitions whose states are numbers."""
+    names = panel.scale.names
+    if not names:
+        return f"{panel.name}: states from 1, 1 taken as the best, as in the transitions that {who} was fitted to"
+    if names == tuple(str(number) for number in range(1, len(names) + 1)):
+        return (
+            f"{panel.name}: states 1 to {len(names)}, 1 taken as the best, as in the transitions that {who} was "
+            "fitted to"
+        )
+    return (
         f"{panel.name}: {who} was fitted to transitions, whose states are numbers from 1, the best; "
-        f"{', '.join(names)} are taken for these, in this order"
-    ]
+        f"{', '.join(names)} are taken for these, in this order ({names[0]} taken as the best)"
+    )
 
 
 def _count_moves(panel: Panel) -> Moves:
@@ -273,8 +315,7 @@ def _settle_states(
     kind: _Kind, state: State, labels: Sequence[str] | None, changes: Changes
 ) -> tuple[LastVisits, list[str]]:
     """The last visits under the labels of a model where these fit, else as the table and its mapping say."""
-    told = state.model_copy(update={"missing": []}) != State()
-    if labels is None or told or not kind.labelled:
+    if labels is None or _is_given(state) or not kind.labelled:
         return find_last(kind.read(changes), carry=kind.carry), []
     section = {**changes.get("state", {}), "labels": list(labels)}
     named: LastVisits | None = None

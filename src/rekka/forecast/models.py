@@ -12,7 +12,6 @@ from rekka.errors import (
     ModelFileError,
     RunFolderError,
     count_of,
-    did_you_mean,
     name_some,
     no_such_case,
 )
@@ -32,6 +31,7 @@ from rekka.study.trial import Key, Trial
 
 MARK = b'"rekka-model"'  # in the first lines of every model file
 HEAD = 200  # bytes in which it stands
+FEW = 10  # components named in a note
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ def choose_models(study: Study, folder: Path | None = None, *, include_unchosen:
         raise RunFolderError(f"{name} has no model to forecast with ({reasons or 'no case is done yet'}).{hint}")
     notes = ["the models of a study are fitted to its training rows; rekka fit TABLE fits them to all rows"]
     if unchosen:
-        names = ", ".join(unchosen)
+        names = name_some(unchosen, FEW)
         notes.append(
             f"no model was chosen for {names}; left out, also of the totals (--include-unchosen takes the "
             f"certified fit of {default}, marked)"
@@ -272,7 +272,8 @@ def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | Non
         return Matched({_find_case(loose, wanted): loose}, {})
     found = {case: known[case] for case in wanted if case in known}
     named = [case for case in known if case is not None]
-    missing = {case: _tell_missing(case, models, named) for case in wanted if case not in known}
+    none = f"no model in {models.name}"
+    missing = {case: models.missing.get(case, none) for case in wanted if case not in known}
     if not found:
         raise InputError(
             f"{models.name} has models of {name_some(named)}, and the inventory has {name_some(wanted)}: no case "
@@ -314,10 +315,3 @@ def _find_case(model: CaseModel, wanted: Collection[str]) -> str:
             cases=list(wanted),
         )
     return next(iter(wanted))
-
-
-def _tell_missing(case: str, models: Models, named: Collection[str]) -> str:
-    """Why a case has no model."""
-    if case in models.missing:
-        return f"no model of {case}: {models.missing[case]}"
-    return f"no model of {case} in {models.name}.{did_you_mean(case, named)}".rstrip(".")

@@ -63,11 +63,20 @@ class TableReading(BaseModel):
         ) and all(mine == theirs for mine, theirs in pairs)
         return same and (self.kind, self.given) == (other.kind, other.given)
 
+    @property
+    def knows_states(self) -> bool:
+        """Whether it says in which column the states are, or on which scale."""
+        return bool(self._column or self.labels or _name_scale(State.model_validate(self.given)))
+
+    @property
+    def _column(self) -> str | None:
+        """The column of the states; None where it is not known."""
+        found = self.mapping.get("columns", {}).get("state") or self.mapping.get("wide", {}).get("state")
+        return None if found is None else str(found)
+
     def explain(self) -> str:
         """'`rating` with --bands 85,75,70,60', for messages."""
-        column = self.mapping.get("columns", {}).get("state") or self.mapping.get("wide", {}).get(
-            "state", "states"
-        )
+        column = self._column or "states"
         given = _name_scale(State.model_validate(self.given))
         if not given and self.labels is None:
             return f"`{column}`"

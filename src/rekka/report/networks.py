@@ -44,7 +44,7 @@ def find_network(study: Study, *, make: bool = True) -> Found:
     if models is not None and file is not None and file.is_file():
         found = load_forecast(file)
         if is_of(found, models):
-            return Found(describe_network(found, INVENTORY))
+            return Found(describe_network(found, INVENTORY, models))
         stale = True
     try:
         made = forecast_study(study) if make else None
@@ -52,7 +52,7 @@ def find_network(study: Study, *, make: bool = True) -> Found:
         return Found(None, f"{WHY_NOT}: {error}")
     if made is None:
         return Found(None, OTHER_MODELS if stale else None)
-    network = describe_network(made, STUDY)
+    network = describe_network(made, STUDY, models)
     return Found(network.model_copy(update={"notes": (*network.notes, OTHER_MODELS)}) if stale else network)
 
 
@@ -76,8 +76,9 @@ def is_of(found: ForecastFile, models: Models) -> bool:
     return all(ours.get(one.case) == one.sha256 for one in found.models)
 
 
-def describe_network(found: ForecastFile, kind: Kind) -> NetworkPart:
-    """A forecast as the part of a document."""
+def describe_network(found: ForecastFile, kind: Kind, models: Models | None) -> NetworkPart:
+    """A forecast as the part of a document; the study's models say which were chosen: older files do not."""
+    unchosen = {one.case for one in models.models if not one.chosen} if models else set()
     return NetworkPart(
         kind=kind,
         name=Path(found.inventory).name,
@@ -92,7 +93,7 @@ def describe_network(found: ForecastFile, kind: Kind) -> NetworkPart:
         members=found.members,
         there=found.there,
         outside=found.outside,
-        unchosen=tuple(one.case for one in found.models if not one.chosen),
+        unchosen=tuple(one.case for one in found.models if one.case in unchosen),
         left_out=tuple(one.case for one in found.left_out),
         years=tuple(_list_years(found)),
         risks=tuple(_list_risks(found)),

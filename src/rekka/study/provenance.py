@@ -54,9 +54,9 @@ def _describe_reading(rows: AnyRows, base: Path) -> dict[str, Any] | None:
 
 
 def read_reading(begun: Mapping[str, Any], base: Path) -> TableReading | None:
-    """How the tables of a run were read; of a run that did not keep it, what its plan says."""
+    """How the tables of a run were read; of a run that did not keep it, what its plan says, if anything."""
     kept, data = begun["data"].get("reading"), begun["plan"]["data"]
-    if kept is None and data.get("kind") != "tables":
+    if kept is None and (data.get("kind") != "tables" or not (data["nbi"] or data["mapping"])):
         return None
     if kept is None:
         state = data["mapping"].get("state", {})
