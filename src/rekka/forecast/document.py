@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeVar
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rekka.errors import DamagedFile
+from rekka.errors import DamagedFile, name_some
 from rekka.forecast.fleet import Fleet
 from rekka.forecast.fleet_tables import choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
-from rekka.forecast.lots import REASON, Lot
+from rekka.forecast.lots import REASON, Lot, Lots
 from rekka.forecast.models import tell_misfit
 from rekka.model.survey import FitTest
 from rekka.study.provenance import describe_versions
@@ -22,6 +22,7 @@ from rekka.study.provenance import describe_versions
 FORECAST = "forecast.json"
 TOP = 20  # members that are listed
 FIRST_ROWS = 10  # row numbers named for each reason
+CASES_NAMED = 5  # cases named for each reason why there is no model
 MEMBERS = "members"
 
 Part = TypeVar("Part", bound="_Part")
@@ -251,12 +252,22 @@ def list_aside(fleet: Fleet) -> tuple[AsidePart, ...]:
     """Why members or records were not forecast: the reader's reasons, then ours, the most frequent first."""
     read = fleet.lots.members.aside.sort("count", "reason", descending=[True, False])
     own = (
-        fleet.lots.aside.group_by(REASON)
+        _name_cases(fleet.lots)
+        .group_by(REASON)
         .agg(pl.len().alias("count"), pl.col("row").sort().head(FIRST_ROWS).alias("rows"))
         .sort("count", REASON, descending=[True, False])
         .with_columns(what=pl.lit(MEMBERS))
     )
     return (*_take(AsidePart, read), *_take(AsidePart, own))
+
+
+def _name_cases(lots: Lots) -> pl.DataFrame:
+    """The members that are not forecast; the reason why there is no model names the first cases without one."""
+    cases: dict[str, list[str]] = {}
+    for case, reason in lots.missing.items():
+        cases.setdefault(reason, []).append(case)
+    named = {reason: f"{name_some(some, CASES_NAMED)}: {reason}" for reason, some in cases.items()}
+    return lots.aside.with_columns(pl.col(REASON).replace(named))
 
 
 def _describe_model(lot: Lot) -> ModelPart:

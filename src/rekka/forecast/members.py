@@ -269,7 +269,8 @@ def _refuse_numbers(panel: Panel, who: str) -> None:
         f"{panel.name} has the states {first} to {last}, and does not show whether {first} or {last} is the best: "
         f"no member has two visits that differ. {who} does not say it either: it was fitted to transitions, whose "
         f"states are numbers from 1, the best, whatever they were called before. Say it by --best {first} --worst "
-        f"{last} or --best {last} --worst {first} (or by --labels, --bands or --worst-first).",
+        f"{last} or --best {last} --worst {first}, with the ends of the whole scale where no member is at one, or "
+        "by --labels, --bands or --worst-first.",
         states=list(names),
     )
 
