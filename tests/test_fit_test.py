@@ -188,7 +188,7 @@ def test_a_model_whose_test_was_not_made_says_nothing(table, tmp_path):
 def test_a_forecast_repeats_it(model_file, tmp_path):
     members = tmp_path / "members.csv"
     members.write_text("bridge,case,state\nA,Deck,1\nB,Deck,4\n")
-    done = call("forecast", model_file, members, "--out", tmp_path / "forecast")
+    done = call("forecast", model_file, members, "--best", 1, "--worst", 4, "--out", tmp_path / "forecast")
     assert done.exit_code == 0, done.stderr
     assert words(done.stdout).startswith(words(LINE))
     document = json.loads((tmp_path / "forecast" / "forecast.json").read_text())
