@@ -41,7 +41,7 @@ def test_separated_rows_have_no_finite_maximum():
     assert not certificate.maximum_exists
     assert certificate.reasons[0] == (
         "state 1: the rows that left it are told apart from those that ended in it by x, "
-        "so the likelihood rises for ever"
+        "so there is no finite maximum (separation)"
     )
     assert "ridge" in certificate.reasons[1]
     assert -1e-6 < model.log_likelihood_ <= 0  # a likelihood above 1 would be a rounding error
@@ -62,7 +62,7 @@ def test_ridge_does_not_save_a_state_that_nobody_leaves():
     rows = [(1, 1, 1, 0), (1, 2, 1, 1), (1, 1, 2, 1), (1, 2, 1, 0), (2, 2, 1, 0), (2, 2, 2, 1)]
     certificate = fit(rows, n_states=3, ridge=1.0).certificate_
     assert certificate.verdict is Verdict.NO_FINITE_MAXIMUM
-    assert certificate.reasons[0] == "state 2: no row leaves it, so the likelihood rises for ever"
+    assert certificate.reasons[0] == "state 2: no row leaves it, so there is no finite maximum (separation)"
 
 
 def test_a_separated_state_can_have_a_finite_maximum():
@@ -192,7 +192,7 @@ NOBODY_LEFT = Separation((2,), ("intercept",), np.array([1]), np.ones(1), True, 
             0.0,
             0.0,
             Verdict.NO_FINITE_MAXIMUM,
-            "so the likelihood rises for ever",
+            "so there is no finite maximum (separation)",
         ),
         ([], 1e13, 0.0, 0.0, Verdict.NOT_IDENTIFIED, "the likelihood does not change along state 1: age"),
         (

@@ -395,6 +395,8 @@ def _tell_bootstrap(drawn: Any) -> str:
 
 def _place_coefficients(models: dict[str, Path], out: Path | None, inputs: Sequence[Path]) -> Path | None:
     """The file of the coefficients, if there is a place for them; refuse to write over what is not ours."""
+    from rekka.forecast.models import MARK
+
     if out is None:
         return None
     is_table = has_columns("case", "state", "term", "estimate", "hazard_ratio")
@@ -403,7 +405,7 @@ def _place_coefficients(models: dict[str, Path], out: Path | None, inputs: Seque
         refuse_inputs([out, table], inputs)
         refuse_foreign([table], is_table)
         return table
-    table, is_model = out / "coefficients.csv", has_mark(b'"rekka-model"')
+    table, is_model = out / "coefficients.csv", has_mark(MARK)
     files = [*models.values(), table]
     check_folder(out, files, inputs, lambda file: is_table(file) if file == table else is_model(file))
     return table
@@ -449,8 +451,13 @@ def _print_summary(console: Console, described: Sequence[dict[str, Any]], draws:
     few = sum(one is None or 2 * one["certified"] < one["asked"] for one in drawn)
     if few:
         console.print(
-            f"bootstrap: {count_of(few, 'component')} with none, or with fewer than half of the refits certified."
+            f"bootstrap: {count_of(few, 'component')} with none, or with fewer than half of the refits at a "
+            "maximum."
         )
+    misfits = [_shorten(one["case"]) for one in described if (one.get("fit_test") or {}).get("rejected")]
+    if misfits:
+        told = f"Rejected by the test of fit: {name_some(misfits)}."
+        console.print(escape(told), style="bold red", highlight=False)
     console.print("--all prints every model in full, --json all of them for machines.\n", highlight=False)
 
 

@@ -238,9 +238,7 @@ class _Forecasters:
 
     def find_outside(self) -> NDArray[np.bool_]:
         """Which visits (v,) have a covariate outside the range of the training rows by then."""
-        x, survey = self.course.ask(self.visits.x, self.visits.chains.horizon), self.fit.survey
-        assert survey is not None  # only models from old files have none
-        return np.asarray(survey.outside(x).any(axis=1))
+        return np.asarray(self.course.outside(self.visits.x, self.visits.chains.horizon).any(axis=1))
 
     def total(self, result: CaseResult, judged: Judged, spread: Spread, on_drawn: Progress) -> pl.DataFrame:
         """The table of totals."""

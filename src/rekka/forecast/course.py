@@ -40,6 +40,8 @@ class Course:
     ceiling: Array
     lag: Array
     floor: Array  # that a lag takes none below: an operator that is not affine may not take it
+    low: Array  # the range of the training rows (p,), ages from those at first visits on; without end if not known
+    high: Array
     moment: str = ""  # where in an interval the fit took what advances, in words
 
     @property
@@ -65,6 +67,11 @@ class Course:
             most = self.ceiling[column] + self.lag[column]
             later[:, column] = np.minimum(old + elapsed, np.maximum(old, most))
         return later
+
+    def outside(self, x: Array, elapsed: Array | float = 0.0) -> NDArray[np.bool_]:
+        """Which covariates (n, p) of members are outside the range of the training rows after so many years."""
+        then = self.at(x, elapsed)
+        return np.asarray((then < self.low) | (then > self.high))
 
     def ask(self, x: Array, elapsed: Array | float, years: Array | float = 0.0) -> Array:
         """Covariates (n, p) that the model is asked with in a step of so many years from ``elapsed`` on."""
@@ -92,7 +99,22 @@ def plan_course(fit: Fit, age: str = ADVANCES, advance: Sequence[str] | None = N
             )
         ceiling[columns] = survey.high[columns]
     floor = np.full(len(covariates), -np.inf) if fit.native or survey is None else survey.low
-    return Course(age, names, columns, ceiling, lag, floor, _tell_moment(clock, named, fixed=age == FIXED))
+    low, high = _find_range(fit, lag)
+    moment = _tell_moment(clock, named, fixed=age == FIXED)
+    return Course(age, names, columns, ceiling, lag, floor, low, high, moment)
+
+
+def _find_range(fit: Fit, lag: Array) -> tuple[Array, Array]:
+    """The least and the largest covariates (p,) of members that are as those of the training rows.
+
+    A model that takes ages at the middle of intervals has seen its members from their first visits on, about half
+    the mean interval before the least age that it took, though not from below 0.
+    """
+    if fit.survey is None:
+        return np.full(lag.size, -np.inf), np.full(lag.size, np.inf)
+    low = fit.survey.low
+    early = np.array([fit.clock.early(name) for name in fit.covariates])
+    return np.maximum(low - early, np.minimum(low, 0.0)), fit.survey.high + lag
 
 
 def _tell_moment(clock: Clock, names: Sequence[str], *, fixed: bool) -> str:

@@ -260,8 +260,8 @@ def _estimate_plainly(spread: Spread, values: Array) -> Estimate:
 def _list_remarks(journey: Journey, planned: Sequence[Change], years: float) -> tuple[str, ...]:
     """Where the model extrapolates: before, after a change, on the way."""
     fit, x = journey.fit, journey.x
-    before = list_outside(fit, x[0])
-    after = [told for row in x[1:] for told in list_outside(fit, row) if told not in before]
+    before = list_outside(fit, journey.course, x[0])
+    after = [told for row in x[1:] for told in list_outside(fit, journey.course, row) if told not in before]
     with_change = [f"After the change {told}" for told in after]
     first = Journey(fit, journey.start[:1], x[:1], journey.course, journey.spread)
     return (*before, *with_change, *list_passing(first, years))

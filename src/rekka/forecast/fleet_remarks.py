@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from rekka.forecast.course import HELD
 from rekka.forecast.lots import Lot
-from rekka.model.survey import Survey
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -42,18 +41,17 @@ def remark(lot: Lot, years: int) -> Remarks:
     found = Remarks(len(lot.rows))
     there = f"in state {lot.threshold} or worse already"
     found.add(lot.start >= lot.threshold - 1, there, lambda _: there)
-    if lot.fit.survey is not None:
-        for column, name in enumerate(lot.fit.covariates):
-            _remark_covariate(found, lot, lot.fit.survey, column, name, years)
+    for column, name in enumerate(lot.fit.covariates):
+        _remark_covariate(found, lot, column, name, years)
     return found
 
 
-def _remark_covariate(found: Remarks, lot: Lot, survey: Survey, column: int, name: str, years: int) -> None:
+def _remark_covariate(found: Remarks, lot: Lot, column: int, name: str, years: int) -> None:
     """Where a covariate is outside the training rows at the beginning, or comes to be."""
-    low, high = (float(end[column] + lot.course.lag[column]) for end in (survey.low, survey.high))
+    low, high = float(lot.course.low[column]), float(lot.course.high[column])
     gap = np.zeros(len(lot.rows)) if lot.gap is None else lot.gap
     first = lot.course.at(lot.x, gap)[:, column]
-    outside = (first < low) | (first > high)
+    outside = lot.course.outside(lot.x, gap)[:, column]
     found.add(
         outside,
         f"{name} is outside the range of the training rows",
@@ -80,14 +78,10 @@ def _remark_covariate(found: Remarks, lot: Lot, survey: Survey, column: int, nam
 def find_outside(lot: Lot, years: int) -> Mask:
     """Whether the covariates (n, T) of each year are outside the training rows."""
     n, times = len(lot.rows), years + 1
-    survey = lot.fit.survey
-    if survey is None:
-        return np.zeros((n, times), dtype=bool)
     gap = 0.0 if lot.gap is None else lot.gap
     found = np.empty((n, times), dtype=bool)
     for year in range(times if lot.course.moves else 1):
-        x = lot.course.ask(lot.x, gap + year)
-        found[:, year] = survey.outside(x).any(axis=1)
+        found[:, year] = lot.course.outside(lot.x, gap + year).any(axis=1)
     if not lot.course.moves:
         found[:] = found[:, :1]
     return found

@@ -80,9 +80,7 @@ class Journey:
 
     def outside(self, elapsed: float = 0.0) -> NDArray[np.bool_]:
         """Which covariates (n, p) are outside the range of the training rows after so many years."""
-        if self.fit.survey is None:
-            return np.zeros(self.x.shape, dtype=bool)
-        return self.fit.survey.outside(self.course.ask(self.x, elapsed))
+        return self.course.outside(self.x, elapsed)
 
 
 def entitle(notes: Sequence[str], what: str, course: str, level: float, intervals: str) -> str:

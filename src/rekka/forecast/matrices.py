@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.errors import BadOption, BadValues
-from rekka.forecast.course import FIXED
+from rekka.forecast.course import FIXED, Course
 from rekka.forecast.forecast import Doubt, Journey, read_years, set_out
 from rekka.forecast.spread import LOG, LOGIT, NONE
 from rekka.forecast.walking import walk
@@ -123,16 +123,14 @@ def transition_matrices(
     )
 
 
-def list_outside(fit: Fit, x: Array) -> tuple[str, ...]:
+def list_outside(fit: Fit, course: Course, x: Array) -> tuple[str, ...]:
     """A sentence for each of the covariates x (p,) that lies outside the range of the training rows."""
-    if fit.survey is None:
-        return ()
-    rows = zip(fit.covariates, x, fit.survey.low, fit.survey.high, strict=True)
+    rows = zip(fit.covariates, x, course.low, course.high, course.outside(x[None])[0], strict=True)
     return tuple(
         f"{name} = {value:,.6g} lies outside the training rows ({low:,.6g} to {high:,.6g}): the model "
         "extrapolates."
-        for name, value, low, high in rows
-        if not low <= value <= high
+        for name, value, low, high, outside in rows
+        if outside
     )
 
 
@@ -143,7 +141,7 @@ def tell_intervals(level: float, kind: str) -> str:
 
 def list_passing(journey: Journey, years: float) -> tuple[str, ...]:
     """A sentence for each covariate that leaves the range of the training rows on its way through the years."""
-    if journey.fit.survey is None or not journey.course.moves or not np.isfinite(years):
+    if not journey.course.moves or not np.isfinite(years):
         return ()
     last = max(np.ceil(years) - 1.0, 0.0)  # where the last step begins, whose middle has the largest age
     last = 0.5 * (last + years)
@@ -151,9 +149,7 @@ def list_passing(journey: Journey, years: float) -> tuple[str, ...]:
     return tuple(
         f"{name} passes the largest of the training rows ({high:,.6g}) within {years:,.4g} years: from there on "
         "the model extrapolates."
-        for name, high, beyond in zip(
-            journey.fit.covariates, journey.fit.survey.high + journey.course.lag, passed, strict=True
-        )
+        for name, high, beyond in zip(journey.fit.covariates, journey.course.high, passed, strict=True)
         if beyond
     )
 
@@ -179,7 +175,7 @@ def _make_matrix(journey: Journey, p: Array, years: float, labels: tuple[str, ..
         covariates=dict(zip(journey.fit.covariates, x.tolist(), strict=True)),
         labels=labels,
         certified=journey.certified,
-        notes=(*journey.notes, *list_outside(journey.fit, x), *list_passing(journey, years)),
+        notes=(*journey.notes, *list_outside(journey.fit, journey.course, x), *list_passing(journey, years)),
         case=case,
     )
 

@@ -127,11 +127,11 @@ def profile_covariate(
     years_low, years_high = journey.spread.interval(years, LOG)
     assert fit.survey is not None  # or there would be no grid
     others = {name: float(value) for name, value in zip(fit.covariates, typical, strict=True) if name != covariate}
-    told = [told for told in list_outside(fit, typical) if not told.startswith(f"{covariate} = ")]
+    told = [told for told in list_outside(fit, journey.course, typical) if not told.startswith(f"{covariate} = ")]
     return Profile(
         covariate=covariate,
         values=values,
-        outside=(values < fit.survey.low[place]) | (values > fit.survey.high[place]),
+        outside=journey.outside()[:, place],
         hazard=hazard,
         hazard_low=low,
         hazard_high=high,

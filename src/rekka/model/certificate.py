@@ -196,7 +196,7 @@ def _judge(
 ) -> tuple[Verdict, list[str]]:
     """The gravest finding and what to do about it."""
     if escapes:
-        facts = [f"{fact}, so the likelihood rises for ever" for fact in describe_separations(escapes)]
+        facts = [f"{fact}, so there is no finite maximum (separation)" for fact in describe_separations(escapes)]
         return Verdict.NO_FINITE_MAXIMUM, [*facts, *advise(escapes)]
     if not np.isfinite(decrement):
         reason = f"the curvature is not that of a maximum along {weakest}; fit with solver='newton'"

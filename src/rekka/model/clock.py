@@ -31,7 +31,8 @@ AGE_NAMES = ("age_at_inspection_1", "age", "age_years")  # covariates that are t
 class Clock:
     """The covariates that advance, by name and place, the moment they are taken at, and the mean interval.
 
-    ``mean_years`` is the weighted mean of the training intervals; None before a fit, and in old model files.
+    ``mean_years`` is the weighted mean of the training intervals that start in a state that can still worsen; None
+    before a fit, and in old model files.
     """
 
     kind: str = MIDDLE
@@ -56,9 +57,17 @@ class Clock:
         """Years by which it is then behind; 0 where the mean interval is not known."""
         return 0.5 * (self.mean_years or 0.0) if self.lags(name) else 0.0
 
-    def measured(self, dt: Array, weight: Array) -> Clock:
-        """The same with the mean of these training intervals."""
-        return replace(self, mean_years=float(np.average(dt, weights=weight)))
+    def early(self, name: str) -> float:
+        """Years by which the first visits come before the age that a fit takes; 0 where it takes that at them."""
+        return 0.0 if self.lags(name) else 0.5 * (self.mean_years or 0.0)
+
+    def measured(self, weight: Array, years: Array) -> Clock:
+        """The same with the mean interval of the training rows that can still worsen; of all where none can.
+
+        Both are sums over the rows of each start and end, (K, K): of the weights given, and of weight times years.
+        """
+        part = slice(None, -1) if weight[:-1].any() else slice(None)
+        return replace(self, mean_years=float(years[part].sum() / weight[part].sum()))
 
     @property
     def taken(self) -> str:

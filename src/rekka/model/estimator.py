@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from rekka.calibration import check_fit
-from rekka.errors import InputError, ModelFileError
+from rekka.errors import BadOption, InputError, ModelFileError
 from rekka.forecast.methods import Forecasts
 from rekka.large import fit_table, fit_training
 from rekka.model import inputs
@@ -344,13 +344,20 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         weight 0. ``follows`` is, for each row, the row of the same member that ends where this one starts, or -1;
         ``rekka.goodness.find_links`` finds them. Up to ``replicates`` sets are simulated from the model (99, or 39
         for more than 20,000 rows), fewer where it is soon clear that the test does not reject. ``fit_test_`` stays
-        None where no test can be made.
+        None where no test can be made. A fit with class weights is refused.
         """
         check_is_fitted(self)
+        if self.class_weight is not None:
+            raise BadOption(
+                f"class_weight is {self.class_weight!r}: a fit with class weights is not meant to describe the "
+                "frequencies of its rows, so it has no test of fit. Fit without class weights to test the model.",
+                option="class_weight",
+                value=self.class_weight,
+            )
         columns = inputs.Columns(self.start, self.dt, self.covariates_)
-        frame = inputs.as_frame(X)
-        rest = {"sample_weight": sample_weight, "n_states": self.n_states_, "class_weight": self.class_weight}
-        training = inputs.read_training(frame, y, columns, **rest)
+        training = inputs.read_training(
+            inputs.as_frame(X), y, columns, sample_weight=sample_weight, n_states=self.n_states_
+        )
         check_rows(self._fit, training.rows, training.x)
         names = np.arange(training.rows.dt.size).astype(np.str_)
         sample = Sample(training.rows, training.x, names, self.covariates_)

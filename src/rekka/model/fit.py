@@ -187,9 +187,16 @@ class Problem:
         return self.prior is not None
 
 
-def pose(rows: Rows, x: Array, covariates: tuple[str, ...], options: Options) -> Problem:
-    """Take the covariates at the clock's moment, fit the operator, transform, choose coordinates."""
-    clock = make_clock(covariates, options.clock, options.advance).measured(rows.dt, rows.weight)
+def pose(
+    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, classes: Array | None = None
+) -> Problem:
+    """Take the covariates at the clock's moment, fit the operator, transform, choose coordinates.
+
+    ``classes`` (n,) are the class weights that the rows' weights contain; the mean interval is without them.
+    """
+    weight = rows.weight if classes is None else rows.weight / classes
+    pairs = Pairs.of(rows.start, rows.end, rows.dt, weight, rows.n_states)
+    clock = make_clock(covariates, options.clock, options.advance).measured(*pairs)
     x = clock.take(x, rows.dt)
     layout = build_layout(covariates, rows.n_states, options.effects, options.shared)
     scaling = fit_scaling(options.scaling, x, covariates)
@@ -220,7 +227,7 @@ def _fit_rows(
     groups: NDArray[np.int64] | None,
     classes: Array | None,
 ) -> Fit:
-    problem = pose(rows, x, covariates, options)
+    problem = pose(rows, x, covariates, options, classes)
     coordinates, layout = problem.coordinates, problem.layout
     separations = [] if problem.held else find_separations(coordinates, layout, options.ridge)
     psi, beta, outcome, restarts = settle(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import re
+import json
+import math
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -25,11 +26,8 @@ from rekka.scaling.serial import ScalingPart, as_part
 # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock,
 # test of fit and how the table was read
 VERSION: Final = 4
+LONGEST_NUMBER = 12  # characters of a number that a message shows
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
-
-_ENDLESS = re.compile(
-    r"[:,\[]\s*-?(?:\d{309,}|\d[\d.]*[eE]\+?(?:309|3[1-9]\d|[4-9]\d\d|\d{4,})(?!\d))"
-)  # above 1e308
 
 Array = NDArray[np.float64]
 
@@ -159,11 +157,7 @@ def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
 
 def load_saved(text: str) -> Saved:
     """Read all of a model file, of this version or one before."""
-    if endless := _ENDLESS.search(text):
-        number = endless[0].lstrip(":,[ \n")
-        raise ModelFileError(
-            f"This rekka model file is damaged: the number {number[:12]}... is beyond any that is used."
-        )
+    _check_numbers(text)
     try:
         file = ModelFile.model_validate_json(text)
         labels = None if file.labels is None else tuple(file.labels)
@@ -182,6 +176,20 @@ def load_saved(text: str) -> Saved:
         ) from None
     except (KeyError, ValueError, OverflowError, MemoryError) as error:
         raise ModelFileError(f"This rekka model file is damaged: {error}.") from None
+
+
+def _check_numbers(text: str) -> None:
+    """Refuse numbers without a finite value as a float; files hold what is infinite or undefined as texts."""
+    try:
+        json.loads(text, parse_int=_check_number, parse_float=_check_number, parse_constant=_check_number)
+    except (json.JSONDecodeError, RecursionError):
+        return  # no JSON, or too deep: the validation says so, and where
+
+
+def _check_number(literal: str) -> None:
+    if not math.isfinite(float(literal)):
+        shown = literal if len(literal) <= LONGEST_NUMBER else f"{literal[:LONGEST_NUMBER]}..."
+        raise ModelFileError(f"This rekka model file is damaged: the number {shown} is beyond any that is used.")
 
 
 def _check_coefficients(fit: Fit) -> None:

@@ -40,10 +40,6 @@ class Survey:
         """The middle value of each covariate (p,)."""
         return self.quantiles[:, PERCENT // 2]
 
-    def outside(self, x: Array) -> NDArray[np.bool_]:
-        """Which raw covariates x (..., p) lie outside the range of the training rows."""
-        return np.asarray((x < self.low) | (x > self.high))
-
 
 def survey_covariates(x: Array, names: tuple[str, ...]) -> Survey:
     """The spread of raw covariates x (n, p), each row counted once whatever its weight."""

@@ -78,11 +78,10 @@ def _set_out(fit: Fit, typical: Array, starts: int, doubt: Doubt) -> Journey:
 
 def _list_seen(journey: Journey) -> dict[str, float]:
     """The largest of the training rows, of the covariates that advance."""
-    survey, course = journey.fit.survey, journey.course
-    if survey is None:
+    course = journey.course
+    if journey.fit.survey is None:
         return {}
-    largest = survey.high + course.lag
-    return {name: float(largest[place]) for name, place in zip(course.names, course.columns, strict=True)}
+    return {name: float(course.high[place]) for name, place in zip(course.names, course.columns, strict=True)}
 
 
 def _list_years(found: Forecast, *, certified: bool) -> dict[str, Any]:

@@ -67,8 +67,7 @@ class Posed:
     @property
     def clock(self) -> Clock:
         """The clock of the rows, with their mean interval."""
-        weight, years = self.overview.pairs
-        return replace(self.source.clock, mean_years=float(years.sum() / weight.sum()))
+        return self.source.clock
 
     @cached_property
     def sample(self) -> Sampled:
@@ -214,6 +213,7 @@ def pose_source(
     overview = look_over(source.at("checking", grouped=clustered))
     count = inputs.count_states(np.array([len(overview.counts) - 1]), n_states)
     overview = overview.with_states(count)
+    source = replace(source, clock=source.clock.measured(*overview.pairs))
     layout = build_layout(names, count, options.effects, options.shared)
     inputs.refuse_constant(overview.low, overview.high, names, overview.rows)
     training = StreamedTraining(names, overview.low, overview.high, source, overview.rows)
@@ -258,7 +258,7 @@ def _likelihood(posed: Posed, offset: Array, mix: Array) -> BlockLikelihood:
 
 
 def weigh_pairs(class_weight: str | None, overview: Overview) -> Array | None:
-    """The weight of each start and end (K, K), averaging 1 over the rows; None where all weigh the same."""
+    """The weight of each start and end (K, K), averaging 1 over the rows that can still worsen; None for none."""
     if class_weight is None:
         return None
     return inputs.weigh_classes(class_weight, overview.counts)

@@ -28,7 +28,8 @@ from rekka.scaling.fitting import METHODS
 from rekka.selection import Guard
 from rekka.study.methods import check_method
 
-VERSION = 2  # 2: a rule, the rows it looks at, and its margins
+VERSION = 3  # 2: a rule, the rows it looks at, and its margins. 3: a clock
+BEFORE_CLOCK = 2  # the version that may have no clock; its runs are read as those of version 3
 
 
 class Preset(BaseModel):
@@ -189,7 +190,7 @@ class StudyPlan(_Strict):
     """All of it: the TOML file that runs a study."""
 
     format: Literal["rekka-study"] = "rekka-study"
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     data: DataPlan = DataPlan()
     partition: PartitionPlan = PartitionPlan()
     study: TrialPlan = TrialPlan()
@@ -198,13 +199,13 @@ class StudyPlan(_Strict):
     @model_validator(mode="before")
     @classmethod
     def _keep_clock(cls, given: Any) -> Any:
-        """A plan with a version and no clock was written by a program from before there was a choice."""
-        if not isinstance(given, Mapping) or "version" not in given:
+        """A plan of version 2 is one of version 3; without a clock it is from before there was a choice."""
+        if not isinstance(given, Mapping) or given.get("version") != BEFORE_CLOCK:
             return given
-        study = given.get("study", {})
+        now, study = {**given, "version": VERSION}, given.get("study", {})
         if not isinstance(study, Mapping) or study.get("clock") is not None:
-            return given
-        return {**given, "study": {**study, "clock": START}}
+            return now
+        return {**now, "study": {**study, "clock": START}}
 
     def to_toml(self) -> str:
         """The file's text; every value stands in it, chosen or not."""
@@ -266,7 +267,7 @@ def _update(given: dict[str, Any]) -> dict[str, Any]:
     if given.get("version") != 1:
         return given
     before = {"rule": PARETO, "select_on": "golden", "confirm": False}
-    return given | {"version": VERSION, "study": before | given.get("study", {})}
+    return given | {"version": BEFORE_CLOCK, "study": before | given.get("study", {})}
 
 
 def _explain(error: ValidationError, where: str) -> BadOption:

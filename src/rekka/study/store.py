@@ -30,7 +30,7 @@ from rekka.streaming import blocks
 from rekka.study.files import plain, read_sealed, seal, write_sealed
 from rekka.study.large import PARTITION as PARTITION
 from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, survey_file
-from rekka.study.plan import VERSION, StudyPlan, read_plan
+from rekka.study.plan import BEFORE_CLOCK, VERSION, StudyPlan, read_plan
 from rekka.study.records import FOLDERS, LOG, TRIALS, last_line
 from rekka.study.rows import StudyRows
 
@@ -178,7 +178,7 @@ def read_provenance(path: Path) -> dict[str, Any] | None:
     if not (path / PROVENANCE).exists():
         return None
     found = dict(read_sealed(path / PROVENANCE, _RUN))
-    if found["plan"].get("version") != VERSION:
+    if found["plan"].get("version") not in (BEFORE_CLOCK, VERSION):
         raise RunFolderError(
             f"{path.name} was made by rekka {found['versions']['rekka']}, whose trials this one does not read. "
             f"Run its plan again: rekka compare {path.name}/{PLAN} --out NEW.",
