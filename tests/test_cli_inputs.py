@@ -186,14 +186,14 @@ def test_a_sheet_is_measured_whatever_the_pieces_it_is_read_in(tmp_path, monkeyp
         assert files._measure(book, "xl/worksheets/sheet1.xml") == whole == (10, 41, 31)
 
 
-@pytest.mark.parametrize("huge", [str(10**400), "1e400", "-2.5E+309"])
+@pytest.mark.parametrize("huge", [str(10**400), "1e400", "-2.5E+309", "1.8e308"])
 @pytest.mark.parametrize("field", ["n_rows", "n_states", "log_likelihood", "aic"])
 def test_a_model_file_with_an_endless_number_is_a_sentence(field, huge, transitions, tmp_path):
     rows = transitions.filter(case="Pier").select("state_1", "state_2", "interval_years")
     text = rekka.ExponentialHazardMarkovModel(covariates=[]).fit(rows, rows["state_2"]).to_json(case="Pier")
     changed = re.sub(rf'("{field}": )[-+.\w]+', rf"\g<1>{huge}", text)
     assert changed != text
-    with pytest.raises(ModelFileError, match=r"the number -?[\d.eE+]+\.\.\. is beyond"):
+    with pytest.raises(ModelFileError, match=r"the number -?[\d.eE+]+ is beyond"):
         rekka.ExponentialHazardMarkovModel.from_json(changed)
     (tmp_path / "m.json").write_text(changed, encoding="utf-8")
     done = call("matrix", tmp_path / "m.json")

@@ -9,7 +9,7 @@ import pytest
 
 import rekka
 from rekka.calibration import FEW_SETS, MANY_ROWS, TEST_SETS, calibrate, check_fit, tell_untested
-from rekka.errors import InputError
+from rekka.errors import BadOption, InputError
 from rekka.model.fit import Options
 from rekka.model.survey import Contrast, FitTest, describe_years
 from rekka.resampling import Sample
@@ -168,6 +168,22 @@ def test_several_components_say_what_chance_does(decks, tmp_path):
     pl.concat([decks, decks.with_columns(case=pl.lit("Slab"))]).write_csv(file)
     said = words(call("fit", file).stdout)
     assert "2 of 2 models do not describe their data; at 5 %, chance alone would reject 0.1 of as many" in said
+
+
+def test_a_fit_with_class_weights_has_no_test(decks):
+    model = fit(decks, class_weight="inverse_frequency")
+    with pytest.raises(BadOption, match="is not meant to describe the frequencies of its rows, so it has no test"):
+        model.check_fit(decks, decks["state_2"])
+
+
+def test_a_summary_names_the_components_that_are_rejected(decks, tmp_path, monkeypatch):
+    monkeypatch.setattr("rekka.commands.fit.MANY_CASES", 2)
+    right = rekka.simulate_transitions(300, n_states=3, seed=1).select(decks.columns)
+    right = right.with_columns(pl.col("state_1", "state_2").cast(pl.Int64), case=pl.lit("Pier"))
+    pl.concat([decks, decks.with_columns(case=pl.lit("Slab")), right]).write_csv(tmp_path / "three.csv")
+    said = words(call("fit", tmp_path / "three.csv").stdout)
+    assert "3 components: 3 with a certified maximum." in said
+    assert "Rejected by the test of fit: Deck, Slab." in said
 
 
 @pytest.mark.parametrize("command", ["matrix", "effects"])

@@ -8,7 +8,8 @@ from scipy.linalg import expm
 from scipy.special import expit, logit
 
 import rekka
-from rekka.forecast.forecast import NOT_CERTIFIED, Doubt
+from rekka.forecast.course import ADVANCES, FIXED, plan_course
+from rekka.forecast.forecast import NOT_CERTIFIED, Doubt, set_out
 from rekka.forecast.matrices import list_outside, transition_matrices, transition_matrix
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
@@ -131,14 +132,37 @@ def test_an_uncertified_model_says_so_and_has_no_intervals(uncertified):
 
 def test_values_outside_the_training_rows_are_told(two):
     assert transition_matrix(two, two.survey.median, 1.0).notes == ()
-    low, high = two.survey.low[0], two.survey.high[0]
-    told = list_outside(two, np.array([high + 1]))
+    course, high = plan_course(two, FIXED), two.survey.high[0]
+    low = two.survey.low[0] - two.clock.mean_years / 2  # about the age at the first visit
+    told = list_outside(two, course, np.array([high + 1]))
     assert told == (
         f"age_at_inspection_1 = {high + 1:.6g} lies outside the training rows ({low:.6g} to {high:.6g}): the model "
         "extrapolates.",
     )
-    assert list_outside(two, np.array([high])) == ()
-    assert list_outside(replace(two, survey=None), np.array([high + 1])) == ()
+    assert list_outside(two, course, np.array([high])) == ()
+    old = replace(two, survey=None)
+    assert list_outside(old, plan_course(old, FIXED), np.array([high + 1])) == ()
+
+
+@pytest.mark.parametrize("clock", ["middle", "start"])
+@pytest.mark.parametrize("age", [ADVANCES, FIXED])
+def test_members_as_young_as_at_first_visits_are_inside_the_training_rows(clock, age):
+    rows = rekka.simulate_transitions(600, n_states=2, seed=1)
+    rows = rows.with_columns(interval_years=5.0, age_at_inspection_1=rows[NAMES[0]] - rows[NAMES[0]].min())
+    model = rekka.ExponentialHazardMarkovModel(covariates=NAMES[:1], clock=clock).fit(rows, rows["state_2"])
+    found, young = model._fit, np.array([0.5])
+    course = plan_course(found, age)
+    assert course.low == 0.0
+    assert transition_matrix(found, young, 1.0, age=age).notes == ()
+    assert not set_out(found, np.array([0]), young[None], age=age, doubt=DELTA).outside().any()
+    assert list_outside(found, course, np.array([-0.5]))[0].startswith(
+        f"age_at_inspection_1 = -0.5 lies outside the training rows (0 to {course.high[0]:.6g})"
+    )
+
+
+def test_a_range_from_first_visits_does_not_begin_below_zero(two):
+    early = replace(two, clock=replace(two.clock, mean_years=1000.0))
+    assert plan_course(early, FIXED).low == 0.0
 
 
 def test_an_age_that_passes_the_oldest_on_its_way_is_told(two):

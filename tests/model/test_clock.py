@@ -86,6 +86,7 @@ def test_blocks_refits_ridges_and_pools_take_the_same_moment():
     np.testing.assert_array_equal(streamed.survey.quantiles, again.survey.quantiles)
     np.testing.assert_allclose(streamed.beta, ours.beta, atol=1e-7)
     assert streamed.clock.mean_years == pytest.approx(ours.clock.mean_years) == ROWS["interval_years"].mean()
+    assert SAMPLE.rows.start.max() < 3  # nobody starts in the worst state
     assert streamed.clock.names == ours.clock.names == (AGE,)
     refitted = refit_source(source(SAMPLE), middle, n_states=4)
     np.testing.assert_allclose(refitted.beta, theirs.beta, atol=1e-7)
@@ -113,6 +114,22 @@ def test_the_mean_interval_counts_weights():
     weight = np.where(ROWS["interval_years"] > 5, 3.0, 1.0)
     model = rekka.ExponentialHazardMarkovModel(covariates=NAMES).fit(ROWS, ROWS["state_2"], sample_weight=weight)
     assert model.clock_.mean_years == pytest.approx(np.average(ROWS["interval_years"], weights=weight))
+
+
+def test_the_mean_interval_is_of_rows_that_can_worsen_without_class_weights():
+    long = ROWS.head(200).with_columns(state_1=pl.lit(4), state_2=pl.lit(4), interval_years=pl.lit(50.0))
+    rows = pl.concat([ROWS, long], how="vertical_relaxed")
+    training = rekka.model.inputs.Training(Sample.of(rows, NAMES, 4).rows, Sample.of(rows, NAMES, 4).x, None)
+    streamed = fit_source(
+        ArraySource(training, NAMES, 1, 100), PLAIN, n_states=4, class_weight="inverse_frequency"
+    )
+    fits = [fit(rows), fit(rows, class_weight="inverse_frequency"), fit(ROWS, class_weight="inverse_frequency")]
+    for clock in (streamed.clock, *(one.clock_ for one in fits)):
+        assert clock.mean_years == pytest.approx(ROWS["interval_years"].mean())
+
+
+def test_the_mean_interval_of_rows_that_cannot_worsen_is_that_of_all():
+    assert make_clock(("age",)).measured(np.diag([0.0, 2.0]), np.diag([0.0, 6.0])).mean_years == 3.0
 
 
 def test_wrong_options_are_refused():

@@ -208,6 +208,24 @@ def test_foreign_or_damaged_text_is_refused(text, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("literal", ["1.8e308", "-1e400", "1" + "0" * 5000, "NaN", "-Infinity"])
+def test_a_number_that_is_not_finite_is_refused(literal):
+    text = ONE.to_json().replace('"ridge": 0.0', f'"ridge": {literal}')
+    assert literal in text
+    with pytest.raises(ModelFileError, match=r"damaged: the number \S+ is beyond any that is used\."):
+        load_model(text)
+
+
+@pytest.mark.parametrize("case", ["Span, 3E5000 type", "[1e999", "Span: 1" + "0" * 400])
+def test_digits_in_a_name_are_no_number(case):
+    assert rekka.ExponentialHazardMarkovModel.from_json(ONE.to_json(case=case)).case_ == case
+
+
+def test_text_that_is_nested_too_deeply_is_no_model():
+    with pytest.raises(ModelFileError, match="the text itself: Invalid JSON: recursion limit exceeded"):
+        load_model("[" * 200_000)
+
+
 def test_a_model_scaled_by_a_foreign_object_has_no_json():
     model = rekka.ExponentialHazardMarkovModel(StandardScaler()).fit(X, Y)
     with pytest.raises(BadOption, match="Use one of them, or pickle the model"):
@@ -217,7 +235,7 @@ def test_a_model_scaled_by_a_foreign_object_has_no_json():
 @pytest.mark.parametrize(
     ("part", "value", "message"),
     [
-        ("beta", float("nan"), "inference.coefficients are not beta in the covariates' own units"),
+        ("beta", "NaN", "inference.coefficients are not beta in the covariates' own units"),
         ("beta", -9.0, "inference.coefficients are not beta in the covariates' own units"),
         ("covariance", -1.0, "inference.covariance has a variance below 0"),
     ],

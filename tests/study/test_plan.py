@@ -97,7 +97,7 @@ def test_differences_are_named():
         ({"data": {"source": ["a.csv", "b.csv"]}}, "only nbi = true reads"),
         ({"data": {"source": "a", "nbi": True, "mapping": {"columns": {}}}}, "its rules are all it takes"),
         ({"data": 3}, "data"),
-        ({"version": 3}, "version is 3; it can be 2"),
+        ({"version": 4}, "version is 4; it can be 3"),
     ],
 )
 def test_a_wrong_plan_is_refused_with_what_it_can_be(sections, message):
@@ -154,8 +154,10 @@ def test_the_clock_is_that_of_the_presets_and_can_be_named():
 
 
 def test_a_plan_from_before_there_was_a_clock_has_the_start_and_its_run_the_same_mark(tmp_path):
-    text = make_plan(study={"clock": "start"}).to_toml().replace('clock = "start"\n', "")
+    today = make_plan(study={"clock": "start"}).to_toml().replace('clock = "start"\n', "")
+    text = today.replace("version = 3\n", "version = 2\n")
     assert "clock" not in text
+    assert text != today
     file = tmp_path / "study.toml"
     file.write_text(text, encoding="utf-8")
     plan = read_plan(file)
@@ -164,8 +166,13 @@ def test_a_plan_from_before_there_was_a_clock_has_the_start_and_its_run_the_same
     del before["clock"]
     assert mark_run(plan, "0" * 64) == seal(["0" * 64, before, plan.guard.model_dump(mode="json")])
     assert mark_run(make_plan(), "0" * 64) != mark_run(plan, "0" * 64)
-    file.write_text(text.replace("version = 2\n", ""), encoding="utf-8")  # by hand, today
-    assert read_plan(file).study.clock == "middle"
+    assert plan == make_plan(study={"clock": "start"})
+    file.write_text(text.replace("version = 2\n", "version = 1\n"), encoding="utf-8")
+    assert read_plan(file).study.clock == "start"
+    for line in ("", "version = 3\n"):  # by hand, today: a version line makes no difference
+        file.write_text(text.replace("version = 2\n", line), encoding="utf-8")
+        assert read_plan(file) == make_plan()
+        assert read_plan(file).study.clock == "middle"
 
 
 def test_other_presets_on_top_of_a_plan_bring_their_clock(tmp_path):

@@ -354,6 +354,16 @@ class TestGoesOn:
     def test_with_the_plan_that_it_has(self, run):
         assert len(rekka.resume_study(run, expected=rekka.load_study(run).plan).trials) == 4
 
+    def test_begun_with_a_plan_of_version_2(self, run, monkeypatch):
+        provenance = read_json(run / "provenance.json")["body"]
+        assert provenance["plan"]["version"] == 3
+        provenance["plan"]["version"] = 2
+        write_sealed(run / "provenance.json", "rekka-run", provenance)
+        plan = run / "study.toml"
+        plan.write_text(plan.read_text().replace("version = 3\n", "version = 2\n"))
+        monkeypatch.setattr(runner, "run_trial", None)  # nothing is fitted
+        assert len(rekka.resume_study(run).trials) == 4
+
     def test_under_another_version(self, run):
         provenance = read_json(run / "provenance.json")["body"]
         provenance["versions"]["numpy"] = "1.0"
