@@ -178,9 +178,9 @@ def test_a_fit_with_class_weights_has_no_test(decks):
 
 def test_a_summary_names_the_components_that_are_rejected(decks, tmp_path, monkeypatch):
     monkeypatch.setattr("rekka.commands.fit.MANY_CASES", 2)
-    right = rekka.simulate_transitions(300, n_states=3, seed=1).select(decks.columns)
-    right = right.with_columns(pl.col("state_1", "state_2").cast(pl.Int64), case=pl.lit("Pier"))
-    pl.concat([decks, decks.with_columns(case=pl.lit("Slab")), right]).write_csv(tmp_path / "three.csv")
+    right = rekka.simulate_transitions(300, n_states=3, seed=1).with_columns(case=pl.lit("Pier"))
+    tables = [decks, decks.with_columns(case=pl.lit("Slab")), right.select(decks.columns)]
+    pl.concat(tables, how="vertical_relaxed").write_csv(tmp_path / "three.csv")
     said = words(call("fit", tmp_path / "three.csv").stdout)
     assert "3 components: 3 with a certified maximum." in said
     assert "Rejected by the test of fit: Deck, Slab." in said
