@@ -352,6 +352,7 @@ def run(
 
 def run_side_by_side(tables: int, seed: int, workers: int, kept: Path) -> Tally:
     """All tables, dealt out to so many processes."""
+    os.environ["POLARS_MAX_THREADS"] = "1"  # tables are small: more threads only wait for each other
     dealt = [range(first, tables, workers) for first in range(workers)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(partial(run, seed=seed, kept=kept), dealt))
