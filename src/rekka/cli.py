@@ -105,14 +105,14 @@ class _Commands(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         home, _ = self.data[name]
-        return _make_command(home, name)
+        return _make_command(name, getattr(import_module(f"rekka.commands.{home}"), name))
 
 
 @functools.cache
-def _make_command(home: str, name: str) -> Any:
+def _make_command(name: str, command: Callable[..., None]) -> Any:
     """A command with its options, which take a while to make."""
     one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    one.command(name, cls=_Command)(_guard(getattr(import_module(f"rekka.commands.{home}"), name)))
+    one.command(name, cls=_Command)(_guard(command))
     return typer.main.get_command(one)
 
 
