@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from benchmarks.problems import SEED
 from rekka import ExponentialHazardMarkovModel
+from rekka.forecast.first_passage import pass_through
 from rekka.forecast.forecast import Doubt, forecast_rows, set_out
-from rekka.forecast.passage import pass_through
-from rekka.forecast.spread import DELTA, LOG
+from rekka.forecast.uncertainty import DELTA, LOG
 from rekka.model.fit import Fit
 from rekka.model.probabilities import transition_probabilities
 from rekka.simulation.rows import draw_ends

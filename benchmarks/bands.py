@@ -32,9 +32,9 @@ from benchmarks.ageing import AGED_LIMITS, AGED_SETS, AgedBands, measure_ageing,
 from benchmarks.coverage import BRIDGES, CASE, LEVEL, LIMITS, pair
 from benchmarks.problems import SEED
 from rekka import ExponentialHazardMarkovModel
+from rekka.forecast.first_passage import pass_through
 from rekka.forecast.forecast import Doubt, Journey, forecast_rows, set_out, years_until
-from rekka.forecast.passage import pass_through
-from rekka.forecast.spread import BOOTSTRAP, DELTA, NONE, NORMAL, Spread
+from rekka.forecast.uncertainty import BOOTSTRAP, DELTA, NONE, NORMAL, Spread
 from rekka.model.fit import Fit
 from rekka.simulation.inventory import simulate_inventory
 from rekka.simulation.stock import CASES, LETTERS, TERMS, true_coefficients

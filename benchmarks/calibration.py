@@ -29,11 +29,12 @@ from scipy import stats
 
 from benchmarks import configuration
 from benchmarks.problems import SEED
-from rekka.calibration import calibrate
-from rekka.goodness import link_rows
+from rekka.core.numerics import generator
+from rekka.evaluation.calibration import calibrate
+from rekka.evaluation.goodness import link_rows
+from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options, refit_rows
 from rekka.model.likelihood import Rows
-from rekka.resampling import Sample, generator
 from rekka.simulation.rows import draw_ends
 
 RESULTS = Path(__file__).with_name("results")

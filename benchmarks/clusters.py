@@ -35,11 +35,11 @@ from rich.table import Table
 
 from benchmarks import configuration
 from benchmarks.problems import SEED
-from rekka.intervals import CONFIDENCE, mean_interval
+from rekka.core.numerics import generator
+from rekka.evaluation.intervals import CONFIDENCE, mean_interval
+from rekka.evaluation.scores import LOG_FLOOR
 from rekka.model.fit import Options, Refit, refit_rows
 from rekka.model.likelihood import Rows
-from rekka.resampling import generator
-from rekka.scores import LOG_FLOOR
 from rekka.simulation.rows import COVARIATES, draw_ends
 from rekka.simulation.stock import CASES, FIRST_STATES, LETTERS, draw_bridges
 

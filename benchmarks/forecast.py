@@ -42,13 +42,13 @@ from threadpoolctl import ThreadpoolController
 import rekka
 from benchmarks import configuration
 from benchmarks.problems import SEED
-from rekka.forecast.document import describe_fleet
-from rekka.forecast.fleet import UNIT, forecast_fleet
-from rekka.forecast.lots import GAP, Ask, Lot, Lots, make_lots
-from rekka.forecast.members import Members
-from rekka.forecast.models import CaseModel, Models, match_models
-from rekka.forecast.store import list_files, open_folder
-from rekka.forecast.walking import Walkers, walk
+from rekka.fleet.document import describe_fleet
+from rekka.fleet.eligibility import GAP, Ask, Lot, Lots, make_lots
+from rekka.fleet.inventory import UNIT, forecast_fleet
+from rekka.fleet.members import Members
+from rekka.fleet.models import CaseModel, Models, match_models
+from rekka.fleet.store import list_files, open_folder
+from rekka.forecast.propagation import Walkers, walk
 from rekka.model.fit import Fit
 from rekka.simulation.rows import COVARIATES
 

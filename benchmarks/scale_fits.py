@@ -22,10 +22,10 @@ import polars as pl
 
 import rekka
 from benchmarks.scaling import own_peak_megabytes
-from rekka.cluster.clients import Session, connect
 from rekka.model.fit import Fit
 from rekka.simulation.rows import COVARIATES
 from rekka.streaming.blocks import Reading, Source
+from rekka.streaming.cluster.clients import Session, connect
 from rekka.streaming.sources import FrameSource, ScanSource
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,8 @@ from benchmarks import rekka_newton, rival_msm, rival_paper
 from benchmarks.problems import SEED, Problem, simulated
 from benchmarks.runs import Run
 from benchmarks.stability import CASE, Timing, make_study, time_refits
-from rekka.resampling import draw_bootstrap, generator
+from rekka.core.numerics import generator
+from rekka.evaluation.resampling import draw_bootstrap
 from rekka.simulation.rows import COVARIATES, simulate_transitions
 
 LIMIT_SECONDS = 120.0  # of one call of a rival

@@ -11,7 +11,7 @@ from benchmarks.aims import LARGEST_EXPONENT
 from benchmarks.reproduction_words import claim, table, wrap
 from benchmarks.scale_fits import EQUAL, HELD, HELD_ONE, STREAMED
 from benchmarks.scaling import LINEAR_FROM, Point, exponent
-from rekka.errors import count_of
+from rekka.core.errors import count_of
 from rekka.report.numbers import MISSING
 
 Stored = Mapping[str, Any]

@@ -28,9 +28,10 @@ import rekka
 from benchmarks import configuration
 from benchmarks.aims import Aim, print_aims
 from benchmarks.problems import SEED
-from rekka.errors import count_of
+from rekka.core.errors import count_of
+from rekka.core.numerics import generator
+from rekka.evaluation.resampling import draw_bootstrap
 from rekka.model.fit import Options, fit_rows
-from rekka.resampling import draw_bootstrap, generator
 from rekka.study.cases import IN_FOLDS
 from rekka.study.stability import stability
 

@@ -6,28 +6,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rekka.audit import Audit as Audit
     from rekka.checks.doctor import check_transitions as check_transitions
     from rekka.checks.findings import Diagnosis as Diagnosis
-    from rekka.errors import InputError as InputError
-    from rekka.errors import RekkaError as RekkaError
-    from rekka.forecast.backtest import Backtest as Backtest
-    from rekka.forecast.backtest import backtest as backtest
+    from rekka.core.errors import InputError as InputError
+    from rekka.core.errors import RekkaError as RekkaError
+    from rekka.data.audit import Audit as Audit
+    from rekka.data.nbi import read_nbi as read_nbi
+    from rekka.data.panel import Panel as Panel
+    from rekka.data.panel import read_panel as read_panel
+    from rekka.data.partition import Partition as Partition
+    from rekka.data.partition import fold_bridges as fold_bridges
+    from rekka.data.partition import partition_auto as partition_auto
+    from rekka.data.partition import partition_by_bridge as partition_by_bridge
+    from rekka.data.partition import partition_by_date as partition_by_date
+    from rekka.data.partition import partition_paper as partition_paper
+    from rekka.data.transitions import Transitions as Transitions
+    from rekka.data.transitions import pair_visits as pair_visits
+    from rekka.data.transitions import read_transitions as read_transitions
+    from rekka.data.transitions import write_transitions as write_transitions
+    from rekka.estimator import ExponentialHazardMarkovModel as ExponentialHazardMarkovModel
+    from rekka.fleet.backtest import Backtest as Backtest
+    from rekka.fleet.backtest import backtest as backtest
+    from rekka.fleet.members import Members as Members
+    from rekka.fleet.members import read_members as read_members
     from rekka.forecast.forecast import Forecast as Forecast
-    from rekka.forecast.members import Members as Members
-    from rekka.forecast.members import read_members as read_members
     from rekka.model.certificate import affine_agreement as affine_agreement
-    from rekka.model.estimator import ExponentialHazardMarkovModel as ExponentialHazardMarkovModel
     from rekka.model.probabilities import transition_probabilities as transition_probabilities
-    from rekka.panel import Panel as Panel
-    from rekka.panel import read_panel as read_panel
-    from rekka.partition import Partition as Partition
-    from rekka.partition import fold_bridges as fold_bridges
-    from rekka.partition import partition_auto as partition_auto
-    from rekka.partition import partition_by_bridge as partition_by_bridge
-    from rekka.partition import partition_by_date as partition_by_date
-    from rekka.partition import partition_paper as partition_paper
-    from rekka.readers.nbi import read_nbi as read_nbi
     from rekka.report.plots import Plots as Plots
     from rekka.report.report import Report as Report
     from rekka.report.report import make_report as make_report
@@ -44,55 +48,51 @@ if TYPE_CHECKING:
     from rekka.study.stability import Stability as Stability
     from rekka.study.stability import stability as stability
     from rekka.study.study import Study as Study
-    from rekka.transitions import Transitions as Transitions
-    from rekka.transitions import pair_visits as pair_visits
-    from rekka.transitions import read_transitions as read_transitions
-    from rekka.transitions import write_transitions as write_transitions
 
 # Where each public name lives; loaded on first use, so that `import rekka` is instant.
 _HOMES = {
-    "Audit": "rekka.audit",
-    "Backtest": "rekka.forecast.backtest",
+    "Audit": "rekka.data.audit",
+    "Backtest": "rekka.fleet.backtest",
     "CovariateScaler": "rekka.scaling.transformer",
     "Diagnosis": "rekka.checks.findings",
-    "ExponentialHazardMarkovModel": "rekka.model.estimator",
+    "ExponentialHazardMarkovModel": "rekka.estimator",
     "Forecast": "rekka.forecast.forecast",
-    "InputError": "rekka.errors",
+    "InputError": "rekka.core.errors",
     "Inventory": "rekka.simulation.inventory",
-    "Members": "rekka.forecast.members",
-    "Panel": "rekka.panel",
-    "Partition": "rekka.partition",
+    "Members": "rekka.fleet.members",
+    "Panel": "rekka.data.panel",
+    "Partition": "rekka.data.partition",
     "Plots": "rekka.report.plots",
-    "RekkaError": "rekka.errors",
+    "RekkaError": "rekka.core.errors",
     "Report": "rekka.report.report",
     "Stability": "rekka.study.stability",
     "Study": "rekka.study.study",
-    "Transitions": "rekka.transitions",
+    "Transitions": "rekka.data.transitions",
     "affine_agreement": "rekka.model.certificate",
-    "backtest": "rekka.forecast.backtest",
+    "backtest": "rekka.fleet.backtest",
     "check_study": "rekka.study.checks.registry",
     "check_transitions": "rekka.checks.doctor",
     "compare": "rekka.study.compare",
     "confirm": "rekka.study.compare",
-    "fold_bridges": "rekka.partition",
+    "fold_bridges": "rekka.data.partition",
     "load_study": "rekka.study.compare",
     "make_report": "rekka.report.report",
-    "pair_visits": "rekka.transitions",
-    "partition_auto": "rekka.partition",
-    "partition_by_bridge": "rekka.partition",
-    "partition_by_date": "rekka.partition",
-    "partition_paper": "rekka.partition",
-    "read_members": "rekka.forecast.members",
-    "read_nbi": "rekka.readers.nbi",
-    "read_panel": "rekka.panel",
-    "read_transitions": "rekka.transitions",
+    "pair_visits": "rekka.data.transitions",
+    "partition_auto": "rekka.data.partition",
+    "partition_by_bridge": "rekka.data.partition",
+    "partition_by_date": "rekka.data.partition",
+    "partition_paper": "rekka.data.partition",
+    "read_members": "rekka.fleet.members",
+    "read_nbi": "rekka.data.nbi",
+    "read_panel": "rekka.data.panel",
+    "read_transitions": "rekka.data.transitions",
     "resume_study": "rekka.study.compare",
     "simulate_inventory": "rekka.simulation.inventory",
     "simulate_transitions": "rekka.simulation.rows",
     "stability": "rekka.study.stability",
     "transition_probabilities": "rekka.model.probabilities",
     "write_inventory": "rekka.simulation.inventory",
-    "write_transitions": "rekka.transitions",
+    "write_transitions": "rekka.data.transitions",
 }
 
 __version__ = "0.8.0"

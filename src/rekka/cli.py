@@ -18,8 +18,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import rekka
-from rekka.errors import RekkaError
-from rekka.terminal import echo, show_text
+from rekka.core.errors import RekkaError
+from rekka.core.terminal import echo, show_text
 
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which typer brings along without a name
 CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes; the last is what shells say of Ctrl-C

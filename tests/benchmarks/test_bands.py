@@ -6,7 +6,7 @@ import pytest
 from benchmarks.ageing import AGED_LIMITS, MIDDLE, NO_LAG, START, measure_ageing, true_years
 from benchmarks.bands import LIMITS, PREDICTED, RESULT, measure
 
-from rekka.forecast.spread import DELTA
+from rekka.forecast.uncertainty import DELTA
 
 
 @pytest.fixture(scope="module")

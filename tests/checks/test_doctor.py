@@ -10,9 +10,9 @@ import pytest
 import rekka
 from rekka.checks.doctor import check_transitions
 from rekka.checks.findings import CODES, MOST_ROWS, Severity
-from rekka.errors import BadOption, BadValues, InputError, MissingColumns
-from rekka.partition import Partition, partition_by_bridge
-from rekka.readers.values import IndexEnd, Scale
+from rekka.core.errors import BadOption, BadValues, InputError, MissingColumns
+from rekka.data.partition import Partition, partition_by_bridge
+from rekka.data.values import IndexEnd, Scale
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import rekka
-from rekka.errors import BadOption, BadStates, BadValues, InputError
+from rekka.core.errors import BadOption, BadStates, BadValues, InputError
 from rekka.forecast.forecast import Doubt, forecast_rows, set_out, years_until
 from rekka.model.certificate import Verdict
 

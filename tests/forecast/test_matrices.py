@@ -8,7 +8,7 @@ from scipy.linalg import expm
 from scipy.special import expit, logit
 
 import rekka
-from rekka.forecast.course import ADVANCES, FIXED, plan_course
+from rekka.forecast.ageing import ADVANCES, FIXED, plan_course
 from rekka.forecast.forecast import NOT_CERTIFIED, Doubt, set_out
 from rekka.forecast.matrices import list_outside, transition_matrices, transition_matrix
 

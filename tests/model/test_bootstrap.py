@@ -5,12 +5,13 @@ import polars as pl
 import pytest
 
 import rekka
-from rekka.errors import BadOption, BadStates, BadValues, InputError, MissingColumns, OutsideTrainingRange
+from rekka.core.errors import BadOption, BadStates, BadValues, InputError, MissingColumns, OutsideTrainingRange
+from rekka.core.numerics import generator
+from rekka.evaluation.resampling import Sample, draw_bootstrap
 from rekka.model.bootstrap import bootstrap_rows, draw_times
 from rekka.model.fit import Options, fit_rows
 from rekka.model.inference import native_units
 from rekka.model.inputs import read_groups
-from rekka.resampling import Sample, draw_bootstrap, generator
 
 COVARIATES = ("age_at_inspection_1", "bridge_length")
 LAYOUT = {"effects": {"bridge_length": [1]}, "shared": {"age_at_inspection_1": [[1, 2]]}}

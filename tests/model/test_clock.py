@@ -8,14 +8,14 @@ import pytest
 from benchmarks.ageing import ORIGIN, SLOPE, STATE, Ageing, draw_rows, true_years
 
 import rekka
-from rekka.errors import BadOption
-from rekka.forecast.course import HELD, plan_course
+from rekka.core.errors import BadOption
+from rekka.evaluation.pooling import pool_cases
+from rekka.evaluation.resampling import Sample
+from rekka.evaluation.ridge import choose_ridge, score_path
+from rekka.forecast.ageing import HELD, plan_course
 from rekka.model.bootstrap import bootstrap_rows
 from rekka.model.clock import CLOCKS, make_clock
 from rekka.model.fit import Options, fit_rows
-from rekka.resampling import Sample
-from rekka.shrinkage.pooling import pool_cases
-from rekka.shrinkage.ridge import choose_ridge, score_path
 from rekka.streaming.fit import fit_source, refit_source
 from rekka.streaming.sources import ArraySource
 
@@ -147,7 +147,7 @@ def test_a_covariate_that_repeats_the_age_at_the_middle_is_refused():
     rows = ROWS.with_columns(halfway=pl.col(AGE) + pl.col("interval_years") / 2)
     use = [AGE, "halfway"]
     assert rekka.ExponentialHazardMarkovModel(covariates=use, clock="start").fit(rows, rows["state_2"]).converged_
-    with pytest.raises(rekka.errors.BadCovariates, match="halfway duplicates age_at_inspection_1"):
+    with pytest.raises(rekka.core.errors.BadCovariates, match="halfway duplicates age_at_inspection_1"):
         rekka.ExponentialHazardMarkovModel(covariates=use).fit(rows, rows["state_2"])
 
 

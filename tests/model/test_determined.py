@@ -318,7 +318,7 @@ class TestClassWeights:
             streamed.inference.covariance, whole.inference.covariance, rtol=1e-8, atol=1e-12
         )
         assert streamed.inference.kind == whole.inference.kind == "sandwich, robust by row"
-        monkeypatch.setattr("rekka.large.WHOLE", 100)
+        monkeypatch.setattr("rekka.streaming.any_size.WHOLE", 100)
         held = model.fit(features(data), data["state_2"])._fit
         np.testing.assert_allclose(held.inference.covariance, whole.inference.covariance, rtol=1e-8, atol=1e-12)
         assert held.inference.kind == whole.inference.kind

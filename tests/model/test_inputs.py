@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import rekka
-from rekka import errors
+from rekka.core import errors
 
 GOOD = rekka.simulate_transitions(120, n_states=4, seed=5).drop("bridge_id")
 X, Y = GOOD.drop("state_2"), GOOD["state_2"]

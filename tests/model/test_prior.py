@@ -6,12 +6,12 @@ import pytest
 from scipy import optimize
 
 import rekka
+from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import Verdict
 from rekka.model.fit import Options, fit_rows, refit_rows
 from rekka.model.inference import native_units
 from rekka.model.likelihood import Rows
 from rekka.model.prior import Prior, read_prior
-from rekka.resampling import Sample
 from rekka.scaling.fitting import fit_scaling
 from rekka.simulation.rows import COVARIATES
 

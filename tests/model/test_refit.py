@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import rekka
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
+from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import RUNAWAY, Verdict, is_settled
 from rekka.model.fit import Options, fit_rows, pose, refit_rows
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.model.solvers import DECREMENT_TOLERANCE, solve_newton
-from rekka.resampling import Sample
 from rekka.simulation.rows import COVARIATES, draw_ends
 
 LBFGS = {"solver": "lbfgs"}

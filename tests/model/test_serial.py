@@ -7,7 +7,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 import rekka
-from rekka.errors import BadOption, ModelFileError
+from rekka.core.errors import BadOption, ModelFileError
 from rekka.model.serial import load_model, load_saved
 from rekka.study.trial import Fitted, Key, Status, Trial
 

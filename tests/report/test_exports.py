@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from table_cases import HOSTILE, column, hostile_document, plain_document, tables_of
 
-from rekka.cells import guard_text, unguard_text
+from rekka.core.cells import guard_text, unguard_text
 from rekka.report.exports import (
     LONGEST_SHEET_NAME,
     LONGEST_TEXT,

@@ -8,8 +8,8 @@ import pytest
 from study_cases import draw_rows
 
 import rekka
-from rekka.errors import DamagedFile
-from rekka.forecast.document import load_forecast
+from rekka.core.errors import DamagedFile
+from rekka.fleet.document import load_forecast
 from rekka.report import networks, report
 from rekka.report.document import Document
 from rekka.report.expectations import HORIZON

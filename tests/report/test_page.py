@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case, repeat_figures
 
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
 from rekka.report import page as page_module
 from rekka.report.figures import list_figures
 from rekka.report.outline import CUT, MOST_DRAWN, SECTIONS, TOLD, UNDER, list_cases, list_sections

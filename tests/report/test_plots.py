@@ -6,7 +6,7 @@ import pytest
 from study_cases import draw_rows
 
 import rekka
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,10 @@ from table_cases import (
     without_cases,
 )
 
-from rekka import audit, pairing, panel
 from rekka.checks.findings import Severity
+from rekka.data import audit, nbi, pairing, panel
+from rekka.evaluation.selection import Step
 from rekka.model.certificate import Verdict as Certificate
-from rekka.readers import nbi
 from rekka.report import numbers
 from rekka.report.document import OutcomePart
 from rekka.report.table_cells import Compound, CompoundCell, expand
@@ -29,7 +29,6 @@ from rekka.report.table_data import tabulate_audit
 from rekka.report.table_models import show_step
 from rekka.report.tables import list_tables
 from rekka.report.words import name_method, slug
-from rekka.selection import Step
 from rekka.study import hypotheses
 from rekka.study.checks.findings import Verdict as Check
 from rekka.study.stability_draws import KINDS

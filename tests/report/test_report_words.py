@@ -13,7 +13,7 @@ from jinja2 import Environment, nodes
 
 import rekka.report
 from rekka.checks.findings import CODES
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
 from rekka.report.words import LANGUAGES, _flatten, load_words
 from rekka.study.checks.registry import CHECKS
 

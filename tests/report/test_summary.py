@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import rekka
 from rekka.cli import app
-from rekka.errors import BadOption, DamagedFile
+from rekka.core.errors import BadOption, DamagedFile
 from rekka.model.serial import load_model
 from rekka.report import parts
 from rekka.report.document import VERSION, Document

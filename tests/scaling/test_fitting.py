@@ -4,7 +4,7 @@ from scaling_cases import FLAT_PEAK, HARD, NAMES, YEARS, X
 from scipy import stats
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
-from rekka.errors import BadOption, OutsideTrainingRange, ScalingError
+from rekka.core.errors import BadOption, OutsideTrainingRange, ScalingError
 from rekka.scaling.fitting import BEYOND, METHODS, OPERATORS, check_method, fit_scaling, is_affine, name_method
 from rekka.scaling.transformer import CovariateScaler
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scaling_cases import EVERY, HARD, NAMES, X
 
-from rekka.errors import ModelFileError, OutsideTrainingRange, ScalingError
+from rekka.core.errors import ModelFileError, OutsideTrainingRange, ScalingError
 from rekka.scaling.fitting import fit_scaling, is_affine, name_method
 from rekka.scaling.serial import scaling_from_dict, scaling_from_json, scaling_to_json
 

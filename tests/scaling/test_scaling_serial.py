@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scaling_cases import NAMES, X
 
-from rekka.errors import BadOption, ModelFileError
+from rekka.core.errors import BadOption, ModelFileError
 from rekka.scaling.fitting import fit_scaling
 from rekka.scaling.foreign import ForeignScaling
 from rekka.scaling.serial import scaling_from_dict, scaling_from_json, scaling_to_json

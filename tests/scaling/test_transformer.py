@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import rekka
-from rekka.errors import BadOption, InputError, ModelFileError, OutsideTrainingRange
+from rekka.core.errors import BadOption, InputError, ModelFileError, OutsideTrainingRange
 from rekka.scaling.fitting import fit_scaling
 from rekka.scaling.serial import scaling_from_json, scaling_to_json
 from rekka.scaling.transformer import CovariateScaler

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 import rekka
-from rekka.errors import BadOption
-from rekka.partition import PAPER_SEED, partition_paper
+from rekka.core.errors import BadOption
+from rekka.data.partition import PAPER_SEED, partition_paper
 from rekka.simulation import inventory as module
 from rekka.simulation.inventory import PAPER_COUNTS, TABLES, simulate_inventory, write_inventory
 from rekka.simulation.stock import CASES, FIRST_STATES, LETTERS, TERMS, advance, draw_bridges, true_coefficients

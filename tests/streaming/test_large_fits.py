@@ -7,7 +7,7 @@ from streaming_cases import drawn
 
 import rekka
 from rekka import ExponentialHazardMarkovModel as Model
-from rekka import large
+from rekka.streaming import any_size as large
 from rekka.streaming import tables
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]

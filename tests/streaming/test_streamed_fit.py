@@ -4,7 +4,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 from streaming_cases import READING, assert_same_fit, drawn, fit_in_memory, source_of
 
-from rekka.errors import BadCovariates, BadOption, BadStates, BadValues, BadWeights, InputError, ScalingError
+from rekka.core.errors import BadCovariates, BadOption, BadStates, BadValues, BadWeights, InputError, ScalingError
 from rekka.model.certificate import Verdict
 from rekka.model.fit import Options
 from rekka.model.likelihood import Likelihood, Rows

@@ -1,6 +1,6 @@
 import pytest
 
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
 from rekka.streaming.memory import free_memory, read_memory, say_bytes
 
 

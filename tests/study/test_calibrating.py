@@ -6,8 +6,8 @@ import pytest
 from study_cases import draw_rows
 
 import rekka
-from rekka.errors import BadOption
-from rekka.goodness import find_links
+from rekka.core.errors import BadOption
+from rekka.evaluation.goodness import find_links
 
 QUICK = {"methods": ["zscore"], "guard": {"resamples": 2}}
 

@@ -16,11 +16,11 @@ import checks_page
 import rekka
 from rekka.checks import findings as doctor
 from rekka.cli import app
+from rekka.core.seals import plain
+from rekka.evaluation.selection import Step
 from rekka.model.certificate import Verdict as Certified
-from rekka.selection import Step
 from rekka.study.checks.findings import Verdict, headline, tell_some
 from rekka.study.checks.registry import CHECKS, check_study
-from rekka.study.files import plain
 from rekka.study.trial import Status
 
 ISSUE, TIP, PASSED, ABSENT = Verdict

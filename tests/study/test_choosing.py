@@ -6,10 +6,10 @@ import pytest
 from study_cases import draw_rows
 
 import rekka
-from rekka.errors import BadOption
-from rekka.intervals import mean_interval
+from rekka.core.errors import BadOption
+from rekka.evaluation.intervals import mean_interval
+from rekka.evaluation.selection import Guard, Step
 from rekka.model.serial import load_model
-from rekka.selection import Guard, Step
 from rekka.study.cases import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows, forecast
 from rekka.study.choosing import Choice, Contest, choose_case
 from rekka.study.plan import TrialPlan

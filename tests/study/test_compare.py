@@ -11,7 +11,7 @@ import pytest
 from study_cases import draw_rows, file_names, log_of, model_texts, untimed, write_rows
 
 import rekka
-from rekka.errors import BadOption, BadValues, InputError, RunFolderError, UnreadableTable
+from rekka.core.errors import BadOption, BadValues, InputError, RunFolderError, UnreadableTable
 from rekka.study import runner
 from rekka.study.compare import run_plan
 from rekka.study.plan import make_plan, read_plan

@@ -7,8 +7,8 @@ import pytest
 from study_cases import draw_rows, write_rows
 
 import rekka
-from rekka.errors import RunFolderError
-from rekka.intervals import mean_interval
+from rekka.core.errors import RunFolderError
+from rekka.evaluation.intervals import mean_interval
 from rekka.study.confirming import identify_model, identify_rows
 
 OPTIONS = {"methods": ["zscore", "minmax"], "guard": {"resamples": 2}}

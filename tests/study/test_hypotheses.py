@@ -4,7 +4,7 @@ from dataclasses import asdict
 import polars as pl
 import pytest
 
-from rekka.errors import MissingColumns
+from rekka.core.errors import MissingColumns
 from rekka.study.hypotheses import CLAIMS, Verdict, judge_hypotheses
 
 

@@ -11,8 +11,8 @@ import pytest
 from study_cases import log_of
 
 import rekka
-from rekka import partition as partition_module
-from rekka.errors import BadOption, BadStates, BadValues, RunFolderError
+from rekka.core.errors import BadOption, BadStates, BadValues, RunFolderError
+from rekka.data import partition as partition_module
 from rekka.streaming import blocks
 from rekka.study import large as large_module
 from rekka.study import large_digests

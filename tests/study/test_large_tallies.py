@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rekka
-from rekka.errors import ScalingError
-from rekka.intervals import mean_interval, sums_interval
+from rekka.core.errors import ScalingError
+from rekka.data.partition import order_bridges, place_bridges
+from rekka.data.transitions import scan_transitions
+from rekka.evaluation.intervals import mean_interval, sums_interval
+from rekka.evaluation.resampling import draw_times
 from rekka.model.fit import Options, refit_rows
-from rekka.partition import order_bridges, place_bridges
-from rekka.resampling import draw_times
 from rekka.streaming import blocks
 from rekka.streaming.fit import refit_source
 from rekka.study import large_digests
@@ -24,7 +25,6 @@ from rekka.study.large_cases import LargeCase
 from rekka.study.plan import make_plan
 from rekka.study.rows import StudyRows, digest_values, split_rows
 from rekka.study.tallies import Tally
-from rekka.transitions import scan_transitions
 
 CONFIDENCE = 0.9
 

@@ -8,11 +8,11 @@ import pytest
 from study_cases import draw_rows
 
 import rekka
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
+from rekka.evaluation.resampling import folds
+from rekka.evaluation.ridge import choose_ridge
 from rekka.model.fit import Options
-from rekka.resampling import folds
 from rekka.scaling.fitting import METHODS
-from rekka.shrinkage.ridge import choose_ridge
 from rekka.study.methods import (
     POOLED,
     RIDGE,

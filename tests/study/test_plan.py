@@ -4,9 +4,9 @@ import datetime
 
 import pytest
 
-from rekka.errors import BadOption, InputError
+from rekka.core.errors import BadOption, InputError
+from rekka.core.seals import seal
 from rekka.study.compare import BOTH
-from rekka.study.files import seal
 from rekka.study.plan import PRESETS, StudyPlan, make_plan, read_plan
 from rekka.study.request import Request, _change
 from rekka.study.store import mark_run

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rekka.errors import BadOption, RunFolderError
+from rekka.core.errors import BadOption, RunFolderError
 from rekka.scaling.fitting import BEYOND, METHODS
 from rekka.study.methods import SHRINKING
 from rekka.study.plan import make_plan, read_plan

@@ -19,16 +19,16 @@ import pytest
 from study_cases import draw_rows, file_names, log_of, model_texts, read_json, untimed, write_json, write_rows
 
 import rekka
-from rekka import files
-from rekka.errors import BadOption, DamagedFile, RunFolderError, WriteError
+from rekka.core import files
+from rekka.core.errors import BadOption, DamagedFile, RunFolderError, WriteError
+from rekka.core.machine import describe_machine
+from rekka.core.seals import write_sealed
 from rekka.study import compare as compare_module
 from rekka.study import runner
 from rekka.study.calibrating import check_model
 from rekka.study.changes import describe_difference
 from rekka.study.choosing import choose_case
-from rekka.study.files import write_sealed
 from rekka.study.plan import make_plan
-from rekka.study.provenance import describe_machine
 from rekka.study.rows import StudyRows
 from rekka.study.trial import Key, describe_case, run_trial
 

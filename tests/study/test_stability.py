@@ -15,9 +15,11 @@ from scipy import stats
 from study_cases import draw_rows, log_of
 
 import rekka
-from rekka.errors import BadOption, InputError, OutsideTrainingRange, RunFolderError
+from rekka.core.errors import BadOption, InputError, OutsideTrainingRange, RunFolderError
+from rekka.core.folders import hold
+from rekka.core.numerics import generator
+from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options, fit_rows, refit_rows
-from rekka.resampling import Sample, generator
 from rekka.scaling.fitting import fit_scaling
 from rekka.study import stability as module
 from rekka.study.runner import open_cases
@@ -34,7 +36,6 @@ from rekka.study.stability_draws import (
 )
 from rekka.study.stability_remarks import find_levels
 from rekka.study.stability_tables import find_wilson
-from rekka.study.store import hold
 from rekka.study.trial import Key, Status, refitting
 
 METHODS = ("max", "zscore", "boxcox")

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 from study_cases import draw_rows
 
-from rekka.errors import BadOption, DamagedFile, RunFolderError
+from rekka.core.errors import BadOption, DamagedFile, RunFolderError
+from rekka.core.folders import hold
 from rekka.study import store
 from rekka.study.plan import PartitionPlan, TrialPlan, make_plan
 from rekka.study.provenance import describe_run
@@ -18,7 +19,6 @@ from rekka.study.records import add_line
 from rekka.study.rows import split_rows
 from rekka.study.store import (
     begin_run,
-    hold,
     keep_rows,
     load_plan,
     mark_run,

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from study_cases import COVARIATES, draw_rows
 
 import rekka
-from rekka.errors import BadOption, BadStates, BadValues, InputError, MissingColumns
+from rekka.core.errors import BadOption, BadStates, BadValues, InputError, MissingColumns
+from rekka.core.folders import locate, relate
 from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
-from rekka.study.rows import StudyRows, locate, read_source, relate, split_rows
+from rekka.study.rows import StudyRows, read_source, split_rows
 
 AUTO = PartitionPlan()
 ALL = TrialPlan()

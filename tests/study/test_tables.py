@@ -3,7 +3,7 @@ import math
 import polars as pl
 import pytest
 
-from rekka.errors import BadOption, BadValues, MissingColumns
+from rekka.core.errors import BadOption, BadValues, MissingColumns
 from rekka.study.tables import (
     AT_MAXIMUM,
     MATERIALLY_WORSE,

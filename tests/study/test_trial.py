@@ -11,8 +11,8 @@ import pytest
 from study_cases import COVARIATES, draw_rows
 
 import rekka
+from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.model.certificate import Verdict
-from rekka.model.estimator import ExponentialHazardMarkovModel
 from rekka.scaling.fitting import METHODS
 from rekka.scaling.serial import scaling_from_json
 from rekka.study import trial as module

@@ -20,7 +20,7 @@ from rekka.checks.covariates import (
     find_refused,
 )
 from rekka.checks.findings import Array, CaseRows, Finding, Mask, Severity, first_rows
-from rekka.errors import count_of
+from rekka.core.errors import count_of
 from rekka.model.certificate import FEW_EVENTS
 from rekka.model.coordinates import orthonormal_coordinates
 from rekka.model.fit import Options, refit_rows

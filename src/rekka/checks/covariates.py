@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from rekka.checks.findings import Array, CaseRows, Finding, Severity, first_rows
-from rekka.errors import BadCovariates, ScalingError, count_of
+from rekka.core.errors import BadCovariates, ScalingError, count_of
 from rekka.model.inputs import check_covariates
 from rekka.scaling.fitting import fit_scaling
 from rekka.scaling.operators import BoxCoxScaling

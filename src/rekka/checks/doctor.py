@@ -17,13 +17,13 @@ import polars as pl
 from rekka.checks.cases import check_recorded, check_training
 from rekka.checks.findings import Array, CaseRows, Diagnosis, Finding, Severity, first_rows, sort_findings
 from rekka.checks.held_out import Cases, check_bridges, check_partition
-from rekka.direction import Moves, count_moves
-from rekka.errors import BadOption, InputError, count_of, missing_columns
+from rekka.core.errors import BadOption, InputError, count_of, missing_columns
+from rekka.data.attributes import NAMES, PLACES
+from rekka.data.direction import Moves, count_moves
+from rekka.data.partition import PARTS, Partition
+from rekka.data.values import Scale
 from rekka.model import inputs
 from rekka.model.fit import linear_algebra
-from rekka.partition import PARTS, Partition
-from rekka.readers.attributes import NAMES, PLACES
-from rekka.readers.values import Scale
 
 REQUIRED = ("bridge_id", "case", "state_1", "state_2", "interval_years")
 ROLES = (*REQUIRED, *NAMES, *PLACES)

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import count_of
+from rekka.core.errors import count_of
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

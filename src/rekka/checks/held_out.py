@@ -8,8 +8,8 @@ import numpy as np
 
 from rekka.checks.covariates import fit_boxcox
 from rekka.checks.findings import CaseRows, Finding, Mask, Severity, first_rows
-from rekka.errors import ScalingError, count_of
-from rekka.partition import Partition
+from rekka.core.errors import ScalingError, count_of
+from rekka.data.partition import Partition
 
 HELD_OUT = ("validation", "golden")
 FAR_OUTSIDE = 0.10  # of the training range

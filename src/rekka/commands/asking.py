@@ -17,11 +17,11 @@ from rich.padding import Padding
 from rich.table import Table
 
 from rekka.commands import telling
-from rekka.errors import BadOption, did_you_mean, name_some, no_such_case
+from rekka.core.errors import BadOption, did_you_mean, name_some, no_such_case
 
 if TYPE_CHECKING:
+    from rekka.fleet.models import CaseModel, Models
     from rekka.forecast.forecast import Doubt
-    from rekka.forecast.models import CaseModel, Models
     from rekka.model.fit import Fit
 
 LONGEST_SLUG = 100  # bytes: a file system allows 255 in a name, Windows 260 in a whole path
@@ -81,7 +81,7 @@ DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")]
 
 def load_cases(errors: Console, path: Path, only: Sequence[str] | None) -> tuple[Models, tuple[CaseModel, ...]]:
     """The models under a path, and those of them that are asked."""
-    from rekka.forecast.models import load_models
+    from rekka.study.models import load_models
 
     with errors.status(f"Reading {escape(path.name)} ..."):
         found = load_models(path, include_unchosen=True)

@@ -20,14 +20,14 @@ from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson, Tables
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only, Reader, TestFit, Use, reads_tables, split_list
-from rekka.files import has_columns, make_folder, write_text, write_whole
-from rekka.study.files import plain
-from rekka.terminal import echo_json, new_console
+from rekka.core.files import has_columns, make_folder, write_text, write_whole
+from rekka.core.seals import plain
+from rekka.core.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from rekka.forecast.backtest import Backtest
+    from rekka.fleet.backtest import Backtest
 
 FULLY = 3  # cases that are shown in full without being asked
 SCORES = {
@@ -94,7 +94,7 @@ def backtest(
 
       rekka backtest transitions.parquet --until-visit 4 --only Pier --threshold 3
     """
-    from rekka.forecast.backtest import backtest as run
+    from rekka.fleet.backtest import backtest as run
 
     errors = new_console(stderr=True)
     if out is not None:
@@ -134,7 +134,7 @@ def backtest(
 
 def _read(reader: Reader, tables: list[Path]) -> Any:
     """The transitions, and the visits they were paired from, where the table has visits."""
-    from rekka.forecast.backtest_rows import Records, holds_transitions
+    from rekka.fleet.backtest_rows import Records, holds_transitions
 
     if not reader.nbi and holds_transitions(tables[0], reader.mapping, reader.changes):
         return Records(reader.transitions(tables))
@@ -163,8 +163,7 @@ def _check_place(out: Path, inputs: Sequence[Path]) -> None:
 
 def _write(found: Backtest, out: Path) -> None:
     """The tables, as CSV for a spreadsheet and as Parquet and JSON for programs."""
-    from rekka.sheets import write_csv
-    from rekka.study.store import to_parquet
+    from rekka.core.sheets import to_parquet, write_csv
 
     make_folder(out)
     for name in ("scores", "totals", "lost", "cases"):

@@ -15,11 +15,11 @@ import rekka
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.telling import quote
+from rekka.core.terminal import echo_json, new_console
 from rekka.study.words import list_names
-from rekka.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
-    from rekka.calibration import Calibration
+    from rekka.evaluation.calibration import Calibration
     from rekka.study.checks.findings import Finding
     from rekka.study.study import Study
 
@@ -81,7 +81,7 @@ def calibrate_choices(
 
     None where all have theirs, or where there are more than 50 components and nobody asked.
     """
-    from rekka.calibration import MOST_TESTED
+    from rekka.evaluation.calibration import MOST_TESTED
 
     untested = [one for one in study.choices if one.chosen is not None and one.fit_test is None]
     if not untested or (len(study.described) > MOST_TESTED and not test_fit):

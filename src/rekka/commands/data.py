@@ -17,9 +17,9 @@ from rich.table import Table
 
 import rekka
 from rekka.commands.reading import Reader, reads_tables
-from rekka.errors import BadOption, count_of
-from rekka.files import is_stream, refuse_inputs, write_text
-from rekka.terminal import echo_json, new_console
+from rekka.core.errors import BadOption, count_of
+from rekka.core.files import is_stream, refuse_inputs, write_text
+from rekka.core.terminal import echo_json, new_console
 
 PARTITIONS = ("auto", "paper", "bridge", "date", "none")
 ROWS_SHOWN = 5
@@ -80,7 +80,7 @@ def transitions(
         parts.append(chosen(frame) if chosen else None)
         return parts[0]
 
-    from rekka.transitions import list_outputs
+    from rekka.data.transitions import list_outputs
 
     errors = new_console(stderr=True)
     files = list_outputs(out)
@@ -233,7 +233,7 @@ def _splitter(name: str, until: str | None, seed: int) -> Callable[[Any], Any] |
         raise typer.BadParameter("--partition date and --until belong together", param_hint="--until")
     if name == "none":
         return None
-    from rekka.partition import choose_split
+    from rekka.data.partition import choose_split
 
     try:
         return choose_split(name, until=until and date.fromisoformat(until), seed=seed)

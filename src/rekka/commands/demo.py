@@ -12,8 +12,8 @@ from rekka.commands import telling
 from rekka.commands.checks import print_brief
 from rekka.commands.report import print_place, report_run
 from rekka.commands.study import watch
-from rekka.files import has_mark
-from rekka.terminal import new_console
+from rekka.core.files import has_mark
+from rekka.core.terminal import new_console
 
 DEMO_FOLDER = Path("rekka-demo")
 TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside every simulated inventory

@@ -18,12 +18,12 @@ from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only
-from rekka.files import has_columns, has_mark, make_folder, write_whole
-from rekka.terminal import echo_json, new_console
+from rekka.core.files import has_columns, has_mark, make_folder, write_whole
+from rekka.core.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
+    from rekka.fleet.models import CaseModel
     from rekka.forecast.effects import Effects
-    from rekka.forecast.models import CaseModel
     from rekka.forecast.profiles import Profile
     from rekka.report.chart_profiles import ProfilePart, ProfileWords
     from rekka.report.views import FigureView
@@ -143,8 +143,8 @@ def _list_profiles(model: CaseModel, at: dict[str, float], options: dict[str, An
 
 def _check_place(out: Path, models: Sequence[CaseModel], source: Path) -> None:
     """Refuse a folder with files of the same names that no earlier call has written."""
-    from rekka.forecast.models import list_model_files
     from rekka.report.drawing import PICTURE_MARK
+    from rekka.study.models import list_model_files
 
     is_table, is_picture = has_columns("case", "covariate"), has_mark(PICTURE_MARK)
     pictures = [out / name for names in _name_pictures(models).values() for name in names]
@@ -170,7 +170,7 @@ def _write(errors: Console, everything: Sequence[Found], out: Path) -> list[Path
     """Tables of all models together, and a picture for each covariate of each."""
     import polars as pl
 
-    from rekka.sheets import write_csv
+    from rekka.core.sheets import write_csv
 
     make_folder(out)
     rows = [{"case": one.name} | row for one in everything for row in _list_rows(one.effects)]

@@ -14,7 +14,6 @@ from rich.markup import escape
 from rich.padding import Padding
 
 import rekka
-from rekka.cluster.failures import ClusterError
 from rekka.commands import asking, telling
 from rekka.commands.asking import name_apart
 from rekka.commands.bars import new_bar
@@ -22,9 +21,10 @@ from rekka.commands.data import AsJson, Tables
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only, Reader, TestFit, Units, Use, read_units, reads_tables, split_list
 from rekka.commands.study import Cluster, Memory
-from rekka.errors import BadOption, MissingColumns, count_of, name_some, no_such_case
-from rekka.files import has_columns, has_mark, make_folder, refuse_foreign, refuse_inputs, write_text
-from rekka.terminal import echo_json, new_console
+from rekka.core.errors import BadOption, MissingColumns, count_of, name_some, no_such_case
+from rekka.core.files import has_columns, has_mark, make_folder, refuse_foreign, refuse_inputs, write_text
+from rekka.core.terminal import echo_json, new_console
+from rekka.streaming.cluster.failures import ClusterError
 
 OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
 MANY_CASES = 20  # of more, a summary is printed
@@ -84,7 +84,7 @@ def fit(
 
       rekka fit nation/ --memory 1GB --out models
     """
-    from rekka.transitions import refuse_text
+    from rekka.data.transitions import refuse_text
 
     units = read_units(unit)
     errors, console = new_console(stderr=True), new_console()
@@ -153,7 +153,7 @@ class _Found:
         The table is scanned once for all cases that can be held together, not once for each: of many small cases
         that takes a time which grows with their number, not with its square.
         """
-        from rekka.readers.queries import collect
+        from rekka.data.queries import collect
 
         for together in self._hold_together(cases):
             rows = self.query if len(self.cases) == 1 else self.query.filter(_is_one_of(together))
@@ -192,8 +192,8 @@ def _is_one_of(cases: Sequence[str]) -> Any:
 
 def _read(reader: Reader, tables: list[Path], cluster: str | None) -> _Found | None:
     """The transitions, which stay where they are if there are many; None where there are none."""
+    from rekka.data.transitions import LazyTransitions
     from rekka.streaming.blocks import WHOLE
-    from rekka.transitions import LazyTransitions
 
     found = reader.sound(tables)
     if isinstance(found, LazyTransitions):
@@ -292,14 +292,14 @@ def _draw_again(
 
 
 def _asks_for_tests(components: int, asked: bool | None) -> bool:
-    from rekka.calibration import MOST_TESTED
+    from rekka.evaluation.calibration import MOST_TESTED
 
     return components <= MOST_TESTED if asked is None else asked
 
 
 def _test_fit(errors: Console, case: str, model: Any, rows: Any) -> Any:
     """The model with its test of fit; the model as it is, and a sentence, where there are too many rows."""
-    from rekka.goodness import find_links
+    from rekka.evaluation.goodness import find_links
     from rekka.streaming.blocks import WHOLE
 
     if rows is None:
@@ -312,7 +312,7 @@ def _test_fit(errors: Console, case: str, model: Any, rows: Any) -> Any:
 
 def _tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> list[str]:
     """What several tests come to, or that none was made because there are too many components."""
-    from rekka.calibration import tell_untested
+    from rekka.evaluation.calibration import tell_untested
 
     if untested is not None:
         return [tell_untested(untested)]
@@ -329,7 +329,7 @@ def _tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> li
 
 def _write_model(file: Path, model: Any, case: str, found: _Found) -> None:
     """A model with what it is of, and how its table was read; joined files count from where the model is."""
-    from rekka.study.rows import relate
+    from rekka.core.folders import relate
 
     make_folder(file.parent)
     reading = found.reading and found.reading.relocate(lambda name: relate(name, file.parent))
@@ -395,7 +395,7 @@ def _tell_bootstrap(drawn: Any) -> str:
 
 def _place_coefficients(models: dict[str, Path], out: Path | None, inputs: Sequence[Path]) -> Path | None:
     """The file of the coefficients, if there is a place for them; refuse to write over what is not ours."""
-    from rekka.forecast.models import MARK
+    from rekka.fleet.models import MARK
 
     if out is None:
         return None
@@ -415,7 +415,7 @@ def _write_coefficients(coefficients: list[dict[str, Any]], table: Path | None) 
     """All coefficients as a table that Excel opens, if there are any and a place for them."""
     import polars as pl
 
-    from rekka.sheets import write_csv
+    from rekka.core.sheets import write_csv
 
     if table is None or not coefficients:
         return None
@@ -467,7 +467,7 @@ def _shorten(name: str) -> str:
 
 def _print_model(console: Console, case: str, rows: int, model: Any, labels: Sequence[str] | None) -> None:
     """Coefficients, certificate and test of fit; a misfit stands above all."""
-    from rekka.forecast.models import tell_misfit
+    from rekka.fleet.models import tell_misfit
 
     test = model.fit_test_
     misfit = tell_misfit(case, test, labels)

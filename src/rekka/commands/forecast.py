@@ -16,14 +16,14 @@ from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.reading import Only, Reader, reads_tables
 from rekka.commands.telling_forecast import print_forecast
-from rekka.errors import BadOption
-from rekka.files import refuse_inputs
-from rekka.terminal import echo_json, new_console
+from rekka.core.errors import BadOption
+from rekka.core.files import refuse_inputs
+from rekka.core.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
-    from rekka.forecast.lots import Ask, Lots
-    from rekka.forecast.members import Members
-    from rekka.forecast.models import Models
+    from rekka.fleet.eligibility import Ask, Lots
+    from rekka.fleet.members import Members
+    from rekka.fleet.models import Models
 
 FOLDER = "forecast"  # in the run folder, or where the command is called
 
@@ -125,8 +125,8 @@ def forecast(
 
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
     """
-    from rekka.forecast.lots import Ask
-    from rekka.forecast.models import load_models
+    from rekka.fleet.eligibility import Ask
+    from rekka.study.models import load_models
 
     ask = Ask(
         years=years,
@@ -177,10 +177,11 @@ def _prepare(
     out: Path | None,
 ) -> tuple[Lots, Path]:
     """Who can be forecast with the models, and where to; what is wrong is told before the work."""
-    from rekka.forecast.document import FORECAST
-    from rekka.forecast.lots import make_lots
-    from rekka.forecast.models import list_model_files, match_models
-    from rekka.forecast.store import OWN, refuse_place
+    from rekka.fleet.document import FORECAST
+    from rekka.fleet.eligibility import make_lots
+    from rekka.fleet.models import match_models
+    from rekka.fleet.store import OWN, refuse_place
+    from rekka.study.models import list_model_files
 
     folder = out or (Path(FOLDER) if found.run is None else found.run / FOLDER)
     refuse_place(folder)
@@ -197,7 +198,7 @@ def _prepare(
 
 
 def _read_members(tables: Sequence[Path], reader: Reader, found: Models, until: date | None) -> Members:
-    from rekka.forecast.members import read_members
+    from rekka.fleet.members import read_members
 
     nbi = reader.nbi or (found.reading is not None and found.reading.kind == "nbi")
     if len(tables) > 1 and not nbi:
@@ -218,7 +219,7 @@ def _read_members(tables: Sequence[Path], reader: Reader, found: Models, until: 
 
 
 def _choose_format(asked: str | None, lots: Lots, ask: Ask) -> str:
-    from rekka.forecast.store import choose_format
+    from rekka.fleet.store import choose_format
 
     return choose_format(asked, lots.size * (ask.years + 1))
 
@@ -227,9 +228,9 @@ def _carry_out(
     errors: Console, lots: Lots, ask: Ask, folder: Path, form: str, told: dict[str, Any]
 ) -> tuple[Any, Sequence[Path]]:
     """Forecast and write; nothing is there until all is."""
-    from rekka.forecast.document import describe_fleet
-    from rekka.forecast.fleet import forecast_fleet
-    from rekka.forecast.store import list_files, open_folder
+    from rekka.fleet.document import describe_fleet
+    from rekka.fleet.inventory import forecast_fleet
+    from rekka.fleet.store import list_files, open_folder
 
     with open_folder(folder, form) as writer:
         with new_bar(errors) as progress:
@@ -244,7 +245,7 @@ def _carry_out(
 
 def _digest(tables: Sequence[Path]) -> dict[str, str]:
     """SHA-256 of the inventory's files, by name."""
-    from rekka.study.files import digest_file
+    from rekka.core.seals import digest_file
 
     files = [file for table in tables for file in (sorted(table.iterdir()) if table.is_dir() else [table])]
     return {file.name: digest_file(file) for file in files if file.is_file()}

@@ -15,13 +15,13 @@ from rekka.commands import asking, telling
 from rekka.commands.data import AsJson
 from rekka.commands.outputs import check_folder
 from rekka.commands.reading import Only
-from rekka.errors import BadOption
-from rekka.files import has_columns, make_folder, refuse_inputs
-from rekka.terminal import echo_json, new_console
+from rekka.core.errors import BadOption
+from rekka.core.files import has_columns, make_folder, refuse_inputs
+from rekka.core.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
+    from rekka.fleet.models import CaseModel
     from rekka.forecast.matrices import Matrix
-    from rekka.forecast.models import CaseModel
 
 VERSION = 1  # of the plain data that --json gives
 OTHER_KINDS = (
@@ -127,7 +127,7 @@ def _make(
 
 def _place(models: Sequence[CaseModel], layout: str, out: Path | None, source: Path) -> list[Path]:
     """The file of all, or one for each case; refuse to write over what is not ours."""
-    from rekka.forecast.models import list_model_files
+    from rekka.study.models import list_model_files
 
     if out is None:
         return []
@@ -144,8 +144,8 @@ def _write(
     files: Sequence[Path], tables: Sequence[Any], made: Sequence[tuple[Matrix, ...]], layout: str, decimals: int
 ) -> None:
     """All in one file, or a file for each case."""
+    from rekka.core.sheets import write_csv
     from rekka.forecast.layouts import lay_out
-    from rekka.sheets import write_csv
 
     if len(files) == 1:
         tables = [lay_out([matrix for some in made for matrix in some], layout, decimals=decimals)]

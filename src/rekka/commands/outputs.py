@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from rekka.files import refuse_file, refuse_foreign, refuse_inputs
+from rekka.core.files import refuse_file, refuse_foreign, refuse_inputs
 
 
 def check_folder(

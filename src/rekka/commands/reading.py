@@ -141,14 +141,14 @@ class Reader:
 
     def scan(self, tables: list[Path]) -> Any:
         """Transitions in Parquet that are not read yet; None of anything else."""
-        from rekka.transitions import scan_transitions
+        from rekka.data.transitions import scan_transitions
 
         return None if self.nbi else scan_transitions(self._one(tables).absolute(), self.mapping, **self.changes)
 
     def inputs(self, tables: list[Path]) -> list[Path]:
         """List all files that are read: the tables, those of a folder, the mapping and what is joined."""
-        from rekka.panel import list_sources
-        from rekka.readers.mapping import load_mapping
+        from rekka.data.mapping import load_mapping
+        from rekka.data.panel import list_sources
 
         joined = [] if self.nbi else [Path(join.file) for join in load_mapping(self.mapping, self.changes).join]
         own = [] if self.mapping is None else [self.mapping]
@@ -156,7 +156,7 @@ class Reader:
 
     def sound(self, tables: list[Path]) -> Any:
         """Transitions for a fit, not read yet where they may be many; what a check stops is refused."""
-        from rekka.direction import refuse_upside_down
+        from rekka.data.direction import refuse_upside_down
 
         found = self.scan(tables) or self.transitions(tables)
         refuse_upside_down(found.moves, self.allow)
@@ -205,7 +205,7 @@ def _collect(given: dict[Flag, Any]) -> Reader:
 
 
 def _read_allowed(codes: list[str] | None) -> tuple[str, ...]:
-    from rekka.direction import read_allowed
+    from rekka.data.direction import read_allowed
 
     return read_allowed(codes or ())
 

@@ -13,9 +13,9 @@ import rekka
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.reading import Units, read_units
-from rekka.errors import BadOption, count_of
-from rekka.files import make_folder, refuse_file, refuse_inputs, write_text
-from rekka.terminal import echo_json, new_console
+from rekka.core.errors import BadOption, count_of
+from rekka.core.files import make_folder, refuse_file, refuse_inputs, write_text
+from rekka.core.terminal import echo_json, new_console
 
 if TYPE_CHECKING:
     from rekka.report.report import Report

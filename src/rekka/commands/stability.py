@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from rekka.cluster.failures import ClusterError
 from rekka.commands import telling
 from rekka.commands.bars import new_bar
 from rekka.commands.data import AsJson
 from rekka.commands.reading import Only, split_list
 from rekka.commands.study import BEFORE_FIRST, STOPPED, Cluster
-from rekka.errors import count_of
-from rekka.terminal import echo_json, new_console
+from rekka.core.errors import count_of
+from rekka.core.terminal import echo_json, new_console
+from rekka.streaming.cluster.failures import ClusterError
 
 if TYPE_CHECKING:
     from rekka.study.stability import Stability

@@ -11,14 +11,14 @@ import typer
 from rich.console import Console
 
 import rekka
-from rekka.cluster.failures import ClusterError
 from rekka.commands import telling
 from rekka.commands.bars import new_bar
 from rekka.commands.checks import print_brief
 from rekka.commands.data import AsJson, Until
 from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
 from rekka.commands.report import print_place, report_run
-from rekka.terminal import echo_json, new_console
+from rekka.core.terminal import echo_json, new_console
+from rekka.streaming.cluster.failures import ClusterError
 
 if TYPE_CHECKING:
     from rekka.study.choosing import Choice

@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rekka.errors import count_of
+from rekka.core.errors import count_of
 from rekka.study.words import list_names, name_trials
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from rekka.commands.telling import NOTHING, add_columns, new_table
-from rekka.errors import count_of, name_some
+from rekka.core.errors import count_of, name_some
 
 if TYPE_CHECKING:
-    from rekka.forecast.document import ForecastFile, LeftOutPart, ModelPart, RiskPart, TotalPart
+    from rekka.fleet.document import ForecastFile, LeftOutPart, ModelPart, RiskPart, TotalPart
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
 ROWS_SHOWN = 5

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption, did_you_mean
+from rekka.core.errors import BadOption, did_you_mean
 from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
 

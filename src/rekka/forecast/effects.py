@@ -19,13 +19,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
+from rekka.forecast.ageing import FIXED
 from rekka.forecast.changes import Change, plan_changes
-from rekka.forecast.course import FIXED
+from rekka.forecast.first_passage import pass_through
 from rekka.forecast.forecast import Doubt, Journey, check_threshold, set_out, typical_covariates
 from rekka.forecast.matrices import list_outside, list_passing, tell_intervals
-from rekka.forecast.passage import pass_through
-from rekka.forecast.spread import DELTA, LOG, Spread
+from rekka.forecast.uncertainty import DELTA, LOG, Spread
 from rekka.model.fit import Fit
 from rekka.model.inference import normal_quantile
 from rekka.model.tables import Table, table

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption, BadStates, BadValues, did_you_mean, name_rows
-from rekka.forecast.course import ADVANCES, Course, plan_course
-from rekka.forecast.passage import LONGEST, mix, pass_through
-from rekka.forecast.spread import BOOTSTRAP, DRAWS, LOG, LOGIT, NONE, NORMAL, Spread, spread_out
-from rekka.forecast.walking import States, Walkers, walk
+from rekka.core.errors import BadOption, BadStates, BadValues, did_you_mean, name_rows
+from rekka.forecast.ageing import ADVANCES, Course, plan_course
+from rekka.forecast.first_passage import LONGEST, mix, pass_through
+from rekka.forecast.propagation import States, Walkers, walk
+from rekka.forecast.uncertainty import BOOTSTRAP, DRAWS, LOG, LOGIT, NONE, NORMAL, Spread, spread_out
 from rekka.model.fit import Fit
 from rekka.model.tables import Table, table
 

@@ -24,9 +24,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption, bad_option
+from rekka.core.errors import BadOption, bad_option
 from rekka.forecast.matrices import Matrix, tell_intervals
-from rekka.forecast.spread import NONE
+from rekka.forecast.uncertainty import NONE
 from rekka.model.tables import Table, table
 
 Array = NDArray[np.float64]

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption, BadValues
-from rekka.forecast.course import FIXED, Course
+from rekka.core.errors import BadOption, BadValues
+from rekka.forecast.ageing import FIXED, Course
 from rekka.forecast.forecast import Doubt, Journey, read_years, set_out
-from rekka.forecast.spread import LOG, LOGIT, NONE
-from rekka.forecast.walking import walk
+from rekka.forecast.propagation import walk
+from rekka.forecast.uncertainty import LOG, LOGIT, NONE
 from rekka.model.fit import Fit
 from rekka.model.tables import table
 

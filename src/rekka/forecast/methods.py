@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rekka.errors import BadOption, InputError
-from rekka.forecast.course import ADVANCES, FIXED
+from rekka.core.errors import BadOption, InputError
+from rekka.forecast.ageing import ADVANCES, FIXED
 from rekka.forecast.effects import Effects, marginal_effects
 from rekka.forecast.forecast import (
     Doubt,
@@ -24,7 +24,7 @@ from rekka.forecast.forecast import (
     years_until,
 )
 from rekka.forecast.matrices import Matrix, transition_matrix
-from rekka.forecast.spread import DRAWS, NORMAL
+from rekka.forecast.uncertainty import DRAWS, NORMAL
 from rekka.model import inputs
 from rekka.model.fit import Fit
 from rekka.model.tables import Table

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rekka.compiling import njit
+from rekka.core.compiling import njit
 
 LANES = 64  # rows in a chunk: its arrays stay in the first-level cache
 NEGLIGIBLE = 1e-17  # of the first term of a state

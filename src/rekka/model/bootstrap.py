@@ -19,11 +19,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption, InputError, count_of
+from rekka.core.errors import BadOption, InputError, count_of
+from rekka.core.numerics import generator
 from rekka.model.fit import Fit, Options, check_options, refit_rows
 from rekka.model.likelihood import Rows
 from rekka.model.survey import Resampled
-from rekka.resampling import generator
 
 Array = NDArray[np.float64]
 

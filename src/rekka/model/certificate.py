@@ -36,6 +36,7 @@ SINGULAR_CONDITION = 1e12
 RUNAWAY = 300.0  # standard error of a coefficient of standardised covariates, in the log hazard
 AGREEMENT = 1e-6  # log-likelihood units
 HARDLY = 3.0  # standard error of an effect per standard deviation: a 95 % interval is a factor of 130,000 wide
+FEW_ROWS = 100  # training rows; paper, Threats to validity
 FEW_EVENTS = 5  # per parameter; below it slopes are biased and intervals too narrow (Vittinghoff, McCulloch 2007)
 MOST_NAMED = 3  # effects or terms in one remark
 MAIN_WEIGHT = 0.3  # of a term in a direction of length 1; where all are smaller, the largest are named

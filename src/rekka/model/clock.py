@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption, bad_option, did_you_mean
+from rekka.core.errors import BadOption, bad_option, did_you_mean
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from rekka.errors import BadOption, bad_option
+from rekka.core.errors import BadOption, bad_option
 from rekka.model.certificate import (
     DECREMENT_LIMIT,
     Certificate,

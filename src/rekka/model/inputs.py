@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import (
+from rekka.core.errors import (
     BadCovariates,
     BadOption,
     BadStates,

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from rekka.compiling import njit
+from rekka.core.compiling import njit
 
 # Nodes closer together than this use the series, the others the table. A wide entry of the table loses
 # about width / (width - order) in accuracy, a series costs about width + 40 terms: 32 is far on the safe

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption, did_you_mean
+from rekka.core.errors import BadOption, did_you_mean
 
 Array = NDArray[np.float64]
 INTERCEPT = "intercept"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rekka.compiling import njit
+from rekka.core.compiling import njit
 
 DENOMINATOR_FLOOR = 1e-9  # paper, Proposition 1
 PROBABILITY_FLOOR = 1e-12  # paper, Eq. mle

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rekka.errors import BadValues, InputError
+from rekka.core.errors import BadValues, InputError
 from rekka.model import kernel
 
 

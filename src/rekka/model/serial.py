@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rekka.errors import BadOption, ModelFileError, count_of
+from rekka.core.errors import BadOption, ModelFileError, count_of
+from rekka.data.reading import TableReading
 from rekka.model.certificate import Certificate
 from rekka.model.clock import START, Clock, make_clock
 from rekka.model.fit import Fit
@@ -20,7 +21,6 @@ from rekka.model.inference import Inference, native_units
 from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
-from rekka.readers.reading import TableReading
 from rekka.scaling.serial import ScalingPart, as_part
 
 # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock,

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption, did_you_mean
+from rekka.core.errors import BadOption, did_you_mean
 from rekka.model.fit import Fit
 from rekka.model.inference import normal_quantile, two_sided_p
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from rekka.intervals import CONFIDENCE
+from rekka.evaluation.intervals import CONFIDENCE
 from rekka.report.chart_parts import (
     WIDTH,
     Chart,

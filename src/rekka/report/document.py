@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from rekka.errors import DamagedFile
+from rekka.core.errors import DamagedFile
 from rekka.model.survey import FitTest
 from rekka.report.forecast_parts import CaseForecast, NetworkPart
 from rekka.study.trial import Value

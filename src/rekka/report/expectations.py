@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.forecast.course import ADVANCES
+from rekka.forecast.ageing import ADVANCES
 from rekka.forecast.effects import Effect, marginal_effects
 from rekka.forecast.forecast import Doubt, Forecast, Journey, check_threshold, forecast_rows, set_out, years_until
 from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.forecast.profiles import Profile, profile_covariate
-from rekka.forecast.spread import DELTA, NONE, NORMAL
+from rekka.forecast.uncertainty import DELTA, NONE, NORMAL
 from rekka.model.fit import Fit
 from rekka.model.tables import hazard_table
 from rekka.report.forecast_parts import (

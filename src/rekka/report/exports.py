@@ -2,8 +2,9 @@
 
 CSV files are UTF-8 with a byte order mark, so that Excel knows it; they have numbers as they are, not rounded,
 terms in English, and a column for each end of an interval. A text that a spreadsheet would run as a formula has an
-apostrophe before it: ``rekka.cells.unguard_text`` takes it off again. The workbook has the terms of the report's
-language, and formats in place of rounding; its texts are texts by their type. The same tables give the same bytes.
+apostrophe before it: ``rekka.core.cells.unguard_text`` takes it off again. The workbook has the terms of the
+report's language, and formats in place of rounding; its texts are texts by their type. The same tables give the
+same bytes.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rekka.cells import guard_text
-from rekka.files import make_folder, write_whole
+from rekka.core.cells import guard_text
+from rekka.core.files import make_folder, write_whole
+from rekka.core.sheets import new_workbook
 from rekka.report.latex import render_latex
 from rekka.report.markdown_text import render_tables
 from rekka.report.table_cells import expand
 from rekka.report.views import Cell, Column, Row, Scalar, TableView
-from rekka.sheets import new_workbook
 
 BYTE_ORDER_MARK = "\ufeff"
 LINE_END = "\r\n"  # RFC 4180, and what Excel writes

@@ -8,15 +8,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from rekka.errors import InputError, RunFolderError
-from rekka.forecast.document import FORECAST, ForecastFile, TotalPart, describe_fleet, load_forecast
-from rekka.forecast.fleet import forecast_fleet
-from rekka.forecast.fleet_tables import NETWORK, REACHED
-from rekka.forecast.lots import Ask, make_lots
-from rekka.forecast.members import read_members
-from rekka.forecast.models import Models, choose_models, match_models
+from rekka.core.errors import InputError, RunFolderError
+from rekka.fleet.document import FORECAST, ForecastFile, TotalPart, describe_fleet, load_forecast
+from rekka.fleet.eligibility import Ask, make_lots
+from rekka.fleet.inventory import forecast_fleet
+from rekka.fleet.members import read_members
+from rekka.fleet.models import Models, match_models
+from rekka.fleet.tables import NETWORK, REACHED
 from rekka.report.expectations import HORIZON
 from rekka.report.forecast_parts import AsidePart, NetworkPart, NetworkYear, RiskPart
+from rekka.study.models import choose_models
 from rekka.study.study import Study
 
 FOLDER = "forecast"  # in the run folder, where rekka forecast RUN INVENTORY writes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from rekka.forecast.passage import LONGEST
+from rekka.forecast.first_passage import LONGEST
 from rekka.report.words import Words
 
 MISSING = "\u2013"

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.calibration import Calibration
 from rekka.checks.doctor import check_transitions
-from rekka.forecast.models import offer_model
+from rekka.core.numerics import quiet
+from rekka.data.partition import PARTS, Partition
+from rekka.evaluation.calibration import Calibration
 from rekka.model.fit import Fit
 from rekka.model.serial import load_model
 from rekka.model.survey import survey_covariates
-from rekka.partition import PARTS, Partition
 from rekka.report.document import (
     AuditPart,
     BinPart,
@@ -37,11 +37,12 @@ from rekka.report.document import (
 from rekka.report.expectations import expect
 from rekka.report.forecast_parts import CaseForecast
 from rekka.report.hazards import list_coefficients, list_ratios, list_years
+from rekka.study.models import offer_model
 from rekka.study.plan import StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.stability import Stability
 from rekka.study.study import Study
-from rekka.study.trial import Case, Key, Trial, Value, quiet
+from rekka.study.trial import Case, Key, Trial, Value
 
 HERE = "."  # the folder that a study file is in
 Part = TypeVar("Part", bound=Value)

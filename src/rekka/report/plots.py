@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from rekka.errors import BadOption, bad_option, no_such_case
+from rekka.core.errors import BadOption, bad_option, no_such_case
 from rekka.report.chart_calibration import draw_calibration
 from rekka.report.chart_covariates import draw_profiles
 from rekka.report.chart_curves import draw_curve

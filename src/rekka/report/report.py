@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rekka.errors import BadOption, bad_option, count_of
-from rekka.files import has_mark, make_folder, refuse_file, refuse_foreign, write_text, write_whole
+from rekka.core.errors import BadOption, bad_option, count_of
+from rekka.core.files import has_mark, make_folder, refuse_file, refuse_foreign, write_text, write_whole
+from rekka.core.folders import PLAN
 from rekka.model.tables import check_units
 from rekka.report.charts import combine
 from rekka.report.document import Document
@@ -27,7 +28,7 @@ from rekka.report.views import FigureView, TableView
 from rekka.report.words import Words, load_words
 from rekka.study.compare import load_study
 from rekka.study.stability import Stability, load_stability
-from rekka.study.store import PLAN, read_provenance, refuse_run
+from rekka.study.store import read_provenance, refuse_run
 from rekka.study.study import Study
 
 FORMATS = ("svg", "png", "pdf")

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import rekka
-from rekka.calibration import Calibration
+from rekka.evaluation.calibration import Calibration
 from rekka.forecast.changes import round_step
 from rekka.model.tables import check_units
 from rekka.report.document import (

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from rekka.errors import bad_option
+from rekka.core.errors import bad_option
 
 ENGLISH = "en"  # in which sentences about a study are
 LANGUAGES = (ENGLISH, "ja")

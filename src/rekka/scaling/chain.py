@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rekka.errors import OutsideTrainingRange
+from rekka.core.errors import OutsideTrainingRange
 from rekka.scaling.operators import Array, ColumnScaling, fitted_on
 
 

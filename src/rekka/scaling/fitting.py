@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rekka.errors import BadOption, ScalingError, did_you_mean
+from rekka.core.errors import BadOption, ScalingError, did_you_mean
 from rekka.scaling.chain import ChainScaling
 from rekka.scaling.foreign import fit_foreign
 from rekka.scaling.operators import (

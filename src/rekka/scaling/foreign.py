@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rekka.errors import BadOption, ScalingError
+from rekka.core.errors import BadOption, ScalingError
 from rekka.scaling.operators import Array
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rekka.errors import OutsideTrainingRange
+from rekka.core.errors import OutsideTrainingRange
 
 Array = NDArray[np.float64]
 

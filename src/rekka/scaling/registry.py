@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from rekka.errors import ScalingError
+from rekka.core.errors import ScalingError
 from rekka.scaling.operators import (
     AffineScaling,
     Array,

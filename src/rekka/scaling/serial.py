@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from rekka.errors import ModelFileError
+from rekka.core.errors import ModelFileError
 from rekka.scaling.chain import ChainScaling
 from rekka.scaling.fitting import NONE, OPERATORS
 from rekka.scaling.operators import (

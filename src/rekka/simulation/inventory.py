@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from rekka.errors import BadOption, bad_option
-from rekka.files import Batch, make_folder, naming, scratch_beside, writing_together
-from rekka.partition import PAPER_SEED, PAPER_VALIDATION, split_bridges
+from rekka.core.errors import BadOption, bad_option
+from rekka.core.files import Batch, make_folder, naming, scratch_beside, writing_together
+from rekka.data.partition import PAPER_SEED, PAPER_VALIDATION, split_bridges
 from rekka.simulation import dirt as soiling
 from rekka.simulation import stock
 

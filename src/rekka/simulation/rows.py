@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import BadOption
-from rekka.files import writing
+from rekka.core.errors import BadOption
+from rekka.core.files import writing
 from rekka.model import kernel
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rekka.compiling import njit
+from rekka.core.compiling import njit
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 _compile_sums = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import InputError, name_rows
+from rekka.core.errors import InputError, name_rows
 from rekka.model import inputs
 from rekka.streaming import block_kernel
 

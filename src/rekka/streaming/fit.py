@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
 from rekka.model import inputs
 from rekka.model.certificate import certify, count_pairs
 from rekka.model.clock import Clock, make_clock

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
 
 UNITS = {
     "": 1,

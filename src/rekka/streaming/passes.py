@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.errors import BadStates, InputError
+from rekka.core.errors import BadStates, InputError
 from rekka.model import inputs
 from rekka.model.clock import Clock
 from rekka.model.likelihood import Pairs

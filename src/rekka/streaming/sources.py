@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from rekka.data.queries import reading as translating
 from rekka.model.inputs import Training
-from rekka.readers.queries import reading as translating
 from rekka.streaming.blocks import (
     BLOCK_ROWS,
     BLOCKS_AT_ONCE,

@@ -10,11 +10,11 @@ from typing import Any
 
 import polars as pl
 
-from rekka.errors import InputError, count_of
+from rekka.core.errors import InputError, count_of
+from rekka.data.queries import collect
+from rekka.data.tables import ROW, open_table
 from rekka.model.inputs import find_columns
 from rekka.model.likelihood import count_threads
-from rekka.readers.files import ROW, open_table
-from rekka.readers.queries import collect
 from rekka.streaming.blocks import BLOCK_ROWS, WHOLE, Reading
 from rekka.streaming.memory import read_memory, say_bytes
 from rekka.streaming.sources import FrameSource, ScanSource

@@ -10,15 +10,15 @@ from typing import Any
 
 import polars as pl
 
-from rekka.calibration import REPLICATES, Calibration, calibrate, check_fit
-from rekka.goodness import find_links
+from rekka.core.numerics import quiet
+from rekka.evaluation.calibration import REPLICATES, Calibration, calibrate, check_fit
+from rekka.evaluation.goodness import find_links
+from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
-from rekka.resampling import Sample
 from rekka.study.cases import keep_supported
 from rekka.study.rows import StudyRows
-from rekka.study.trial import quiet
 
 TRAIN = "train"
 

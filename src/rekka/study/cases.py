@@ -16,14 +16,21 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import OutsideTrainingRange
-from rekka.intervals import Interval, mean_interval
+from rekka.core.errors import OutsideTrainingRange
+from rekka.data.partition import PARTS
+from rekka.evaluation.intervals import Interval, mean_interval
+from rekka.evaluation.pooling import Pooling
+from rekka.evaluation.resampling import Index, Sample, folds
+from rekka.evaluation.scores import (
+    RowScores,
+    Scores,
+    join_rows,
+    score_persistence_rows,
+    score_rows,
+    split_supported,
+)
 from rekka.model.clock import MIDDLE
 from rekka.model.predictor import Predictor
-from rekka.partition import PARTS
-from rekka.resampling import Index, Sample, folds
-from rekka.scores import RowScores, Scores, join_rows, score_persistence_rows, score_rows, split_supported
-from rekka.shrinkage.pooling import Pooling
 
 FEW_VALIDATION = 100  # rows; an accuracy has a standard error of 5 % there
 FEW_BRIDGES = 30  # fewer make no interval to rely on

@@ -8,11 +8,12 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from rekka.errors import DamagedFile, InputError, RunFolderError, count_of
+from rekka.core.errors import DamagedFile, InputError, RunFolderError, count_of
+from rekka.core.folders import LOG
 from rekka.study.large import PARTITION, AnyRows, LargeRows, open_rows
 from rekka.study.plan import StudyPlan, make_plan
 from rekka.study.provenance import describe_run, digest_sources, list_sources
-from rekka.study.records import LOG, add_line
+from rekka.study.records import add_line
 from rekka.study.rows import StudyRows
 from rekka.study.store import PROVENANCE, keep_rows, open_kept_rows, read_provenance
 

@@ -15,13 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rekka.intervals import Interval
-from rekka.model.fit import Options
-from rekka.model.predictor import Predictor
-from rekka.model.serial import load_model
-from rekka.model.survey import FitTest
-from rekka.resampling import generator
-from rekka.selection import (
+from rekka.core.numerics import generator, quiet
+from rekka.evaluation.intervals import Interval
+from rekka.evaluation.selection import (
     ROUNDING,
     Guard,
     Guarded,
@@ -33,12 +29,16 @@ from rekka.selection import (
     choose_guarded,
     pareto_set,
 )
+from rekka.model.fit import Options
+from rekka.model.predictor import Predictor
+from rekka.model.serial import load_model
+from rekka.model.survey import FitTest
 from rekka.study.cases import FOLDS, IN_FOLDS, CaseRows, Judged, forecast_folds
 from rekka.study.large_cases import AnyCase, AnyJudged
 from rekka.study.methods import SHRINKING, model_of
 from rekka.study.plan import GUARDED, PRESETS, TrialPlan, list_options
 from rekka.study.reasons import COSTS
-from rekka.study.trial import Key, Trial, Value, judge, quiet, redrawing, refitting, spread
+from rekka.study.trial import Key, Trial, Value, judge, redrawing, refitting, spread
 
 Result = TypeVar("Result")
 

@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rekka.calibration import MOST_TESTED
-from rekka.direction import read_allowed
-from rekka.errors import BadOption, InputError, RunFolderError, count_of
+from rekka.core.errors import BadOption, InputError, RunFolderError, count_of
+from rekka.core.folders import hold
+from rekka.core.machine import describe_command
+from rekka.data.direction import read_allowed
+from rekka.data.partition import PAPER_SEED, Partition
+from rekka.evaluation.calibration import MOST_TESTED
 from rekka.model.serial import load_model
-from rekka.partition import PAPER_SEED, Partition
 from rekka.scaling.fitting import METHODS
 from rekka.streaming.memory import read_memory
 from rekka.study.calibrating import check_model
@@ -25,7 +27,7 @@ from rekka.study.describing import describe_data
 from rekka.study.large import AnyRows, LargeRows, open_rows
 from rekka.study.large_cases import AnyCase
 from rekka.study.plan import GUARDED, StudyPlan, make_plan
-from rekka.study.provenance import describe_command, describe_run, differ_from, read_reading
+from rekka.study.provenance import describe_run, differ_from, read_reading
 from rekka.study.records import Files, Memory, Records
 from rekka.study.rows import StudyRows
 from rekka.study.runner import Crew, OnChoice, carry_out, choose, engage, list_keys, open_cases
@@ -34,7 +36,6 @@ from rekka.study.store import (
     PARTITION,
     PROVENANCE,
     begin_run,
-    hold,
     keep_rows,
     load_plan,
     make_folders,

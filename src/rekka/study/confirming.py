@@ -18,14 +18,15 @@ from typing import Any
 import polars as pl
 from pydantic import Field
 
-from rekka.errors import ScalingError, count_of
+from rekka.core.errors import ScalingError, count_of
+from rekka.core.numerics import quiet
 from rekka.model.predictor import Predictor
 from rekka.study.cases import GOLDEN
 from rekka.study.choosing import Choice
 from rekka.study.large_cases import AnyCase, LargeCase
 from rekka.study.large_digests import digest_sorted
 from rekka.study.rows import digest_values
-from rekka.study.trial import Value, judge_plain, quiet
+from rekka.study.trial import Value, judge_plain
 
 IDENTITY = ("bridge_id", "state_1", "state_2", "interval_years")  # what makes golden rows the same rows
 EVERY = "every model"  # in the place of one's SHA-256

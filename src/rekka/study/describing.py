@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rekka.errors import BadOption
-from rekka.partition import PAPER_SEED, Partition
-from rekka.readers.mapping import load_mapping
-from rekka.study.rows import relate
-from rekka.transitions import Transitions, read_transitions, scan_transitions
+from rekka.core.errors import BadOption
+from rekka.core.folders import relate
+from rekka.data.mapping import load_mapping
+from rekka.data.partition import PAPER_SEED, Partition
+from rekka.data.transitions import Transitions, read_transitions, scan_transitions
 
 
 def describe_tables(

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from rekka.errors import count_of, name_some
+from rekka.core.errors import count_of, name_some
 from rekka.study.methods import is_affine
 from rekka.study.reasons import Row
 from rekka.study.tables import KEY, MATERIALLY_WORSE, each, is_materially_worse, read_columns

@@ -17,14 +17,16 @@ from typing import Any
 
 import polars as pl
 
-from rekka.direction import refuse_upside_down
-from rekka.errors import BadOption, InputError, count_of
-from rekka.files import scratch_beside, writing
-from rekka.panel import PAIRED
-from rekka.partition import PARTS, split_lazily
-from rekka.readers.attributes import NAMES
-from rekka.readers.queries import collect, reading
-from rekka.readers.reading import TableReading
+from rekka.core.errors import BadOption, InputError, count_of
+from rekka.core.files import scratch_beside, writing
+from rekka.core.folders import locate
+from rekka.data.attributes import NAMES
+from rekka.data.direction import refuse_upside_down
+from rekka.data.panel import PAIRED
+from rekka.data.partition import PARTS, split_lazily
+from rekka.data.queries import collect, reading
+from rekka.data.reading import TableReading
+from rekka.data.transitions import LazyTransitions, scan_transitions
 from rekka.streaming import blocks
 from rekka.streaming.blocks import Reading, read_block
 from rekka.streaming.memory import say_bytes
@@ -40,7 +42,6 @@ from rekka.study.rows import (
     check_cases,
     choose_columns,
     choose_covariates,
-    locate,
     locate_joins,
     name_table_rows,
     no_training,
@@ -48,7 +49,6 @@ from rekka.study.rows import (
     refuse_nameless,
     split_rows,
 )
-from rekka.transitions import LazyTransitions, scan_transitions
 
 PARTITION = "partition.parquet"
 WHOLE_BYTES = 1_000  # a row, where a fit has all of them in memory: columns, names, scaled copies, work

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from rekka.errors import OutsideTrainingRange
+from rekka.core.errors import OutsideTrainingRange
+from rekka.data.partition import list_bridges
+from rekka.data.queries import collect
+from rekka.evaluation.resampling import draw_times
 from rekka.model.clock import MIDDLE
 from rekka.model.likelihood import count_threads
 from rekka.model.predictor import Predictor
-from rekka.partition import list_bridges
-from rekka.readers.queries import collect
-from rekka.resampling import draw_times
 from rekka.streaming import blocks
 from rekka.streaming.blocks import Block, Reading, Result, Source
 from rekka.streaming.sources import FrameSource, ScanSource

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from rekka.files import scratch_folder
+from rekka.core.files import scratch_folder
 from rekka.study.rows import digest_columns
 
 ROWS_AT_ONCE = 1_000_000  # sorted together, or read of a column together

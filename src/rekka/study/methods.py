@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from rekka.errors import BadOption
+from rekka.core.errors import BadOption
+from rekka.evaluation.pooling import Pooling, pool_cases
+from rekka.evaluation.resampling import Sample
+from rekka.evaluation.ridge import choose_ridge
 from rekka.model.fit import Options
 from rekka.model.prior import Prior
-from rekka.resampling import Sample
 from rekka.scaling import fitting
-from rekka.shrinkage.pooling import Pooling, pool_cases
-from rekka.shrinkage.ridge import choose_ridge
 
 RIDGE, POOLED = "ridge", "pooled"
 SHRINKING = (RIDGE, POOLED)

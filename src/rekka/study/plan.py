@@ -19,13 +19,13 @@ from typing import Any, Literal, Self
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from rekka.direction import read_allowed
-from rekka.errors import BadOption, InputError, bad_option, count_of, did_you_mean
+from rekka.core.errors import BadOption, InputError, bad_option, count_of, did_you_mean
+from rekka.data.direction import read_allowed
+from rekka.data.mapping import load_mapping
+from rekka.data.partition import PAPER_SEED
+from rekka.evaluation.selection import Guard
 from rekka.model.clock import CLOCKS, MIDDLE, START
-from rekka.partition import PAPER_SEED
-from rekka.readers.mapping import load_mapping
 from rekka.scaling.fitting import METHODS
-from rekka.selection import Guard
 from rekka.study.methods import check_method
 
 VERSION = 3  # 2: a rule, the rows it looks at, and its margins. 3: a clock

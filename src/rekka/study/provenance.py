@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import datetime
-import os
-import platform
-import shlex
-import sys
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import rekka
-from rekka.readers.files import is_folder
-from rekka.readers.reading import TableReading
-from rekka.study.files import digest_file
+from rekka.core.folders import locate, relate
+from rekka.core.machine import describe_command, describe_machine, describe_versions
+from rekka.core.seals import digest_file
+from rekka.data.reading import TableReading
+from rekka.data.tables import is_folder
 from rekka.study.large import AnyRows
 from rekka.study.plan import StudyPlan
-from rekka.study.rows import locate, relate
-
-PACKAGES = ("numpy", "scipy", "numba", "polars", "scikit-learn", "joblib")
 
 
 def describe_run(plan: StudyPlan, rows: AnyRows, base: Path) -> dict[str, Any]:
@@ -90,30 +83,3 @@ def differ_from(begun: Mapping[str, Any]) -> list[str]:
         for name, was in begun[section].items()
         if was != now[section].get(name)
     ]
-
-
-def describe_versions() -> dict[str, str]:
-    """Of rekka, of Python, and of what the numbers come from."""
-    own = {"rekka": rekka.__version__, "python": platform.python_version()}
-    return own | {name: metadata.version(name) for name in PACKAGES}
-
-
-def describe_machine() -> dict[str, Any]:
-    """The system, the processor and its cores."""
-    return {"system": platform.platform(), "processor": _name_processor(), "cores": os.cpu_count()}
-
-
-def describe_command() -> str:
-    """The command line, or that a program called the library."""
-    program = Path(sys.argv[0]).name if sys.argv else ""
-    return shlex.join(["rekka", *sys.argv[1:]]) if program in ("rekka", "rekka.exe") else "rekka.compare(...)"
-
-
-def _name_processor() -> str:
-    """The processor as its maker calls it, where the system tells."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

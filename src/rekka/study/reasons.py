@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rekka.errors import count_of
-from rekka.selection import COUNT_TOLERANCE, SECONDS_TOLERANCE, Point, ties
+from rekka.core.errors import count_of
+from rekka.evaluation.selection import COUNT_TOLERANCE, SECONDS_TOLERANCE, Point, ties
 from rekka.study.trial import Status
 
 Row = dict[str, Any]

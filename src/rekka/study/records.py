@@ -23,15 +23,16 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from rekka.errors import DamagedFile
-from rekka.files import append_line, write_text
+from rekka.core.errors import DamagedFile
+from rekka.core.files import append_line, write_text
+from rekka.core.folders import LOG
+from rekka.core.seals import digest, read_sealed, write_sealed
 from rekka.study.choosing import Choice
 from rekka.study.confirming import Look
-from rekka.study.files import digest, read_sealed, write_sealed
 from rekka.study.trial import Case, Fitted, Key, Trial
 
 CASES, TRIALS, MODELS, SCALINGS, CHOICES = "cases", "trials", "models", "scalings", "choices"
-LOG, CONFIRMATION = "log.txt", "confirmation.json"
+CONFIRMATION = "confirmation.json"
 FOLDERS = (CASES, TRIALS, MODELS, SCALINGS, CHOICES)
 LONGEST_SLUG = 40
 _TRIAL, _CASE, _CHOICE, _LOOKS = "rekka-trial", "rekka-case", "rekka-choice", "rekka-confirmation"
@@ -265,12 +266,6 @@ def add_line(log: Path, line: str) -> None:
     moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
     text = f"{moment} [{os.getpid()}] {' '.join(line.splitlines())}\n"
     append_line(log, text.encode(errors="backslashreplace"))  # a command may hold bytes that are no text
-
-
-def last_line(log: Path) -> str | None:
-    """The log's last line, if there is one."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    return lines[-1] if lines else None
 
 
 def _name_trial(number: int, key: Key) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rekka.errors import BadOption
-from rekka.partition import PAPER_SEED
-from rekka.readers.files import is_folder
+from rekka.core.errors import BadOption
+from rekka.data.partition import PAPER_SEED
+from rekka.data.tables import is_folder
 from rekka.scaling.fitting import BEYOND, METHODS
 from rekka.study.compare import BOTH, OnRows, OnTrial, resume_study, run_plan
 from rekka.study.describing import describe_tables

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +11,19 @@ from typing import Any
 
 import polars as pl
 
-from rekka.direction import refuse_upside_down
-from rekka.errors import BadOption, BadValues, InputError, count_of, missing_columns, name_rows, no_such_case
+from rekka.core.errors import BadOption, BadValues, InputError, count_of, missing_columns, name_rows, no_such_case
+from rekka.core.folders import locate
+from rekka.data.attributes import NAMES, PLACES
+from rekka.data.direction import refuse_upside_down
+from rekka.data.nbi import read_nbi
+from rekka.data.panel import PAIRED
+from rekka.data.partition import PARTS, Partition, choose_split
+from rekka.data.reading import TableReading
+from rekka.data.transitions import Transitions, pair_visits, read_transitions
 from rekka.model import inputs
-from rekka.panel import PAIRED
-from rekka.partition import PARTS, Partition, choose_split
-from rekka.readers.attributes import NAMES, PLACES
-from rekka.readers.nbi import read_nbi
-from rekka.readers.reading import TableReading
 from rekka.simulation.inventory import simulate_inventory
 from rekka.study.cases import GOLDEN, CaseRows
 from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
-from rekka.transitions import Transitions, pair_visits, read_transitions
 
 NAMED = ("bridge_id", "case")  # what every row must have
 LINES = ("row_1", "row_2")
@@ -143,21 +143,6 @@ def read_source(plan: DataPlan, base: Path) -> Transitions:
     if plan.nbi:
         return pair_visits(read_nbi(tables), **mapping.get("rules", {}))
     return read_transitions(tables[0], mapping)
-
-
-def locate(base: Path, name: str) -> Path:
-    """A path that counts from ``base``, which may be a link, or not be there yet: no ``..`` goes through it."""
-    return Path(os.path.normpath(base.resolve() / name))
-
-
-def relate(path: str | Path, base: Path) -> str:
-    """The way from ``base`` to a path; the path in full where there is none, as from another drive."""
-    file = Path(path)
-    place = file.parent.resolve() / file.name  # a file may be a link itself, whose own name is the one to keep
-    try:
-        return Path(os.path.relpath(place, base.resolve())).as_posix()
-    except ValueError:
-        return str(place)
 
 
 def locate_joins(mapping: dict[str, Any], base: Path) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from rekka.errors import count_of
-from rekka.selection import Guard, Step
+from rekka.core.errors import count_of
+from rekka.evaluation.selection import Guard, Step
 from rekka.study.cases import WORDS
 from rekka.study.choosing import Choice, Verdict
 from rekka.study.methods import SHRINKING, model_of

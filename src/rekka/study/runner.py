@@ -14,10 +14,10 @@ from typing import Any, TypeVar, overload
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
-from rekka.cluster.clients import connect
-from rekka.cluster.tasks import CarryOut, recruit
-from rekka.errors import BadOption
-from rekka.shrinkage.pooling import pool_cases
+from rekka.core.errors import BadOption
+from rekka.evaluation.pooling import pool_cases
+from rekka.streaming.cluster.clients import connect
+from rekka.streaming.cluster.tasks import CarryOut, recruit
 from rekka.study.cases import CaseRows
 from rekka.study.choosing import Choice, Contest, choose_case
 from rekka.study.large import AnyRows

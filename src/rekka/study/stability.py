@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import polars as pl
 from joblib import cpu_count
 
-from rekka.errors import BadOption, RunFolderError, bad_option, count_of, no_such_case
+from rekka.core.errors import BadOption, RunFolderError, bad_option, count_of, no_such_case
+from rekka.core.folders import hold
 from rekka.study.cases import CaseRows
 from rekka.study.compare import load_study
 from rekka.study.plan import StudyPlan
@@ -28,7 +29,7 @@ from rekka.study.stability_tables import (
     tabulate_selection,
     tabulate_statuses,
 )
-from rekka.study.store import hold, load_plan, mark_run, read_provenance
+from rekka.study.store import load_plan, mark_run, read_provenance
 from rekka.study.study import Study
 
 RESAMPLES = 200  # a share has a standard error of at most 3.5 % there

@@ -21,19 +21,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import InputError, ScalingError
-from rekka.intervals import Interval, mean_interval
+from rekka.core.errors import InputError, ScalingError
+from rekka.core.numerics import generator, quiet
+from rekka.evaluation.intervals import Interval, mean_interval
+from rekka.evaluation.resampling import Sample, draw_bootstrap, draw_split
+from rekka.evaluation.scores import RowScores, Scores
+from rekka.evaluation.selection import COUNT_TOLERANCE, Guarded, Share, Standing
 from rekka.model.fit import Options, Refit, refit_rows
 from rekka.model.solvers import random_start
-from rekka.resampling import Sample, draw_bootstrap, draw_split, generator
 from rekka.scaling.fitting import fit_scaling
-from rekka.scores import RowScores, Scores
-from rekka.selection import COUNT_TOLERANCE, Guarded, Share, Standing
 from rekka.study.cases import IN_FOLDS, VALIDATION, CaseRows, forecast
 from rekka.study.choosing import apply_rule, needs_certificate
 from rekka.study.methods import choose_options, model_of
 from rekka.study.plan import StudyPlan, list_options
-from rekka.study.trial import Key, Status, find_status, quiet, refitting
+from rekka.study.trial import Key, Status, find_status, refitting
 
 BOOTSTRAP, SPLITS, SEEDS = "bootstrap", "splits", "seeds"
 KINDS = (BOOTSTRAP, SPLITS, SEEDS)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from rekka.errors import count_of
+from rekka.core.errors import count_of
 from rekka.study.checks.fits import HOPELESS
 from rekka.study.choosing import Choice
 from rekka.study.methods import model_of

@@ -16,11 +16,12 @@ from typing import NamedTuple, Protocol
 
 import polars as pl
 
-from rekka.errors import DamagedFile
-from rekka.files import make_folder, remove_unfinished
-from rekka.sheets import write_csv
-from rekka.study.files import read_sealed, write_sealed
-from rekka.study.records import LOG, add_line
+from rekka.core.errors import DamagedFile
+from rekka.core.files import make_folder, remove_unfinished
+from rekka.core.folders import LOG
+from rekka.core.seals import read_sealed, write_sealed
+from rekka.core.sheets import write_csv
+from rekka.study.records import add_line
 from rekka.study.stability_draws import SCHEMA
 
 STABILITY = "stability"

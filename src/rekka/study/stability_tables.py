@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from scipy import special
 
-from rekka.intervals import CONFIDENCE
+from rekka.evaluation.intervals import CONFIDENCE
 from rekka.study.choosing import Choice
 from rekka.study.trial import Case
 

@@ -11,65 +11,34 @@ report.html, .json                                             the report, and i
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from filelock import FileLock, Timeout
 
-from rekka.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
-from rekka.files import is_unfinished, make_folder, naming, remove_unfinished, write_text, write_whole
+from rekka.core.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
+from rekka.core.files import is_unfinished, make_folder, remove_unfinished, write_text, write_whole
+from rekka.core.folders import LOCK, LOG, PLAN, hold
+from rekka.core.seals import plain, read_sealed, seal, write_sealed
+from rekka.core.sheets import to_parquet, write_csv
 from rekka.model.clock import START
-from rekka.sheets import write_csv
 from rekka.streaming import blocks
-from rekka.study.files import plain, read_sealed, seal, write_sealed
 from rekka.study.large import PARTITION as PARTITION
 from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, survey_file
 from rekka.study.plan import BEFORE_CLOCK, VERSION, StudyPlan, read_plan
-from rekka.study.records import FOLDERS, LOG, TRIALS, last_line
+from rekka.study.records import FOLDERS, TRIALS
 from rekka.study.rows import StudyRows
 
-PLAN, PROVENANCE, LOCK = "study.toml", "provenance.json", ".lock"
+PROVENANCE = "provenance.json"
 _RUN = "rekka-run"
 TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
     "partition", "provenance", "confirmation", "verdicts", "optimism", "report",
 )  # fmt: skip
 FORECAST = ("members", "years", "forecast", "network", "set_aside")  # files of the forecast of an inventory
-_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
-
-
-@contextmanager
-def hold(path: Path) -> Iterator[None]:
-    """Keep other processes out of a folder, made if need be; the lock goes with the process, however it ends."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / LOCK, timeout=0)
-        lock.acquire()
-    except Timeout:
-        said = last_line(path / LOG)
-        raise RunFolderError(
-            f"Another process is working on {path.name}{f'; its log ends: {said}' if said else ''}. "
-            "Wait until it has ended, or stop it.",
-            folder=str(path),
-        ) from None
-    except OSError as error:
-        if error.errno not in _UNUSABLE:
-            with naming(path / LOCK):
-                raise
-        raise RunFolderError(
-            f"{path} cannot be used as a run folder: {error.strerror}. Choose a folder that you can write to.",
-            folder=str(path),
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def refuse_occupied(path: Path) -> None:
@@ -269,10 +238,3 @@ def write_tables(path: Path, tables: Mapping[str, pl.DataFrame], documents: Mapp
     write_whole(path / "trials.parquet", to_parquet(tables["trials"]))
     for name, document in documents.items():
         write_text(path / f"{name}.json", json.dumps(plain(document), ensure_ascii=False, indent=1) + "\n")
-
-
-def to_parquet(frame: pl.DataFrame) -> bytes:
-    """A frame as the bytes of a Parquet file; writing them is then ours, errors and all."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()

@@ -12,11 +12,11 @@ from typing import Any
 import polars as pl
 
 import rekka  # for what it loads on first use: an estimator brings scikit-learn with it
-from rekka.calibration import MOST_TESTED, Calibration
-from rekka.errors import BadOption, bad_option, did_you_mean
+from rekka.core.errors import BadOption, bad_option, did_you_mean
+from rekka.data.partition import PARTS
+from rekka.data.reading import TableReading
+from rekka.evaluation.calibration import MOST_TESTED, Calibration
 from rekka.model.clock import Clock, make_clock
-from rekka.partition import PARTS
-from rekka.readers.reading import TableReading
 from rekka.study.calibrating import calibrate_model
 from rekka.study.choosing import Choice, Optimism, Verdict
 from rekka.study.confirming import Confirmed, Look

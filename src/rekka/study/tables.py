@@ -14,9 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from rekka.errors import BadValues, bad_option, missing_columns
+from rekka.core.errors import BadValues, bad_option, missing_columns
+from rekka.evaluation.selection import pareto_set
 from rekka.model.certificate import affine_agreement
-from rekka.selection import pareto_set
 from rekka.study.methods import model_of
 from rekka.study.reasons import COSTS, Row, comparable, explain
 from rekka.study.trial import Status

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.errors import OutsideTrainingRange
-from rekka.intervals import Interval, sums_interval
+from rekka.core.errors import OutsideTrainingRange
+from rekka.data.partition import place_bridges
+from rekka.evaluation.intervals import Interval, sums_interval
+from rekka.evaluation.resampling import Index, Sample
+from rekka.evaluation.scores import LOG_FLOOR, RowScores, Scores, score_persistence_rows, split_supported
 from rekka.model.likelihood import Rows
 from rekka.model.predictor import Predictor
-from rekka.partition import place_bridges
-from rekka.resampling import Index, Sample
-from rekka.scores import LOG_FLOOR, RowScores, Scores, score_persistence_rows, split_supported
 from rekka.streaming.blocks import Block
 from rekka.study.cases import forecast
 

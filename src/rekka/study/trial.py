@@ -8,27 +8,26 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from rekka.errors import BadOption, InputError, OutsideTrainingRange, ScalingError, count_of
+from rekka.core.errors import BadOption, InputError, OutsideTrainingRange, ScalingError, count_of
+from rekka.core.numerics import quiet
+from rekka.evaluation.resampling import Sample, draw_bootstrap
+from rekka.evaluation.scores import Scores
 from rekka.model import inputs
-from rekka.model.certificate import FEW_EVENTS, Certificate, Verdict
+from rekka.model.certificate import FEW_EVENTS, FEW_ROWS, Certificate, Verdict
 from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
 from rekka.model.predictor import Predictor
 from rekka.model.serial import VERSION, ModelFile, dump_model
 from rekka.model.solvers import Outcome
 from rekka.model.survey import FitTest
-from rekka.resampling import Sample, draw_bootstrap
 from rekka.scaling.serial import scaling_to_json
-from rekka.scores import Scores
 from rekka.streaming.clusters import leave_for_scores
 from rekka.streaming.fit import fit_source, refit_source
 from rekka.study.cases import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing
@@ -36,8 +35,6 @@ from rekka.study.large_cases import AnyCase, AnyJudged, LargeCase
 from rekka.study.methods import POOLED, RIDGE, SHRINKING, choose_options, leave_out
 from rekka.study.plan import PRESETS, list_options
 from rekka.study.tallies import Tally
-
-FEW_ROWS = 100  # training rows; paper, Threats to validity
 
 
 class Status(enum.StrEnum):
@@ -260,14 +257,6 @@ def time_trial(rows: AnyCase, key: Key, seed: int, repeats: int) -> tuple[float,
     """Seconds of the solver call alone, of so many fits one after the other."""
     with quiet():
         return tuple(_fit(rows, key, seed, None)[0].outcome.seconds for _ in range(repeats))
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """No warning leaves a trial: what came of an overflow or a bad condition is judged by its certificate."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def describe_case(rows: AnyCase, seed: int = 0) -> Case:

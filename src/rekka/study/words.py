@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rekka.errors import name_some
+from rekka.core.errors import name_some
 
 MOST_NAMES = 6
 

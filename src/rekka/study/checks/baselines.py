@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rekka.errors import count_of
-from rekka.selection import ACCURACY_TOLERANCE, LOSS_TOLERANCE
+from rekka.core.errors import count_of
+from rekka.evaluation.selection import ACCURACY_TOLERANCE, LOSS_TOLERANCE
 from rekka.study.cases import GOLDEN, WORDS
 from rekka.study.checks.evidence import NOTHING_DONE, Evidence, Pick, name_case
 from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_some

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rekka.calibration import MOST_TESTED
-from rekka.errors import count_of
-from rekka.intervals import CONFIDENCE
-from rekka.model.certificate import FEW_EVENTS
+from rekka.core.errors import count_of
+from rekka.evaluation.calibration import MOST_TESTED
+from rekka.evaluation.intervals import CONFIDENCE
+from rekka.model.certificate import FEW_EVENTS, FEW_ROWS
 from rekka.study.checks.evidence import NOTHING_DONE, NOTHING_SELECTED, Evidence, Pick, name_case
 from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_some
-from rekka.study.trial import FEW_ROWS
 from rekka.study.words import list_names
 
 LEVEL = round(1.0 - CONFIDENCE, 12)  # of the test of fit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rekka.errors import count_of
-from rekka.selection import Guard, Point, Step, dominates
+from rekka.core.errors import count_of
+from rekka.evaluation.selection import Guard, Point, Step, dominates
 from rekka.study.cases import GOLDEN
 from rekka.study.checks.evidence import NOTHING_DONE, NOTHING_SELECTED, Evidence, Pick, name_case
 from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_groups, tell_some

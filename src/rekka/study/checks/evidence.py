@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from rekka.panel import ALL_CASES
+from rekka.data.panel import ALL_CASES
 from rekka.study.choosing import Choice, Verdict
 from rekka.study.confirming import Confirmed
 from rekka.study.large_cases import AnyCase

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rekka.errors import count_of
+from rekka.core.errors import count_of
 from rekka.study.checks.evidence import NOTHING_DONE, Evidence, name_case, name_methods
 from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_some
 from rekka.study.trial import Status, Trial

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rekka.errors import count_of
+from rekka.core.errors import count_of
 from rekka.study.checks.evidence import Evidence
 
 MOST_TOLD = 4  # cases whose figures are told; the others are in the values

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from rekka.errors import count_of
+from rekka.core.errors import count_of
+from rekka.evaluation.scores import LOG_FLOOR, PROBABILITY_FLOOR
 from rekka.model.certificate import WEAK_CONDITION
-from rekka.scores import LOG_FLOOR, PROBABILITY_FLOOR
 from rekka.study.cases import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
     NOTHING_DONE,

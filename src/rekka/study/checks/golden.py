@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rekka.checks.held_out import FAR_OUTSIDE, MANY_OUTSIDE
-from rekka.errors import count_of
+from rekka.core.errors import count_of
 from rekka.study.cases import GOLDEN, WORDS
 from rekka.study.checks.evidence import NOTHING_DONE, NOTHING_SELECTED, Evidence, Pick, name_case
 from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_groups, tell_some

@@ -1,0 +1,67 @@
+"""Folders that rekka writes: held by one process at a time, and paths that count from them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from rekka.core.errors import RunFolderError
+from rekka.core.files import naming
+
+PLAN = "study.toml"  # a folder with this file is a run folder
+LOCK, LOG = ".lock", "log.txt"
+_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
+
+
+def locate(base: Path, name: str) -> Path:
+    """A path that counts from ``base``, which may be a link, or not be there yet: no ``..`` goes through it."""
+    return Path(os.path.normpath(base.resolve() / name))
+
+
+def relate(path: str | Path, base: Path) -> str:
+    """The way from ``base`` to a path; the path in full where there is none, as from another drive."""
+    file = Path(path)
+    place = file.parent.resolve() / file.name  # a file may be a link itself, whose own name is the one to keep
+    try:
+        return Path(os.path.relpath(place, base.resolve())).as_posix()
+    except ValueError:
+        return str(place)
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[None]:
+    """Keep other processes out of a folder, made if need be; the lock goes with the process, however it ends."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path / LOCK, timeout=0)
+        lock.acquire()
+    except Timeout:
+        said = last_line(path / LOG)
+        raise RunFolderError(
+            f"Another process is working on {path.name}{f'; its log ends: {said}' if said else ''}. "
+            "Wait until it has ended, or stop it.",
+            folder=str(path),
+        ) from None
+    except OSError as error:
+        if error.errno not in _UNUSABLE:
+            with naming(path / LOCK):
+                raise
+        raise RunFolderError(
+            f"{path} cannot be used as a run folder: {error.strerror}. Choose a folder that you can write to.",
+            folder=str(path),
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def last_line(log: Path) -> str | None:
+    """The log's last line, if there is one."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    return lines[-1] if lines else None

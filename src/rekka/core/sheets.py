@@ -1,0 +1,88 @@
+"""Tables that a spreadsheet opens, CSV and Excel: no text or heading in them can be taken for a formula."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+import polars.selectors as cs
+import xlsxwriter
+
+from rekka.core.cells import ACTIVE, GUARD, guard_text
+from rekka.core.errors import BadOption
+from rekka.core.files import writing
+
+LARGEST_SHEET = 1_048_575  # rows under a header
+CREATED = datetime.datetime(1980, 1, 1)  # any fixed date: the same tables are the same bytes
+SAFE = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+
+
+def write_csv(path: Path, table: pl.DataFrame) -> None:
+    """Write a table with a mark that tells Excel its encoding; lists as text."""
+    with writing(path) as file:
+        spell_lists(guard_table(table)).write_csv(file, include_bom=True)
+
+
+def guard_table(table: Frame) -> Frame:
+    """Return a table whose texts and headings are none that a spreadsheet would run as a formula."""
+    text = cs.by_dtype(pl.String)
+    active = text.str.contains(f"^{ACTIVE}")
+    guarded = table.with_columns(pl.when(active).then(pl.lit(GUARD) + text).otherwise(text).name.keep())
+    return guarded.rename(guard_text)
+
+
+def unguard_table(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the texts that ``guard_table`` was given; headings are for ``unguard_text``."""
+    text = cs.by_dtype(pl.String)
+    guarded = text.str.contains(f"^{GUARD}{ACTIVE}")
+    return table.with_columns(pl.when(guarded).then(text.str.slice(1)).otherwise(text).name.keep())
+
+
+def spell_lists(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with its lists as text, '; ' between their parts."""
+    return table.with_columns(
+        pl.Series(name, [_spell(value) for value in table[name].to_list()], dtype=pl.String)
+        for name, kind in table.schema.items()
+        if isinstance(kind, pl.List)
+    )
+
+
+def _spell(value: Any) -> str | None:
+    """A list as text."""
+    if value is None:
+        return None
+    parts = (" ".join(map(str, one.values())) if isinstance(one, dict) else str(one) for one in value)
+    return guard_text("; ".join(parts))
+
+
+def new_workbook(place: Path | io.BytesIO, **options: Any) -> xlsxwriter.Workbook:
+    """Make a workbook in which a text is a text: no formula, no link and no number, whatever it looks like."""
+    book = xlsxwriter.Workbook(str(place) if isinstance(place, Path) else place, SAFE | options)
+    book.set_properties({"created": CREATED})
+    return book
+
+
+def render_sheet(table: pl.DataFrame, name: str) -> bytes:
+    """Return a table as the bytes of a workbook with one sheet."""
+    if len(table) > LARGEST_SHEET:
+        raise BadOption(
+            f"There are {len(table):,} rows, and an Excel sheet has room for {LARGEST_SHEET:,}. Write .csv or "
+            ".parquet.",
+            rows=len(table),
+        )
+    buffer = io.BytesIO()
+    with new_workbook(buffer, in_memory=True) as book:
+        table.write_excel(book, worksheet=name, autofit=True)
+    return buffer.getvalue()
+
+
+def to_parquet(frame: pl.DataFrame) -> bytes:
+    """A frame as the bytes of a Parquet file; writing them is then ours, errors and all."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()

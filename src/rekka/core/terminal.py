@@ -1,0 +1,56 @@
+"""What is printed: control characters in names, which could move the cursor or hide text, are shown as escapes.
+
+Every console is made by ``new_console``, and every line beside it goes through ``echo`` or ``echo_json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from rekka.core.seals import plain
+
+# Control characters but for the tab and the line feed, DEL, the second set of control characters, and marks that
+# turn the direction of writing: a terminal obeys them.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def show_text(text: str) -> str:
+    r"""Return a text as a terminal may have it: '\x1b' in place of an escape character."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Console(Console):
+    """A console that shows control characters in place of obeying them."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Clean a text before its width is measured."""
+        return super().render_str(show_text(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Clean what came as something else than a text; the console's own control codes stay."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=show_text(segment.text))
+
+
+def new_console(*, stderr: bool = False) -> Console:
+    """Make a console for standard output or standard error; a name such as :car: is no picture there."""
+    return _Console(stderr=stderr, emoji=False)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line."""
+    typer.echo(show_text(text), err=err)
+
+
+def echo_json(value: Any) -> None:
+    """Print JSON for machines; infinite and undefined numbers as words, which JSON has not."""
+    text = json.dumps(plain(value), ensure_ascii=False, default=str, allow_nan=False)
+    typer.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

@@ -1,0 +1,1 @@
+"""From tables to visits, transitions and partitions."""

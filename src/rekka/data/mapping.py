@@ -1,0 +1,277 @@
+"""How a user's table says what we need to know: a small TOML file, or the same as keywords.
+
+[table]    encoding, separator, sheet, header_row, names, decimal: how to read the file
+[columns]  bridge, case, member, visit, date, state, completed, length, width, area, traffic: its columns;
+           repairs, covariates, keep: lists of columns
+[wide]     state, date, traffic: column names with {year}, {fiscal_year} or {visit} in them
+[state]    labels, or best and worst, or bands, or worst_first; missing: what a state's text means
+[dates]    inspection, completed, repair: the format of the dates
+[[join]]   another file by bridge: file, the keys of [table], columns, agree
+[rules]    upward, repairs, same_day, interval, max_gap, missing, outside: see transitions.py
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+
+from rekka.core.errors import BadOption, InputError, UnreadableTable, bad_option, did_you_mean
+from rekka.data.tables import FileOptions
+
+DATE_FORMATS = ("auto", "iso", "year", "fiscal_year", "month", "mmyy", "dmy", "mdy", "era")
+
+Format = str | list[str]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Columns(_Strict):
+    """Which column plays which part."""
+
+    bridge: str | None = None
+    case: str | None = None
+    member: str | None = None
+    visit: str | None = None
+    date: str | None = None
+    state: str | None = None
+    completed: str | None = None
+    length: str | None = None
+    width: str | None = None
+    area: str | None = None
+    traffic: str | None = None
+    repairs: list[str] = []
+    covariates: list[str] = []
+    keep: list[str] = []
+
+
+class File(_Strict):
+    """How to read a file."""
+
+    encoding: str | None = None
+    separator: str | None = None
+    sheet: str | int | None = None
+    header_row: int | None = Field(default=None, ge=0)
+    names: list[str] | None = None
+    decimal: Literal[".", ","] = "."
+
+    def options(self) -> FileOptions:
+        """The reader's options."""
+        names = None if self.names is None else tuple(self.names)
+        return FileOptions(self.encoding, self.separator, self.sheet, self.header_row, names, self.decimal)
+
+
+class Wide(_Strict):
+    """Columns by year or visit: patterns with {year}, {fiscal_year} or {visit}."""
+
+    state: str
+    date: str | None = None
+    traffic: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Wide:
+        places = re.findall(r"\{(.*?)\}", self.state)
+        if places not in (["year"], ["fiscal_year"], ["visit"]):
+            raise ValueError(f"{self.state!r} needs one of {{year}}, {{fiscal_year}} and {{visit}}, once")
+        if places == ["visit"] and not self.date:
+            raise ValueError("columns by {visit} need a date pattern too, such as date = 'date_{visit}'")
+        for other in (self.date, self.traffic):
+            if other is not None and re.findall(r"\{(.*?)\}", other) != places:
+                raise ValueError(f"{other!r} needs {{{places[0]}}} once, as the states' pattern has")
+        return self
+
+    @property
+    def key(self) -> str:
+        """What the columns go by: year, fiscal_year or visit."""
+        return str(re.findall(r"\{(.*?)\}", self.state)[0])
+
+
+class State(_Strict):
+    """What a state's text means; with nothing given it is recognised."""
+
+    labels: list[str | int | list[str | int]] | None = None
+    best: int | None = None
+    worst: int | None = None
+    bands: list[FiniteFloat] | None = None
+    worst_first: bool = False
+    missing: list[str | int | float] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> State:
+        given = [self.labels is not None, self.best is not None or self.worst is not None, self.bands is not None]
+        if sum(given) > 1:
+            raise ValueError("give labels, or best and worst, or bands; not two of them")
+        if (self.best is None) != (self.worst is None) or (self.best is not None and self.best == self.worst):
+            raise ValueError("best and worst are two different whole numbers")
+        if self.worst_first and any(given):
+            raise ValueError(
+                "worst_first turns a recognised scale round; labels, best and bands say it themselves"
+            )
+        if self.labels is not None and len(self.labels) < 2:
+            raise ValueError("labels are at least two, best first")
+        if self.bands is not None:
+            rising = sorted(set(self.bands))
+            if not self.bands or self.bands not in (rising, rising[::-1]):
+                raise ValueError("bands are limits that all fall (higher is better) or all rise (higher is worse)")
+        return self
+
+
+class Dates(_Strict):
+    """Formats of the dates: one, or several to be tried in turn."""
+
+    inspection: Format = "auto"
+    completed: Format = "auto"
+    repair: Format = "auto"
+
+    @model_validator(mode="after")
+    def _check(self) -> Dates:
+        for name in (self.inspection, self.completed, self.repair):
+            if not name:
+                raise ValueError("a format is needed, or auto")
+            for one in [name] if isinstance(name, str) else name:
+                if one not in DATE_FORMATS and "%" not in one:
+                    hint = did_you_mean(one, DATE_FORMATS)
+                    raise ValueError(
+                        f"{one!r} is not a date format; {', '.join(DATE_FORMATS)} and patterns such as "
+                        f"%d.%m.%Y are.{hint}"
+                    )
+        return self
+
+
+class Agreement(_Strict):
+    """Take a joined row only where both tables' values of one column are close."""
+
+    column: Literal["length", "width", "area", "completed"] = "length"
+    relative: float = Field(default=0.0, ge=0)
+    absolute: float = Field(default=0.0, ge=0)
+
+
+class Join(File):
+    """Another table, joined by bridge (and visit or date, where it has them)."""
+
+    file: Any
+    columns: Columns = Columns()
+    agree: Agreement | None = None
+
+
+class Rules(_Strict):
+    """What becomes of visits and pairs that are not transitions; see transitions.py."""
+
+    upward: Literal["set_aside", "restart", "error"] = "set_aside"
+    repairs: Literal["set_aside", "restart", "ignore"] = "set_aside"
+    same_day: Literal["worst", "first", "last", "set_aside", "error"] = "worst"
+    interval: Literal["set_aside", "error"] = "set_aside"
+    max_gap: float | None = Field(default=None, gt=0)
+    missing: Literal["set_aside", "error"] = "set_aside"
+    outside: Literal["set_aside", "error"] = "set_aside"
+
+
+class TableMapping(_Strict):
+    """All of it."""
+
+    table: File = File()
+    columns: Columns = Columns()
+    wide: Wide | None = None
+    state: State = State()
+    dates: Dates = Dates()
+    join: list[Join] = []
+    rules: Rules = Rules()
+
+
+def load_mapping(source: Any = None, changes: Mapping[str, Any] | None = None) -> TableMapping:
+    """From a TOML file, a dict of the same shape, or nothing; ``changes`` overrule it key by key."""
+    where, given = "mapping", source
+    if isinstance(source, TableMapping):
+        given = source.model_dump(exclude_unset=True)
+    elif isinstance(source, str | Path):
+        where, given = Path(source).name, _load_toml(Path(source))
+    elif source is not None and not isinstance(source, Mapping):
+        raise BadOption(f"mapping is a {type(source).__name__}; a TOML file's path or a dict is needed.")
+    try:
+        return TableMapping.model_validate(_merge(dict(given or {}), changes or {}))
+    except ValidationError as error:
+        raise explain(error, where) from None
+
+
+def _load_toml(path: Path) -> dict[str, Any]:
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise UnreadableTable(f"There is no mapping file {path.name}.", file=str(path)) from None
+    except OSError as error:
+        raise UnreadableTable(
+            f"The mapping {path.name} cannot be read: {error.strerror}.", file=str(path)
+        ) from None
+    except UnicodeDecodeError as error:
+        raise BadOption(
+            f"{path.name} is not UTF-8, as TOML is: byte {error.object[error.start]:#04x} at position "
+            f"{error.start:,}. Save it as UTF-8.",
+            file=str(path),
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadOption(f"{path.name} is not TOML: {error}.", file=str(path)) from None
+    for join in given.get("join", []):
+        if isinstance(join, dict) and isinstance(join.get("file"), str):
+            join["file"] = str(path.parent / join["file"])  # beside the TOML file, wherever the command is run
+    return given
+
+
+def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = _merge(dict(merged[key]), value)
+        elif key == "join" and isinstance(value, list | tuple) and isinstance(merged.get(key, []), list | tuple):
+            merged[key] = [*merged.get(key, []), *value]
+        else:
+            merged[key] = value
+    return merged
+
+
+_NEEDED = {  # what pydantic's kinds of error ask for
+    "model_type": "a section of keys", "list_type": "a list", "string_type": "text",
+    "bool_type": "true or false", "bool_parsing": "true or false",
+    "int_type": "a whole number", "int_parsing": "a whole number", "int_from_float": "a whole number",
+    "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
+    "greater_than": "a number above {gt:g}", "greater_than_equal": "a number of at least {ge}",
+}  # fmt: skip
+
+
+def explain(error: ValidationError, where: str) -> InputError:
+    """The first thing wrong with a mapping, in our words."""
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"] if not re.fullmatch(r"str|int|float|.*[\[-].*", str(part))]
+    place = ".".join(path)
+    kind, found, about = first["type"], first["input"], first.get("ctx", {})
+    if kind == "extra_forbidden":
+        section = _section(path[:-1])
+        choices = list(section.model_fields)
+        return BadOption(
+            f"{where}: {place} is not known. {'.'.join(path[:-1]) or 'A mapping'} can hold {', '.join(choices)}."
+            f"{did_you_mean(path[-1], choices)}",
+            key=place,
+        )
+    if kind == "missing":
+        return BadOption(f"{where}: {place} is needed and not given.", key=place)
+    if kind == "literal_error":
+        choices = re.findall(r"'(.*?)'", about["expected"])
+        return bad_option(f"{where}: {place}", found, [c if c.isidentifier() else repr(c) for c in choices])
+    if kind in _NEEDED:
+        needed = _NEEDED[kind].format(**about)
+        return BadOption(f"{where}: {place} is {found!r}; {needed} is needed.", key=place)
+    message = first["msg"].removeprefix("Value error, ")
+    return BadOption(f"{where}: {place}: {message}{'' if message.endswith('?') else '.'}", key=place)
+
+
+def _section(path: Sequence[str]) -> type[BaseModel]:
+    sections: dict[str, type[BaseModel]] = {
+        "table": File, "columns": Columns, "wide": Wide, "state": State, "dates": Dates, "join": Join,
+        "agree": Agreement, "rules": Rules,
+    }  # fmt: skip
+    return next((sections[part] for part in reversed(path) if part in sections), TableMapping)

@@ -1,0 +1,335 @@
+"""Training, validation and golden rows, split by bridge: a function of names and a seed, on any machine.
+
+Bridges are put in the order of a SHA-256 of seed and name, and shares are cut from that order. No random generator
+is involved, so no library version can change a split, and a bridge cannot stand in two held-out parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rekka.core.errors import BadOption, InputError, missing_columns
+from rekka.data.queries import collect
+
+Places = NDArray[np.intp]
+
+PAPER_SEED = 20260924  # paper, Dataset Description
+PAPER_ROW_CAP = 20_000  # paper, Dataset Description; rows of a case
+PAPER_VALIDATION = 0.2  # paper, Dataset Description; share of the bridges of the later rows
+PARTS = ("train", "validation", "golden")
+SHARES = {"train": 0.6, "validation": 0.2, "golden": 0.2}  # of the bridges, where they alone decide
+COLUMNS = ("bridge_id", "case")  # what a split needs
+PAPER_COLUMNS = (*COLUMNS, "visit_1", "visit_2")
+DATE_COLUMNS = (*COLUMNS, "date_2")
+ROWS_AT_ONCE = 4_000_000  # whose bridges are listed together
+MANY_BRIDGES = 1_000_000  # above it they are told apart by a number of 64 bits: names take several times the room
+NAMES_AT_ONCE = 65_536  # as Python's own texts, which take much more room
+TABLE = "the table"  # as errors name it
+MOSTLY_LATE = (
+    0.4  # share of the rows that the paper's split must use to be chosen by itself; five full rounds: 0.5
+)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Three frames of transitions; ``scheme`` says in words how they were made."""
+
+    train: pl.DataFrame
+    validation: pl.DataFrame
+    golden: pl.DataFrame
+    scheme: str
+
+    def counts(self) -> pl.DataFrame:
+        """Rows of each case in each part."""
+        numbers = [(pl.col("part") == name).sum().cast(pl.Int64).alias(name) for name in PARTS]
+        return self.rows().group_by("case").agg(numbers).sort("case")
+
+    def rows(self) -> pl.DataFrame:
+        """All rows in one frame, with their ``part``."""
+        parts = (self.train, self.validation, self.golden)
+        return pl.concat(part.with_columns(part=pl.lit(name)) for part, name in zip(parts, PARTS, strict=True))
+
+
+@dataclass(frozen=True)
+class LazyPartition:
+    """The same of a table that is not in memory: three queries over it."""
+
+    train: pl.LazyFrame
+    validation: pl.LazyFrame
+    golden: pl.LazyFrame
+    scheme: str
+
+    def by_part(self) -> list[pl.LazyFrame]:
+        """The rows of each part, with its name as ``part``, in the order that ``Partition.rows`` has them."""
+        parts = (self.train, self.validation, self.golden)
+        return [part.with_columns(part=pl.lit(name)) for part, name in zip(parts, PARTS, strict=True)]
+
+    def collect(self) -> Partition:
+        """The rows themselves."""
+        train, validation, golden = pl.collect_all([self.train, self.validation, self.golden])
+        return Partition(train, validation, golden, self.scheme)
+
+
+def order_bridges(names: Iterable[Any], seed: int | str) -> list[Any]:
+    """Each bridge once, in an order that only its name and the seed decide."""
+    return sorted(set(names), key=lambda name: hashlib.sha256(f"{seed}:{name}".encode()).digest())
+
+
+def split_bridges(names: Iterable[Any], shares: Mapping[str, float], seed: int) -> dict[Any, str]:
+    """The part of each bridge; shares are of bridges, rounded so that they add up."""
+    bridges = order_bridges(names, seed)
+    part_of: dict[Any, str] = {}
+    for part, here in _cut(len(bridges), shares):
+        part_of |= dict.fromkeys(bridges[here], part)
+    return part_of
+
+
+def _cut(bridges: int, shares: Mapping[str, float]) -> Iterator[tuple[str, slice]]:
+    """Which of so many bridges, in their order, are in each part."""
+    if not shares or any(not 0 <= share <= 1 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-9:
+        raise BadOption(f"shares are {dict(shares)}; numbers between 0 and 1 that add up to 1 are needed.")
+    done = 0.0
+    for part, share in shares.items():
+        first, done = round(done * bridges), done + share
+        yield part, slice(first, round(done * bridges))
+
+
+def place_bridges(names: pl.Series, seed: int | str) -> Places:
+    """Where each of these different names stands among those of ``order_bridges``, without a list of them.
+
+    Sixteen bytes of the SHA-256 decide: that two of them are equal has never been seen.
+    """
+    numbers = np.empty((len(names), 2), dtype=">u8")
+    for first in range(0, len(names), NAMES_AT_ONCE):
+        some = names[first : first + NAMES_AT_ONCE].to_list()
+        digests = b"".join(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:16] for name in some)
+        numbers[first : first + len(some)] = np.frombuffer(digests, dtype=">u8").reshape(-1, 2)
+    return np.lexsort((numbers[:, 1], numbers[:, 0]))
+
+
+def partition_paper(
+    transitions: Any,
+    *,
+    seed: int = PAPER_SEED,
+    row_cap: int | None = PAPER_ROW_CAP,
+    keep_training_bridges_out: bool = False,
+) -> Partition:
+    """The paper's protocol: third-to-fourth visits train; fourth-to-fifth, split by bridge, are held out.
+
+    The split is over all cases together, so a bridge is on one side in every case: 20 % of the bridges
+    validate, 80 % are golden. Above ``row_cap`` rows a case keeps some of its bridges, whole, by name and seed.
+    With ``keep_training_bridges_out`` a bridge that trained is not held out: its later rows are left out.
+    """
+    frame = _read(transitions, PAPER_COLUMNS)
+    return _split_as_paper(frame.lazy(), seed, row_cap, keep_training_bridges_out).collect()
+
+
+def _split_as_paper(
+    frame: pl.LazyFrame, seed: int, row_cap: int | None = PAPER_ROW_CAP, keep_training_bridges_out: bool = False
+) -> LazyPartition:
+    wanted = pl.col("visit_1").is_in([3, 4]) & (pl.col("visit_2") == pl.col("visit_1") + 1)
+    frame = _cap(frame.filter(wanted), row_cap, seed)
+    train, later = frame.filter(pl.col("visit_1") == 3), frame.filter(pl.col("visit_1") == 4)
+    validation, golden, words = _hold_out(train, later, PAPER_VALIDATION, keep_training_bridges_out, seed)
+    return LazyPartition(train, validation, golden, f"visits 3 to 4 train; visits 4 to 5 {words}")
+
+
+def partition_by_date(
+    transitions: Any,
+    *,
+    until: Any,
+    validation: float = PAPER_VALIDATION,
+    seed: int = PAPER_SEED,
+    keep_training_bridges_out: bool = False,
+) -> Partition:
+    """Rows whose second visit is not after ``until`` train; later ones, split by bridge, are held out.
+
+    A row that begins before ``until`` and ends after it is a later row: its end was not known then.
+    With ``keep_training_bridges_out`` a bridge that trained is not held out: its later rows are left out.
+    """
+    frame = _read(transitions, DATE_COLUMNS)
+    return _split_by_date(frame.lazy(), until, seed, validation, keep_training_bridges_out).collect()
+
+
+def _split_by_date(
+    frame: pl.LazyFrame,
+    until: Any,
+    seed: int,
+    validation: float = PAPER_VALIDATION,
+    keep_training_bridges_out: bool = False,
+) -> LazyPartition:
+    train, later = frame.filter(pl.col("date_2") <= until), frame.filter(pl.col("date_2") > until)
+    validated, golden, words = _hold_out(train, later, validation, keep_training_bridges_out, seed)
+    return LazyPartition(train, validated, golden, f"second visits up to {until} train; later ones {words}")
+
+
+def partition_by_bridge(
+    transitions: Any, *, train: float = 0.6, validation: float = 0.2, golden: float = 0.2, seed: int = PAPER_SEED
+) -> Partition:
+    """By bridge alone: every row of a bridge is in one part. The shares are of bridges."""
+    frame = _read(transitions, COLUMNS)
+    shares = {"train": train, "validation": validation, "golden": golden}
+    return _split_by_bridge(frame.lazy(), shares, seed).collect()
+
+
+def _split_by_bridge(frame: pl.LazyFrame, shares: Mapping[str, float], seed: int) -> LazyPartition:
+    words = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    parts = _part_rows(frame, shares, seed)
+    return LazyPartition(**{name: parts[name] for name in PARTS}, scheme=f"by bridge, {words}, seed {seed}")
+
+
+def partition_auto(transitions: Any, *, seed: int = PAPER_SEED) -> Partition:
+    """As its column ``part`` says; or the paper's, where the visits are its five rounds; otherwise by bridge.
+
+    Visits that were only counted look like rounds too; there the paper's split would leave most of them out.
+    """
+    return _split_by_itself(_read(transitions, COLUMNS).lazy(), seed).collect()
+
+
+def _split_by_itself(frame: pl.LazyFrame, seed: int) -> LazyPartition:
+    columns = frame.collect_schema().names()
+    if "part" in columns and set(_distinct(frame, "part").drop_nulls()) <= set(PARTS):
+        parts = {name: frame.filter(pl.col("part") == name).drop("part") for name in PARTS}
+        return LazyPartition(**parts, scheme="as the column part says")
+    if {"visit_1", "visit_2"} <= set(columns) and {3, 4} <= set(_distinct(frame, "visit_1")) <= {1, 2, 3, 4}:
+        late = collect(frame.select(pl.col("visit_1").is_in([3, 4]).mean()), TABLE).item()
+        if isinstance(late, float) and late >= MOSTLY_LATE:
+            return _split_as_paper(_whole_visits(frame), seed)
+    return _split_by_bridge(frame, SHARES, seed)
+
+
+def choose_split(scheme: str, *, until: Any = None, seed: int = PAPER_SEED) -> Callable[[pl.DataFrame], Partition]:
+    """The function that splits: auto, paper, bridge, or date with ``until``."""
+    if scheme == "date":
+        return partial(partition_by_date, until=until, seed=seed)
+    schemes = {"auto": partition_auto, "paper": partition_paper, "bridge": partition_by_bridge}
+    return partial(schemes[scheme], seed=seed)
+
+
+def split_lazily(frame: pl.LazyFrame, scheme: str, *, until: Any = None, seed: int = PAPER_SEED) -> LazyPartition:
+    """The same split of a table that is not in memory; what is held are the names of its bridges."""
+    columns = {"date": DATE_COLUMNS, "paper": PAPER_COLUMNS}.get(scheme, COLUMNS)
+    there = frame.collect_schema().names()
+    if missing := [name for name in columns if name not in there]:
+        raise missing_columns(missing, there)
+    nameless = collect(frame.select(pl.col("bridge_id").null_count()), TABLE).item()
+    _refuse_nameless(nameless)
+    if scheme == "date":
+        return _split_by_date(frame, until, seed)
+    if scheme == "paper":
+        return _split_as_paper(_whole_visits(frame), seed)
+    return _split_by_itself(frame, seed) if scheme == "auto" else _split_by_bridge(frame, SHARES, seed)
+
+
+def mark_parts(transitions: Any, split: Callable[[pl.DataFrame], Partition]) -> pl.DataFrame:
+    """The transitions with their ``part``; null for those in none, such as visits 1 to 2 under the paper's."""
+    frame = _read(transitions, COLUMNS).with_row_index("place")
+    parts = split(frame).rows().select("place", "part")
+    return frame.join(parts, on="place", how="left", maintain_order="left").drop("place")
+
+
+def number_folds(bridges: Sequence[Any], k: int) -> dict[Any, int]:
+    """The fold of each bridge, in turn, in the order given: as equal in number as can be."""
+    return {bridge: place % k for place, bridge in enumerate(bridges)}
+
+
+def fold_bridges(transitions: Any, k: int, *, seed: int = PAPER_SEED) -> pl.Series:
+    """The fold, 0 to k - 1, of each row: whole bridges, as equal in number as can be."""
+    frame = _read(transitions, ("bridge_id",))
+    bridges = order_bridges(frame["bridge_id"], seed)
+    if not isinstance(k, int) or not 2 <= k <= len(bridges):
+        raise BadOption(f"k is {k}; a whole number from 2 to the number of bridges ({len(bridges)}) is needed.")
+    fold = number_folds(bridges, k)
+    return frame["bridge_id"].replace_strict(fold, return_dtype=pl.Int64).rename("fold")
+
+
+def _read(transitions: Any, columns: tuple[str, ...]) -> pl.DataFrame:
+    frame: pl.DataFrame = nw.from_native(transitions, eager_only=True).to_polars()
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise missing_columns(missing, frame.columns)
+    _refuse_nameless(frame["bridge_id"].null_count())
+    return frame.with_columns(pl.col(name).cast(pl.Int64) for name in columns if name.startswith("visit_"))
+
+
+def _refuse_nameless(rows: int) -> None:
+    if rows:
+        raise InputError(f"bridge_id is missing in {rows} rows; a split needs every name.")
+
+
+def _whole_visits(frame: pl.LazyFrame) -> pl.LazyFrame:
+    return frame.with_columns(pl.col("visit_1", "visit_2").cast(pl.Int64))
+
+
+def _distinct(frame: pl.LazyFrame, name: str) -> pl.Series:
+    """Each value of a column once, in no order."""
+    return collect(frame.select(pl.col(name).unique()), TABLE).to_series()
+
+
+def _hold_out(
+    train: pl.LazyFrame, later: pl.LazyFrame, validation: float, keep_training_bridges_out: bool, seed: int
+) -> tuple[pl.LazyFrame, pl.LazyFrame, str]:
+    """Validation and golden rows of the later ones, and the words for it."""
+    if keep_training_bridges_out:
+        later = later.join(train, on="bridge_id", how="anti", maintain_order="left")
+    shares = {"validation": validation, "golden": 1 - validation}
+    parts = _part_rows(later, shares, seed)
+    out = ", no bridge that trained" if keep_training_bridges_out else ""
+    words = f"by bridge, {validation:.0%} validation, {1 - validation:.0%} golden{out}, seed {seed}"
+    return parts["validation"], parts["golden"], words
+
+
+def _part_rows(frame: pl.LazyFrame, shares: Mapping[str, float], seed: int) -> dict[str, pl.LazyFrame]:
+    """The rows of each part, in the order they stand in; shares are of bridges."""
+    names = list_bridges(frame)
+    order = place_bridges(names, seed)
+    key = pl.col("bridge_id")
+    if len(names) > MANY_BRIDGES:
+        names, key = names.hash(0), key.hash(0)
+    return {part: _keep(frame, key, names, order, here) for part, here in _cut(len(names), shares)}
+
+
+def _keep(frame: pl.LazyFrame, key: pl.Expr, names: pl.Series, order: Places, here: slice) -> pl.LazyFrame:
+    """The rows of some bridges, in the order they stand in; of most bridges, those that are not of the others."""
+    most = here.stop - here.start > len(order) / 2
+    others = np.concatenate([order[: here.start], order[here.stop :]]) if most else order[here]
+    listed = names.gather(np.sort(others)).to_frame().lazy()
+    return frame.join(
+        listed, left_on=key, right_on=names.name, how="anti" if most else "semi", maintain_order="left"
+    )
+
+
+def list_bridges(frame: pl.LazyFrame) -> pl.Series:
+    """The name of each bridge once, in no order; of very many rows some of the bridges at a time."""
+    rows = collect(frame.select(pl.len()), TABLE).item()
+    slices = -(-rows // ROWS_AT_ONCE)
+    if slices <= 1:
+        return _distinct(frame, "bridge_id")
+    slice_of = pl.col("bridge_id").hash(0) % slices
+    return pl.concat([_distinct(frame.filter(slice_of == number), "bridge_id") for number in range(slices)])
+
+
+def _cap(frame: pl.LazyFrame, row_cap: int | None, seed: int) -> pl.LazyFrame:
+    """At most ``row_cap`` rows a case: whole bridges, while they fit."""
+    if row_cap is None:
+        return frame
+    counts = collect(frame.group_by("case", "bridge_id").agg(rows=pl.len()), TABLE)
+    names = counts["bridge_id"].unique()
+    # in an order of its own: that of the split would cap the golden rows away
+    places = names.gather(place_bridges(names, f"cap {seed}")).to_frame().with_row_index("place")
+    kept = (
+        counts.join(places, on="bridge_id")
+        .sort("case", "place")
+        .filter(pl.col("rows").cum_sum().over("case") <= row_cap)
+        .select("case", "bridge_id")
+    )
+    return frame.join(kept.lazy(), on=["case", "bridge_id"], how="semi", maintain_order="left")

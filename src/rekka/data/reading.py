@@ -1,0 +1,262 @@
+"""How a table was read: kept with a run and with a model, and used again for every later table.
+
+    read_panel -> settle -> TableReading (in a run folder, in a model file) -> reuse -> mapping of another table
+
+What values mean must stay: a scale given again must be the same. Names of columns, formats of files and dates may
+be given anew, because another table may be laid out otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from rekka.core.errors import BadOption, MissingColumns, UnreadableTable, did_you_mean, name_some
+from rekka.data.mapping import File, State, TableMapping, Wide, load_mapping
+from rekka.data.names import is_there
+from rekka.data.tables import EXCEL, TEXT, FileOptions, Table
+from rekka.data.values import Scale
+
+Kind = Literal["inspections", "transitions", "nbi"]
+IDENTITY = ("bridge", "case", "member", "visit", "date", "state")
+BY_VISIT = ("visit", "date", "state")  # what a wide table has in its columns' names
+NEEDED = ("bridge", "member", "date", "state")  # without a visit dates put in order; without a case --only chooses
+USED_FOR = {  # covariates that come from an attribute
+    "completed": ("age_at_inspection_1",), "length": ("bridge_length", "bridge_area"), "width": ("bridge_area",),
+    "area": ("bridge_area",), "traffic": ("traffic_mean",),
+}  # fmt: skip
+OF_TEXT, OF_SHEETS = ("encoding", "separator", "decimal", "header_row", "names"), ("sheet", "header_row", "names")
+
+
+class TableReading(BaseModel):
+    """What was really used: ``mapping`` has nothing left to be recognised.
+
+    ``given`` is the [state] as it was given. ``labels`` are the names of the states, best first; None for
+    transitions, whose states are numbers.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Kind
+    mapping: dict[str, Any] = {}
+    given: dict[str, Any] = {}
+    labels: tuple[str, ...] | None = None
+
+    def relocate(self, place: Callable[[str], str]) -> TableReading:
+        """The same with the paths of joined files put in other words."""
+        joins = [join | {"file": place(join["file"])} for join in self.mapping.get("join", [])]
+        return self.model_copy(update={"mapping": self.mapping | ({"join": joins} if joins else {})})
+
+    @property
+    def state(self) -> State:
+        """The scale."""
+        return State.model_validate(self.mapping.get("state", {}))
+
+    def is_like(self, other: TableReading) -> bool:
+        """Whether both read tables in one way: the same columns, and one scale of which one may have seen more."""
+        pairs = zip(self.labels or (), other.labels or (), strict=False)
+        same = all(
+            self.mapping.get(part, {}) == other.mapping.get(part, {}) for part in ("columns", "wide")
+        ) and all(mine == theirs for mine, theirs in pairs)
+        return same and (self.kind, self.given) == (other.kind, other.given)
+
+    @property
+    def knows_states(self) -> bool:
+        """Whether it says in which column the states are, or on which scale."""
+        return bool(self._column or self.labels or _name_scale(State.model_validate(self.given)))
+
+    @property
+    def _column(self) -> str | None:
+        """The column of the states; None where it is not known."""
+        found = self.mapping.get("columns", {}).get("state") or self.mapping.get("wide", {}).get("state")
+        return None if found is None else str(found)
+
+    def explain(self) -> str:
+        """'`rating` with --bands 85,75,70,60', for messages."""
+        column = self._column or "states"
+        given = _name_scale(State.model_validate(self.given))
+        if not given and self.labels is None:
+            return f"`{column}`"
+        return f"`{column}` {given or f'as {name_some(self.labels or ())}, best first'}"
+
+
+def settle(plan: TableMapping, found: Mapping[str, str], wide: Wide | None, scale: Scale) -> TableReading:
+    """The reading of a table of inspections: the mapping with every guess in its place."""
+    columns: dict[str, Any] = {role: name for role, name in found.items() if role != "repairs"}
+    if not plan.columns.repairs and "repairs" in found:
+        columns["repairs"] = [found["repairs"]]
+    settled = plan.model_copy(
+        update={
+            "columns": plan.columns.model_copy(update=columns),
+            "wide": wide,
+            "state": scale.state or plan.state,
+        }
+    )
+    return TableReading(
+        kind="inspections", mapping=_dump(settled), given=_dump(plan.state), labels=tuple(scale.names) or None
+    )
+
+
+def _dump(part: BaseModel) -> dict[str, Any]:
+    """A mapping, or a section of one, as plain data; tables that were joined from memory are left out."""
+    plain = part.model_dump(mode="json", exclude_defaults=True, exclude={"join"})
+    joins = [join for join in getattr(part, "join", []) if isinstance(join.file, str | Path)]
+    listed = [
+        join.model_dump(mode="json", exclude_defaults=True, exclude={"file"})
+        | {"file": str(Path(join.file).absolute())}
+        for join in joins
+    ]
+    return plain | ({"join": listed} if listed else {})
+
+
+def reuse(reading: TableReading, source: Any, mapping: Any, changes: Mapping[str, Any], who: str) -> TableMapping:
+    """The mapping for another table: the reading's, overruled by what is given now, which must mean the same."""
+    own = load_mapping(mapping, changes)
+    given = own.model_dump(exclude_unset=True)
+    kept = {
+        section: dict(part) if isinstance(part, Mapping) else part for section, part in reading.mapping.items()
+    }
+    kept["table"] = _choose_format(reading, source)
+    if "join" in given:
+        kept.pop("join", None)
+    columns = given.get("columns", {})
+    if "wide" in given:
+        kept["columns"] = {role: name for role, name in kept.get("columns", {}).items() if role not in BY_VISIT}
+    elif columns.get("state") or columns.get("date"):
+        kept.pop("wide", None)
+    if "state" in given:
+        kept["state"], given["state"] = _agree(reading, own.state, given["state"], who)
+    return load_mapping(kept, given)
+
+
+def choose_options(reading: TableReading, source: Any, own: TableMapping) -> FileOptions:
+    """The format of another file: as it is given now, else as it was, else recognised."""
+    return File(**_choose_format(reading, source) | own.table.model_dump(exclude_unset=True)).options()
+
+
+def _choose_format(reading: TableReading, source: Any) -> dict[str, Any]:
+    """What of a file's format holds for another one of its kind."""
+    suffix = Path(source).suffix.lower() if isinstance(source, str | Path) else ""
+    names = OF_TEXT if suffix in TEXT else OF_SHEETS if suffix in EXCEL else ()
+    return {name: value for name, value in reading.mapping.get("table", {}).items() if name in names}
+
+
+def _agree(
+    reading: TableReading, own: State, given: dict[str, Any], who: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The reading's scale and what is given of it now, of which one counts; refused where they differ."""
+    kept = dict(reading.mapping.get("state", {}))
+    missing = {name: value for name, value in given.items() if name == "missing"}
+    bare: dict[str, Any] = {"missing": []}
+    if not _name_scale(own) or own.model_copy(update=bare) == State(**reading.given).model_copy(update=bare):
+        return kept, missing
+    if reading.labels is not None and not _is_same(reading.state, own, reading.labels):
+        raise BadOption(
+            f"{who} read {reading.explain()}; here {_name_scale(own).removeprefix('with ')} was given. The states "
+            "would mean something else than in the model. Leave the option out, or fit a model to this table.",
+            was=reading.explain(),
+            given=_name_scale(own),
+        )
+    return {name: value for name, value in kept.items() if name == "missing"}, given
+
+
+def _is_same(was: State, own: State, labels: Sequence[str]) -> bool:
+    """Whether two scales are one: the same, or as many states under names of which none is in both."""
+    if own.worst_first:
+        return False
+    if own.bands is not None or was.bands is not None:
+        if own.bands is not None and was.bands is not None:
+            return own.bands == was.bands
+        return len(own.bands or _list_names(own)) + (own.bands is not None) == len(labels)
+    names, before = ([name.lower() for name in some] for some in (_list_names(own), labels))
+    return names == before or (len(names) == len(before) and not set(names) & set(before))
+
+
+def _list_names(state: State) -> list[str]:
+    """The names of a scale that is given by labels or by its ends."""
+    if state.labels is not None:
+        return ["/".join(map(str, one if isinstance(one, list) else [one])) for one in state.labels]
+    if state.best is not None and state.worst is not None:
+        step = 1 if state.worst > state.best else -1
+        return [str(number) for number in range(state.best, state.worst + step, step)]
+    return []
+
+
+def _name_scale(state: State) -> str:
+    """The options of a scale; nothing where it was recognised."""
+    if state.bands is not None:
+        return f"with --bands {','.join(f'{limit:g}' for limit in state.bands)}"
+    if state.best is not None:
+        return f"with --best {state.best} --worst {state.worst}"
+    if state.labels is not None:
+        return f"with --labels {','.join(_list_names(state))}"
+    return "with --worst-first" if state.worst_first else ""
+
+
+def fit_to(
+    plan: TableMapping, table: Table, given: TableMapping, needed: Sequence[str] | None, who: str
+) -> tuple[TableMapping, list[str]]:
+    """The mapping for a table that lacks some of the reading's columns: what no model needs is done without.
+
+    A column that the user has named now is not looked at here: the reader says that it is not there.
+    """
+    for join in () if given.join else plan.join:
+        if not Path(join.file).exists():
+            name = Path(join.file).name
+            raise UnreadableTable(
+                f"{who} read its table together with {name}, which is not where it was. Give the file that is to "
+                f"be joined now: --join {name}.",
+                file=name,
+            )
+    own = {role for role, value in given.columns if value}
+    columns: dict[str, Any] = {}
+    notes = []
+    for role, name in plan.columns:
+        if role in own or not name:
+            continue
+        if isinstance(name, list):
+            lacking = [one for one in name if not is_there(table, one)]
+            columns[role] = [one for one in name if one not in lacking]
+            if role == "covariates" and (used := [one for one in lacking if needed is None or one in needed]):
+                raise _lacks(table, "covariate", used[0], who)
+            if role == "repairs" and lacking:
+                notes.append(f"{table.name}: {who} knew repairs by {', '.join(lacking)}, which is not here")
+        elif not is_there(table, name):
+            used = [one for one in USED_FOR.get(role, ()) if needed is None or one in needed]
+            if role in NEEDED or (used and not plan.join):
+                raise _lacks(table, role, name, who)
+            columns[role] = None
+            if role in IDENTITY:
+                notes.append(f"{table.name}: {who} read the {role} from {name}, which is not here")
+    return plan.model_copy(update={"columns": plan.columns.model_copy(update=columns)}), notes
+
+
+def loosen(plan: TableMapping, table: Table, given: TableMapping) -> TableMapping:
+    """The mapping for what may be a plain list of members: it has columns of its own, and all that is needed."""
+    own = {role for role, value in given.columns if value}
+    absent = {
+        role: None
+        for role, name in plan.columns
+        if isinstance(name, str) and role not in own and not is_there(table, name)
+    }
+    lists: dict[str, list[str]] = {role: [] for role in ("repairs", "covariates", "keep") if role not in own}
+    columns = plan.columns.model_copy(update=absent | lists)
+    wide = plan.wide
+    if wide is not None:
+        before, _, after = wide.state.partition("{" + wide.key + "}")
+        wide = wide if any(n.startswith(before) and n.endswith(after) for n in table.columns) else None
+    return plan.model_copy(update={"columns": columns, "wide": wide, "join": given.join})
+
+
+def _lacks(table: Table, role: str, name: str, who: str) -> MissingColumns:
+    option = {"covariate": "--covariate"}.get(role, f"--{role}")
+    return MissingColumns(
+        f"{table.name} has no column {name}, from which {who} read the {role}. Columns there: "
+        f"{name_some(table.columns)}.{did_you_mean(name, table.columns)} Give a table that has it, or say which "
+        f"column it is here ({option} COLUMN).",
+        missing=[name],
+        present=list(table.columns),
+    )

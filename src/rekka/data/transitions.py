@@ -1,0 +1,429 @@
+"""Panel -> transitions: block by block where the table is large, with an account of every record."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from pydantic import ValidationError
+
+from rekka.core.errors import BadOption, UnreadableTable, bad_option, count_of, did_you_mean, name_rows
+from rekka.core.files import (
+    has_columns,
+    is_stream,
+    refuse_foreign,
+    refuse_inputs,
+    scratch_folder,
+    writing_together,
+)
+from rekka.core.sheets import guard_table, render_sheet
+from rekka.data.attributes import NAMES, PLACES, read_name, text_for_numbers
+from rekka.data.audit import FIRST_ROWS, LAST, TRANSITION, Audit
+from rekka.data.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
+from rekka.data.mapping import Rules, TableMapping, explain, load_mapping
+from rekka.data.names import resolve
+from rekka.data.pairing import FIRST_PROBLEM, Block, Pairing, pair_block, plan_pairing
+from rekka.data.panel import ALL_CASES, PAIRED, Panel, Problem, read_panel
+from rekka.data.partition import Partition, mark_parts
+from rekka.data.queries import collect, reading
+from rekka.data.reading import TableReading
+from rekka.data.tables import ROW, Table, is_folder, open_table
+from rekka.data.values import Scale, clean_text, read_dates, read_numbers, take_dates
+
+ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
+ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
+WHOLE = ("state_1", "state_2", "visit_1", "visit_2", "history", "row_1", "row_2")
+ROWS_NAMED = 6  # of rows without a case
+LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
+TEXT, PARQUET, EXCEL = (".csv",), (".parquet", ".pq"), (".xlsx",)
+PAIRED_ALREADY = TableReading(kind="transitions")
+
+_log = logging.getLogger("rekka")
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """``frame``: a row for each transition. ``audit``: what became of every record. ``notes``: how it was read.
+
+    ``audit`` and ``scale`` are None for a table that had transitions in it already.
+    """
+
+    frame: pl.DataFrame
+    covariates: tuple[str, ...]
+    audit: Audit | None
+    scale: Scale | None
+    notes: tuple[str, ...]
+    reading: TableReading | None = None  # how the table was read, for later tables
+
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened."""
+        if self.audit is None:
+            return count_moves(self.frame.lazy(), "the table")
+        return Moves(self.audit.upward, self.audit.downward, self.scale.turn if self.scale else NO_SCALE)
+
+
+@dataclass(frozen=True)
+class LazyTransitions:
+    """A table of transitions that stays where it is: ``query`` reads it, block by block or at once."""
+
+    name: str
+    query: pl.LazyFrame
+    covariates: tuple[str, ...]
+    notes: tuple[str, ...]
+    reading: TableReading = PAIRED_ALREADY
+
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened: one query, however many there are."""
+        return count_moves(self.query, self.name)
+
+    def collect(self) -> Transitions:
+        """All rows, in memory."""
+        frame = collect(self.query, self.name)
+        if frame.is_empty():
+            raise UnreadableTable(f"{self.name} has no rows.", file=self.name)
+        return Transitions(frame, self.covariates, None, None, self.notes, self.reading)
+
+
+def read_transitions(source: Any, mapping: Any = None, **changes: Any) -> Transitions:
+    """Transitions from a table of inspections, or from one that has them: state_1, state_2, interval_years.
+
+    Parameters are those of ``read_panel``; the rules of the mapping say what becomes of doubtful pairs. A folder
+    of Parquet files with transitions is one table.
+    """
+    if not is_folder(source) or _holds_pairs(Path(source)):
+        plan = load_mapping(mapping, changes)
+        table = open_table(source, plan.table.options())
+        if set(PAIRED) <= set(table.columns):
+            return _take(table, collect(_number_rows(table), table.name).lazy(), plan).collect()
+    return pair_visits(read_panel(source, mapping, **changes))
+
+
+def scan_transitions(source: Any, mapping: Any = None, **changes: Any) -> LazyTransitions | None:
+    """The same of a Parquet file, a folder of them or a polars LazyFrame, not read yet.
+
+    None of anything else: inspections, which have to be paired, and tables that are in memory or that are text.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if not (_holds_pairs(path) if is_folder(path) else path.suffix.lower() in PARQUET):
+            return None
+    elif not isinstance(source, pl.LazyFrame):
+        return None
+    plan = load_mapping(mapping, changes)
+    table = open_table(source, plan.table.options())
+    return _take(table, _number_rows(table), plan) if set(PAIRED) <= set(table.columns) else None
+
+
+def _holds_pairs(folder: Path) -> bool:
+    """Whether the Parquet files of a folder, by the first of them, are a table of transitions."""
+    first = min(folder.glob("*.parquet"), default=None)
+    try:
+        return first is not None and set(PAIRED) <= pl.read_parquet_schema(first).keys()
+    except (pl.exceptions.PolarsError, OSError):  # whoever reads it says so
+        return False
+
+
+def _number_rows(table: Table) -> pl.LazyFrame:
+    """The table with the number of each row, unless it has such a column itself."""
+    return table.frame.drop(ROW) if "row_1" in table.columns else table.frame.rename({ROW: "row_1"})
+
+
+def _take(table: Table, frame: pl.LazyFrame, plan: TableMapping) -> LazyTransitions:
+    """A table of transitions as it is; text that is numbers becomes numbers."""
+    for name in (*PAIRED, *(name for name in (*NAMES, *PLACES) if name in table.columns)):
+        resolve(table, name)  # each is one column, of single values
+    frame = _name_all(_read_dates(_read_whole(_read_texts(frame, table, plan), table), table))
+    frame, left_out = _leave_out_nameless(frame, table)
+    schema = frame.collect_schema()
+    covariates = [n for n, d in schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED)]
+    chosen = tuple(resolve(table, name) for name in plan.columns.covariates) or tuple(covariates)
+    refuse_text(frame, chosen, table.name)
+    notes = (*table.notes, f"{table.name}: transitions, already paired", *left_out)
+    return LazyTransitions(table.name, frame, chosen, notes)
+
+
+def _leave_out_nameless(frame: pl.LazyFrame, table: Table) -> tuple[pl.LazyFrame, list[str]]:
+    """The rows that name their case, as text; and a sentence on those that do not."""
+    if "case" not in table.columns:
+        return frame, []
+    schema = frame.collect_schema()
+    name, text = read_name("case", schema), pl.col("case").cast(pl.String)
+    found = collect(frame.select(blank=name.is_null().sum(), other=name.ne_missing(text).any()), table.name)
+    count, other = found.row(0)
+    if other or schema["case"] != pl.String:  # else every pass over the rows would clean names that are clean
+        frame = frame.with_columns(case=name)
+    if not count:
+        return frame, []
+    nameless = frame.filter(pl.col("case").is_null()).select("row_1").head(ROWS_NAMED)
+    rows = collect(nameless, table.name)["row_1"]
+    some = name_rows([row for row in rows if row is not None], most=ROWS_NAMED - 1)
+    note = f"{table.name}: the case is blank in {count_of(count, 'row')} ({some}); excluded"
+    _log.warning(note)
+    return frame.filter(pl.col("case").is_not_null()), [note]
+
+
+def refuse_text(frame: pl.LazyFrame, covariates: Sequence[str], name: str) -> None:
+    """Refuse covariates that are text; columns that are not there are somebody else's error."""
+    schema = frame.collect_schema()
+    for column in covariates:
+        if schema.get(column) == pl.String:
+            row = pl.col("row_1") if "row_1" in schema else pl.lit(None)
+            first = frame.select(row=row, text=column).filter(clean_text(pl.col("text")).is_not_null()).head(1)
+            found = collect(first, name)
+            if len(found):
+                raise text_for_numbers(name, column, *found.row(0))
+
+
+def _read_texts(frame: pl.LazyFrame, table: Table, plan: TableMapping) -> pl.LazyFrame:
+    """Columns of text in which there are numbers or blanks, and not blanks alone, are columns of numbers."""
+    schema = table.frame.collect_schema()
+    texts = [name for name in table.columns if schema[name] == pl.String and name not in NAMES]
+    if not texts:
+        return frame
+    numbers = {name: read_numbers(pl.col(name), pl.String(), plan.table.decimal) for name in texts}
+    blanks = {name: clean_text(pl.col(name)).is_null() for name in texts}
+    is_number = [
+        ((numbers[name].is_not_null() | blanks[name]).all() & ~blanks[name].all()).alias(name) for name in texts
+    ]
+    found = collect(frame.select(is_number), table.name).row(0, named=True)
+    return frame.with_columns(numbers[name].alias(name) for name in texts if found[name])
+
+
+def _read_whole(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
+    """Counts and states that are whole numbers, though written as decimal ones."""
+    schema = frame.collect_schema()
+    decimal = [name for name in WHOLE if name in schema and schema[name].is_float()]
+    if not decimal:
+        return frame
+    found = collect(frame.select((pl.col(n) == pl.col(n).floor()).all() for n in decimal), table.name)
+    return frame.with_columns(pl.col(name).cast(pl.Int64) for name in decimal if found[name][0])
+
+
+def _read_dates(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
+    """Dates from their texts, each read once."""
+    schema = frame.collect_schema()
+    for name in ("date_1", "date_2"):
+        if name in schema and schema[name].is_temporal():
+            frame = frame.with_columns(take_dates(pl.col(name)).alias(name))
+        if schema.get(name) == pl.String:
+            texts = collect(frame.select(pl.col(name).unique(maintain_order=True)), table.name).to_series()
+            dates = pl.col(name).replace_strict(texts, read_dates(texts, "auto"), return_dtype=pl.Date)
+            frame = frame.with_columns(dates.alias(name))
+    return frame
+
+
+def _name_all(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Without a column for it each row is a bridge of its own, and all of them are one case."""
+    columns = frame.collect_schema().names()
+    if "bridge_id" not in columns:
+        frame = frame.with_row_index(ROW).with_columns(bridge_id=pl.col(ROW).cast(pl.String)).drop(ROW)
+    return frame if "case" in columns else frame.with_columns(case=pl.lit(ALL_CASES))
+
+
+def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: Any) -> Transitions:
+    """Pair each visit of a member with the next one.
+
+    Parameters
+    ----------
+    panel : Panel
+        From ``read_panel`` or ``read_nbi``.
+    rows_at_once : int
+        Records held in memory together; larger tables go through a temporary folder, by bridge.
+    **rules
+        upward: set_aside, restart (a new history begins there) or error. repairs: set_aside, restart or ignore
+        pairs with a known repair between. same_day: worst, first, last, set_aside or error. interval: set_aside
+        or error where the later visit is not after the earlier. max_gap: years. missing: set_aside or error
+        where a covariate is missing. outside: set_aside or error where a state is outside the scale.
+
+    """
+    plan = _plan(panel, rules)
+    pairs, listed, account = [], [], _Account(plan)
+    for block in _blocks(panel, plan, rows_at_once):
+        pairs.append(block.pairs)
+        listed.append(account.add(block))
+    set_aside = pl.concat(listed).sort("row", *(c for c in ("column",) if c in panel.columns), maintain_order=True)
+    frame = pairs[0] if len(pairs) == 1 else pl.concat(pairs).sort("row_1", "date_1")
+    audit, read = account.close(set_aside), panel.reading
+    if read is not None and rules:
+        given = read.mapping.get("rules", {}) | rules
+        read = read.model_copy(update={"mapping": read.mapping | {"rules": given}})
+    return Transitions(frame, plan.covariates, audit, panel.scale, panel.notes, read)
+
+
+def count_panel_moves(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE) -> Moves:
+    """How many pairs of visits improved and worsened, block by block, whatever the rules make of them."""
+    names = (*LISTED, "state", "visit", "problem", *panel.repairs)
+    kept = tuple(name for name in panel.columns if name in names)
+    bare = replace(panel, visits=panel.visits.select(kept), columns=kept, covariates=(), keep=())
+    lenient = dict.fromkeys(("upward", "interval", "missing", "outside"), "set_aside")
+    same_day = "worst" if panel.rules.same_day == "error" else panel.rules.same_day
+    plan = _plan(bare, lenient | {"same_day": same_day})
+    blocks = [(block.upward, block.downward) for block in _blocks(bare, plan, rows_at_once)]
+    return Moves(sum(up for up, _ in blocks), sum(down for _, down in blocks), panel.scale.turn)
+
+
+def write_transitions(
+    panel: Panel,
+    path: str | Path,
+    *,
+    split: Callable[[pl.DataFrame], Partition] | None = None,
+    rows_at_once: int = ROWS_AT_ONCE,
+    on_progress: Callable[[int], None] | None = None,
+    allow: Sequence[str] = (),
+    **rules: Any,
+) -> Audit:
+    """The same, written to a CSV, Parquet or Excel file block by block, with its audit beside it.
+
+    With ``split``, such as ``partition_paper``, all are in memory at once and each has its ``part``.
+    Beside ``out.csv`` stand ``out.audit.csv`` (a count and the first rows of each reason) and
+    ``out.set_aside.csv`` (each record that is in no transition). All three come into place together, when each is
+    whole. ``on_progress`` is called with the number of records of each block that is done. Where more moves go up
+    than down nothing is written, unless ``allow`` has "R109".
+    """
+    path = Path(path)
+    outputs = list_outputs(path)
+    if not is_folder(path.parent):
+        raise BadOption(f"There is no folder {path.parent.name} for {path.name}. Make it first.", file=str(path))
+    refuse_inputs(outputs, panel.files)
+    plan = _plan(panel, rules)
+    account = _Account(plan)
+    with scratch_folder() as folder:
+        for number, block in enumerate(_blocks(panel, plan, rows_at_once)):
+            block.pairs.write_parquet(folder / f"pairs-{number:05d}.parquet")
+            account.add(block).write_parquet(folder / f"aside-{number:05d}.parquet")
+            if on_progress:
+                on_progress(len(block.records))
+        refuse_upside_down(account.moves, allow)
+        audit = account.close(None)
+        pairs = pl.scan_parquet(folder / "pairs-*.parquet")
+        pairs = pairs if split is None else mark_parts(pairs.collect(), split).lazy()
+        listed = pl.col("rows").list.eval(pl.element().cast(pl.String)).list.join(" ").alias("first_rows")
+        counts = audit.table.lazy().select("outcome", "reason", "count", listed)
+        tables = (pairs, counts, pl.scan_parquet(folder / "aside-*.parquet"))
+        with writing_together() as batch:
+            for output, table in zip(outputs, tables, strict=False):  # a stream has no tables beside it
+                with batch.fill(output) as file:
+                    _store(table, file, _find_kind(output))
+    return audit
+
+
+def list_outputs(path: Path) -> tuple[Path, ...]:
+    """List what ``write_transitions`` writes: the table, and beside it what became of each record.
+
+    Beside a pipe or /dev/stdout there is nothing. A file that is there already and is none of ours is refused.
+    """
+    if _find_kind(path) not in (*TEXT, *PARQUET, *EXCEL):
+        raise bad_option("the output's ending", path.suffix, [*TEXT, *PARQUET, *EXCEL])
+    if is_stream(path):
+        return (path,)
+    beside = path.with_suffix(".audit.csv"), path.with_suffix(".set_aside.csv")
+    refuse_foreign(beside, has_columns("outcome", "reason"))
+    return (path, *beside)
+
+
+def _find_kind(path: Path) -> str:
+    """The ending that says how a table is written; CSV where a stream has none."""
+    return path.suffix.lower() or (TEXT[0] if is_stream(path) else "")
+
+
+def _store(frame: pl.LazyFrame, file: Path, kind: str) -> None:
+    """Fill a file with a table."""
+    if kind in PARQUET:
+        frame.sink_parquet(file)
+    elif kind in TEXT:
+        guard_table(frame).sink_csv(file, include_bom=True)
+    else:
+        file.write_bytes(render_sheet(frame.collect(), "transitions"))
+
+
+def _plan(panel: Panel, rules: dict[str, Any]) -> Pairing:
+    unknown = [name for name in rules if name not in Rules.model_fields]
+    if unknown:
+        hint = did_you_mean(unknown[0], Rules.model_fields)
+        raise BadOption(
+            f"{unknown[0]} is not a rule; {', '.join(Rules.model_fields)} are.{hint}", option=unknown[0]
+        )
+    try:
+        return plan_pairing(panel, Rules.model_validate(panel.rules.model_dump() | rules))
+    except ValidationError as error:
+        raise explain(error, "rules") from None
+
+
+def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[Block]:
+    """The records in blocks of whole bridges."""
+    number = -(-panel.records // rows_at_once)
+    if number <= 1:
+        yield pair_block(collect(panel.visits, panel.name, engine="in-memory"), plan)
+        return
+    with scratch_folder() as folder:
+        block = pl.col("bridge_id").hash(3) % number
+        parts = pl.PartitionBy(folder, key="block", include_key=False)
+        with reading(panel.name, into=folder):
+            panel.visits.with_row_index("place").with_columns(block=block).sink_parquet(parts, mkdir=True)
+        for part in sorted(folder.iterdir()):
+            yield pair_block(pl.read_parquet(part / "*.parquet").sort("place").drop("place"), plan)
+
+
+class _Account:
+    """Adds up the outcomes of blocks."""
+
+    def __init__(self, plan: Pairing) -> None:
+        self.plan = plan
+        self.counts = np.zeros(256, dtype=np.int64)
+        self.rows: dict[str, list[int]] = {}  # the first of each reason
+        self.upward = self.downward = 0
+
+    @property
+    def moves(self) -> Moves:
+        """How many pairs improved and worsened so far."""
+        return Moves(self.upward, self.downward, self.plan.panel.scale.turn)
+
+    def add(self, block: Block) -> pl.DataFrame:
+        """Count a block's outcomes; the list of what is in no transition."""
+        self.counts += np.bincount(block.code, minlength=self.counts.size)
+        self.upward, self.downward = self.upward + block.upward, self.downward + block.downward
+        reasons = self.plan.reasons
+        is_aside = np.array(
+            [code in reasons and reasons[code][0] not in (TRANSITION, LAST) for code in range(self.counts.size)]
+        )
+        here = np.flatnonzero(is_aside[block.code])
+        names = [c for c in LISTED if c in block.records.columns]
+        words = {place: [reasons[code][place] for code in reasons] for place in (0, 1)}
+        code = pl.Series(block.code[here])
+        listed = block.records.select(names)[here].with_columns(
+            pl.col("state_text").cast(pl.String),
+            outcome=code.replace_strict(list(reasons), words[0], return_dtype=pl.String),
+            reason=code.replace_strict(list(reasons), words[1], return_dtype=pl.String),
+        )
+        first = listed.group_by("reason").agg(pl.col("row").unique().sort().head(FIRST_ROWS))
+        for reason, rows in first.rows():
+            self.rows[reason] = sorted({*self.rows.get(reason, []), *rows})[:FIRST_ROWS]
+        return listed
+
+    def close(self, set_aside: pl.DataFrame | None) -> Audit:
+        """The audit of all blocks."""
+        lines = [
+            (*reason, int(self.counts[code]), self.rows.get(reason[1]))
+            for code, reason in sorted(self.plan.reasons.items())
+            if self.counts[code]
+        ]
+        schema: dict[str, Any] = {
+            "outcome": pl.String,
+            "reason": pl.String,
+            "count": pl.Int64,
+            "rows": pl.List(pl.Int64),
+        }
+        blank = FIRST_PROBLEM + Problem.NO_CASE
+        if self.counts[blank]:
+            reason = self.plan.reasons[blank][1]
+            count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
+            _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}); excluded")
+        table, records = pl.DataFrame(lines, schema=schema, orient="row"), self.plan.panel.records
+        return Audit(table, set_aside, records, self.upward, self.downward)

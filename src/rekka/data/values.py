@@ -1,0 +1,414 @@
+"""What a cell's text means: dates, states and numbers, as agencies write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+from itertools import pairwise
+
+import polars as pl
+
+from rekka.core.errors import BadOption, BadStates, BadValues
+from rekka.data.mapping import State
+
+BLANK = ("", "-", "--", ".", "―", "ー", "\u2212", "na", "n/a", "nan", "none", "null", "#n/a", "未点検")
+SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"  # and those of no width
+FIRST_YEAR, LAST_YEAR = 1700, 2200
+FIRST_DAY, LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date(FIRST_YEAR, 1, 1), date(LAST_YEAR, 12, 31)))
+FISCAL_MONTH = 4  # Japan's fiscal year begins in April
+MONTHS = 12
+CENTURY_TURN = 70  # a year of two digits is 19yy from here on; no inspection programme is older
+MOST_STATES = 20
+INDEX_ENDS = (0.0, 100.0)  # of an index, where placeholders are; 0 is no damage where higher is worse
+GIVEN = "as given"
+RECOGNISED = 0.5  # share of the records that must be on a scale for it to be the one
+_ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
+_LETTERS = tuple("abcdefghij")
+_ERAS = {"m": 1867, "明治": 1867, "t": 1911, "大正": 1911, "s": 1925, "昭和": 1925, "h": 1988, "平成": 1988,
+         "r": 2018, "令和": 2018}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class IndexEnd:
+    """Records whose index is exactly 0 or exactly 100, as it is written, with their first row numbers."""
+
+    value: float
+    count: int
+    texts: tuple[str, ...]
+    rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The states' names, best first, how they were recognised, and what to do if that is the wrong way round.
+
+    ``state`` is the scale as a mapping says it, so that another table can be read by the very same; ``ends`` is
+    filled only where the states are bands of an index.
+    """
+
+    names: tuple[str, ...]
+    words: str
+    turn: str = ""
+    state: State | None = None
+    ends: tuple[IndexEnd, ...] = ()
+
+
+def clean_text(column: pl.Expr) -> pl.Expr:
+    """Full width as half width, no blanks around, blank as missing."""
+    text = column.str.normalize("NFKC").str.strip_chars(SPACES)
+    return pl.when(text.str.to_lowercase().is_in(BLANK).not_()).then(text)
+
+
+def read_numbers(column: pl.Expr, dtype: pl.DataType, decimal: str = ".") -> pl.Expr:
+    """Numbers, with thousands separated or not; what is not a finite number is missing."""
+    if dtype == pl.String:
+        text = clean_text(column)
+        thousands = "," if decimal == "." else "."
+        grouped = rf"^[+-]?\d{{1,3}}(?:\{thousands}\d{{3}})+(?:\{decimal}\d+)?$"
+        text = (
+            pl.when(text.str.contains(grouped))
+            .then(text.str.replace_all(thousands, "", literal=True))
+            .otherwise(text)
+        )
+        column = text.str.replace(decimal, ".", literal=True) if decimal != "." else text
+    number = column.cast(pl.Float64, strict=False)
+    return pl.when(number.is_finite()).then(number)
+
+
+def read_counts(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Whole numbers, such as a visit's; what is not one is missing."""
+    number = read_numbers(column, dtype)
+    return pl.when(number == number.floor()).then(number).cast(pl.Int32, strict=False)
+
+
+def take_dates(column: pl.Expr) -> pl.Expr:
+    """Dates of a column that holds dates or times; of a year that no inspection can be of, as the year 0, null."""
+    date = column.cast(pl.Date)
+    return pl.when(date.to_physical().is_between(FIRST_DAY, LAST_DAY)).then(date)
+
+
+def read_dates(
+    texts: pl.Series, formats: str | Sequence[str], *, fiscal: bool = False, where: str = ""
+) -> pl.Series:
+    """Dates of distinct texts, null where none of the formats fits.
+
+    A year alone is its first day (of January, or of April for a fiscal year), a month its first day. ``fiscal``
+    says that the column's name makes years without a mark fiscal ones, ``where`` is named in an error.
+    """
+    wanted = [formats] if isinstance(formats, str) else list(formats)
+    frame = texts.alias("text").to_frame()
+    text = clean_text(pl.col("text")).str.to_lowercase()
+    tries = [
+        one
+        for name in wanted
+        for one in (_auto(frame, text, fiscal, where) if name == "auto" else [_reader(name)])
+    ]
+    if not any("%" in name for name in wanted):
+        tries.insert(0, _iso)  # a date with its year first cannot be mistaken; Excel's own look like that
+    dates = frame.select(pl.coalesce([read(text) for read in tries])).to_series()
+    return dates.set(~dates.dt.year().is_between(FIRST_YEAR, LAST_YEAR), None)
+
+
+def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[Callable[[pl.Expr], pl.Expr]]:
+    """The formats that cannot be mistaken, and day and month in the order that the values themselves show."""
+    tries: list[Callable[[pl.Expr], pl.Expr]] = [
+        _iso,
+        _compact,
+        _month,
+        _marked_fiscal,
+        _fiscal if fiscal else _year,
+        partial(_era, fiscal=fiscal),
+    ]
+    slashed = frame.select(text=text).filter(pl.col("text").str.contains(_SLASHED))["text"]
+    parts = slashed.str.extract_groups(_SLASHED).struct
+    beyond = [parts.field(place).cast(pl.Int64) > MONTHS for place in ("1", "2")]
+    day_first, month_first = slashed.filter(beyond[0] & ~beyond[1]), slashed.filter(beyond[1] & ~beyond[0])
+    either = slashed.filter(~beyond[0] & ~beyond[1])
+    if len(day_first) and len(month_first):
+        raise BadValues(
+            f"{where}{day_first[0]} has the day first and {month_first[0]} the month. Say dmy or mdy for all, or "
+            "both in the order in which they are to be tried.",
+            value=day_first[0],
+        )
+    if len(either) and not len(day_first) and not len(month_first):
+        raise BadValues(
+            f"{where}Dates such as {either[0]} can be day or month first, and the others do not tell. Say dmy or "
+            "mdy (--dates dmy for inspections).",
+            value=either[0],
+        )
+    return [*tries, _reader("dmy" if len(day_first) else "mdy")]
+
+
+_SLASHED = r"^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ t].*)?$"
+
+
+def _iso(text: pl.Expr) -> pl.Expr:
+    joined = text.str.replace_all(r"[/.年月]", "-")
+    return _to_date(joined.str.extract(r"^(\d{4}-\d{1,2}-\d{1,2})日?(?:[ t].*)?$"))
+
+
+def _compact(text: pl.Expr) -> pl.Expr:
+    parts = text.str.extract_groups(r"^(\d{4})(\d{2})(\d{2})(?:\.0)?$")
+    return _to_date(_join_parts(parts, "1", "2", "3"))
+
+
+def _month(text: pl.Expr) -> pl.Expr:
+    parts = text.str.extract_groups(r"^(\d{4})[/年-](\d{1,2})月?$")
+    return _to_date(_join_parts(parts, "1", "2", None))
+
+
+def _year(text: pl.Expr) -> pl.Expr:
+    return _to_date(text.str.extract(r"^(\d{4})(?:\.0)?年?$") + "-1-1")
+
+
+def _marked_fiscal(text: pl.Expr) -> pl.Expr:
+    marked = pl.coalesce(text.str.extract(r"^fy ?(\d{4})$"), text.str.extract(r"^(\d{4})年度$"))
+    return _to_date(marked + f"-{FISCAL_MONTH}-1")
+
+
+def _fiscal(text: pl.Expr) -> pl.Expr:
+    return _to_date(text.str.extract(r"^(?:fy ?)?(\d{4})(?:\.0)?(?:年度?)?$") + f"-{FISCAL_MONTH}-1")
+
+
+def _mmyy(text: pl.Expr) -> pl.Expr:
+    """617 is June 2017: the leading zero is often lost."""
+    parts = text.str.extract_groups(r"^(\d{1,2})(\d{2})(?:\.0)?$")
+    short = parts.struct.field("2").cast(pl.Int64)
+    year = short + pl.when(short >= CENTURY_TURN).then(1900).otherwise(2000)
+    return _to_date(pl.format("{}-{}-1", year, parts.struct.field("1")))
+
+
+def _slashed(day_first: bool) -> Callable[[pl.Expr], pl.Expr]:
+    month, day = ("2", "1") if day_first else ("1", "2")
+    return lambda text: _to_date(_join_parts(text.str.extract_groups(_SLASHED), "3", month, day))
+
+
+def _era(text: pl.Expr, *, fiscal: bool = False) -> pl.Expr:
+    """Japanese eras: 平成26年6月1日, 平成26年度, H26.6.1; the first year may be 元."""
+    month_and_day = r"(?:(\d{1,2})(?:[月./-](?:(\d{1,2})日?)?)?)?"
+    pattern = rf"^({'|'.join(_ERAS)})\.?(元|\d{{1,2}})(年度)?(?:[年./-]{month_and_day})?$"
+    parts = text.str.extract_groups(pattern)
+    field = parts.struct.field
+    year = field("1").replace_strict(_ERAS, default=None) + field("2").replace("元", "1").cast(pl.Int64)
+    begins = pl.when(field("3").is_not_null() | fiscal).then(pl.lit(str(FISCAL_MONTH))).otherwise(pl.lit("1"))
+    month = field("4").fill_null(begins)
+    return _to_date(pl.format("{}-{}-{}", year, month, field("5").fill_null("1")))
+
+
+def _join_parts(parts: pl.Expr, year: str, month: str, day: str | None) -> pl.Expr:
+    field = parts.struct.field
+    return pl.format("{}-{}-{}", field(year), field(month), field(day) if day else pl.lit("1"))
+
+
+def _to_date(text: pl.Expr) -> pl.Expr:
+    return text.str.to_date("%Y-%m-%d", strict=False)
+
+
+def _reader(name: str) -> Callable[[pl.Expr], pl.Expr]:
+    known = {"iso": _iso, "year": _year, "fiscal_year": _fiscal, "month": _month, "mmyy": _mmyy, "era": _era,
+             "dmy": _slashed(day_first=True), "mdy": _slashed(day_first=False)}  # fmt: skip
+    return known.get(name) or (lambda text: text.str.to_date(name, strict=False))
+
+
+def read_states(
+    texts: pl.Series, counts: pl.Series, spec: State, decimal: str = "."
+) -> tuple[pl.DataFrame, Scale]:
+    """States 1, 2, ... of distinct texts.
+
+    Returns a frame of ``state`` (null where the text means none), ``blank`` (nobody looked) and ``outside`` (a
+    number beyond the ends of the scale).
+    """
+    frame = texts.cast(pl.String).alias("text").to_frame().with_columns(count=counts)
+    missing = [_canonical(str(one)) for one in spec.missing]
+    text = _canonical_text(pl.col("text"))
+    frame = frame.with_columns(label=pl.when(text.is_in(missing).not_()).then(text))
+    frame = frame.with_columns(number=read_numbers(pl.col("label"), pl.String(), decimal))
+    states, scale = _apply(frame, spec, missing)
+    scale = replace(scale, turn=_explain_turn(spec, scale.names), state=_settle(spec, scale.names))
+    if states["state"].null_count() == len(states) and frame["label"].null_count() < len(frame):
+        raise BadStates(
+            f"None of the states is on the scale {', '.join(scale.names)}: {_examples(frame)}. Correct labels, "
+            "or best and worst; or leave them out, as numbers from 1, letters and Roman numerals are recognised."
+        )
+    return states.with_columns(blank=frame["label"].is_null()), scale
+
+
+def _settle(spec: State, names: Sequence[str]) -> State:
+    """The scale with nothing left to be recognised."""
+    if spec.bands is not None or spec.best is not None or spec.labels is not None:
+        return spec
+    if all(name.isdecimal() for name in names):
+        return State(best=int(names[0]), worst=int(names[-1]), missing=spec.missing)
+    return State(labels=list(names), missing=spec.missing)
+
+
+def _explain_turn(spec: State, names: Sequence[str]) -> str:
+    """What to do if the scale was read from its wrong end, which depends on how it was given."""
+    if spec.bands is not None and len(spec.bands) == 1:
+        return (
+            "With one limit a higher index is better. If a lower one is, take an index that counts the other way; "
+            "and check that the column is the index that is meant (--state COLUMN)."
+        )
+    if spec.bands is not None:
+        given, turned = (",".join(f"{limit:g}" for limit in some) for some in (spec.bands, spec.bands[::-1]))
+        better = "higher" if spec.bands[0] > spec.bands[-1] else "lower"
+        return (
+            f"By --bands {given} a {better} index is better. If it is worse, write the limits the other way round "
+            f"(--bands {turned}); if not, check that the column is the index that is meant (--state COLUMN)."
+        )
+    if spec.best is not None:
+        return f"Exchange the two ends: --best {spec.worst} --worst {spec.best}."
+    if spec.labels is not None:
+        return f"Write the labels the other way round, best first: --labels {','.join(names[::-1])}."
+    if spec.worst_first:
+        return f"Leave out --worst-first, by which {names[0]} is the best."
+    return f"If {names[0]} is the worst, say --worst-first; or give --best and --worst, or --labels, best first."
+
+
+def _examples(frame: pl.DataFrame) -> str:
+    """The commonest states as they are written."""
+    return ", ".join(frame.drop_nulls("label").sort("count", descending=True)["text"].head(5))
+
+
+def _apply(frame: pl.DataFrame, spec: State, missing: Sequence[str]) -> tuple[pl.DataFrame, Scale]:
+    if spec.bands is not None:
+        return _by_bands(frame, spec.bands)
+    if spec.best is not None and spec.worst is not None:
+        return _by_ends(frame, spec.best, spec.worst, f"from {spec.best}, the best, to {spec.worst}, the worst")
+    if spec.labels is not None:
+        groups = [[str(one) for one in (group if isinstance(group, list) else [group])] for group in spec.labels]
+        _check_labels(groups, missing)
+        return _by_labels(frame, groups, GIVEN)
+    states, scale = _recognise(frame)
+    return _turn(states, scale) if spec.worst_first else (states, scale)
+
+
+def _turn(states: pl.DataFrame, scale: Scale) -> tuple[pl.DataFrame, Scale]:
+    """The same scale from its other end."""
+    names = scale.names[::-1]
+    words = f"{', '.join(names)}, best first, the recognised order turned round"
+    return states.with_columns(state=len(names) + 1 - pl.col("state")), Scale(names, words)
+
+
+def _canonical_text(column: pl.Expr) -> pl.Expr:
+    """Lower case, half width, 3 for 3.0 and 03."""
+    return clean_text(column).str.to_lowercase().str.replace(r"^0*(\d+)(?:\.0+)?$", "$1")
+
+
+def _canonical(text: str) -> str:
+    found = pl.select(_canonical_text(pl.lit(text))).item()
+    return text if found is None else str(found)
+
+
+def _by_labels(frame: pl.DataFrame, groups: list[list[str]], how: str) -> tuple[pl.DataFrame, Scale]:
+    places = {_canonical(label): place for place, group in enumerate(groups, start=1) for label in group}
+    state = pl.col("label").replace_strict(places, default=None, return_dtype=pl.Int16)
+    names = tuple("/".join(group) for group in groups)
+    words = f"{', '.join(names)}, best first, {how}"
+    outside = pl.col("label").is_not_null() & state.is_null() & (how == GIVEN)
+    return frame.select(state=state, outside=outside), Scale(names, words)
+
+
+def _check_labels(groups: list[list[str]], missing: Sequence[str]) -> None:
+    """Refuse labels that no record can have, or that do not tell one state."""
+    if not all(groups):
+        raise BadOption("state.labels hold a group without labels.")
+    seen: list[str] = []
+    for label in (label for group in groups for label in group):
+        text = _canonical(label)
+        if pl.select(clean_text(pl.lit(text))).item() is None:
+            raise BadOption(f"state.labels hold {label!r}, which means that nobody looked. Leave it out.")
+        if text in seen:
+            raise BadOption(f"state.labels hold a label twice: {label!r}. Upper and lower case are one.")
+        if text in missing:
+            raise BadOption(f"{label!r} is both in state.labels and in state.missing.")
+        seen.append(text)
+
+
+def _by_ends(frame: pl.DataFrame, best: int, worst: int, words: str) -> tuple[pl.DataFrame, Scale]:
+    step = 1 if worst > best else -1
+    number = abs(worst - best) + 1
+    if number > MOST_STATES:
+        raise BadOption(
+            f"From {best} to {worst} there are {number:,} states; at most {MOST_STATES} are taken. Give bands."
+        )
+    names = tuple(str(rank) for rank in range(best, worst + step, step))
+    whole = pl.col("number") == pl.col("number").floor()
+    state = (pl.col("number") - best) * step + 1
+    inside = state.is_between(1, len(names)) & whole
+    return frame.select(
+        state=pl.when(inside).then(state).cast(pl.Int16), outside=(inside.not_()).fill_null(value=False)
+    ), Scale(names, words)
+
+
+def _by_bands(frame: pl.DataFrame, bands: Sequence[float]) -> tuple[pl.DataFrame, Scale]:
+    """A continuous index: limits that fall mean that higher is better, limits that rise that it is worse."""
+    number = pl.col("number")
+    falling = len(bands) == 1 or bands[0] > bands[-1]
+    beyond = [(number < limit) if falling else (number >= limit) for limit in bands]
+    state = pl.when(number.is_not_null()).then(pl.sum_horizontal(beyond) + 1).cast(pl.Int16)
+    inner = [f"{min(pair):g} to {max(pair):g}" for pair in pairwise(bands)]
+    ends = ("{:g} and above", "below {:g}") if falling else ("below {:g}", "{:g} and above")
+    names = (ends[0].format(bands[0]), *inner, ends[1].format(bands[-1]))
+    words = f"an index in bands: {'; '.join(names)}"
+    found = _find_ends(frame, INDEX_ENDS if falling else INDEX_ENDS[1:])
+    return frame.select(state=state, outside=pl.lit(value=False)), Scale(names, words, ends=found)
+
+
+def _find_ends(frame: pl.DataFrame, values: Sequence[float]) -> tuple[IndexEnd, ...]:
+    """Records with exactly such a value: more often a placeholder than a measurement."""
+    found = {value: frame.filter(number=value) for value in values}
+    return tuple(
+        IndexEnd(value, int(rows["count"].sum()), tuple(rows["text"]))
+        for value, rows in found.items()
+        if not rows.is_empty()
+    )
+
+
+def _recognise(frame: pl.DataFrame) -> tuple[pl.DataFrame, Scale]:
+    """Roman numerals, letters, or whole numbers from 1, if most records are on such a scale."""
+    filled = frame.filter(pl.col("label").is_not_null())
+    records = int(filled["count"].sum())
+    if not records:
+        raise BadStates("Every state is blank: there is no condition to model.")
+    for kind, labels in (("Roman numerals", _ROMAN), ("letters", _LETTERS)):
+        seen = filled.filter(pl.col("label").is_in(labels))
+        if seen["count"].sum() > RECOGNISED * records:
+            last = max(labels.index(label) for label in seen["label"])
+            groups = [[label] for label in labels[: max(last + 1, 2)]]
+            rare = _rare(seen, groups[-1][0])
+            return _by_labels(frame, groups, f"recognised as {kind}{rare}")
+    return _recognise_numbers(frame, filled, records)
+
+
+def _rare(seen: pl.DataFrame, worst: str) -> str:
+    """A word on a worst state that may be a slip: it decides how long the scale is."""
+    count = int(seen.filter(label=worst)["count"].sum())
+    return f"; {worst} stands there only {'once' if count == 1 else 'twice'}" if count in (1, 2) else ""
+
+
+def _recognise_numbers(frame: pl.DataFrame, filled: pl.DataFrame, records: int) -> tuple[pl.DataFrame, Scale]:
+    numbers = filled.filter(pl.col("number").is_not_null())
+    examples = _examples(filled)
+    if numbers["count"].sum() <= RECOGNISED * records:
+        raise BadStates(
+            f"The states are not understood: {examples}. Numbers from 1, letters from a and Roman numerals are; "
+            "for others give the labels, best first (--labels).",
+            values=filled["text"].head(20).to_list(),
+        )
+    low, high = float(numbers["number"].min()), float(numbers["number"].max())  # type: ignore[arg-type]
+    if (numbers["number"] != numbers["number"].floor()).any() or high > MOST_STATES:
+        raise BadStates(
+            f"The states run from {low:g} to {high:g}: an index, not a scale of states. Give bands: "
+            "--bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse."
+        )
+    if low < 1:
+        raise BadStates(
+            f"The states run from {low:g} to {high:g}. Say which end is best, such as --best 9 --worst 0; "
+            f"or that {low:g} means that nobody looked, --not-inspected {low:g}."
+        )
+    worst = max(int(high), 2)
+    rare = _rare(numbers, str(worst))
+    return _by_ends(frame, 1, worst, f"numbers, 1 taken as the best and {worst} as the worst{rare}")

@@ -1,0 +1,452 @@
+"""ExponentialHazardMarkovModel: scikit-learn's face over checked inputs, one Fit, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from rekka.core.errors import BadOption, InputError, ModelFileError
+from rekka.data.partition import PAPER_SEED
+from rekka.data.reading import TableReading
+from rekka.evaluation.calibration import check_fit
+from rekka.evaluation.resampling import Sample
+from rekka.forecast.methods import Forecasts
+from rekka.model import inputs
+from rekka.model.bootstrap import bootstrap_rows, check_rows
+from rekka.model.certificate import Certificate
+from rekka.model.clock import MIDDLE, make_clock
+from rekka.model.fit import Fit, Options, check_options
+from rekka.model.layout import Effects, Shared
+from rekka.model.likelihood import Rows
+from rekka.model.serial import dump_model, load_saved
+from rekka.model.tables import Table, check_units, coefficient_table, hazard_table
+from rekka.streaming.any_size import fit_table, fit_training
+from rekka.streaming.tables import LazyTable, is_lazy, open_lazy, read_columns
+
+Array = NDArray[np.float64]
+
+
+class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Exponential Hazard Markov model: condition worsens state by state, hazards log-linear in covariates.
+
+    theta_k(x) = exp(b_k0 + x . b_k), k = 1..K-1, state K absorbing; a row seen in state ``start`` and ``dt``
+    years later in state ``end`` contributes log expm(Q dt)[start, end].
+
+    Parameters
+    ----------
+    scaling : "max", "minmax", "zscore", "boxcox", "yeojohnson", "log", "robust", None, or a transformer
+        Operator fitted on the training covariates; "boxcox+zscore" applies one after the other. Reported
+        coefficients are in native units whatever the scaling, wherever it is affine.
+    solver : "newton" or "lbfgs"
+        Newton on the exact Hessian, or SciPy's L-BFGS-B in the coordinates of the scaling, as in the paper.
+    gradient : "exact" or "numeric"
+        For lbfgs; numeric takes two-point differences.
+    likelihood : "exact" or "paper"
+        For lbfgs; the paper's is the floored closed form, for reproduction only.
+    max_iter : int
+        At most so many iterations of the solver.
+    seed : int
+        Of the start of lbfgs, N(0, 0.1^2), drawn anew in every fit. Newton draws nothing.
+    ridge : float
+        Penalty ridge/2 times the sum of squared slopes in z-scored units; intercepts are never penalised.
+    prior : dict with mean (F,) and precision (F, F), or None
+        Normal prior of the coefficients of the scaled covariates, state by state, intercept first: what partial
+        pooling across cases gives a case.
+    class_weight : None or "inverse_frequency"
+        Weight each row by the inverse frequency of its (start, end) pair. Standard errors are then robust by row,
+        or clustered where ``groups`` are given.
+    effects : dict, covariate -> states
+        States a covariate acts on, e.g. ``{"traffic_mean": [2, 3]}``; covariates not named act on all.
+    shared : dict, covariate -> groups of states
+        States that share one coefficient, e.g. ``{"bridge_length": [[1, 2, 3]]}``.
+    advance : list of str or None
+        Covariates that advance with the years, as age does; None takes those named ``age_at_inspection_1``,
+        ``age`` or ``age_years``, an empty list none.
+    clock : "middle" or "start"
+        Where in its interval an advancing covariate is taken: at the middle, or at the first visit, as in the
+        paper. Tables hold the value at the first visit under either.
+    units : dict, covariate -> number
+        Unit of its hazard ratio, e.g. ``{"age": 10, "traffic_mean": 1000}``; 1 where none is given.
+    start, dt : str
+        Columns of the start state and of the years between the two inspections.
+    covariates : list of str or None
+        Columns to use; None means all but ``start`` and ``dt``.
+    n_states : int or None
+        K; None takes the worst end state of the training rows.
+    threads : int or None
+        Threads over rows; None takes all cores. The result has the same bits for any number.
+    memory : str, int or None
+        Limit for rows in files or of a query, such as "1GB"; None takes half of what is free. Rows that fit well
+        within it are held in memory, others are read again for every pass, a block at a time.
+
+    Attributes
+    ----------
+    coef_ (K-1, p), intercept_ (K-1,), covariance_ ((K-1)(p+1), the same)
+        In native units where the scaling is affine, else in scaled units; ``coefficient_scale_`` says which.
+        The covariance goes state by state, intercept first.
+    scaled_coef_ (K-1, p), scaled_intercept_ (K-1,)
+        What multiplies the scaled covariates.
+    log_likelihood_, aic_, bic_, n_states_, classes_, covariates_
+        The usual; the log-likelihood is the exact one, without the penalty.
+    outcome_
+        What the solver says: success, message, iterations, evaluations, seconds around its one call.
+    converged_
+        The paper's definition: success and everything finite. Read ``certificate_`` for the truth.
+    certificate_
+        Verdict, reasons and figures.
+    survey_
+        How the covariates of the training rows are spread, as ``clock_`` takes them; None in a model saved before
+        version 3 of the file.
+    clock_
+        Which covariates advance, where in an interval they are taken, and the mean training interval; ``words``
+        says it in a sentence.
+    resampled_
+        Refits to bridges drawn again, after ``bootstrap``; None until then.
+    fit_test_
+        Test of whether the model describes the rows it was fitted to, after ``check_fit``; None until then.
+    case_, labels_
+        The case and the names of its states, best first, as the model's file has them; None after a fit.
+
+    """
+
+    def __init__(
+        self,
+        scaling: Any = "zscore",
+        *,
+        solver: str = "newton",
+        gradient: str = "exact",
+        likelihood: str = "exact",
+        max_iter: int = 500,
+        seed: int = 0,
+        ridge: float = 0.0,
+        prior: Any = None,
+        class_weight: str | None = None,
+        effects: Effects | None = None,
+        shared: Shared | None = None,
+        advance: Sequence[str] | None = None,
+        clock: str = MIDDLE,
+        units: Mapping[str, float] | None = None,
+        start: str = "state_1",
+        dt: str = "interval_years",
+        covariates: Sequence[str] | None = None,
+        n_states: int | None = None,
+        threads: int | None = None,
+        memory: str | int | None = None,
+    ) -> None:
+        self.scaling = scaling
+        self.solver = solver
+        self.gradient = gradient
+        self.likelihood = likelihood
+        self.max_iter = max_iter
+        self.seed = seed
+        self.ridge = ridge
+        self.prior = prior
+        self.class_weight = class_weight
+        self.effects = effects
+        self.shared = shared
+        self.advance = advance
+        self.clock = clock
+        self.units = units
+        self.start = start
+        self.dt = dt
+        self.covariates = covariates
+        self.n_states = n_states
+        self.threads = threads
+        self.memory = memory
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        cluster: Any = None,
+        on_pass: Callable[[str], None] | None = None,
+    ) -> Self:
+        """Fit by maximum likelihood.
+
+        Parameters
+        ----------
+        X : dataframe (pandas, polars, pyarrow), path of a Parquet file or a folder of them, or polars LazyFrame
+            Start states 1..K, years above 0, covariates. A path or a query may be larger than memory.
+        y : series or array; for a path or a query the name of a column, by default "state_2"
+            End states, none better than its start.
+        sample_weight : array, or the name of a column, optional
+            Multiplies each row's log-likelihood; weight 2 is the row twice, weight 0 the row left out.
+        groups : array, or the name of a column, optional
+            Bridge of each row; standard errors are then clustered by it.
+        cluster : str or distributed.Client, optional
+            A Dask cluster whose workers read the rows of a path or a query and keep them: a scheduler's address,
+            "local" or "local:4".
+        on_pass : function of a text, optional
+            Called before each pass over more than 262,144 rows with what it is for.
+
+        """
+        options = self._options()
+        check_options(options)
+        if is_lazy(X):
+            return self._fit_lazy(open_lazy(X), y, sample_weight, groups, cluster, on_pass)
+        if cluster is not None:
+            raise InputError(
+                "The rows are in memory here, and the workers of a cluster read them from files. Write them as "
+                "Parquet where all workers can read them, and give the path."
+            )
+        frame = inputs.as_frame(X)
+        columns = inputs.find_columns(frame.columns, self.start, self.dt, self.covariates)
+        check_units(self.units, columns.covariates)
+        training = inputs.read_training(
+            frame,
+            y,
+            columns,
+            sample_weight=sample_weight,
+            groups=groups,
+            n_states=self.n_states,
+            class_weight=self.class_weight,
+            clock=make_clock(columns.covariates, self.clock, self.advance),
+        )
+        fit = fit_training(training, columns.covariates, options, on_pass)
+        self._adopt(fit, frame.columns)
+        return self
+
+    def _fit_lazy(
+        self,
+        table: LazyTable,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        cluster: Any,
+        on_pass: Callable[[str], None] | None,
+    ) -> Self:
+        """Fit rows that are not in memory."""
+        end = "state_2" if y is None else y
+        reading = read_columns(table.columns, self.start, self.dt, self.covariates, end, sample_weight, groups)
+        check_units(self.units, reading.covariates)
+        fit = fit_table(
+            table,
+            reading,
+            self._options(),
+            memory=self.memory,
+            n_states=self.n_states,
+            class_weight=self.class_weight,
+            cluster=cluster,
+            on_pass=on_pass,
+        )
+        self._adopt(fit, [self.start, self.dt, *reading.covariates])
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each end state (n, K) after the row's own interval."""
+        rows = self._read(X)
+        return self._fit.probabilities(rows.start, rows.dt, rows.x)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The most probable end state; ties go to the better state."""
+        p = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(p, axis=1)])
+
+    def log_probabilities(self, X: Any, y: Any) -> Array:
+        """log p of each row's observed end state (n,), exact however small p is."""
+        rows = self._read(X)
+        end = inputs.read_ends(y, rows.start)
+        inputs.check_supported(end, self.n_states_, "end")
+        return self._fit.log_probabilities(
+            Rows(rows.start, end, rows.dt, np.ones(end.size), self.n_states_), rows.x
+        )
+
+    def log_loss(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean of -log p of the observed end states, exact: no floor."""
+        value = self.log_probabilities(X, y)
+        weight = inputs.read_weights(sample_weight, value.size)
+        inputs.refuse_weightless(weight)
+        return -float(np.average(value, weights=weight))
+
+    def summary(self, level: float = 0.95) -> Table:
+        """Coefficients: state, term, estimate, se, z, p, interval, hazard ratio per unit; a polars frame."""
+        check_is_fitted(self)
+        return coefficient_table(self._fit, self.units, level)
+
+    def hazards(self, X: Any, level: float = 0.95) -> Table:
+        """Hazard per year and mean years in each state for each row's covariates, with intervals."""
+        check_is_fitted(self)
+        frame = inputs.as_frame(X)
+        return hazard_table(self._fit, inputs.read_covariates(frame, self.covariates_), level)
+
+    def certify(self, X: Any, y: Any) -> Certificate:
+        """The certificate with the share of these held-out rows at or under probability 1e-12."""
+        return self._fit_certificate().with_golden(self.log_probabilities(X, y))
+
+    def bootstrap(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any,
+        draws: int = 200,
+        seed: int = 0,
+        sample_weight: Any = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """The same model with ``draws`` refits to bridges drawn with replacement, which its file carries too.
+
+        X, y and sample_weight are those of the fit, ``groups`` is the bridge of each row. The scaling is held as
+        it was fitted. Draws that reach no maximum are left out and counted. ``on_progress`` is called after
+        each refit with how many are done, and of how many.
+        """
+        check_is_fitted(self)
+        if groups is None:
+            raise InputError("groups is None; the bridge of each row is needed, because whole bridges are drawn.")
+        training = inputs.read_training(
+            inputs.as_frame(X),
+            y,
+            inputs.Columns(self.start, self.dt, self.covariates_),
+            sample_weight=sample_weight,
+            groups=groups,
+            n_states=self.n_states_,
+            class_weight=self.class_weight,
+            clock=self._fit.clock,
+        )
+        assert training.groups is not None  # groups were given
+        drawn = bootstrap_rows(
+            self._fit,
+            training.rows,
+            training.x,
+            training.groups,
+            self._options(),
+            draws=draws,
+            seed=seed,
+            on_progress=on_progress,
+        )
+        model: Self = clone(self)
+        model._adopt(replace(self._fit, resampled=drawn), list(self.feature_names_in_), self.case_, self.labels_)
+        model.reading_ = self.reading_
+        return model
+
+    def check_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        follows: Any = None,
+        sample_weight: Any = None,
+        replicates: int | None = None,
+        seed: int = PAPER_SEED,
+    ) -> Self:
+        """The same model with a test of whether it describes the rows it was fitted to; its file keeps it too.
+
+        X, y and sample_weight are those of the fit; a row counts once whatever its weight, and not at all with
+        weight 0. ``follows`` is, for each row, the row of the same member that ends where this one starts, or -1;
+        ``rekka.evaluation.goodness.find_links`` finds them. Up to ``replicates`` sets are simulated from the model
+        (99, or 39 for more than 20,000 rows), fewer where it is soon clear that the test does not reject.
+        ``fit_test_`` stays None where no test can be made. A fit with class weights is refused.
+        """
+        check_is_fitted(self)
+        if self.class_weight is not None:
+            raise BadOption(
+                f"class_weight is {self.class_weight!r}: a fit with class weights is not meant to describe the "
+                "frequencies of its rows, so it has no test of fit. Fit without class weights to test the model.",
+                option="class_weight",
+                value=self.class_weight,
+            )
+        columns = inputs.Columns(self.start, self.dt, self.covariates_)
+        training = inputs.read_training(
+            inputs.as_frame(X), y, columns, sample_weight=sample_weight, n_states=self.n_states_
+        )
+        check_rows(self._fit, training.rows, training.x)
+        names = np.arange(training.rows.dt.size).astype(np.str_)
+        sample = Sample(training.rows, training.x, names, self.covariates_)
+        found = check_fit(
+            self._fit, sample, options=self._options(), follows=follows, replicates=replicates, seed=seed
+        )
+        model: Self = clone(self)
+        fit = replace(self._fit, fit_test=found)
+        model._adopt(fit, list(self.feature_names_in_), self.case_, self.labels_)
+        model.reading_ = self.reading_
+        return model
+
+    def to_json(
+        self,
+        *,
+        case: str | None = None,
+        labels: Sequence[str] | None = None,
+        reading: TableReading | None = None,
+    ) -> str:
+        """The fitted model as text, complete and exact; read it with ``from_json``.
+
+        ``case`` says what it is a model of, ``labels`` are the names of the states, best first, and ``reading`` is
+        how the table was read, as ``Transitions.reading`` has it: forecasts then read theirs in the same way.
+        """
+        check_is_fitted(self)
+        parameters = {
+            name: list(value) if name in ("covariates", "advance") and value is not None else value
+            for name, value in self.get_params(deep=False).items()
+            if name != "memory"  # of the machine, not of the model
+        }
+        if self.scaling is not None:  # a CovariateScaler or a list of names goes by its name
+            parameters["scaling"] = self._fit.scaling.method
+        return dump_model(
+            self._fit,
+            parameters,
+            list(self.feature_names_in_),
+            case=self.case_ if case is None else case,
+            labels=self.labels_ if labels is None else labels,
+            reading=self.reading_ if reading is None else reading,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """A fitted model from ``to_json``: the same predictions, tables and certificate, bit for bit."""
+        saved = load_saved(text)
+        unknown = sorted(set(saved.parameters) - set(cls._get_param_names()))
+        if unknown:
+            raise ModelFileError(f"This rekka model file is damaged: it names an option {unknown[0]!r}.")
+        model = cls(**{"clock": saved.fit.clock.kind} | saved.parameters)  # older files do not name it
+        model._adopt(saved.fit, saved.features, saved.case, saved.labels)
+        model.reading_ = saved.reading
+        return model
+
+    def _options(self) -> Options:
+        names = Options.__dataclass_fields__
+        return Options(**{name: getattr(self, name) for name in names})
+
+    def _adopt(
+        self, fit: Fit, features: Sequence[str], case: str | None = None, labels: tuple[str, ...] | None = None
+    ) -> None:
+        """Set the fitted attributes."""
+        by_state = fit.inference.coefficients.reshape(fit.n_states - 1, -1)
+        self._fit = fit
+        self.feature_names_in_ = np.asarray(features, dtype=object)
+        self.n_features_in_ = len(features)
+        self.covariates_ = fit.covariates
+        self.n_states_ = fit.n_states
+        self.classes_ = np.arange(1, fit.n_states + 1)
+        self.scaling_ = fit.scaling
+        self.coef_, self.intercept_ = by_state[:, 1:], by_state[:, 0]
+        self.coefficient_scale_ = "native" if fit.native else fit.scaling.method
+        self.scaled_coef_, self.scaled_intercept_ = fit.beta[:, 1:], fit.beta[:, 0]
+        self.covariance_ = fit.inference.covariance
+        self.log_likelihood_ = fit.inference.log_likelihood
+        self.aic_, self.bic_ = fit.inference.aic, fit.inference.bic
+        self.outcome_, self.converged_ = fit.outcome, fit.converged
+        self.clock_ = fit.clock
+        self.certificate_, self.survey_, self.resampled_ = fit.certificate, fit.survey, fit.resampled
+        self.fit_test_ = fit.fit_test
+        self.case_, self.labels_ = case, labels
+        self.reading_: TableReading | None = None
+
+    def _fit_certificate(self) -> Certificate:
+        check_is_fitted(self)
+        return self._fit.certificate
+
+    def _read(self, X: Any) -> inputs.Predictors:
+        check_is_fitted(self)
+        columns = inputs.Columns(self.start, self.dt, self.covariates_)
+        rows = inputs.read_predictors(inputs.as_frame(X), columns)
+        inputs.check_supported(rows.start, self.n_states_, "start")
+        return rows

@@ -1,0 +1,1 @@
+"""Scores, intervals, resampling, selection, calibration, shrinkage."""

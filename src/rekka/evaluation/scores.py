@@ -1,0 +1,174 @@
+"""How good are forecasts of an end state? Probabilities and what happened in, numbers out.
+
+    accuracy   share of rows whose most probable end state is the observed one               (Eq. accuracy)
+    log_loss   -mean log max(pi, 1e-12), pi the probability of the observed end               (Eq. logloss)
+    brier      mean over rows of sum_j (p_j - [j = end])^2, 0 to 2
+    rps        mean over rows of sum_j (P_j - [j >= end])^2, P_j = p_1 + ... + p_j: a miss by two states costs
+               more than a miss by one
+
+States are 0-based here. A forecast that is no number is scored as the worst forecast there is: wrong, at the
+probability floor, never left out and never right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rekka.core.errors import BadStates, BadValues
+
+Array = NDArray[np.float64]
+States = NDArray[np.integer[Any]]
+
+PROBABILITY_FLOOR = 1e-12  # Eq. logloss
+LOG_FLOOR = math.log(PROBABILITY_FLOOR)
+WORST_BRIER = 2.0  # certain of a state that did not happen
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a set of forecasts is worth; every score is NaN where no row could be scored.
+
+    ``rows`` were scored, ``unsupported`` left out because the training rows never saw their states, and
+    ``at_floor`` of the scored rows had a probability of 1e-12 or less for what happened. ``macro_recall`` is
+    the mean, over the transition classes (start, end) that were seen, of the accuracy in that class.
+    ``log_loss`` is floored as the paper's is; ``log_loss_exact`` is not, and is infinite where something
+    happened that had probability zero.
+    """
+
+    rows: int
+    unsupported: int
+    at_floor: int
+    accuracy: float
+    log_loss: float
+    log_loss_exact: float
+    macro_recall: float
+    brier: float
+    rps: float
+
+    @classmethod
+    def empty(cls, unsupported: int = 0) -> Scores:
+        """The scores of no rows at all."""
+        return cls(0, unsupported, 0, *[math.nan] * 6)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """What each forecast is worth, (n,): whether it was right, its log-probability, brier and rps; its class."""
+
+    right: NDArray[np.bool_]
+    log_p: Array  # of the observed end; minus infinity where a forecast is no number
+    brier: Array
+    rps: Array
+    label: States  # of the transition class (start, end)
+
+    @property
+    def loss(self) -> Array:
+        """-log max(pi, 1e-12), (n,)."""
+        return -np.maximum(self.log_p, LOG_FLOOR)
+
+    def take(self, index: NDArray[Any]) -> RowScores:
+        """Some of the rows."""
+        return RowScores(*(getattr(self, part.name)[index] for part in fields(self)))
+
+    def mean(self, unsupported: int = 0) -> Scores:
+        """The scores of all rows together."""
+        if not len(self.right):
+            return Scores.empty(unsupported)
+        return Scores(
+            rows=len(self.right),
+            unsupported=unsupported,
+            at_floor=int((self.log_p <= LOG_FLOOR).sum()),
+            accuracy=float(self.right.mean()),
+            log_loss=float(self.loss.mean()),
+            log_loss_exact=float(-self.log_p.mean()),
+            macro_recall=_mean_by_class(self.right, self.label),
+            brier=float(self.brier.mean()),
+            rps=float(self.rps.mean()),
+        )
+
+
+def join_rows(parts: Sequence[RowScores]) -> RowScores:
+    """The rows of all parts, one after the other."""
+    return RowScores(*(np.concatenate([getattr(one, part.name) for one in parts]) for part in fields(RowScores)))
+
+
+def score_rows(p: Array, log_p_observed: Array, start: States, end: States) -> RowScores:
+    """Score p (n, K), the probability of each end state, and log_p_observed (n,), that of the observed one.
+
+    The logarithm comes separately because it is exact where the probability itself has underflowed to 0. The
+    most probable end is looked for among all K states; where two are equally probable, it is the better one.
+    """
+    _check(p, log_p_observed, start, end)
+    n, n_states = p.shape
+    start, end = start.astype(np.int64), end.astype(np.int64)  # narrow integers would overflow in a product
+    undefined = ~(np.isfinite(p).all(axis=1) & (log_p_observed < np.inf))
+    error = np.where(undefined[:, None], 0.0, p)
+    right = (error.argmax(axis=1) == end) & ~undefined  # argmax takes the first of equals: the better state
+    error[np.arange(n), end] -= 1.0
+    farthest = np.maximum(end, n_states - 1 - end)  # rps of being certain of the state farthest away
+    return RowScores(
+        right=right,
+        log_p=np.where(undefined, -np.inf, log_p_observed),
+        brier=np.where(undefined, WORST_BRIER, np.square(error).sum(axis=1)),
+        rps=np.where(undefined, farthest, np.square(error.cumsum(axis=1)).sum(axis=1)),
+        label=start * n_states + end,
+    )
+
+
+def score(p: Array, log_p_observed: Array, start: States, end: States, unsupported: int = 0) -> Scores:
+    """The scores of all rows together; see ``score_rows``."""
+    return score_rows(p, log_p_observed, start, end).mean(unsupported)
+
+
+def score_persistence(start: States, end: States, n_states: int, unsupported: int = 0) -> Scores:
+    """The scores of saying that nothing changes: probability 1 on the start state.
+
+    Its floored log loss is (1 - accuracy) 27.63, its exact one infinite as soon as one state changed.
+    """
+    return score_persistence_rows(start, end, n_states).mean(unsupported)
+
+
+def score_persistence_rows(start: States, end: States, n_states: int) -> RowScores:
+    """The same, row by row."""
+    p = np.zeros((len(start), n_states))
+    p[np.arange(len(start)), start] = 1.0
+    return score_rows(p, np.where(start == end, 0.0, -np.inf), start, end)
+
+
+def split_supported(start: States, end: States, n_states: int) -> NDArray[np.bool_]:
+    """Which rows (n,) have both states within the K states that the training rows know."""
+    supported: NDArray[np.bool_] = (start >= 0) & (start < n_states) & (end >= 0) & (end < n_states)
+    return supported
+
+
+def _mean_by_class(right: NDArray[np.bool_], label: States) -> float:
+    """Mean over the classes of the share that is right in each."""
+    _, inverse, size = np.unique(label, return_inverse=True, return_counts=True)
+    return float((np.bincount(inverse, weights=right) / size).mean())
+
+
+def _check(p: Array, log_p_observed: Array, start: States, end: States) -> None:
+    """Refuse arrays that do not belong together and states that have no column in p."""
+    shapes = {"p": p.shape, "log_p_observed": log_p_observed.shape, "start": start.shape, "end": end.shape}
+    if p.ndim != 2 or any(shape != (len(p),) for name, shape in shapes.items() if name != "p"):
+        raise BadValues(
+            f"Forecasts of different shapes: {shapes}. p must be (n, K), the others (n,).", shapes=shapes
+        )
+    outside = np.flatnonzero(~split_supported(start, end, p.shape[1]))
+    if outside.size:
+        row = int(outside[0])
+        raise BadStates(
+            f"row {row} goes from state {start[row]} to {end[row]} (0-based), and there are forecasts for "
+            f"{p.shape[1]} states. Score only the rows of split_supported, and give the count of the others.",
+            row=row,
+        )

@@ -1,0 +1,1 @@
+"""Inventories of members forecast with fitted models, and backtests."""

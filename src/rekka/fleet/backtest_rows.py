@@ -1,0 +1,281 @@
+"""What was known at some moment, and the later visits that a forecast made then is held against.
+
+    trains    a transition that ends by the moment
+    origin    the last visit of a member by the moment, from which a kept transition leads over it
+    chain     the visits after it, as long as each transition starts at the visit at which the one before ended
+
+A pair that was set aside, such as a repair or an upward move, ends a chain: what is forecast is decay alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rekka.core.errors import BadOption, InputError, count_of, missing_columns, no_such_case
+from rekka.data.mapping import load_mapping
+from rekka.data.panel import PAIRED, Panel
+from rekka.data.tables import is_folder, open_table
+from rekka.data.transitions import Transitions, pair_visits, read_transitions
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+DATE, VISIT = "date", "visit"
+MEMBER = ("bridge_id", "case", "member")
+VISIT_KEYS = (DATE, VISIT, "row", "column")  # what tells a visit from another, in columns _1 and _2
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Transitions, and the panel they were paired from, where there is one: it knows of visits set aside too."""
+
+    found: Transitions
+    panel: Panel | None = None
+
+
+def read_records(data: Any) -> Records:
+    """Transitions as they are; a panel, paired; a file or dataframe of either kind, read."""
+    if isinstance(data, Records):
+        return data
+    if isinstance(data, Transitions):
+        return Records(data)
+    if isinstance(data, Panel):
+        return Records(pair_visits(data), data)
+    return Records(read_transitions(data))
+
+
+def holds_transitions(source: Any, mapping: Any, changes: Mapping[str, Any]) -> bool:
+    """Whether a table has transitions in it already, and no visits."""
+    if is_folder(source):
+        return False
+    table = open_table(source, load_mapping(mapping, dict(changes)).table.options())
+    return set(PAIRED) <= set(table.columns)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The moment up to which the model may know anything: a day, or the number of a round of inspections.
+
+    Transitions that begin before ``since`` do not train either.
+    """
+
+    moment: dt.date | int
+    since: dt.date | None = None
+
+    @property
+    def kind(self) -> str:
+        """What it counts in."""
+        return DATE if isinstance(self.moment, dt.date) else VISIT
+
+    @property
+    def period(self) -> str:
+        """What later visits are put together by."""
+        return "year" if self.kind == DATE else VISIT
+
+    @property
+    def words(self) -> str:
+        """As a reader is told."""
+        return str(self.moment) if self.kind == DATE else f"visit {self.moment}"
+
+    @property
+    def span(self) -> str:
+        """What trains, as a reader is told."""
+        return f"up to {self.words}" if self.since is None else f"from {self.since} up to {self.words}"
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        """Where a transition has the moments of its two visits."""
+        return f"{self.kind}_1", f"{self.kind}_2"
+
+    def periods(self, moments: pl.Series) -> NDArray[np.int64]:
+        """The year of each date; a number of a visit is one already."""
+        return (moments.dt.year() if self.kind == DATE else moments).cast(pl.Int64).to_numpy()
+
+
+def read_cut(until: Any = None, until_visit: Any = None, since: Any = None) -> Cut:
+    """The moment as given: a date, a year (its last day), or the number of a visit; ``since`` a date or a year."""
+    if (until is None) == (until_visit is None):
+        raise BadOption(
+            "Say up to when the model may know anything, in one way: until, a date such as 2008-12-31 or a year, "
+            "or until_visit, the number of a round of inspections."
+        )
+    first = None if since is None else _read_day("since", since, "-01-01")
+    if until_visit is not None:
+        if isinstance(until_visit, bool) or not isinstance(until_visit, int | np.integer) or until_visit < 1:
+            raise BadOption(f"until_visit is {until_visit!r}; a whole number of at least 1 is needed.")
+        return Cut(int(until_visit), first)
+    return Cut(_read_day("until", until, "-12-31"), first)
+
+
+def _read_day(option: str, value: Any, rest: str) -> dt.date:
+    """A date, or a day of a year."""
+    if isinstance(value, dt.date):
+        return dt.date(value.year, value.month, value.day)  # a moment of a day is that day
+    text = str(value).strip()
+    try:
+        return dt.date.fromisoformat(text + rest if re.fullmatch(r"\d{4}", text) else text)
+    except ValueError:
+        raise BadOption(
+            f"{option} is {value!r}; a date such as 2008-12-31 or a year such as 2008 is needed.", option=option
+        ) from None
+
+
+def prepare(records: Records, cut: Cut, only: Sequence[str] | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The transitions of the wanted cases whose moments are known, names as text; and what there is to say."""
+    frame = records.found.frame
+    if frame.is_empty():
+        raise InputError("No two visits make a transition. rekka check, on the same table, says why.")
+    needed = ("bridge_id", "case", *PAIRED, *cut.columns, *(() if cut.since is None else (f"{DATE}_1",)))
+    missing = [name for name in dict.fromkeys(needed) if name not in frame.columns]
+    if missing:
+        raise missing_columns(missing, frame.columns)
+    _refuse_counts(records, cut)
+    frame = frame.with_columns(
+        *(pl.col(name).cast(pl.String) for name in ("bridge_id", "case")),
+        *(pl.col(name).cast(pl.String).fill_null("") for name in ("member",) if name in frame.columns),
+        *(pl.col(f"{DATE}_{end}").cast(pl.Date) for end in (1, 2) if f"{DATE}_{end}" in frame.columns),
+        *(pl.col(f"{VISIT}_{end}").cast(pl.Int64) for end in (1, 2) if f"{VISIT}_{end}" in frame.columns),
+    )
+    if only is not None:
+        frame = _choose(frame, only)
+    dated = frame.drop_nulls(["bridge_id", "case", *cut.columns])
+    lost = len(frame) - len(dated)
+    told = f"{count_of(lost, 'transition')} without a bridge, a case or a {cut.kind} left out"
+    return dated, (told,) if lost else ()
+
+
+def _refuse_counts(records: Records, cut: Cut) -> None:
+    """Numbers that were only counted, or are counted anew after a restart, are no moments."""
+    if cut.kind != VISIT:
+        return
+    if records.panel is not None and VISIT not in records.panel.columns:
+        raise BadOption(
+            "until_visit needs rounds of inspections that the table numbers, and here visits are only counted, "
+            "member by member: the third of one may be later than the fifth of another. Give until, a date."
+        )
+    frame = records.found.frame
+    if "history" in frame.columns and (frame["history"] > 1).any():
+        raise BadOption(
+            "until_visit needs visits that are numbered through, and after a repair or an upward move a new "
+            "history begins here, with numbers of its own. Give until, a date, or set such pairs aside."
+        )
+
+
+def _choose(frame: pl.DataFrame, only: Sequence[str]) -> pl.DataFrame:
+    there = frame["case"].drop_nulls().unique().sort().to_list()
+    for name in only:
+        if name not in there:
+            raise no_such_case(name, there)
+    return frame.filter(pl.col("case").is_in(list(only)))
+
+
+def take_training(frame: pl.DataFrame, cut: Cut) -> pl.DataFrame:
+    """The transitions that end by the moment: what a model fitted then could have seen."""
+    known = frame.filter(pl.col(cut.columns[1]) <= cut.moment)
+    return known if cut.since is None else known.filter(pl.col(f"{DATE}_1") >= cut.since)
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """The later visits of members, the first of each member first, then the second, and so on.
+
+    ``origin`` (m,) is the transition of each member that leads over the moment. For each visit (v,): ``member``
+    counts through the origins, ``place`` is the transition that ends there, ``since`` and ``horizon`` are years
+    from the origin to its start and its end, ``step`` counts from 0. ``torn`` chains end because it cannot be told
+    how they go on.
+    """
+
+    origin: Index
+    member: Index
+    place: Index
+    since: Array
+    horizon: Array
+    step: NDArray[np.int64]
+    torn: int = 0
+
+    def __len__(self) -> int:
+        return self.place.size
+
+    def keep(self, here: NDArray[np.bool_]) -> Chains:
+        """Some of the visits, and the members that have any of them."""
+        left, member = np.unique(self.member[here], return_inverse=True)
+        place, since, horizon = self.place[here], self.since[here], self.horizon[here]
+        return Chains(self.origin[left], member, place, since, horizon, self.step[here], self.torn)
+
+
+def link_chains(frame: pl.DataFrame, cut: Cut) -> Chains:
+    """Each member's later visits, from its last one by the moment on."""
+    first, second = frame[cut.columns[0]], frame[cut.columns[1]]
+    follower, doubtful = _follow(frame, (first < second).to_numpy())
+    years = frame["interval_years"].cast(pl.Float64).to_numpy()
+    origin = np.flatnonzero(((first <= cut.moment) & (second > cut.moment)).to_numpy())
+    member, place, since, torn = np.arange(origin.size), origin, np.zeros(origin.size), 0
+    found: list[Chains] = []
+    while place.size or not found:
+        horizon = since + years[place]
+        found.append(Chains(origin, member, place, since, horizon, np.full(place.size, len(found))))
+        torn += int(doubtful[place].sum())
+        goes_on = follower[place] >= 0
+        member, place, since = member[goes_on], follower[place[goes_on]], horizon[goes_on]
+    return _join(found, torn)
+
+
+def _join(steps: Sequence[Chains], torn: int) -> Chains:
+    """The visits of all steps, one after the other."""
+    return Chains(
+        steps[0].origin,
+        np.concatenate([one.member for one in steps]),
+        np.concatenate([one.place for one in steps]),
+        np.concatenate([one.since for one in steps]),
+        np.concatenate([one.horizon for one in steps]),
+        np.concatenate([one.step for one in steps]),
+        torn,
+    )
+
+
+def _follow(frame: pl.DataFrame, advances: NDArray[np.bool_]) -> tuple[Index, NDArray[np.bool_]]:
+    """For each transition the one that starts at the visit at which it ends, or -1; and where several might.
+
+    Only transitions that advance are looked at, so that no chain can go in a circle.
+    """
+    names = [name for name in (*MEMBER, "history") if name in frame.columns]
+    keys = visit_keys(frame)
+    starts, ends = (
+        frame.with_row_index("place").filter(advances).select("place", *names, *spell_visit(keys, end))
+        for end in (1, 2)
+    )
+    matched = ends.join(starts, on=[*names, *keys, "state"], how="inner", suffix="_next")
+    one = (pl.len().over("place") == 1) & (pl.len().over("place_next") == 1)
+    sure, unsure = matched.filter(one), matched.filter(~one)
+    follower, doubtful = np.full(len(frame), -1, np.intp), np.zeros(len(frame), bool)
+    follower[sure["place"].to_numpy()] = sure["place_next"].to_numpy()
+    doubtful[unsure["place"].to_numpy()] = True
+    return follower, doubtful
+
+
+def spell_visit(keys: Sequence[str], end: int) -> list[pl.Expr]:
+    """The keys and the state of the first or the second visit, without the number in their names."""
+    state = pl.col(f"state_{end}").cast(pl.Float64, strict=False).alias("state")
+    return [*(pl.col(f"{key}_{end}").alias(key) for key in keys), state]
+
+
+def visit_keys(frame: pl.DataFrame) -> list[str]:
+    """What the table of transitions has to tell visits apart, for both visits of every transition."""
+    return [
+        key
+        for key in VISIT_KEYS
+        if all(
+            name in frame.columns
+            and frame[name].null_count() == 0
+            and frame[name].dtype == frame[f"{key}_1"].dtype
+            for name in (f"{key}_1", f"{key}_2")
+        )
+    ]

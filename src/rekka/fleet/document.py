@@ -1,0 +1,332 @@
+"""What a forecast says, as checked plain data: forecast.json, which needs no other file to be told or drawn."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rekka.core.errors import DamagedFile, name_some
+from rekka.core.machine import describe_versions
+from rekka.fleet.eligibility import REASON, Lot, Lots
+from rekka.fleet.inventory import Fleet
+from rekka.fleet.models import tell_misfit
+from rekka.fleet.tables import choose_years
+from rekka.forecast.forecast import NOT_CERTIFIED
+from rekka.model.survey import FitTest
+
+FORECAST = "forecast.json"
+TOP = 20  # members that are listed
+FIRST_ROWS = 10  # row numbers named for each reason
+CASES_NAMED = 5  # cases named for each reason why there is no model
+MEMBERS = "members"
+
+Part = TypeVar("Part", bound="_Part")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AskPart(_Part):
+    """What was asked for."""
+
+    years: int
+    threshold: int | None
+    since: datetime.date | None
+    age: str
+    advance: tuple[str, ...] | None
+    intervals: str
+    level: float
+    draws: int
+    seed: int
+    member_intervals: bool
+    only: tuple[str, ...] | None
+
+
+class ModelPart(_Part):
+    """A model, and the members that were forecast with it."""
+
+    case: str
+    file: str
+    sha256: str
+    scaling: str
+    n_states: int
+    labels: tuple[str, ...] | None
+    covariates: tuple[str, ...]
+    advancing: tuple[str, ...]
+    training_rows: int
+    certified: bool
+    chosen: bool = True  # False for the default's fit, where the study chose nothing
+    verdict: str
+    reasons: tuple[str, ...]
+    intervals: str
+    why: str | None  # why there are no intervals
+    threshold: int
+    members: int
+    there: int  # of them at the threshold or worse when last seen
+    clock: str | None = None  # where in an interval the fit took what advances: middle or start
+    lag_years: float | None = None  # that it is behind; None where the mean interval is not known
+    fit_test: FitTest | None = None  # None where it was not made
+
+    @property
+    def misfit(self) -> str | None:
+        """One line that says that the model does not describe its data, where its test of fit rejects."""
+        return tell_misfit(self.case, self.fit_test, self.labels)
+
+
+class AsidePart(_Part):
+    """Members, or records of none, that were not forecast for one reason; the first rows of them."""
+
+    reason: str
+    count: int
+    what: str
+    rows: tuple[int, ...]
+
+
+class RemarkPart(_Part):
+    """How many members of a case a remark applies to."""
+
+    case: str
+    remark: str
+    count: int
+
+
+class TotalPart(_Part):
+    """Members in a state, or in a state or worse, after so many years: a row of network.csv."""
+
+    scope: str
+    case: str
+    year: int
+    date: datetime.date | None
+    what: str
+    state: int | None
+    label: str | None
+    members: int
+    expected: float
+    share: float
+    low: float | None
+    high: float | None
+    predicted_low: float | None
+    predicted_high: float | None
+    certified: bool
+    chosen: bool = True
+
+
+class RiskPart(_Part):
+    """One of the members soonest to be at the threshold or worse."""
+
+    rank: int
+    bridge_id: str
+    case: str
+    member: str | None = None
+    row: int
+    last_seen: datetime.date | None = None
+    state: int
+    label: str | None = None
+    threshold: int
+    reached: tuple[float, ...]  # in the years of ``ForecastFile.shown``
+    reached_low: float | None = None  # at the end
+    reached_high: float | None = None
+    mean_years: float | None
+    mean_years_low: float | None = None
+    mean_years_high: float | None = None
+    median_years: float | None
+    years_10: float | None
+    years_90: float | None
+    median_calendar_year: int | None = None
+    remark: str | None
+    certified: bool
+    chosen: bool = True
+
+
+class LeftOutPart(_Part):
+    """A case of the inventory that has no model: its members are in no total."""
+
+    case: str
+    reason: str
+    members: int
+
+
+class ForecastFile(_Part):
+    """All of it. ``base`` is the day of year 0; ``watermark`` a sentence that must stand over every figure."""
+
+    format: Literal["rekka-forecast"] = "rekka-forecast"
+    version: Literal[1] = 1
+    watermark: str | None
+    source: str  # the run, model file or folder of models
+    inventory: str
+    base: datetime.date | None
+    dated: bool
+    shown: tuple[int, ...]  # the years of ``RiskPart.reached``
+    asked: AskPart
+    members: int
+    there: int
+    outside: int  # members whose covariates leave the range of the training rows
+    aside: tuple[AsidePart, ...]
+    left_out: tuple[LeftOutPart, ...] = ()
+    remarks: tuple[RemarkPart, ...]
+    understood: tuple[str, ...]  # how the inventory was read
+    notes: tuple[str, ...]
+    models: tuple[ModelPart, ...]
+    network: tuple[TotalPart, ...]
+    risks: tuple[RiskPart, ...]
+    files: tuple[str, ...] = ()
+    sources: dict[str, str] = {}  # SHA-256 of the inventory's files
+    versions: dict[str, str] = {}
+
+    @property
+    def horizon(self) -> int:
+        """The last year."""
+        return self.asked.years
+
+    @property
+    def network_frame(self) -> pl.DataFrame:
+        """The totals as a table."""
+        return pl.DataFrame([part.model_dump() for part in self.network], infer_schema_length=None)
+
+
+def describe_fleet(
+    fleet: Fleet,
+    source: str,
+    *,
+    notes: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    top: int = TOP,
+    files: Sequence[str] = (),
+    sources: Mapping[str, str] | None = None,
+) -> ForecastFile:
+    """A fleet's forecast as plain data; ``source`` says where the models come from."""
+    members, lots, ask = fleet.members, fleet.lots, fleet.ask
+    return ForecastFile(
+        watermark=tell_watermark(fleet),
+        source=source,
+        inventory=lots.members.name,
+        base=lots.base,
+        dated=lots.members.dated,
+        shown=tuple(choose_years(ask.years)),
+        asked=AskPart(
+            **{
+                name: getattr(ask, name)
+                for name in AskPart.model_fields
+                if name not in ("member_intervals", "only")
+            },
+            member_intervals=fleet.member_intervals,
+            only=None if not only else tuple(only),
+        ),
+        members=len(members),
+        there=int(members["there"].sum()),
+        outside=int(members["outside"].sum()),
+        aside=list_aside(fleet),
+        left_out=tuple(
+            LeftOutPart(case=case, reason=reason, members=len(lots.aside.filter(case=case)))
+            for case, reason in lots.missing.items()
+        ),
+        remarks=tuple(
+            RemarkPart(case=case, remark=remark, count=count)
+            for case, counts in fleet.remarks.items()
+            for remark, count in counts.items()
+        ),
+        understood=lots.members.notes,
+        notes=(*notes, *fleet.notes),
+        models=tuple(_describe_model(lot) for lot in lots.lots),
+        network=_take(TotalPart, fleet.network),
+        risks=_list_risks(members, ask.years, top),
+        files=tuple(files),
+        sources=dict(sources or {}),
+        versions=describe_versions(),
+    )
+
+
+def tell_watermark(fleet: Fleet) -> str | None:
+    """The sentence over everything where a model is not certified."""
+    cases = [lot.case for lot in fleet.lots.lots if not lot.model.certified]
+    return f"{NOT_CERTIFIED} ({', '.join(cases)})." if cases else None
+
+
+def list_aside(fleet: Fleet) -> tuple[AsidePart, ...]:
+    """Why members or records were not forecast: the reader's reasons, then ours, the most frequent first."""
+    read = fleet.lots.members.aside.sort("count", "reason", descending=[True, False])
+    own = (
+        _name_cases(fleet.lots)
+        .group_by(REASON)
+        .agg(pl.len().alias("count"), pl.col("row").sort().head(FIRST_ROWS).alias("rows"))
+        .sort("count", REASON, descending=[True, False])
+        .with_columns(what=pl.lit(MEMBERS))
+    )
+    return (*_take(AsidePart, read), *_take(AsidePart, own))
+
+
+def _name_cases(lots: Lots) -> pl.DataFrame:
+    """The members that are not forecast; the reason why there is no model names the first cases without one."""
+    cases: dict[str, list[str]] = {}
+    for case, reason in lots.missing.items():
+        cases.setdefault(reason, []).append(case)
+    named = {reason: f"{name_some(some, CASES_NAMED)}: {reason}" for reason, some in cases.items()}
+    return lots.aside.with_columns(pl.col(REASON).replace(named))
+
+
+def _describe_model(lot: Lot) -> ModelPart:
+    fit = lot.fit
+    return ModelPart(
+        case=lot.case,
+        file=lot.model.file,
+        sha256=lot.model.sha256,
+        scaling=fit.scaling.method,
+        n_states=fit.n_states,
+        labels=lot.model.labels,
+        covariates=fit.covariates,
+        advancing=lot.course.names,
+        training_rows=fit.n_rows,
+        certified=lot.model.certified,
+        chosen=lot.model.chosen,
+        verdict=fit.certificate.headline,
+        reasons=fit.certificate.reasons,
+        intervals=lot.spread.kind,
+        why=lot.spread.why,
+        threshold=lot.threshold,
+        members=len(lot.rows),
+        there=int((lot.start >= lot.threshold - 1).sum()),
+        clock=fit.clock.kind if lot.course.names else None,
+        lag_years=None if fit.clock.mean_years is None else float(lot.course.lag.max(initial=0.0)),
+        fit_test=fit.fit_test,
+    )
+
+
+def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[RiskPart, ...]:
+    """The first members by rank."""
+    reached = [f"reached_{year}" for year in choose_years(years)]
+    first = members.filter(pl.col("rank").is_not_null()).head(top)
+    names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
+    table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
+    return _take(RiskPart, table)
+
+
+def _take(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
+    """The rows of a frame as values, of the columns that these have."""
+    names = [name for name in kind.model_fields if name in frame.columns]
+    return tuple(kind(**row) for row in frame.select(names).iter_rows(named=True))
+
+
+def load_forecast(path: str | Path) -> ForecastFile:
+    """The forecast in a folder, or in its forecast.json."""
+    file = Path(path)
+    file = file / FORECAST if file.is_dir() else file
+    try:
+        return ForecastFile.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        raise DamagedFile(
+            f"There is no forecast {file.parent.name}/{file.name}. Make one with rekka forecast.", file=str(file)
+        ) from None
+    except ValidationError as error:
+        first: Any = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the text itself"
+        raise DamagedFile(
+            f"{file.name} is not a forecast of version 1: {where}: {first['msg']}. Make it again with rekka "
+            "forecast.",
+            file=str(file),
+        ) from None

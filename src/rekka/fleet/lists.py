@@ -1,0 +1,235 @@
+"""A plain list of members as a panel: a row each, their states, and numbers under a model's own names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import polars as pl
+
+from rekka.core.errors import BadValues, UnreadableTable, count_of, name_rows
+from rekka.data.attributes import (
+    ATTRIBUTES,
+    OWN_NAMES,
+    check_names,
+    read_attributes,
+    read_name,
+    survey,
+    translate,
+)
+from rekka.data.joins import join_table
+from rekka.data.mapping import Columns, TableMapping
+from rekka.data.names import find_columns, is_fiscal, is_known, resolve
+from rekka.data.pairing import SOURCES
+from rekka.data.panel import (
+    ALL_CASES,
+    PROBLEMS,
+    Panel,
+    Problem,
+    code_dates,
+    code_problems,
+    code_states,
+    code_typed_dates,
+)
+from rekka.data.queries import collect
+from rekka.data.tables import ROW, Table
+from rekka.data.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states, take_dates
+from rekka.model.clock import AGE_NAMES
+
+MEMBER = ("bridge_id", "case", "member")
+AGE, AGES = AGE_NAMES[0], (*AGE_NAMES[1:], "橋齢", "経過年数", "供用年数")
+ROLES = ("bridge", "case", "member", *ATTRIBUTES, "visit", "date", "state")  # in the order of ``read_panel``
+ONE_ROW = (
+    "A list without dates has one row for each member. Tell the members of one kind apart (--member COLUMN), "
+    "leave out what is older, or say which column is the date of the inspection (--date COLUMN)."
+)
+
+
+def recognise_list(table: Table, plan: TableMapping) -> dict[str, str]:
+    """The columns of a list by their parts: bridges and states, and no dates or a model's own covariates; or none.
+
+    A date beside the state makes an inspection; but no table of inspections has an ``age_at_inspection_1`` or a
+    ``traffic_mean``.
+    """
+    if plan.wide or not (plan.columns.state or any(is_known("state", name) for name in table.columns)):
+        return {}
+    found, _ = find_columns(table, plan.columns, ROLES)
+    listed = {"bridge", "state"} <= set(found) and ("date" not in found or bool(_own(table)))
+    return found if listed else {}
+
+
+def read_list(table: Table, plan: TableMapping) -> Panel:
+    """The members as records of a panel; the covariates are the named columns, or else all that hold numbers.
+
+    Without dates there is no age by the completion, and nobody can say whether a repair came later: neither is
+    looked at.
+    """
+    notes = list(table.notes)
+    found, known = find_columns(table, plan.columns, ROLES)
+    if "case" not in found:
+        notes.append(f"{table.name}: {_choose_case(found, plan.columns)}")
+    columns = _choose_columns(table, found, plan)
+    attributes = read_attributes(table, found, columns, plan.table, plan.dates)
+    notes += [*known, *attributes.notes]
+    records = _lay_out(table, found, attributes.columns)
+    visits, scale, number = _understand(records, found, plan, table.name, notes)
+    for join in plan.join:
+        visits = join_table(visits, join, plan.dates, notes)
+    visits, columns = _name_age(visits, columns, table.name, notes)
+    visits = _name_columns(visits, "date" in found, columns.covariates, table.name, notes)
+    if not {"date", "visit"} & set(found):
+        refuse_repeated(visits, table.name, ONE_ROW)
+    names = visits.collect_schema().names()
+    asked = (columns, *(join.columns for join in plan.join))
+    return Panel(
+        name=table.name,
+        visits=visits,
+        columns=tuple(names),
+        covariates=tuple(dict.fromkeys(name for one in asked for name in one.covariates)),
+        keep=tuple(dict.fromkeys(name for one in asked for name in one.keep)),
+        repairs=tuple(name for name in names if name.startswith("repair_")),
+        members="member" in found,
+        problems={int(problem): sentence for problem, sentence in PROBLEMS.items()},
+        records=number,
+        scale=scale,
+        rules=plan.rules,
+        notes=tuple(notes),
+    )
+
+
+def _name_age(visits: pl.LazyFrame, columns: Columns, name: str, notes: list[str]) -> tuple[pl.LazyFrame, Columns]:
+    """A column that is called an age is the age that models know, unless there is one of that name."""
+    ages = [one for one in columns.covariates if one.strip().lower() in AGES]
+    if len(ages) != 1 or AGE in columns.covariates:
+        return visits, columns
+    notes.append(f"{name}: {AGE} is {ages[0]}")
+    covariates = [AGE if one == ages[0] else one for one in columns.covariates]
+    return visits.rename({ages[0]: AGE}), columns.model_copy(update={"covariates": covariates})
+
+
+def refuse_repeated(visits: pl.LazyFrame, name: str, remedy: str) -> None:
+    """Refuse members that have several usable records where nothing puts these in order."""
+    usable = visits.filter(pl.col("problem") == Problem.NONE).select(ROW, *MEMBER)
+    groups = usable.group_by(*MEMBER).agg(first=pl.col(ROW).min(), count=pl.len())
+    repeated = collect(groups.filter(pl.col("count") > 1), name).sort("first")
+    if repeated.is_empty():
+        return
+    member = dict(zip(MEMBER, repeated.row(0), strict=False))
+    rows = collect(usable.filter(**member).select(ROW), name)[ROW].sort().to_list()
+    called = ", ".join(f"{key.removesuffix('_id')} {value!r}" for key, value in member.items() if value)
+    others = len(repeated) - 1
+    more = f" ({count_of(others, 'other member')} {'has' if others == 1 else 'have'} several rows, too)"
+    raise BadValues(
+        f"{name}: {called} stands in {name_rows(rows)}{more if others else ''}. {remedy}",
+        rows=rows,
+        bridge=member["bridge_id"],
+    )
+
+
+def _own(table: Table) -> list[str]:
+    """Covariates that only a model, and a table made for one, calls like this."""
+    return [name for name in SOURCES if name in table.columns]
+
+
+def _choose_case(found: dict[str, str], given: Columns) -> str:
+    """As for inspections: without a column for the case, one that is called member tells kinds of member."""
+    if "member" in found and given.member is None:
+        found["case"] = found.pop("member")
+        return f"case is {found['case']}; say member if it tells members of one kind apart"
+    return f"no column for the case, so that all members are of one case, {ALL_CASES!r}"
+
+
+def _choose_columns(table: Table, found: dict[str, str], plan: TableMapping) -> Columns:
+    """The columns, with the covariates of the list among them."""
+    given, own = plan.columns, _own(table)
+    named = [name for name in given.covariates if name not in own]
+    check_names(table, given.model_copy(update={"covariates": named}))
+    taken = {*found.values(), *own, *(resolve(table, name) for name in (*given.keep, *given.repairs))}
+    numbers = named or _find_numbers(table, [c for c in table.columns if c not in taken], plan.table.decimal)
+    return given.model_copy(update={"covariates": [*own, *numbers]})
+
+
+def _find_numbers(table: Table, columns: Sequence[str], decimal: str) -> list[str]:
+    """Those of the columns that hold numbers and nothing else, under names that are not ours."""
+    ours = rf"repair_\d+|{ROW} \(2\)"  # a row number that was written to a file is no covariate
+    free = [c for c in columns if c not in OWN_NAMES | table.repeated and not re.fullmatch(ours, c)]
+    schema = table.frame.collect_schema()
+    holds = {name: schema[name].is_numeric() for name in free}
+    asked = {}
+    for name in (name for name in free if schema[name] == pl.String):
+        number = read_numbers(pl.col(name), pl.String(), decimal).is_not_null()
+        asked[name] = (number | clean_text(pl.col(name)).is_null()).all() & number.any()
+    if asked:
+        holds |= collect(table.frame.select(**asked), table.name).row(0, named=True)
+    return [name for name in free if holds[name]]
+
+
+def _lay_out(table: Table, found: dict[str, str], attributes: dict[str, pl.Expr]) -> pl.LazyFrame:
+    """The list's records under our names; state and date as they are written."""
+    schema = table.frame.collect_schema()
+    columns = {
+        ROW: pl.col(ROW),
+        "bridge_id": read_name(found["bridge"], schema),
+        "case": read_name(found["case"], schema) if "case" in found else pl.lit(ALL_CASES),
+        "member": read_name(found["member"], schema).fill_null("") if "member" in found else pl.lit(""),
+        "state": pl.col(found["state"]),
+        "date": pl.col(found["date"]) if "date" in found else pl.lit(None, pl.Date),
+    }
+    if "visit" in found:
+        columns["visit"] = read_counts(pl.col(found["visit"]), schema[found["visit"]])
+    return table.frame.select(**columns, **attributes)
+
+
+def _understand(
+    records: pl.LazyFrame, found: dict[str, str], plan: TableMapping, name: str, notes: list[str]
+) -> tuple[pl.LazyFrame, Scale, int]:
+    """States and dates from their texts, the problem of each record that has one, and how many there are."""
+    states = survey(records, "state", name)
+    if states.is_empty():
+        raise UnreadableTable(f"{name} has no rows.", file=name)
+    read, scale = read_states(states["text"], states["count"], plan.state, plan.table.decimal)
+    notes.append(f"{name}: states are {scale.words}")
+    codes = states.hstack(read).select(code_states()).to_series()
+    state_problem = translate("state", states, codes).fill_null(Problem.BLANK_STATE)
+    date, date_problem = _understand_dates(records, found, plan, name)
+    no_visit = pl.col("visit").is_null() if "visit" in found else pl.lit(value=False)
+    visits = records.with_columns(
+        date=date,
+        state=translate("state", states, read["state"]),
+        state_text=pl.col("state"),
+        problem=code_problems(state_problem, date_problem, no_visit),
+    )
+    return visits, scale, int(states["count"].sum())
+
+
+def _understand_dates(
+    records: pl.LazyFrame, found: dict[str, str], plan: TableMapping, name: str
+) -> tuple[pl.Expr, pl.Expr]:
+    """The date of each record and its problem; a list without dates has neither."""
+    if "date" not in found:
+        return pl.lit(None, pl.Date), pl.lit(Problem.NONE)
+    if records.collect_schema()["date"].is_temporal():
+        return take_dates(pl.col("date")), code_typed_dates(pl.col("date"))
+    seen = survey(records, "date", name)
+    formats, fiscal = plan.dates.inspection, is_fiscal(found["date"])
+    dates = read_dates(seen["text"], formats, fiscal=fiscal, where=f"{name}, dates of inspection: ")
+    codes = seen.select(code_dates(pl.col("text"), dates)).to_series()
+    return translate("date", seen, dates), translate("date", seen, codes).fill_null(Problem.BLANK_DATE)
+
+
+def _name_columns(
+    visits: pl.LazyFrame, dated: bool, covariates: Sequence[str], name: str, notes: list[str]
+) -> pl.LazyFrame:
+    """Area from length and width, our names, and without what the list has no use for."""
+    here = visits.collect_schema().names()
+    if {"length", "width"} <= set(here):
+        product = pl.col("length") * pl.col("width")
+        visits = visits.with_columns(area=pl.coalesce("area", product) if "area" in here else product)
+        notes.append(f"{name}: area is {'as given, else ' if 'area' in here else ''}length times width")
+    unused = ["width", *(SOURCES[one] for one in covariates if one in SOURCES)]
+    undated = [] if dated else [one for one in here if one == "completed" or one.startswith("repair_")]
+    if undated:
+        notes.append(f"{name}: without a date a completion gives no age, and a repair is not looked at")
+    return visits.drop(*unused, *undated, strict=False).rename(
+        {"length": "bridge_length", "area": "bridge_area"}, strict=False
+    )

@@ -1,0 +1,435 @@
+"""The members of an inventory as they are now: where a forecast starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from rekka.core.errors import BadOption, BadStates, BadValues, count_of
+from rekka.data.audit import FIRST_ROWS
+from rekka.data.direction import Moves, refuse_upside_down
+from rekka.data.mapping import State, TableMapping, load_mapping
+from rekka.data.nbi import is_nbi, read_nbi
+from rekka.data.pairing import MONTHS, count_months
+from rekka.data.panel import PAIRED, Panel, Problem, find_tables, read_panel
+from rekka.data.queries import collect
+from rekka.data.reading import TableReading, choose_options, fit_to, loosen, reuse
+from rekka.data.tables import ROW, is_folder, open_table
+from rekka.data.transitions import count_panel_moves, read_transitions
+from rekka.data.values import Scale
+from rekka.fleet.ends import read_ends
+from rekka.fleet.last_visits import (
+    BEST,
+    LAST_PROBLEM,
+    LAST_ROW,
+    LATEST,
+    PLACE,
+    REPAIR,
+    WORST,
+    LastVisits,
+    find_last,
+)
+from rekka.fleet.lists import MEMBER, read_list, recognise_list
+
+Changes = Mapping[str, Any]  # sections of a mapping
+Line = tuple[str, int, list[int], str]  # of ``aside``
+
+REPAIRED = "repaired after the last visit: the state is not known any more"
+UNUSABLE = "no usable visit; last record: {}"
+MEMBERS, RECORDS = "members", "records"  # what a line of ``aside`` counts
+INSPECTED = "inspections; each member is as its last usable visit found it"
+ENDED = "each member is as its last transition ended; visits that are in no transition are not known"
+LISTED = "a list of members without dates; each is as its row says"
+ORDERED = "a list of members by date or visit; each is as its last row says"
+AGE, COMPLETED = "age_at_inspection_1", "completed"
+SCALES = ("labels", "best", "worst", "bands")
+MOST_OFF = 0.5  # share of the states that may be off the scale of a reading: more is another scale
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The members of an inventory as last seen, and what became of the others.
+
+    ``frame``: bridge_id, case, member (where the table tells members of a case apart), date (null where the table
+    knows none), state (from 1, the best), the covariates under the names that models use (null where missing), row
+    (and column, where a row has several visits) of that visit in the table, kept columns; in the order of the
+    table. ``aside``: reason, count, rows (the first of them), and what is counted: members, or records of none.
+    """
+
+    name: str
+    frame: pl.DataFrame
+    covariates: tuple[str, ...]
+    aside: pl.DataFrame
+    scale: Scale | None  # None for transitions: their states have no names
+    notes: tuple[str, ...]
+    dated: bool
+
+
+def read_members(
+    source: Any,
+    mapping: Any = None,
+    *,
+    nbi: bool = False,
+    labels: Sequence[str] | None = None,
+    reading: TableReading | None = None,
+    needed: Sequence[str] | None = None,
+    who: str = "the model",
+    until: date | None = None,
+    allow: Sequence[str] = (),
+    **changes: Any,
+) -> Members:
+    """The members of an inventory as they are now, from inspections, transitions or a plain list of members.
+
+    1. Inspections, as ``read_panel`` and ``read_nbi`` read them: each member as its last usable visit found it.
+       Age goes by the calendar, from completion to that visit. Traffic, length, area and further covariates are
+       those of that visit or, where it lacks them, of the latest usable visit before it that has them. A model is
+       fitted on the mean traffic of two inspections, of which the second is yet to come: ``traffic_mean`` is the
+       latest traffic that is known.
+    2. Transitions (state_1, state_2, interval_years): each member as its last one ended, the age so many years on,
+       other covariates as they are.
+    3. A list: a table with a bridge and a state and without a date has one row for each member. Its numbers are
+       covariates under their own names. With a date it is taken for inspections, unless it has a covariate that
+       only models know, ``age_at_inspection_1`` or ``traffic_mean``; then the last row of each member counts.
+
+    Parameters
+    ----------
+    source : path or dataframe, or a list of paths with ``nbi``
+        As for ``read_panel`` and ``read_nbi``.
+    mapping : path or dict, optional
+        What the columns and values mean. Of its rules same_day, repairs and outside count: after a repair that is
+        later than the last visit the state is not known, unless repairs is ignore.
+    nbi : bool
+        The files are those of the National Bridge Inventory; of a mapping they take the rules alone.
+    labels : list of str, optional
+        The states of a model, best first: used if nothing is said of the states, and all of them are among these
+        or cannot be read otherwise. With a ``reading`` its scale counts instead.
+    reading : TableReading, optional
+        How the table was read that the models were fitted to: ``Transitions.reading``, or a study's or a model's.
+        This one is read in the same way. What is said besides must mean the same, and a column that is not there
+        is named.
+    needed : list of str, optional
+        Covariates that the models need; all by default. Columns of others may be absent.
+    who : str
+        What the reading is called in messages: the run or the model.
+    until : date, optional
+        What was found and repaired after that day is left out: the members as they were known then.
+    allow : list of str
+        Codes of checks that do not stop the work: "R109", more moves go up than down.
+    **changes
+        Sections of the mapping that overrule it.
+
+    """
+    plan = load_mapping(mapping, changes)
+    if reading is None or reading.kind == "transitions":
+        kind = _look_back(_recognise(source, mapping, plan, nbi), until)
+        last, told = _settle_states(kind, plan.state, labels, changes)
+    else:
+        kind, told = _recognise_again(source, mapping, changes, nbi, _Reused(reading, needed, who))
+        last, more = _settle_again(_look_back(kind, until), reading, who)
+        told += more
+    moves = kind.moves or _count_moves(last.panel)
+    if reading is not None and reading.kind == "transitions":
+        known = _is_given(plan.state) or last.panel.scale.names == tuple(labels or ())
+        if kind.labelled and not known and not moves.any:
+            _refuse_numbers(last.panel, who)
+        told += [_compare_numbers(last.panel, who)]
+    refuse_upside_down(moves, allow)
+    return _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a source is in words, and how it becomes a panel under some changes of the mapping."""
+
+    words: str
+    read: Callable[[Changes], Panel]
+    carry: bool = False  # whether an earlier visit fills in what the last one lacks
+    labelled: bool = True  # whether its states are texts whose meaning is asked for
+    moves: Moves | None = None  # of transitions; those of visits are counted when they are read
+
+
+def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kind:
+    """Inspections, transitions or a list, by the columns."""
+    if nbi:
+        if plan.model_fields_set - {"rules"}:
+            raise BadOption("Files of the National Bridge Inventory need no mapping; the rules are all they take.")
+        read = replace(read_nbi(source), rules=plan.rules)
+        return _Kind(INSPECTED, lambda changes: read, carry=True, labelled=False)
+    if not is_folder(source):
+        table = open_table(source, plan.table.options())
+        if set(PAIRED) <= set(table.columns):
+            found = read_transitions(source, plan)
+            ends = read_ends(table, plan, found)
+            return _Kind(ENDED, lambda changes: ends, labelled=False, moves=found.moves)
+        if listed := recognise_list(table, plan):
+            words = ORDERED if {"date", "visit"} & set(listed) else LISTED
+            return _Kind(words, lambda changes: read_list(table, load_mapping(mapping, changes)))
+    return _Kind(INSPECTED, lambda changes: read_panel(source, mapping, **changes), carry=True)
+
+
+@dataclass(frozen=True)
+class _Reused:
+    """A reading, the covariates that are needed of a table that is read by it, and what it is called."""
+
+    reading: TableReading
+    needed: Sequence[str] | None
+    who: str
+
+
+def _recognise_again(
+    source: Any, mapping: Any, changes: Changes, nbi: bool, reused: _Reused
+) -> tuple[_Kind, list[str]]:
+    """The same by the columns and the scale of a reading; what does not fit it is refused."""
+    reading, who = reused.reading, reused.who
+    own = load_mapping(mapping, changes)
+    if nbi or (reading.kind == "nbi" and is_nbi(source)):
+        rules = load_mapping({"rules": reading.mapping.get("rules", {})}, own.model_dump(exclude_unset=True))
+        kind = _recognise(source, None, rules, nbi=True)
+        scale = kind.read({}).scale
+        if reading.labels is not None and scale.names != reading.labels:
+            raise BadOption(
+                f"{who} read {reading.explain()}; files of the National Bridge Inventory have ratings from 9 to "
+                "0. Give a table that is like the model's."
+            )
+        return kind, []
+    if reading.kind == "nbi" and isinstance(source, list | tuple) and source:
+        _refuse_several(source, who)
+    main = find_tables(source)[0]
+    table = open_table(main, choose_options(reading, main, own))
+    if set(PAIRED) <= set(table.columns):
+        note = f"{table.name}: its states are numbers from 1, taken for {', '.join(reading.labels or ())}"
+        return _recognise(source, mapping, own, nbi=False), [note] if reading.labels else []
+    plan = reuse(reading, main, mapping, changes, who)
+    loose = loosen(plan, table, own)
+    if not is_folder(source) and (found := recognise_list(table, loose)):
+        words = ORDERED if {"date", "visit"} & set(found) else LISTED
+        return _Kind(words, lambda changed: read_list(table, load_mapping(loose, changed))), []
+    fitted, notes = fit_to(plan, table, own, reused.needed, who)
+    told = [f"{table.name}: read as {who} was, {reading.explain()}"] if reading.knows_states else []
+    return _Kind(INSPECTED, lambda changed: read_panel(source, fitted, **changed), carry=True), [*told, *notes]
+
+
+def _refuse_several(sources: Sequence[Any], who: str) -> None:
+    """Refuse several tables, some of which are not files of the National Bridge Inventory, as the model's were."""
+    other = next(one for one in sources if not is_nbi(one))
+    raise BadOption(
+        f"{who} was fitted to files of the National Bridge Inventory, and {open_table(other).name} is not one. "
+        "Several tables are read together only where all are such files. Give these, or one table.",
+        file=str(other),
+    )
+
+
+def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVisits, list[str]]:
+    """The last visits on the reading's scale; worse states than it had are told from states that it had not."""
+    try:
+        last = find_last(kind.read({}), carry=kind.carry)
+    except BadStates as error:
+        raise BadStates(
+            f"{error} The scale is that by which {who} read {reading.explain()}.", **error.values
+        ) from None
+    if not kind.labelled or not reading.labels:
+        return last, []
+    off = last.count(Problem.OUTSIDE_STATE) + last.count(Problem.UNKNOWN_STATE)
+    if not off:
+        return last, []
+    filled = last.panel.records - last.count(Problem.BLANK_STATE)
+    if not _is_given(State.model_validate(reading.given)):
+        try:  # a recognised scale goes on where its states end
+            wider = find_last(kind.read({"state": {**dict.fromkeys(SCALES), **reading.given}}), carry=kind.carry)
+        except BadStates:
+            wider = last
+        names = wider.panel.scale.names
+        if len(names) > len(reading.labels) and names[: len(reading.labels)] == reading.labels:
+            return wider, [f"{last.panel.name}: states beyond {reading.labels[-1]}, the worst that {who} had"]
+    if off > MOST_OFF * filled:
+        raise BadStates(
+            f"{last.panel.name}: {off:,} of {filled:,} states are not on the scale by which {who} read "
+            f"{reading.explain()}. Give a table with the states {', '.join(reading.labels)}, or say by --labels, "
+            "best first, what they are called here."
+        )
+    return last, []
+
+
+def _is_given(state: State) -> bool:
+    """Whether the scale is given by options or a mapping, and not only recognised."""
+    return state.model_copy(update={"missing": []}) != State()
+
+
+def _refuse_numbers(panel: Panel, who: str) -> None:
+    """Refuse recognised numbers that no move tells the direction of: both ends can be the best."""
+    names = panel.scale.names
+    if not names or not all(name.isdecimal() for name in names):
+        return
+    first, last = names[0], names[-1]
+    raise BadStates(
+        f"{panel.name} has the states {first} to {last}, and does not show whether {first} or {last} is the best: "
+        f"no member has two visits that differ. {who} does not say it either: it was fitted to transitions, whose "
+        f"states are numbers from 1, the best, whatever they were called before. Say it by --best {first} --worst "
+        f"{last} or --best {last} --worst {first}, with the ends of the whole scale where no member is at one, or "
+        "by --labels, --bands or --worst-first.",
+        states=list(names),
+    )
+
+
+def _compare_numbers(panel: Panel, who: str) -> str:
+    """Which state is taken as the best, where the model was fitted to transitions whose states are numbers."""
+    names = panel.scale.names
+    if not names:
+        return f"{panel.name}: states from 1, 1 taken as the best, as in the transitions that {who} was fitted to"
+    if names == tuple(str(number) for number in range(1, len(names) + 1)):
+        return (
+            f"{panel.name}: states 1 to {len(names)}, 1 taken as the best, as in the transitions that {who} was "
+            "fitted to"
+        )
+    return (
+        f"{panel.name}: {who} was fitted to transitions, whose states are numbers from 1, the best; "
+        f"{', '.join(names)} are taken for these, in this order ({names[0]} taken as the best)"
+    )
+
+
+def _count_moves(panel: Panel) -> Moves:
+    """Moves between the visits of each member; a list without dates has none."""
+    dated = panel.visits.filter(pl.col("date").is_not_null()).head(1)
+    return Moves(0, 0) if collect(dated, panel.name).is_empty() else count_panel_moves(panel)
+
+
+def _look_back(kind: _Kind, until: date | None) -> _Kind:
+    """The same source as it was on some day."""
+    if until is None:
+        return kind
+    known = pl.col("date").is_null() | (pl.col("date") <= until)
+
+    def read(changes: Changes) -> Panel:
+        panel = kind.read(changes)
+        repairs = [pl.when(pl.col(name) <= until).then(pl.col(name)) for name in panel.repairs]
+        note = f"{panel.name}: what was found after {until} is left out"
+        return replace(panel, visits=panel.visits.filter(known).with_columns(repairs), notes=(*panel.notes, note))
+
+    return replace(kind, read=read)
+
+
+def _settle_states(
+    kind: _Kind, state: State, labels: Sequence[str] | None, changes: Changes
+) -> tuple[LastVisits, list[str]]:
+    """The last visits under the labels of a model where these fit, else as the table and its mapping say."""
+    if labels is None or _is_given(state) or not kind.labelled:
+        return find_last(kind.read(changes), carry=kind.carry), []
+    section = {**changes.get("state", {}), "labels": list(labels)}
+    named: LastVisits | None = None
+    try:
+        named = find_last(kind.read({**changes, "state": section}), carry=kind.carry)
+        if not named.count(Problem.OUTSIDE_STATE):
+            return named, []
+    except (BadStates, BadOption):  # no state is among the labels, or a label means that nobody looked
+        pass
+    some = f"some states are not among the model's ({', '.join(labels)})"
+    try:
+        last = find_last(kind.read(changes), carry=kind.carry)
+    except BadStates:  # a slip among states that the model knows is set aside by itself
+        if named is None:
+            raise
+        return named, [f"{named.panel.name}: {some}, and such records are not usable"]
+    return last, [f"{last.panel.name}: {some}, so that its scale is not used"]
+
+
+def _conclude(last: LastVisits, told: Sequence[str]) -> Members:
+    """The members that a forecast can start from, and those that it cannot."""
+    panel = last.panel
+    named = last.frame.filter(pl.col("bridge_id").is_not_null() & pl.col("case").is_not_null())
+    lines = _list_nameless(panel) if len(named) < len(last.frame) else []
+    lines += _list_unusable(last, named.filter(pl.col(PLACE).is_null()))
+    now = seen = named.filter(pl.col(PLACE).is_not_null())
+    if panel.rules.repairs != "ignore":
+        repaired = (pl.col(REPAIR) > pl.col("date")).fill_null(value=False)
+        now, late = seen.filter(~repaired), seen.filter(repaired)
+        lines += [_count_lines(REPAIRED, late[ROW], MEMBERS)] if len(late) else []
+    if now.is_empty():
+        raise _nobody(panel.name, lines)
+    schema: dict[str, Any] = {"reason": pl.String, "count": pl.Int64, "rows": pl.List(pl.Int64), "what": pl.String}
+    return Members(
+        name=panel.name,
+        frame=_lay_out(now, last),
+        covariates=last.covariates,
+        aside=pl.DataFrame(lines, schema=schema, orient="row"),
+        scale=panel.scale if panel.scale.names else None,
+        notes=(*panel.notes, *told, *_remark(last, now)),
+        dated=now["date"].null_count() < len(now),
+    )
+
+
+def _count_lines(reason: str, rows: pl.Series, what: str) -> Line:
+    return reason, len(rows), rows.unique().sort().head(FIRST_ROWS).to_list(), what
+
+
+def _list_nameless(panel: Panel) -> list[Line]:
+    """Records that belong to no member, by reason."""
+    nameless = panel.visits.filter(pl.col("bridge_id").is_null() | pl.col("case").is_null())
+    found = collect(nameless.select("problem", ROW), panel.name).sort("problem")
+    groups = found.group_by("problem", maintain_order=True)
+    return [_count_lines(panel.problems[code], group[ROW], RECORDS) for (code,), group in groups]
+
+
+def _list_unusable(last: LastVisits, members: pl.DataFrame) -> list[Line]:
+    """Members without a usable visit, by the problem of their last record."""
+    groups = members.sort(LAST_PROBLEM).group_by(LAST_PROBLEM, maintain_order=True)
+    words = {code: UNUSABLE.format(sentence) for code, sentence in last.problems.items()}
+    return [_count_lines(words[code], group[LAST_ROW], MEMBERS) for (code,), group in groups]
+
+
+def _nobody(name: str, lines: Sequence[Line]) -> BadValues:
+    """The error for a table that leaves no member to forecast."""
+    told = "; ".join(f"{reason}: {count_of(count, what[:-1])}" for reason, count, _, what in lines)
+    reasons = told or "nothing was found up to that day"
+    return BadValues(
+        f"{name}: no member has a state that a forecast could start from ({reasons}). Correct the table, or the "
+        "mapping that says what its values mean."
+    )
+
+
+def _lay_out(now: pl.DataFrame, last: LastVisits) -> pl.DataFrame:
+    """The members under the names that models use."""
+    panel = last.panel
+    columns = {name: pl.col(name) for name in (MEMBER if panel.members else MEMBER[:2])}
+    columns |= {"date": pl.col("date"), "state": pl.col("state").cast(pl.Int64)}
+    for name in last.covariates:
+        columns[name] = _count_years() if name == AGE and _is_counted(last) else pl.col(last.source(name))
+    columns[ROW] = pl.col(ROW).cast(pl.Int64)
+    columns |= {name: pl.col(name) for name in ("column", *panel.keep) if name in now.columns}
+    return now.select(**columns)
+
+
+def _is_counted(last: LastVisits) -> bool:
+    """Whether the age goes by the completion, and is not in the table itself."""
+    return AGE in last.covariates and last.source(AGE) == COMPLETED
+
+
+def _count_years() -> pl.Expr:
+    """Years from completion to the visit; null where the visit was before."""
+    years = (count_months("date") - count_months(COMPLETED)) / MONTHS
+    return pl.when(pl.col(COMPLETED) <= pl.col("date")).then(years)
+
+
+def _remark(last: LastVisits, now: pl.DataFrame) -> list[str]:
+    """What a person should know of how the last visits were found."""
+    counts = {sentence: last.count(code) for code, sentence in last.problems.items()}
+    reasons = "; ".join(f"{sentence}: {count:,}" for sentence, count in counts.items() if count)
+    unusable, records = sum(counts.values()), count_of(last.panel.records, "record")
+    differing = len(now.filter(pl.col(BEST) < pl.col(WORST)))
+    disordered = len(now.filter(pl.col("date") < pl.col(LATEST)))
+    unbuilt = len(now.filter(pl.col(COMPLETED) > pl.col("date"))) if _is_counted(last) else 0
+    rule = last.panel.rules.same_day
+    remarks = (
+        (unusable, f"{unusable:,} of {records} not usable ({reasons})"),
+        (differing, f"{_members(differing)} with different states on the last {last.moment}; the {rule} counts"),
+        (disordered, f"{_members(disordered)} with a later date at a smaller visit number; the number counts"),
+        (unbuilt, f"{_members(unbuilt)} completed after the last visit, and without an age"),
+    )
+    return [f"{last.panel.name}: {words}" for count, words in remarks if count]
+
+
+def _members(number: int) -> str:
+    return count_of(number, "member")

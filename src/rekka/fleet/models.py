@@ -1,0 +1,203 @@
+"""Which model forecasts which case: from a run folder, a model file, or a folder of model files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rekka.core.errors import (
+    BadOption,
+    InputError,
+    ModelFileError,
+    RunFolderError,
+    count_of,
+    name_some,
+    no_such_case,
+)
+from rekka.core.folders import PLAN, locate
+from rekka.core.seals import digest
+from rekka.data.panel import ALL_CASES
+from rekka.data.reading import TableReading
+from rekka.model.fit import Fit
+from rekka.model.serial import load_saved
+from rekka.model.survey import FitTest
+
+MARK = b'"rekka-model"'  # in the first lines of every model file
+HEAD = 200  # bytes in which it stands
+FEW = 10  # components named in a note
+
+
+@dataclass(frozen=True, eq=False)
+class CaseModel:
+    """A fitted model, what it is a model of, and the file that it comes from."""
+
+    case: str | None
+    fit: Fit
+    file: str
+    sha256: str
+    labels: tuple[str, ...] | None = None
+    chosen: bool = True  # False for a default's fit in a study that chose nothing
+    reading: TableReading | None = None  # how the table was read that it was fitted to
+
+    @property
+    def certified(self) -> bool:
+        """Whether the fit is a certified maximum."""
+        return self.fit.certificate.certified
+
+    @property
+    def name(self) -> str:
+        """The case, or the file where a model does not say what it is of."""
+        return self.case or self.file
+
+    @property
+    def misfit(self) -> str | None:
+        """One line that says that the model does not describe its data, where its test of fit rejects."""
+        return tell_misfit(self.name, self.fit.fit_test, self.labels)
+
+
+def tell_misfit(case: str, test: FitTest | None, labels: Sequence[str] | None = None) -> str | None:
+    """'Deck: the model does not describe its data (...): ...', or None where no test rejects."""
+    return f"{case}: {test.describe(labels)}." if test is not None and test.rejected else None
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """All models that were found under ``name``; of cases of a run that have none, ``missing`` says why."""
+
+    name: str
+    models: tuple[CaseModel, ...]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    run: Path | None = None  # the run folder, where they come from one
+    notes: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The names of the states, best first, if all models that know them agree."""
+        known = {model.labels for model in self.models if model.labels is not None}
+        return known.pop() if len(known) == 1 else None
+
+    @property
+    def reading(self) -> TableReading | None:
+        """How the tables of all models were read, where that is known; models that differ in it are refused."""
+        known = [(model.file, model.reading) for model in self.models if model.reading is not None]
+        for file, reading in known[1:]:
+            if not reading.is_like(known[0][1]):
+                raise BadOption(
+                    f"{known[0][0]} and {file} in {self.name} were fitted to tables that were read in different "
+                    f"ways: {known[0][1].explain()}, and {reading.explain()}. Forecast with one at a time.",
+                    files=[known[0][0], file],
+                )
+        return max((reading for _, reading in known), key=lambda one: len(one.labels or ()), default=None)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The covariates that some model needs."""
+        return tuple(dict.fromkeys(name for model in self.models for name in model.fit.covariates))
+
+
+def load_folder(folder: Path) -> Models:
+    """Read the model files of a folder; other JSON files in it are left alone."""
+    files = [file for file in sorted(folder.glob("*.json")) if MARK in file.read_bytes()[:HEAD]]
+    if not files:
+        raise RunFolderError(
+            f"{folder.name} is neither a run folder (there is no {PLAN} in it) nor a folder of model files (none "
+            "of its .json files is one). Make one with rekka compare TABLE --out RUN or rekka fit TABLE --out "
+            "MODELS.",
+            folder=str(folder),
+        )
+    models = tuple(load_file(file) for file in files)
+    by_case: dict[str | None, CaseModel] = {}
+    for model in models:
+        twin = by_case.setdefault(model.case, model)
+        if twin is not model:
+            what = "do not say what they are models of" if model.case is None else f"are models of {model.case}"
+            raise BadOption(
+                f"{twin.file} and {model.file} in {folder.name} both {what}. Give the one file that is meant, or "
+                "take the other out of the folder.",
+                path=str(folder),
+            )
+    return Models(folder.name, models)
+
+
+def load_file(file: Path) -> CaseModel:
+    """Read the model of one file of ``rekka fit``."""
+    content = file.read_bytes()
+    try:
+        saved = load_saved(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ModelFileError(
+            f"{file.name} is not a model file: it is not text. Write one with rekka fit.", file=str(file)
+        ) from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{file.name}: {error}", file=str(file)) from None
+    reading = saved.reading and saved.reading.relocate(lambda name: str(locate(file.parent, name)))
+    return CaseModel(saved.case, saved.fit, file.name, digest(content), saved.labels, reading=reading)
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """The model of each case of an inventory, and why other cases have none."""
+
+    found: Mapping[str, CaseModel]
+    missing: Mapping[str, str]
+
+
+def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | None = None) -> Matched:
+    """Find the model of each case of an inventory; ``only`` some of them.
+
+    A table without cases takes the one model there is, or the one that ``only`` names. A model that names no case
+    takes the one case there is.
+    """
+    known = {model.case: model for model in models.models}
+    if list(cases) == [ALL_CASES] and ALL_CASES not in known:
+        return Matched({ALL_CASES: _find_single(models, only)}, {})
+    wanted = _choose_cases(cases, only)
+    loose = known.get(None) or (known.get(ALL_CASES) if ALL_CASES not in cases else None)
+    if loose is not None and len(known) == 1:
+        return Matched({_find_case(loose, wanted): loose}, {})
+    found = {case: known[case] for case in wanted if case in known}
+    named = [case for case in known if case is not None]
+    none = f"no model in {models.name}"
+    missing = {case: models.missing.get(case, none) for case in wanted if case not in known}
+    if not found:
+        raise InputError(
+            f"{models.name} has models of {name_some(named)}, and the inventory has {name_some(wanted)}: no case "
+            "is in both. Say which column is the case (--case COLUMN), or give models of these cases.",
+            cases=wanted,
+        )
+    return Matched(found, missing)
+
+
+def _choose_cases(cases: Sequence[str], only: Sequence[str] | None) -> list[str]:
+    for name in only or ():
+        if name not in cases:
+            raise no_such_case(name, cases)
+    return list(dict.fromkeys(only or cases))
+
+
+def _find_single(models: Models, only: Sequence[str] | None) -> CaseModel:
+    """The one model for a table without cases."""
+    named = [model.case or model.file for model in models.models]
+    for name in only or ():
+        if name not in (*named, ALL_CASES):
+            raise no_such_case(name, named)
+    some = [model for model in models.models if not only or {model.case, model.file, ALL_CASES} & set(only)]
+    if len(some) != 1:
+        raise BadOption(
+            f"The inventory has no column for the case, and {models.name} has {count_of(len(some), 'model')}: "
+            f"{name_some(named)}. Say which column it is (--case COLUMN), or which model is meant (--only CASE).",
+            cases=named,
+        )
+    return some[0]
+
+
+def _find_case(model: CaseModel, wanted: Collection[str]) -> str:
+    """The one case for a model that names none."""
+    if len(wanted) != 1:
+        raise BadOption(
+            f"{model.file} does not say which case it is a model of, and the inventory has {name_some(wanted)}. "
+            "Say which it is (--only CASE), or fit the cases again with rekka fit TABLE --out MODELS.",
+            cases=list(wanted),
+        )
+    return next(iter(wanted))

@@ -1,0 +1,293 @@
+"""A forecast as files in a folder: all of them whole, or none.
+
+members.parquet or .csv    a row for each member, by risk
+years.parquet or .csv      a row for each member and year
+forecast.xlsx              both, with the totals and notes, in one workbook, in place of the two
+network.csv                the totals, by case, year and state
+set_aside.csv              who was not forecast, and why
+forecast.json              what was done, the totals and the first risks: see document. Written last
+
+All is written beside its place first. The years come some thousand members at a time, and are never held together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import polars as pl
+
+from rekka.core.errors import BadOption, bad_option
+from rekka.core.files import flush_file, is_unfinished, naming, write_text, write_whole
+from rekka.core.folders import LOCK, PLAN, hold
+from rekka.core.sheets import LARGEST_SHEET, guard_table, to_parquet, write_csv
+from rekka.fleet.document import FORECAST, ForecastFile
+from rekka.fleet.eligibility import REASON
+from rekka.fleet.inventory import Fleet
+from rekka.fleet.tables import MEANING
+from rekka.fleet.workbook import Workbook
+
+PARQUET, CSV, EXCEL = "parquet", "csv", "xlsx"
+FORMATS = (PARQUET, CSV, EXCEL)
+WORKBOOK = "forecast.xlsx"
+MARK = b'"rekka-forecast"'  # at the head of every forecast.json
+HEAD = 200  # bytes in which it stands
+TABLES = {PARQUET: ("members.parquet", "years.parquet"), CSV: ("members.csv", "years.csv"), EXCEL: (WORKBOOK,)}
+OWN = tuple(
+    dict.fromkeys([*(name for names in TABLES.values() for name in names), "network.csv", "set_aside.csv"])
+)
+
+
+def choose_format(asked: str | None, rows: int) -> str:
+    """The format that was asked for; else CSV, or Parquet where a sheet would not hold the rows of the years."""
+    if asked is None:
+        return CSV if rows <= LARGEST_SHEET else PARQUET
+    if asked not in FORMATS:
+        raise bad_option("format", asked, FORMATS)
+    if asked == EXCEL and rows > LARGEST_SHEET:
+        raise BadOption(
+            f"The years of all members are {rows:,} rows, and an Excel sheet has room for {LARGEST_SHEET:,}. Use "
+            "--format parquet, or fewer --years.",
+            option="format",
+            value=asked,
+        )
+    return asked
+
+
+def list_files(form: str) -> tuple[str, ...]:
+    """The files of a forecast."""
+    return (*TABLES[form], "network.csv", "set_aside.csv", FORECAST)
+
+
+def refuse_place(folder: Path) -> None:
+    """Refuse to write over files that are no earlier forecast, or into a run folder."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise BadOption(f"{folder.name} is a file; a folder is needed.", folder=str(folder))
+    if (folder / PLAN).exists():
+        raise BadOption(
+            f"{folder.name} is a run folder. Choose a folder for the forecast, such as {folder.name}/forecast.",
+            folder=str(folder),
+        )
+    if is_forecast(folder):
+        return
+    for name in (*OWN, FORECAST):
+        if (folder / name).exists():
+            raise BadOption(
+                f"{folder.name} has a file {name} that is no forecast of rekka's. Choose another folder (--out).",
+                folder=str(folder),
+            )
+
+
+def is_forecast(folder: Path) -> bool:
+    """Whether a folder holds a forecast."""
+    file = folder / FORECAST
+    return file.is_file() and MARK in file.read_bytes()[:HEAD]
+
+
+class Years(Protocol):
+    """Where rows of members and years go."""
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Some more of them."""
+
+    def close(self) -> None:
+        """There are no more."""
+
+    def drop(self) -> None:
+        """They are not wanted; nothing if they are closed."""
+
+
+class Writer:
+    """A forecast on its way into a folder: ``add_years`` as they come, then ``finish``, once."""
+
+    def __init__(self, folder: Path, place: Path, form: str) -> None:
+        self.folder, self.form, self._place = folder, form, place
+        self._largest = folder / TABLES[form][-1]  # the file of the years
+        with naming(self._largest):
+            self._book = Workbook(place / WORKBOOK) if form == EXCEL else None
+            self._years: Years = self._book or (_CsvYears(place) if form == CSV else _ParquetYears(place))
+
+    def add_years(self, rows: pl.DataFrame) -> None:
+        """Rows of some members and years."""
+        with naming(self._largest):
+            self._years.add(rows)
+
+    def finish(self, fleet: Fleet, document: ForecastFile) -> tuple[Path, ...]:
+        """Write the rest, and move all files into their place."""
+        if self._book is not None:
+            with naming(self._largest):
+                self._book.finish(fleet.members, fleet.network, list_notes(document))
+        else:
+            self._fill_members(fleet.members)
+        with naming(self._largest):
+            self._years.close()
+        for name, table in (("network.csv", fleet.network), ("set_aside.csv", tabulate_aside(fleet))):
+            with naming(self.folder / name):
+                write_csv(self._place / name, table)
+        with naming(self.folder / FORECAST):
+            write_text(self._place / FORECAST, document.model_dump_json(indent=1) + "\n")
+        return self._move(list_files(self.form))
+
+    def _fill_members(self, members: pl.DataFrame) -> None:
+        name = TABLES[self.form][0]
+        with naming(self.folder / name):
+            if self.form == CSV:
+                write_csv(self._place / name, members)
+            else:
+                write_whole(self._place / name, to_parquet(members))
+
+    def _move(self, names: tuple[str, ...]) -> tuple[Path, ...]:
+        """Move the files into their place, forecast.json last; then an earlier forecast's other files go.
+
+        At every moment each file is the old one or the new one, whole. Where one cannot be moved, those before it
+        are put back, if the disk can have two names for a file.
+        """
+        for name in names:
+            with naming(self.folder / name):
+                flush_file(self._place / name)
+        earlier = self._place / "earlier"
+        earlier.mkdir()
+        new = [name for name in names if not (self.folder / name).exists()]
+        for name in names:
+            with contextlib.suppress(OSError):  # there is none, or no second name for it on this disk
+                os.link(self.folder / name, earlier / name)
+        try:
+            for name in names:
+                with naming(self.folder / name):
+                    os.replace(self._place / name, self.folder / name)
+        except BaseException:
+            self._put_back(earlier, new)
+            raise
+        for name in OWN:
+            if name not in names:
+                (self.folder / name).unlink(missing_ok=True)
+        return tuple(self.folder / name for name in names)
+
+    def _put_back(self, earlier: Path, new: Sequence[str]) -> None:
+        """Undo the moves: the earlier files come back, and those that had none before them go."""
+        with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to tell
+            for file in earlier.iterdir():
+                os.replace(file, self.folder / file.name)
+            for name in new:
+                (self.folder / name).unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        """Let go of what is open."""
+        with contextlib.suppress(OSError):  # the disk may be full; the first error is the one to tell
+            self._years.drop()
+
+
+@contextmanager
+def open_folder(folder: Path, form: str) -> Iterator[Writer]:
+    """A folder to write a forecast into, made if need be; without ``finish`` it is left as it was."""
+    refuse_place(folder)
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        with hold(folder):
+            for old in folder.iterdir():
+                if is_unfinished(old) and old.is_dir():
+                    shutil.rmtree(old)
+            yield from _fill(folder, form)
+    finally:
+        if made and not is_forecast(folder):
+            _take_back(folder, made)
+
+
+def _fill(folder: Path, form: str) -> Iterator[Writer]:
+    """A writer that works in a folder inside, which goes with it."""
+    place = folder / f"forecast.{os.getpid()}.unfinished"
+    place.mkdir()
+    try:
+        writer = Writer(folder, place, form)
+        try:
+            yield writer
+        finally:
+            writer.abandon()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _take_back(folder: Path, made: list[Path]) -> None:
+    """Remove the folders that were made for nothing."""
+    with contextlib.suppress(OSError):  # not empty, or still open
+        (folder / LOCK).unlink(missing_ok=True)
+        for one in made:
+            one.rmdir()
+
+
+def list_notes(document: ForecastFile) -> list[tuple[str, str]]:
+    """What a reader of the tables should know, each line with what it is about; the columns come last."""
+    models = [
+        (f"model of {one.case}", f"{one.file}; {one.verdict}; threshold {one.threshold}")
+        for one in document.models
+    ]
+    return [
+        *([("NOT CERTIFIED", document.watermark)] if document.watermark else []),
+        *(("TEST OF FIT", one.misfit) for one in document.models if one.misfit is not None),
+        ("inventory", f"{document.inventory}: {document.members:,} members forecast"),
+        ("year 0", str(document.base or "when each member was seen")),
+        *models,
+        *(("note", note) for note in document.notes),
+        *(("understood", note) for note in document.understood),
+        *((f"set aside ({one.what})", f"{one.reason}: {one.count:,}") for one in document.aside),
+        *((f"remark ({one.case})", f"{one.remark}: {one.count:,}") for one in document.remarks),
+        *((f"column {name}", meaning) for name, meaning in MEANING.items()),
+    ]
+
+
+def tabulate_aside(fleet: Fleet) -> pl.DataFrame:
+    """A row for each member set aside; what the reader left out, by reason, with the first rows."""
+    own = fleet.lots.aside.with_columns(pl.lit(1, pl.Int64).alias("count"), pl.lit("members").alias("what"))
+    read = fleet.lots.members.aside.rename({"rows": "first_rows"})
+    table = pl.concat([own, read], how="diagonal_relaxed")
+    order = [*(name for name in table.columns if name not in (REASON, "count", "what", "first_rows")), REASON]
+    return table.select(*order, "count", "what", "first_rows")
+
+
+class _ParquetYears:
+    """Rows in files of their own, which are made one file at the end."""
+
+    def __init__(self, place: Path) -> None:
+        self._place, self._parts = place, place / "years"
+        self._parts.mkdir()
+        self._number = 0
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Some more rows, as a file."""
+        rows.write_parquet(self._parts / f"{self._number:06d}.parquet", compression="lz4")
+        self._number += 1
+
+    def close(self) -> None:
+        """One file of all."""
+        if self._number:
+            pl.scan_parquet(self._parts / "*.parquet").sink_parquet(self._place / "years.parquet")
+
+    def drop(self) -> None:
+        """The files go with their folder."""
+
+
+class _CsvYears:
+    """Rows at the end of a file, without a text that could be taken for a formula."""
+
+    def __init__(self, place: Path) -> None:
+        self._file: BinaryIO = (place / "years.csv").open("wb")
+        self._begun = False
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Some more rows."""
+        first = not self._begun
+        guard_table(rows).write_csv(self._file, include_header=first, include_bom=first)
+        self._begun = True
+
+    def close(self) -> None:
+        """No more rows."""
+        self._file.close()
+
+    drop = close

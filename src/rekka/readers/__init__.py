@@ -1,1 +1,0 @@
-"""The formats of the world: files in, tables of text out."""

@@ -1,0 +1,157 @@
+"""``rekka backtest`` as a person meets it."""
+
+import datetime as dt
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from test_cli import call, run
+
+import rekka
+from rekka.data.nbi import NEEDED
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A small simulated inventory, with repairs."""
+    home = tmp_path_factory.mktemp("tables") / "inventory"
+    rekka.write_inventory(home, 60, preset="plain", seed=3, dirt=0.02)
+    return home
+
+
+OPTIONS = ("--until-visit", 3, "--draws", 100, "--use", "age_at_inspection_1,bridge_length")
+
+
+def test_what_a_person_is_told(folder, tmp_path):
+    done = call("backtest", folder, *OPTIONS, "--only", "Bearing", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    said = words(done.stdout)
+    assert "Bearing: what the forecasts of" in said
+    assert "log loss, floored" in said
+    assert "infinite" in said
+    for title in ("by years ahead", "visits in state 4 or worse", "visits in each state, all together",
+                  "visits still in the state of the origin"):  # fmt: skip
+        assert f"Bearing: {title}" in said
+    assert "Bearing: fitted to" in said
+    assert "up to visit 3;" in said
+    assert "not scored, because a pair was set aside on the way (" in said
+    assert f"written to {tmp_path / 'out'}: scores.csv, totals.csv" in said
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert names == {"scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json"}
+
+
+def test_files_hold_what_was_shown(folder, tmp_path):
+    done = call("backtest", folder, *OPTIONS, "--only", "Bearing", "--only", "Pier", "--out", tmp_path, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout, parse_constant=lambda text: pytest.fail(text))
+    assert found == json.loads((tmp_path / "backtest.json").read_text(encoding="utf-8"))
+    assert [case["case"] for case in found["cases"]] == ["Bearing", "Pier"]
+    scores, totals = (pl.read_csv(tmp_path / f"{name}.csv") for name in ("scores", "totals"))
+    assert (tmp_path / "scores.csv").read_bytes()[:3] == b"\xef\xbb\xbf"
+    assert len(scores) == len(found["scores"])
+    assert len(totals) == len(found["totals"])
+    forecasts = pl.read_parquet(tmp_path / "forecasts.parquet")
+    assert len(forecasts) == sum(case["visits"] for case in found["cases"])
+    np.testing.assert_allclose(forecasts.select("p_1", "p_2", "p_3", "p_4", "p_5").sum_horizontal(), 1.0)
+    expected = totals.filter(by="all", case="Pier", state=5, or_worse=False)["expected"].item()
+    assert forecasts.filter(case="Pier")["p_5"].sum() == pytest.approx(expected)
+
+
+def test_many_cases_are_one_line_each_unless_all_are_wanted(folder):
+    some = ("--only", "Bearing", "--only", "Pier", "--only", "Pavement", "--only", "Slope protection")
+    said = words(call("backtest", folder, *OPTIONS, *some).stdout)
+    assert "Forecasts of later visits by models fitted up to visit 3" in said
+    assert "Slope protection † " in said
+    assert "Bearing † " not in said
+    assert "Bearing: by years ahead" not in said
+    assert "--all shows every case in full." in said
+    assert "Nothing was written; --out says where." in said
+    every = words(call("backtest", folder, *OPTIONS, *some, "--all").stdout)
+    assert every.count(": by years ahead") == 4
+    assert "--all shows" not in every
+
+
+def test_a_case_that_cannot_be_fitted_ends_in_its_sentence_and_code_1(tmp_path):
+    rows = [
+        {"bridge": f"B{number}", "case": case, "date": dt.date(year, 6, 1), "length": 10.0 + number,
+         "state": 1 if case == "still" else 1 + (number > 5 and year > 2000)}
+        for case in ("still", "moves") for number in range(12) for year in range(2000, 2012, 2)
+    ]  # fmt: skip
+    table = tmp_path / "visits.csv"
+    pl.DataFrame(rows).write_csv(table)
+    done = call("backtest", table, "--until", 2006, "--draws", 100)
+    assert done.exit_code == 1
+    said = words(done.stdout)
+    assert "still: not forecast: Every row stays in state 1" in said
+    assert "NOT CERTIFIED: the model is where its optimizer stopped" in said
+    assert "moves: what the forecasts of" in said
+
+
+def test_transitions_and_a_moment_by_date(folder, tmp_path):
+    table = tmp_path / "transitions.parquet"
+    assert call("transitions", folder, "--out", table).exit_code == 0
+    options = ("--until", "2016-06-30", "--since", 2005, "--only", "Bearing", "--draws", 100, "--age", "held")
+    done = call("backtest", table, *options)
+    assert done.exit_code == 0, done.stderr
+    said = words(done.stdout)
+    assert "from 2005-01-01 up to 2016-06-30;" in said
+    assert "traffic_mean of the interval that leads over 2016-06-30 is the mean of two counts" in said
+    assert "Pairs that were set aside before are not in a table of transitions and are not counted." in said
+    assert "year visits found expected" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "Say up to when the model may know anything, in one way"),
+        (["--until", "yesterday"], "until is 'yesterday'; a date such as 2008-12-31"),
+        (["--until-visit", "0"], "--until-visit"),
+        (["--until", "2016", "--age", "grows"], "age is 'grows'; it can be advances, held, fixed"),
+        (["--until", "2016", "--draws", "10"], "--draws"),
+        (["--until", "2016", "--only", "Peer"], "There is no case 'Peer'."),
+    ],
+)
+def test_wrong_options(folder, options, message):
+    done = call("backtest", folder, *options)
+    assert done.exit_code == 2
+    assert message in words(done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_yearly_files_of_the_national_inventory(tmp_path):
+    rng = np.random.default_rng(0)
+    rating = rng.integers(7, 10, (80, 3))
+    for year in range(2010, 2020):
+        rating = np.maximum(rating - (rng.random(rating.shape) < 0.2), 5)
+        rows = [
+            dict.fromkeys(NEEDED, "") | {
+                "STATE_CODE_001": "24", "STRUCTURE_NUMBER_008": f"{bridge:05d}", "RECORD_TYPE_005A": "1",
+                "YEAR_BUILT_027": str(1950 + bridge % 40), "ADT_029": str(100 + 37 * bridge),
+                "STRUCTURE_LEN_MT_049": str(10 + bridge), "DECK_WIDTH_MT_052": str(8 + bridge % 7),
+                "DECK_COND_058": str(deck), "SUPERSTRUCTURE_COND_059": str(above),
+                "SUBSTRUCTURE_COND_060": str(below), "YEAR_ADT_030": "2009",
+                "DATE_OF_INSPECT_090": f"6{year % 100:02d}", "YEAR_RECONSTRUCTED_106": "0",
+            }
+            for bridge, (deck, above, below) in enumerate(rating)
+        ]  # fmt: skip
+        pl.DataFrame(rows).write_csv(tmp_path / f"MD{year % 100:02d}.txt")
+    options = ("--until", 2015, "--use", "bridge_length", "--max-gap", 5, "--draws", 100, "--json")
+    done = call("backtest", tmp_path, "--nbi", *options)
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["cases"]) == 3
+    for case in found["cases"]:
+        assert (case["training_rows"], case["members"], case["visits"]) == (400, 80, 320)
+        assert (case["lost_visits"], case["certified"]) == (0, True)
+
+
+def test_help_is_there_at_once():
+    done = run("backtest", "--help")
+    assert done.returncode == 0
+    assert "--until-visit" in done.stdout

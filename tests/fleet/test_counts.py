@@ -1,0 +1,87 @@
+"""Quantiles of counts: beside exact distributions, and simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from rekka.fleet.counts import Moments, find_quantile, mix_normal, share_up_to, sum_members
+
+ONE = np.ones(1)
+
+
+def sums_of(p) -> Moments:
+    return sum_members(np.asarray(p, dtype=float)[None, :, None])
+
+
+def exact(p) -> np.ndarray:
+    """The probability of each count or fewer, by convolution."""
+    found = np.ones(1)
+    for one in p:
+        found = np.convolve(found, [1.0 - one, one])
+    return np.cumsum(found)
+
+
+def quantile(share: float, p) -> int:
+    return int(find_quantile(share, sums_of(p), ONE, len(p)).item())
+
+
+@given(
+    p=st.floats(1e-4, 0.9999),
+    n=st.integers(1, 60),
+    surely=st.integers(0, 20),
+    never=st.integers(0, 20),
+)
+def test_exact_where_all_are_equal_or_certain(p, n, surely, never):
+    members = [p] * n + [1.0] * surely + [0.0] * never
+    count = np.arange(len(members) + 1.0)
+    found = [share_up_to(np.array([[one]]), sums_of(members)).item() for one in count]
+    assert np.allclose(found, stats.binom.cdf(count - surely, n, p), atol=1e-7)
+
+
+def test_beside_the_convolution_of_unequal_members():
+    rng = np.random.default_rng(5)
+    wrong, furthest = 0, 0
+    for _ in range(300):
+        n = int(rng.integers(2, 60))
+        p = rng.choice(
+            [rng.beta(0.5, 10, n), rng.uniform(size=n), np.where(rng.random(n) < 0.3, 1.0, rng.beta(1, 9, n))]
+        )
+        below = exact(p)
+        for share in (0.025, 0.1, 0.9, 0.975):
+            off = abs(quantile(share, p) - int(np.argmax(below >= share - 1e-12)))
+            wrong += off > 0
+            furthest = max(furthest, off)
+    assert furthest <= 1
+    assert wrong <= 12  # of 1,200
+
+
+def test_certain_counts_are_themselves():
+    assert quantile(0.025, [1.0, 1.0, 0.0]) == quantile(0.975, [1.0, 1.0, 0.0]) == 2
+    assert quantile(0.975, [0.0] * 4) == 0
+    assert quantile(0.999, [1.0] * 4) == 4
+
+
+def test_a_mixture_beside_simulation():
+    rng = np.random.default_rng(8)
+    p = np.append(rng.beta(2, 20, 400), [1.0] * 30)
+    sums = sums_of(p).each(lambda values: values[0])
+    mixed, weight = mix_normal(sums, np.array([8.0]), np.array([30.0]), np.array([430.0]))
+    ends = [find_quantile(share, mixed, weight, 430).item() for share in (0.025, 0.975)]
+    room = (sums.mean - 30.0) * (430.0 - sums.mean) / 400.0
+    logit = np.log((sums.mean - 30.0) / (430.0 - sums.mean)) + rng.standard_normal(20_000) * 8.0 / room
+    share = 1.0 / (1.0 + np.exp(-logit))
+    p_mean = (sums.mean.item() - 30.0) / 400.0
+    moved = p[:400, None] / (p[:400, None] + (1 - p[:400, None]) * (p_mean / (1 - p_mean)) / (share / (1 - share)))
+    drawn = 30 + (rng.random(moved.shape) < moved).sum(axis=0)
+    theirs = np.quantile(drawn, [0.025, 0.975])
+    assert ends == pytest.approx(theirs, abs=2)
+
+
+def test_nothing_moves_a_mean_at_its_limit():
+    sums = Moments(np.array([5.0, 0.0]), np.zeros(2), np.zeros(2))
+    mixed, weight = mix_normal(sums, np.array([1.0, 1.0]), np.zeros(2), np.array([5.0, 3.0]))
+    assert find_quantile(0.025, mixed, weight, 5).tolist() == [5.0, 0.0]
+    assert find_quantile(0.975, mixed, weight, 5).tolist() == [5.0, 0.0]
+    assert weight.sum() == pytest.approx(1.0)

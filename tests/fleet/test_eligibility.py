@@ -1,0 +1,168 @@
+"""Who can be forecast, with what, and from when."""
+
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+from fleet_cases import draw_members, fit_model, forecast, lots_of, make_model
+
+import rekka
+from rekka.core.errors import BadOption, InputError, MissingColumns
+from rekka.fleet.eligibility import Ask, make_lots
+from rekka.fleet.members import read_members
+from rekka.fleet.models import Matched, Models, match_models
+
+
+def reasons(lots) -> dict[str, int]:
+    return dict(lots.aside.group_by("reason").len().rows())
+
+
+def test_each_member_is_forecast_or_has_a_reason():
+    frame = draw_members(20).with_columns(
+        state=pl.when(pl.col("bridge_id") == "B-00003").then(6).otherwise("state"),
+        traffic_mean=pl.when(pl.col("bridge_id").is_in(["B-00003", "B-00004"]))
+        .then(None)
+        .otherwise("traffic_mean"),
+        bridge_length=pl.when(pl.col("bridge_id") == "B-00005").then(float("nan")).otherwise("bridge_length"),
+        date=pl.when(pl.col("bridge_id") == "B-00006").then(pl.date(2024, 1, 1)).otherwise("date"),
+        case=pl.when(pl.col("bridge_id").is_in(["B-00007", "B-00008"])).then(pl.lit("Pier")).otherwise("case"),
+    )
+    lots = lots_of(frame, ask=Ask(since=date(2023, 1, 1)))
+    assert reasons(lots) == {
+        "the state is above 4, the worst of the training rows": 1,
+        "traffic_mean is missing": 1,
+        "bridge_length is missing": 1,
+        "seen after 2023-01-01, the day that the forecast counts from": 1,
+        "no model in models": 2,
+    }
+    assert lots.size == 14
+    assert lots.aside.columns == ["bridge_id", "case", "row", "state", "reason"]
+    assert lots.lots[0].rows["bridge_id"].is_sorted()
+
+
+def test_years_are_counted_from_the_latest_inspection_by_the_calendar():
+    frame = draw_members(2).with_columns(date=pl.Series([date(2020, 7, 1), date(2023, 1, 1)]))
+    lots = lots_of(frame)
+    assert lots.base == date(2023, 1, 1)
+    gaps = dict(zip(lots.lots[0].rows["date"].to_list(), lots.lots[0].gap, strict=True))
+    assert gaps == {date(2020, 7, 1): 2.5, date(2023, 1, 1): 0.0}
+    assert lots.notes[0] == (
+        "years are counted from 2023-01-01; members were last seen up to 2.5 years before, 1.2 on average, and are "
+        "first carried there"
+    )
+
+
+def test_a_list_without_dates_counts_from_when_it_was_seen():
+    frame = draw_members(3).drop("date")
+    lots = lots_of(frame)
+    assert (lots.base, lots.lots[0].gap) == (None, None)
+    assert "has no dates: year 0 is when each member was seen" in lots.notes[0]
+    told = lots_of(frame, ask=Ask(since=date(2026, 3, 31)))
+    assert told.base == date(2026, 3, 31)
+    assert told.lots[0].gap is None
+    assert told.notes[0].endswith("has no dates: its states are taken for those of 2026-03-31")
+
+
+def test_what_an_operator_cannot_take_is_set_aside():
+    frame = draw_members(9).with_columns(
+        traffic_mean=pl.when(pl.col("bridge_id").is_in(["B-00001", "B-00005"]))
+        .then(-1e6)
+        .otherwise("traffic_mean")
+    )
+    lots = lots_of(frame, make_model(fit=fit_model(scaling="boxcox+zscore")))
+    assert reasons(lots) == {"boxcox+zscore cannot take this traffic_mean": 2}
+    assert set(lots.aside["bridge_id"]) == {"B-00001", "B-00005"}
+    assert lots.size == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"years": 0}, "years is 0; a whole number from 1 to 200 is needed."),
+        ({"years": -5}, "years is -5; a whole number from 1 to 200 is needed."),
+        ({"years": 201}, "years is 201; a whole number from 1 to 200 is needed."),
+        ({"age": "advance"}, "age is 'advance'; it can be advances, held, fixed. Did you mean advances?"),
+        ({"intervals": "wald"}, "intervals is 'wald'; it can be delta, normal, bootstrap, none."),
+        ({"level": 1.0}, "level is 1.0; a number between 0 and 1 is needed, e.g. 0.95."),
+        ({"draws": 50}, "draws is 50; a whole number of at least 100 is needed."),
+    ],
+)
+def test_options_that_are_none(options, message):
+    with pytest.raises(BadOption) as error:
+        Ask(**options)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 5])
+def test_a_threshold_that_is_no_state(threshold):
+    with pytest.raises(
+        BadOption, match=f"threshold is {threshold}; a state from 2 to 4 is needed, for the model of Deck"
+    ):
+        lots_of(draw_members(3), ask=Ask(threshold=threshold))
+
+
+def test_what_advances():
+    frame = pl.concat([draw_members(4), draw_members(4, case="Pier")])
+    models = [make_model("Deck"), make_model("Pier", fit_model(scaling="boxcox+zscore"))]
+    lots = lots_of(frame, *models, ask=Ask(advance=("traffic_mean",)))
+    assert [lot.course.names for lot in lots.lots] == [("traffic_mean",)] * 2
+    with pytest.raises(BadOption, match="advance names age, which is not a covariate of any model"):
+        lots_of(frame, *models, ask=Ask(advance=("age",)))
+
+
+def test_nobody_can_be_forecast():
+    frame = draw_members(3).with_columns(state=pl.lit(7))
+    with pytest.raises(InputError, match=r"no member can be forecast \(the state is above 4, .*: 3 members\)"):
+        lots_of(frame)
+
+
+def test_covariates_that_are_in_no_table():
+    with pytest.raises(MissingColumns, match=r"traffic_mean is not in .*Columns there: .*bridge_length"):
+        lots_of(draw_members(3).drop("traffic_mean"))
+
+
+def test_a_column_that_one_model_alone_needs():
+    rows = rekka.simulate_transitions(150, n_states=3, seed=2)
+    model = rekka.ExponentialHazardMarkovModel(covariates=["bridge_area"]).fit(rows, rows["state_2"])
+    frame = pl.concat([draw_members(4), draw_members(3, case="Pier", states=3)])
+    lots = lots_of(frame, make_model("Deck"), make_model("Pier", model._fit))
+    assert reasons(lots) == {"there is no column bridge_area": 3}
+
+
+def test_a_day_too_far_away():
+    with pytest.raises(BadOption, match="more than 200 years after the latest inspection"):
+        lots_of(draw_members(3), ask=Ask(since=date(2400, 1, 1)))
+
+
+def test_states_by_other_names_are_said():
+    members = read_members(draw_members(6).with_columns(state=pl.Series(["I", "II", "III", "IV", "I", "II"])))
+    model = make_model(labels=("a", "b", "c", "d"))
+    lots = make_lots(members, match_models(Models("m", (model,)), ["Deck"]), Ask())
+    assert any("the model's states are a, b, c, d, those of" in note for note in lots.notes)
+
+
+def test_old_models_do_not_know_their_range():
+    lots = lots_of(draw_members(3), make_model(fit=replace(fit_model(), survey=None)))
+    fleet, years = forecast(lots)
+    assert not years["outside"].any()
+    assert set(fleet.remarks["Deck"]) <= {"in state 4 or worse already"}
+    assert [note for note in lots.notes if "earlier version" in note] == [
+        "the model of Deck: of an earlier version, without the range of the training rows, so that where a forecast "
+        "goes beyond it is not told"
+    ]
+
+
+def test_draws_of_two_cases_differ():
+    frame = pl.concat([draw_members(4), draw_members(4, case="Pier")])
+    ask = Ask(intervals="normal", draws=100)
+    one, other = lots_of(frame, make_model("Deck"), make_model("Pier"), ask=ask).lots
+    assert not np.allclose(one.spread.coefficients[1:], other.spread.coefficients[1:])
+
+
+def test_cases_that_nobody_asked_for_are_not_set_aside():
+    frame = pl.concat([draw_members(4), draw_members(4, case="Pier")])
+    members = read_members(frame)
+    lots = make_lots(members, Matched({"Deck": make_model()}, {}), Ask())
+    assert (lots.size, len(lots.aside)) == (4, 0)
