@@ -9,11 +9,11 @@ folder). Nothing is stored.
   inside a function or for types only. ``import rekka`` alone makes no edge: it loads nothing until a name is used.
 - A function's length is that of its definition from ``def`` to its last line, docstring included. Methods and
   nested functions are functions.
-- Changes of module: ``rekka compare --only Pier --methods zscore --no-report`` on the built-in inventory is called
-  twice in one process, and the second call is traced (``sys.setprofile``), so that neither imports nor compilation
-  count. A call of a Python function of rekka by a function of another of its modules is a change of module; frames
-  of other packages between the two are passed over. Pairs of a calling and a called function are counted once
-  (distinct) and as often as they occur (all), and beside them the modules that were entered.
+- Changes of module: ``rekka compare --only Pier`` on the built-in inventory, report included, is called twice in
+  one process, and the second call is traced (``sys.setprofile``), so that neither imports nor compilation count. A
+  call of a Python function of rekka by a function of another of its modules is a change of module; frames of other
+  packages between the two are passed over. Counted are the modules entered, the distinct pairs of a calling and a
+  called module, and all such calls.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from types import FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMAND = ("compare", "--only", "Pier", "--methods", "zscore", "--no-report", "--out")
+COMMAND = ("compare", "--only", "Pier", "--out")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *DEFINITIONS)
 
 
 @dataclass(frozen=True)
 class Crossings:
-    """Calls between modules of one traced command: modules entered, distinct calls, all calls."""
+    """Changes of module in one traced command: modules entered, pairs of modules, calls."""
 
     modules: int
-    distinct: int
-    total: int
+    pairs: int
+    calls: int
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Tracer:
         while caller is not None and not _is_own(caller):
             caller = caller.f_back
         if caller is not None and caller.f_globals is not frame.f_globals:
-            key = _name_function(caller), _name_function(frame)
+            key = caller.f_globals["__name__"], frame.f_globals["__name__"]
             self.calls[key] = self.calls.get(key, 0) + 1
 
     def sum_up(self) -> Crossings:
@@ -184,10 +184,6 @@ class Tracer:
 def _is_own(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__", "")
     return isinstance(name, str) and name.startswith("rekka.") and frame.f_code.co_name != "<module>"
-
-
-def _name_function(frame: FrameType) -> str:
-    return f"{frame.f_globals['__name__']}:{frame.f_code.co_qualname}"
 
 
 def trace_command(folder: Path) -> Crossings:
@@ -265,8 +261,8 @@ def describe(house: House) -> dict[str, str]:
     if crossings is not None:
         rows |= {
             "one compare: modules entered": f"{crossings.modules}",
-            "one compare: distinct calls into another module": f"{crossings.distinct:,}",
-            "one compare: all calls into another module": f"{crossings.total:,}",
+            "one compare: changes of module, distinct": f"{crossings.pairs}",
+            "one compare: changes of module, all": f"{crossings.calls:,}",
         }
     return rows
 

@@ -1,8 +1,8 @@
 """The tasks that ``benchmarks.versions`` times, in a process that imports one version of rekka.
 
 ``python -m benchmarks.version_tasks TASK FOLDER CALLS`` does the task once on few rows, which loads compiled
-code, then CALLS times with the clock running, and prints its figures as JSON. It uses only public names of rekka and
-imports no other benchmark, because the rekka on the path may be an earlier one.
+code, then CALLS times with the clock running, and prints its figures as JSON. It uses only public names of rekka,
+and imports no other benchmark, because the rekka on the path may be an earlier one.
 """
 
 from __future__ import annotations
