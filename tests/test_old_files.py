@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import rekka
 from rekka.cli import app
-from rekka.core.errors import RunFolderError
+from rekka.core.errors import DamagedFile, RunFolderError
 from rekka.core.seals import read_sealed, write_sealed
 from rekka.fleet.document import load_forecast
 from rekka.report.document import Document
@@ -137,6 +137,15 @@ def test_a_trial_that_was_not_done_is_fitted_as_its_version_did(version, copy_ru
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_a_choice_is_confirmed_as_its_version_did(version, copy_run):
+    run, before = copy_run(version), expected_of(version)["confirmation"]
+    (run / "confirmation.json").unlink()
+    again = rekka.confirm(run).confirmation.select(CONFIRMED).to_dicts()
+    for found, was in zip(again, before, strict=True):
+        assert found == was | {name: pytest.approx(was[name], rel=1e-9) for name in ("accuracy", "log_loss")}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_run_folder_forecasts(version, copy_run):
     run = copy_run(version)
     call("forecast", run, FILES / "inspections.csv", "--years", 2)
@@ -158,6 +167,14 @@ def test_forecasts_and_reports_are_read(version):
     document = Document.from_json(gzip.decompress((FILES / version / "report.json.gz").read_bytes()))
     assert document.rekka == version
     assert [model.case for model in document.models] == CASES
+
+
+def test_a_report_of_version_1_is_refused_with_the_command_that_writes_it_again():
+    text = gzip.decompress((FILES / "0.6.0" / "report.json.gz").read_bytes())
+    with pytest.raises(
+        DamagedFile, match=r"is no rekka report of version 2: .* Write it again with rekka report RUN"
+    ):
+        Document.from_json(text.replace(b'"version": 2', b'"version": 1', 1))
 
 
 def test_the_oldest_run_folder_is_reported(copy_run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +96,9 @@ _HOMES = {
     "write_transitions": "rekka.data.transitions",
 }
 
+# Names that go (docs/policy.md): old name -> (name to use instead, version that announced it, version without it).
+_DEPRECATED: dict[str, tuple[str, str, str]] = {}
+
 __version__ = "0.8.0"
 __all__ = [
     "Audit",
@@ -144,6 +148,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _DEPRECATED:
+        new, since, until = _DEPRECATED[name]
+        message = f"rekka.{name} is deprecated since {since} and goes in {until}. Use rekka.{new} instead."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(import_module("rekka"), new)
     if name not in _HOMES:
         raise AttributeError(f"module 'rekka' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
