@@ -2,12 +2,13 @@
 # make test    lint, type-check and run all tests
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
 #              check intervals, small cases and the test of calibration; thousands of components; damaged
-#              tables; twenty million rows; the paper's study, run again
+#              tables; twenty million rows; the paper's study, run again; this version beside the one before it
 # make clean   forget the environment and the caches
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BEFORE ?= db4879d  # the version before this one, 0.8.0
 
 .PHONY: demo test bench clean
 
@@ -37,6 +38,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.fuzz
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.reproduction
+	$(BIN)/python -m benchmarks.versions $(BEFORE)
 
 clean:
 	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
