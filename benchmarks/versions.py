@@ -60,7 +60,7 @@ class Sizes:
 
     def calls_of(self, task: str) -> int:
         """Calls of a task in one process, whose median is taken."""
-        return (self.calls or {FIT: 20, STUDY: 3, STREAMED: 1})[task]
+        return (self.calls or {FIT: 20, STUDY: 1, STREAMED: 1})[task]
 
 
 QUICK = Sizes(2_000, 60, 5_000, 1_000, turns=1, calls={FIT: 1, STUDY: 1, STREAMED: 1})
