@@ -1,5 +1,7 @@
 # make demo    draw an inventory, compare four scalings in its ten cases under two presets, write the report
 # make test    lint, type-check and run all tests
+# make release-check    what is slow by nature: all tests again with their coverage measured, every fault injected,
+#              the frozen baseline; before a release
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
 #              check intervals, small cases and the test of calibration; thousands of components; damaged
 #              tables; twenty million rows; the paper's study, run again; this version beside the one before it
@@ -10,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BEFORE ?= db4879d  # the version before this one, 0.8.0
 
-.PHONY: demo test bench clean
+.PHONY: demo test release-check bench clean
 
 demo: $(VENV)/.user
 	@$(BIN)/rekka demo
@@ -20,7 +22,11 @@ test: $(VENV)/.developer
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/warm_kernels.py & $(BIN)/mypy && wait $$!
-	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term $(PYTEST)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST)
+
+release-check: $(VENV)/.developer
+	REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term $(PYTEST)
+	$(BIN)/python -m benchmarks.baseline
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.baseline

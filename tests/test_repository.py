@@ -122,6 +122,12 @@ def test_examples_run_and_print_what_they_say(page, number, code, capsys, tmp_pa
         assert expected.strip() in printed
 
 
+def test_files_that_the_pages_name_are_there():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for name in re.findall(r"\b(?:tests|src|benchmarks)/[\w/]+\.py", page.read_text()):
+            assert (ROOT / name).exists(), f"{page.name}: {name}"
+
+
 def test_relative_links_in_the_pages_lead_somewhere():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):

@@ -35,9 +35,10 @@ def inspections(tmp_path):
     return path
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_demo_goes_the_whole_way(tmp_path):
-    done = run("demo", "--folder", tmp_path / "demo")
-    assert done.returncode == 0, done.stderr
+    done = call("demo", "--folder", tmp_path / "demo")
+    assert done.exit_code == 0, done.stderr
     assert "10 cases by 4 methods under 2 presets: 80 trials." in done.stdout
     assert "exact (Newton on the exact likelihood): 36 certified, 4 no finite maximum" in done.stdout
     assert re.search(r"Main girder +624 +217 +1,568 +5 ", done.stdout)

@@ -24,7 +24,7 @@ from rekka.report import report as report_module
 from rekka.report.drawing import PICTURE_MARK
 
 # Steps of a command that are failed one by one; of more, so many evenly spread. REKKA_FAULTS=1000 fails them all.
-MOST = int(os.environ.get("REKKA_FAULTS", "16"))
+MOST = int(os.environ.get("REKKA_FAULTS", "8"))
 ROOM = pytest.mark.skipif(sys.platform == "win32", reason="limits on the size of files are of POSIX")
 
 

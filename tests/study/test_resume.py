@@ -41,7 +41,7 @@ OPTIONS: dict[str, Any] = {
     "guard": {"resamples": 2},
 }
 LARGER: dict[str, Any] = OPTIONS | {"methods": ["max", "minmax", "zscore", "boxcox"], "preset": "both"}
-KILLS, SEED = 20, 20260924
+KILLS, SEED = 8, 20260924
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes to be killed are forked")
 
