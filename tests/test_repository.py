@@ -195,3 +195,74 @@ def test_everything_is_printed_through_one_module():
         assert not found or module == "core.terminal", (
             f"{module} prints by itself: {found}. Use rekka.core.terminal."
         )
+
+
+# Exponentials outside model/ that are not hazards of a predictor, or not those of a fitted model.
+EXPONENTIALS = {
+    "evaluation.resampling": "Poisson probabilities of how often a bridge is drawn",
+    "fleet.counts": "weights of a normal distribution",
+    "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
+    "scaling.operators": "the inverse of an operator",
+    "scaling.registry": "the likelihood of Box-Cox exponents",
+    "simulation.rows": "lengths, areas and traffic, which are log-normal",
+    "simulation.stock": "the same, and known hazards: the truth is drawn without the model that it helps to test",
+    "streaming.scaling": "the likelihood of Box-Cox exponents",
+}
+DIVISIONS = {"simulation.stock": "waiting times at known hazards: drawn without the model"}
+
+
+def uses_exponential(tree: ast.Module) -> bool:
+    named = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    named += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    named += [a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names]
+    return bool({"exp", "expm1", "exp2", "reciprocal"} & set(named))
+
+
+def divides_by_hazards(tree: ast.Module) -> bool:
+    """Whether something is divided by, or raised to a power of, what is called a hazard or theta."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div | ast.Pow):
+            below = node.value if isinstance(node, ast.AugAssign) else node.right
+            base = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else below
+            if re.search(r"hazard|theta", ast.unparse(base)):
+                return True
+    return False
+
+
+def model_kernels(tree: ast.Module) -> set[str]:
+    """Compiled modules of model/ that are imported."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rekka.model"):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("rekka.model")}
+    return {name for name in found if re.match(r"rekka\.model\.(\w+_)?kernel\b", name)}
+
+
+def test_only_the_model_knows_its_hazards():
+    """Outside model/ nobody exponentiates a predictor, inverts a hazard or calls a kernel: the family does.
+
+    A module that needs an exponential for something else is named above with the reason.
+    """
+    found = {m: ast.parse(f.read_text()) for m, f in modules().items() if not m.startswith("model.")}
+    assert {m: model_kernels(tree) for m, tree in found.items() if model_kernels(tree)} == {}
+    assert {m for m, tree in found.items() if uses_exponential(tree)} == set(EXPONENTIALS)
+    assert {m for m, tree in found.items() if divides_by_hazards(tree)} == set(DIVISIONS)
+
+
+@pytest.mark.parametrize(
+    ("code", "caught"),
+    [
+        ("from rekka.model import kernel", model_kernels),
+        ("from rekka.model.step_kernel import step_rows", model_kernels),
+        ("import rekka.model.paper_kernel as k", model_kernels),
+        ("theta = np.exp(X @ beta.T)", uses_exponential),
+        ("from math import exp", uses_exponential),
+        ("years = 1.0 / fit.hazards(x)", divides_by_hazards),
+        ("years = theta[..., :state] ** -1", divides_by_hazards),
+        ("wait /= theta", divides_by_hazards),
+    ],
+)
+def test_what_goes_past_the_family_is_caught(code, caught):
+    assert caught(ast.parse(code))

@@ -21,6 +21,7 @@ from rekka.model import inputs
 from rekka.model.bootstrap import bootstrap_rows, check_rows
 from rekka.model.certificate import Certificate
 from rekka.model.clock import MIDDLE, make_clock
+from rekka.model.family import EXPONENTIAL
 from rekka.model.fit import Fit, Options, check_options
 from rekka.model.layout import Effects, Shared
 from rekka.model.likelihood import Rows
@@ -114,6 +115,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         The case and the names of its states, best first, as the model's file has them; None after a fit.
 
     """
+
+    _family = EXPONENTIAL.name  # of the hazards; a fitted model has that of its fit
 
     def __init__(
         self,
@@ -412,15 +415,15 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         return model
 
     def _options(self) -> Options:
-        names = Options.__dataclass_fields__
-        return Options(**{name: getattr(self, name) for name in names})
+        names = Options.__dataclass_fields__.keys() - {"family"}
+        return Options(**{name: getattr(self, name) for name in names}, family=self._family)
 
     def _adopt(
         self, fit: Fit, features: Sequence[str], case: str | None = None, labels: tuple[str, ...] | None = None
     ) -> None:
         """Set the fitted attributes."""
         by_state = fit.inference.coefficients.reshape(fit.n_states - 1, -1)
-        self._fit = fit
+        self._fit, self._family = fit, fit.family.name
         self.feature_names_in_ = np.asarray(features, dtype=object)
         self.n_features_in_ = len(features)
         self.covariates_ = fit.covariates

@@ -23,10 +23,11 @@ from rekka.fleet import backtest_totals
 from rekka.fleet.backtest import Backtest, backtest
 from rekka.fleet.backtest_case import forecast_visits
 from rekka.fleet.backtest_rows import Cut, Records, link_chains, prepare, read_cut
-from rekka.fleet.backtest_totals import NETWORKS, Network, _live_through, draw_networks
+from rekka.fleet.backtest_totals import NETWORKS, Network, draw_networks
 from rekka.forecast.ageing import plan_course
 from rekka.forecast.propagation import Walkers
 from rekka.forecast.uncertainty import NORMAL, Spread
+from rekka.model.family import EXPONENTIAL
 from rekka.simulation.stock import advance
 
 UPWARD = "upward move: the condition improved"
@@ -440,7 +441,7 @@ def test_members_leave_when_their_budget_is_used_up(hazards, start, years, seed)
         state += 1
     theirs, left = np.array([[[start]]]), budget[None, None, None, start].copy()
     theta = np.array([*hazards, 0.0])[None, None, None]
-    _live_through(theta, theirs, left, budget[None, None, None], np.array([years]))
+    EXPONENTIAL.live_through(theta, theirs, left, budget[None, None, None], np.array([years]))
     assert theirs.item() == state
     assert left.item() == pytest.approx(budget[state] - (hazards[state] if state < n_states - 1 else 0.0) * time)
 

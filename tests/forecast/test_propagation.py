@@ -9,7 +9,8 @@ from scipy.linalg import expm
 import rekka
 from rekka.core.errors import BadOption
 from rekka.forecast.ageing import ADVANCES, FIXED, HELD, plan_course
-from rekka.forecast.propagation import FASTEST, Walkers, walk
+from rekka.forecast.propagation import Walkers, walk
+from rekka.model.family import FASTEST
 
 
 @pytest.fixture(scope="module")

@@ -246,7 +246,7 @@ class TestRowsThatStartInTheWorstState:
     def test_the_crude_start_does_not_see_them(self):
         rows = Rows(np.array([0, 0, 1, 1, 0]), np.array([0, 1, 1, 2, 2]), np.arange(1.0, 6), np.ones(5), 3)
         more = Rows(*(np.append(part, [v] * 4) for part, v in zip((rows.start, rows.end, rows.dt, rows.weight), (2, 2, 50.0, 1.0), strict=True)), 3)  # fmt: skip
-        from rekka.model.solvers import crude_log_rates
+        from rekka.model.likelihood import crude_log_rates
 
         np.testing.assert_allclose(crude_log_rates(more), crude_log_rates(rows), rtol=1e-12)
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from rekka.model.likelihood import Evaluation, Rows
-from rekka.model.solvers import Stop, crude_log_rates, lbfgs, newton, random_start
+from rekka.model.likelihood import Evaluation, Rows, crude_log_rates
+from rekka.model.solvers import Stop, lbfgs, newton, random_start
 
 
 def rosenbrock(x, order=2):

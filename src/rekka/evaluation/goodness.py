@@ -233,10 +233,7 @@ class LinkedRows:
         for number, level in enumerate(self.levels):
             if number:
                 start[level] = end[self.follows[level]]
-            p = predictor.probabilities(start[level], self.dt[level], self.x[level])
-            # <=: a state of probability 0 is never drawn
-            beyond = (p.cumsum(axis=1) <= u[level, None]).sum(axis=1)
-            end[level] = np.minimum(beyond, predictor.n_states - 1)  # the sum of p may round to just below 1
+            end[level] = predictor.draw_ends(start[level], self.dt[level], self.x[level], u[level])
         return start, end
 
 
@@ -285,18 +282,20 @@ class Refitter:
             return None
         layout = build_layout(predictor.covariates, predictor.n_states, options.effects, options.shared)
         prior = read_prior(options.prior, layout.parameter.size)
-        compile_kernels()
-        return cls(
-            orthonormal_coordinates(sample.rows, z, layout, options.ridge, options.threads, prior), predictor.beta
+        family = predictor.family
+        compile_kernels(family)
+        coordinates = orthonormal_coordinates(
+            sample.rows, z, layout, options.ridge, options.threads, prior, family
         )
+        return cls(coordinates, predictor.beta)
 
     def refit(self, start: States, end: States) -> Refitted:
         """Newton on the exact likelihood from the fitted beta, or from crude rates where that fails."""
         given = self.coordinates.likelihood
         drawn = replace(given.rows, start=start, end=end)
         order = drawn.grouping
-        likelihood = Likelihood(
-            drawn.take(order), np.ascontiguousarray(given.X[:, order]), given.log_dt[order], given.threads
+        likelihood = replace(
+            given, rows=drawn.take(order), X=np.ascontiguousarray(given.X[:, order]), log_dt=given.log_dt[order]
         )
         coordinates = replace(self.coordinates, likelihood=likelihood)
         unit = coordinates.unit
@@ -371,7 +370,12 @@ def simulate(
             without_maximum += fit.finished and not fit.maximum
             if fit.finished:
                 again = Predictor(
-                    predictor.n_states, predictor.covariates, predictor.scaling, fit.beta, clock=predictor.clock
+                    predictor.n_states,
+                    predictor.covariates,
+                    predictor.scaling,
+                    fit.beta,
+                    clock=predictor.clock,
+                    family=predictor.family,
                 )
                 for name, value in judge(again, start, end).items():
                     simulated[name][number] = value

@@ -27,10 +27,10 @@ from rekka.core.errors import BadOption, name_some, no_such_case
 from rekka.evaluation.hierarchy import Hierarchy, Member, Mode, Spreads, climb, find_mode
 from rekka.evaluation.resampling import Sample
 from rekka.model.clock import MIDDLE, check_clock
+from rekka.model.family import EXPONENTIAL, Family
 from rekka.model.layout import INTERCEPT
-from rekka.model.likelihood import Likelihood, compile_kernels
+from rekka.model.likelihood import Likelihood, compile_kernels, crude_log_rates
 from rekka.model.prior import Prior
-from rekka.model.solvers import crude_log_rates
 from rekka.scaling.fitting import fit_scaling
 
 Array = NDArray[np.float64]
@@ -154,6 +154,7 @@ def pool_cases(
     threads: int | None = None,
     advance: Sequence[str] | None = None,
     clock: str = MIDDLE,
+    family: Family = EXPONENTIAL,
 ) -> Pooling:
     """Estimate the distribution that the cases' coefficients share.
 
@@ -170,6 +171,8 @@ def pool_cases(
         For cases of many rows; None takes every core.
     advance, clock
         Which covariates advance and where in an interval they are taken, as in the fits that the priors are for.
+    family : Family
+        That of the hazards, as in these fits.
 
     """
     check_clock(clock, advance)
@@ -179,9 +182,9 @@ def pool_cases(
     covariates = tuple(dict.fromkeys(name for sample in there.values() for name in sample.covariates))
     offset, scale = _common_units(there.values(), covariates)
     places = {name: Place.of(sample) for name, sample in there.items()}
-    compile_kernels()
+    compile_kernels(family)
     with threadpool_limits(limits=1, user_api="blas"):  # matrices are small: threads only wait for each other
-        hierarchy = _build(list(there.values()), list(places.values()), covariates, offset, scale, threads)
+        hierarchy = _build(list(there.values()), list(places.values()), covariates, offset, scale, threads, family)
         first = _first_mode(hierarchy, list(there), start, covariates)
         mode, history, converged = climb(hierarchy, first, max_iter)
     return Pooling(
@@ -235,6 +238,7 @@ def _build(
     offset: Array,
     scale: Array,
     threads: int | None,
+    family: Family,
 ) -> Hierarchy:
     """Every case's likelihood in common units; the intercepts' centre is the mean of the cases' crude rates."""
     members = []
@@ -243,9 +247,10 @@ def _build(
         columns = [covariates.index(name) for name in sample.covariates]
         z = (sample.x[order] - offset[columns]) / scale[columns]
         X = np.column_stack([np.ones(len(order)), z])
-        members.append(Member(Likelihood.build(sample.rows.take(order), X, threads), _locate(place, covariates)))
+        likelihood = Likelihood.build(sample.rows.take(order), X, threads, family)
+        members.append(Member(likelihood, _locate(place, covariates)))
     centre = np.zeros((max(place.n_states for place in places) - 1, len(covariates) + 1))
-    centre[:, 0] = np.mean([crude_log_rates(sample.rows).mean() for sample in samples])
+    centre[:, 0] = family.from_rates(np.mean([crude_log_rates(sample.rows).mean() for sample in samples]))
     return Hierarchy(members, *centre.shape, centre.ravel())
 
 
@@ -253,10 +258,7 @@ def _first_mode(
     hierarchy: Hierarchy, names: Sequence[str], start: Pooling | None, covariates: tuple[str, ...]
 ) -> Mode:
     """From crude rates without effects; or from an earlier estimate, where it has the same coefficients."""
-    crude = []
-    for one in hierarchy.members:
-        rates = crude_log_rates(one.likelihood.rows)
-        crude.append(np.column_stack([rates, np.zeros((rates.size, len(one.likelihood.X) - 1))]).ravel())
+    crude = [one.likelihood.start() for one in hierarchy.members]
     if start is None or start.covariates != covariates or start.mean.size != hierarchy.centre.size:
         return find_mode(hierarchy, Spreads.first(hierarchy.n_terms), hierarchy.centre, crude)
     earlier = [start.cases[name].coefficients if name in start.cases else None for name in names]

@@ -35,6 +35,7 @@ from rekka.data.partition import PAPER_SEED
 from rekka.evaluation.intervals import Interval, mean_interval
 from rekka.evaluation.resampling import Sample, folds
 from rekka.model.coordinates import Coordinates, moments, scaled_coordinates
+from rekka.model.family import Family, find_family
 from rekka.model.fit import Options, check_options
 from rekka.model.layout import Layout, build_layout
 from rekka.model.likelihood import Likelihood, Rows, compile_kernels
@@ -177,7 +178,7 @@ def _ridges(sample: Sample, grid: Sequence[float] | None) -> tuple[float, ...]:
 
 def _leave_out(sample: Sample, options: Options, ridges: Sequence[float], k: int, seed: int | str) -> Array:
     """The log loss of each row under each ridge (n, values), fitted to the other folds."""
-    compile_kernels()
+    compile_kernels(find_family(options.family))
     losses = np.empty((len(sample), len(ridges)))
     for outside, inside in folds(sample.bridge, k, seed):
         losses[inside] = score_path(sample.take(outside), sample.take(inside), options, ridges)
@@ -197,10 +198,12 @@ def score_path(train: Sample, other: Sample, options: Options, ridges: Sequence[
     vary = _varying(z)
     mean, sd = moments(z[:, vary], rows)
     layout = _layout(train, options, vary)
-    plain = scaled_coordinates(rows, (z[:, vary] - mean) / sd, layout, 1.0, options.threads)
+    family = find_family(options.family)
+    plain = scaled_coordinates(rows, (z[:, vary] - mean) / sd, layout, 1.0, options.threads, family=family)
     held, centre = _hold_intercepts(plain, layout)
     new = (scaling.transform(other.x[turned])[:, vary] - mean) / sd
-    left = Likelihood.build(other.rows.take(turned), np.column_stack([np.ones(len(new)), new]), options.threads)
+    design = np.column_stack([np.ones(len(new)), new])
+    left = Likelihood.build(other.rows.take(turned), design, options.threads, family)
     losses, psi = np.empty((len(other), len(ridges))), crude_start(plain)
     for place in reversed(range(len(ridges))):
         posed = replace(plain, penalty=ridges[place] * plain.penalty + held, centre=centre)
@@ -232,7 +235,7 @@ def _layout(train: Sample, options: Options, vary: NDArray[np.bool_]) -> Layout:
 def _hold_intercepts(posed: Coordinates[Likelihood], layout: Layout) -> tuple[Array, Array]:
     """Penalty (P, P) and centre (P,) of the intercepts."""
     places = layout.parameter.reshape(layout.n_states - 1, -1)[:, 0]
-    precision, rate = _intercepts(posed.likelihood.rows)
+    precision, rate = _intercepts(posed.likelihood.rows, posed.likelihood.family)
     held, centre = np.zeros_like(posed.penalty), np.zeros(len(posed.penalty))
     held[places, places], centre[places] = precision, rate
     return held, centre
@@ -245,8 +248,8 @@ def _without_rate(rows: Rows) -> NDArray[np.bool_]:
     return np.asarray(~(left.any(axis=1) & stayed.any(axis=1)))
 
 
-def _intercepts(rows: Rows) -> tuple[Array, float]:
-    """The precision of each state's intercept (K-1,), zeros where all have a maximum; and the log rate of all.
+def _intercepts(rows: Rows, family: Family) -> tuple[Array, float]:
+    """The precision of each state's intercept (K-1,), zeros where all have a maximum; and that of the common rate.
 
     Half a move in one interval more, as in the crude rates of each state: a rate where nothing moved.
     """
@@ -255,7 +258,7 @@ def _intercepts(rows: Rows) -> tuple[Array, float]:
     free = rows.start < rows.n_states - 1
     typical = float(rows.weight @ rows.dt) / float(rows.weight.sum())
     moves, years = rows.weight @ (rows.end - rows.start), (rows.weight * rows.dt)[free].sum()
-    return precision, float(np.log((moves + 0.5) / (years + typical)))
+    return precision, float(family.from_rates(np.log((moves + 0.5) / (years + typical))))
 
 
 def _conclude(
@@ -276,7 +279,7 @@ def _as_prior(sample: Sample, options: Options, ridge: float) -> Prior:
     z = _scale(sample, options)
     mean, sd = moments(z, sample.rows)
     layout = build_layout(sample.covariates, sample.rows.n_states, options.effects, options.shared)
-    precision, rate = _intercepts(sample.rows)
+    precision, rate = _intercepts(sample.rows, find_family(options.family))
     times = np.bincount(layout.parameter[layout.parameter >= 0], minlength=layout.n_parameters)
     weight = np.where(layout.parameter >= 0, ridge / times[layout.parameter], ridge)  # a shared slope counts once
     centre = np.zeros((layout.n_states - 1, len(layout.terms)))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.forecast.first_passage import LONGEST, count_left, cross_year, pass_through, stop_at
-from rekka.forecast.propagation import YEAR, States, Walkers, catch_up, step_integrated
+from rekka.forecast.first_passage import LONGEST, pass_through, stop_at
+from rekka.forecast.propagation import YEAR, States, Walkers, catch_up
 
 Array = NDArray[np.float64]
 
@@ -90,13 +90,15 @@ class _Found:
         """Carry all on by a year; note the time spent on the way, and who comes to a quantile."""
         theta = self._hazards(year, YEAR)
         before, years = self.p.copy(), np.zeros_like(self.p)
-        step_integrated(self.p, theta, YEAR, years)
+        family = self.walkers.family
+        family.step_integrated(self.p, theta, YEAR, years)
         self.mean[:, self.here] += years[..., : self.state].sum(axis=-1)
         reached = self.p[..., self.state :].sum(axis=-1)
         for place, target in enumerate(self.quantiles):
             sets, rows = np.nonzero(np.isinf(self.quantile[:, self.here, place]) & (reached >= target))
             if rows.size:
-                when = cross_year(before[sets, rows], theta[sets, rows], self.state, target)
+                year_long = np.full(rows.size, YEAR)
+                when = family.cross(before[sets, rows], theta[sets, rows], year_long, self.state, target)
                 self.quantile[sets, self.here[rows], place] = year + when
 
     def leave_behind(self, year: int, settled: float) -> None:
@@ -104,5 +106,6 @@ class _Found:
         gone = (self.p[..., : self.state].sum(axis=-1) < settled).all(axis=0)
         if not gone.any():
             return
-        self.mean[:, self.here[gone]] += count_left(self.p[:, gone], self._hazards(year)[:, gone], self.state)
+        theta = self._hazards(year)[:, gone]
+        self.mean[:, self.here[gone]] += self.walkers.family.years_left(self.p[:, gone], theta, self.state)
         self._keep(~gone)

@@ -73,25 +73,8 @@ def _live_on(walkers: Walkers, state: States, left: Array, budget: Array, since:
         stop = np.minimum(until, begun + YEAR) if walkers.course.moves else until
         theta = walkers.hazards(now, stop - now)
         theta = np.concatenate([theta, np.zeros((*theta.shape[:2], 1))], axis=2)
-        _live_through(np.broadcast_to(theta, budget.shape), state, left, budget, stop - now)
+        walkers.family.live_through(np.broadcast_to(theta, budget.shape), state, left, budget, stop - now)
         now = stop
-
-
-def _live_through(theta: Array, state: States, left: Array, budget: Array, years: Array) -> None:
-    """The same through ``years`` (n,) of constant hazards theta (R, B, n, K): all moves that there is time for."""
-    hazard = np.take_along_axis(theta, state[..., None], axis=3)[..., 0]
-    left -= hazard * years
-    moving = np.nonzero(left < 0.0)
-    over = -left[moving] / hazard[moving]  # years since it left
-    while over.size:
-        state[moving] += 1
-        there = (*moving, state[moving])
-        hazards = theta[there]
-        rest = budget[there] - hazards * over
-        left[moving] = rest
-        goes_on = rest < 0.0
-        over = -rest[goes_on] / hazards[goes_on]
-        moving = tuple(axis[goes_on] for axis in moving)
 
 
 def draw_networks(

@@ -39,8 +39,9 @@ from rekka.fleet.tables import (
     tabulate_network,
     tabulate_years,
 )
-from rekka.forecast.propagation import ROWS_A_THREAD, Walkers, walk
+from rekka.forecast.propagation import Walkers, walk
 from rekka.forecast.uncertainty import DELTA, LOG, LOGIT, NONE
+from rekka.model.steps import ROWS_A_THREAD
 
 Array = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from rekka.fleet.counts import Moments, find_quantile, mix_normal, sum_members
-from rekka.forecast.propagation import YEAR, States, Walkers, cross_gap, step_sloped, walk
+from rekka.forecast.propagation import YEAR, States, Walkers, cross_gap, walk
 from rekka.forecast.uncertainty import DELTA, NONE, Spread, draw_interval
 from rekka.model.inference import normal_quantile
 
@@ -111,7 +111,7 @@ def walk_sloped(
 
     def carry(elapsed: Array | float, h: Array | float) -> None:
         drive = np.ascontiguousarray(walkers.design(elapsed, h)[:, [0, *moving]])
-        step_sloped(p, slope, walkers.hazards(elapsed, h)[0], h, drive)
+        walkers.family.step_sloped(p, slope, walkers.hazards(elapsed, h)[0], h, drive)
 
     def total() -> Array:
         found = np.empty((p.shape[1], p.shape[1] - 1, first.shape[1]))

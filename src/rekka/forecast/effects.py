@@ -230,7 +230,7 @@ def _make_effect(journey: Journey, change: Change, row: int, mean: Array, median
         }
     design = journey.fit.design(x[[0, row]])
     with np.errstate(over="ignore"):
-        ratios = np.exp(np.einsum("c,bkc->bk", design[1] - design[0], spread.coefficients))
+        ratios = journey.fit.family.ratios(design[0], design[1], spread.coefficients)
     place = journey.fit.covariates.index(change.covariate)
     return Effect(
         change=change,

@@ -3,7 +3,7 @@
     mean = integral of P(S(t) < s) dt,   quantile q: the t at which P(S(t) >= s) = q
 
 Both are exact for hazards that are constant by year. Covariates advance for LONGEST years at most; who has not got
-there by then goes on at the hazards of that age, in closed form.
+there by then goes on at the hazards of that age. How members move in a year, the model's family knows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from rekka.forecast import step_kernel
-from rekka.forecast.propagation import YEAR, States, Walkers, catch_up, step, step_integrated
-from rekka.model.probabilities import transition_probabilities
+from rekka.forecast.propagation import YEAR, States, Walkers, catch_up
+from rekka.model.family import Family
 
 Array = NDArray[np.float64]
 
@@ -52,7 +51,7 @@ def pass_through(
     """Years until ``state``, 0-based, or worse; ``mixed`` asks for all draws together, row by row."""
     p = walkers.set_out(start)
     elapsed = catch_up(walkers, p, gap)
-    found = _Found(p, state, quantiles, mixed=mixed)
+    found = _Found(walkers.family, p, state, quantiles, mixed=mixed)
     theta = stop_at(state, walkers.hazards(elapsed, YEAR))
     if not (walkers.course.moves or quantiles):  # nothing changes: the closed form from the beginning
         found.finish(p, theta)
@@ -73,24 +72,11 @@ def stop_at(state: int, theta: Array) -> Array:
     return theta
 
 
-def count_left(p: Array, theta: Array, state: int) -> Array:
-    """The mean years (...) that are left until ``state`` at constant hazards, for who is there by p (..., K)."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        still = np.cumsum((1.0 / theta[..., :state])[..., ::-1], axis=-1)[..., ::-1]  # years to go from each state
-        return np.asarray(np.where(p[..., :state] > 0.0, p[..., :state] * still, 0.0).sum(axis=-1))
-
-
-def cross_year(before: Array, theta: Array, state: int, target: float) -> Array:
-    """When in a year of constant hazards rows (r, K) come to a quantile."""
-    when = np.empty(len(before))
-    step_kernel.cross_rows(before, theta, np.full(len(before), YEAR), state, target, when)
-    return when
-
-
 class _Found:
     """What is known so far."""
 
-    def __init__(self, p: Array, state: int, quantiles: Sequence[float], *, mixed: bool) -> None:
+    def __init__(self, family: Family, p: Array, state: int, quantiles: Sequence[float], *, mixed: bool) -> None:
+        self.family = family
         self.state, self.quantiles, self.mixes = state, tuple(quantiles), mixed
         self.mean = np.zeros(p.shape[:2])
         self.years = np.zeros_like(p)
@@ -113,13 +99,15 @@ class _Found:
         """A year, p in place: time spent on the way, and who comes to a quantile in it."""
         before = p.copy()
         self.years[:] = 0.0
-        step_integrated(p, theta, YEAR, self.years)
+        self.family.step_integrated(p, theta, YEAR, self.years)
         self.mean += self.years[..., : self.state].sum(axis=-1)
         reached = self.reached(p)
         for place, target in enumerate(self.quantiles):
             here = np.isinf(self.quantile[..., place]) & (reached >= target)
             if here.any():
-                self.quantile[here, place] = now + cross_year(before[here], theta[here], self.state, target)
+                year = np.full(np.count_nonzero(here), YEAR)
+                when = self.family.cross(before[here], theta[here], year, self.state, target)
+                self.quantile[here, place] = now + when
             for row in self._unmixed(place, mix(reached) >= target) if self.mixes else ():
                 self.mixed[row, place] = now + self._cross_together(before[:, row], theta[:, row], target)
 
@@ -132,26 +120,44 @@ class _Found:
 
         def missing(h: float) -> float:
             p = before.copy()
-            step(p, theta, h)
+            self.family.step(p, theta, h)
             return float(mix(self.reached(p))) - target
 
         return _find_root(missing, 0.0, YEAR)
 
     def finish(self, p: Array, theta: Array) -> None:
         """All that is left, at constant hazards: the mean in closed form, quantiles by halving."""
-        self.mean += count_left(p, theta, self.state)
+        self.mean += self.family.years_left(p, theta, self.state)
         for place, target in enumerate(self.quantiles):
             here = np.isinf(self.quantile[..., place])
             if here.any():
-                self.quantile[here, place] = LONGEST + _halve(p[here], theta[here], self.state, target)
+                self.quantile[here, place] = LONGEST + self._halve(p[here], theta[here], target)
             for row in self._unmixed(place) if self.mixes else ():
                 self.mixed[row, place] = LONGEST + self._cross_late(p[:, row], theta[:, row], target)
 
     def _cross_late(self, p: Array, theta: Array, target: float) -> float:
         def missing(t: float) -> float:
-            return float(mix(_reach(p, theta, np.full(len(p), t), self.state))) - target
+            return float(mix(self._reach(p, theta, np.full(len(p), t)))) - target
 
         return _find_root(missing, 0.0, NEVER) if missing(NEVER) > 0 else np.inf
+
+    def _halve(self, p: Array, theta: Array, target: float) -> Array:
+        """Years (r,) at constant hazards until rows p (r, K) come to a quantile: double, then halve."""
+        high = np.full(len(p), YEAR)
+        short = self._reach(p, theta, high) < target
+        while short.any() and high.max() < NEVER:
+            high = np.where(short, 2.0 * high, high)
+            short = self._reach(p, theta, high) < target
+        low = np.zeros_like(high)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            below = self._reach(p, theta, middle) < target
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.where(short, np.inf, high)
+
+    def _reach(self, p: Array, theta: Array, t: Array) -> Array:
+        """The probability (r,) of having got there after t (r,) years at constant hazards."""
+        return self.reached(np.einsum("rj,rjk->rk", p, self.family.matrices(theta, t)))
 
     def close(self) -> Passage:
         """As a value."""
@@ -168,23 +174,3 @@ def _find_root(function: Callable[[float], float], low: float, high: float) -> f
     if function(high) <= 0.0:
         return high
     return float(optimize.brentq(function, low, high, xtol=1e-12, rtol=1e-13))
-
-
-def _halve(p: Array, theta: Array, state: int, target: float) -> Array:
-    """Years (r,) at constant hazards until rows p (r, K) come to a quantile: double, then halve."""
-    high = np.full(len(p), YEAR)
-    short = _reach(p, theta, high, state) < target
-    while short.any() and high.max() < NEVER:
-        high = np.where(short, 2.0 * high, high)
-        short = _reach(p, theta, high, state) < target
-    low = np.zeros_like(high)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        below = _reach(p, theta, middle, state) < target
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(short, np.inf, high)
-
-
-def _reach(p: Array, theta: Array, t: Array, state: int) -> Array:
-    """The probability (r,) of a state or worse after t (r,) years at constant hazards."""
-    return np.asarray(np.einsum("rj,rjk->rk", p, transition_probabilities(theta, t))[:, state:].sum(axis=1))

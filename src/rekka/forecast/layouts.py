@@ -15,7 +15,6 @@ medians are then those at the age that was given, as if it stayed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -132,7 +131,7 @@ def _list_medians(matrices: Sequence[Matrix]) -> list[Row]:
     for matrix in matrices:
         with np.errstate(divide="ignore"):
             years, high, low = (
-                math.log(2) / one for one in (matrix.hazard, matrix.hazard_low, matrix.hazard_high)
+                matrix.family.median_years(one) for one in (matrix.hazard, matrix.hazard_low, matrix.hazard_high)
             )
         row: Row = {"case": matrix.case}
         for state in range(1, widest):

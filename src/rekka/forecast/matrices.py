@@ -21,6 +21,7 @@ from rekka.forecast.ageing import FIXED, Course
 from rekka.forecast.forecast import Doubt, Journey, read_years, set_out
 from rekka.forecast.propagation import walk
 from rekka.forecast.uncertainty import LOG, LOGIT, NONE
+from rekka.model.family import EXPONENTIAL, Family
 from rekka.model.fit import Fit
 from rekka.model.tables import table
 
@@ -52,6 +53,7 @@ class Matrix:
     certified: bool
     notes: tuple[str, ...]
     case: str | None = None
+    family: Family = EXPONENTIAL  # of the hazards: it knows the years in a state
 
     @property
     def n_states(self) -> int:
@@ -177,6 +179,7 @@ def _make_matrix(journey: Journey, p: Array, years: float, labels: tuple[str, ..
         certified=journey.certified,
         notes=(*journey.notes, *list_outside(journey.fit, journey.course, x), *list_passing(journey, years)),
         case=case,
+        family=journey.fit.family,
     )
 
 

@@ -27,14 +27,12 @@ from rekka.forecast.forecast import Doubt, Journey, check_threshold, set_out, ty
 from rekka.forecast.matrices import list_outside, tell_intervals
 from rekka.forecast.uncertainty import BOOTSTRAP, DELTA, LOG, NONE
 from rekka.model.fit import Fit
-from rekka.model.inference import normal_quantile
-from rekka.model.tables import Table, table
+from rekka.model.tables import Table, hazard_interval, table
 
 Array = NDArray[np.float64]
 
 INSIDE = 40  # steps from the least to the largest training value
 BEYOND = 8  # further steps at each end: a fifth of the range
-LARGEST = 700.0  # beyond it the exponential of a log hazard overflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,18 +151,11 @@ def profile_covariate(
 
 def _find_hazards(journey: Journey) -> tuple[Array, Array, Array]:
     """Hazards (n, K-1) and their ends: from the refits where there are such, else in closed form."""
-    fit, spread = journey.fit, journey.spread
+    spread = journey.spread
     if spread.kind in (BOOTSTRAP, NONE):
         hazards = journey.walkers.hazards(0.0)
         return (hazards[0], *spread.interval(hazards, LOG))
-    design = journey.walkers.design(0.0)
-    middle = design @ fit.coefficients.T
-    blocks = fit.covariance_blocks
-    variance = [np.einsum("nu,uv,nv->n", design, blocks[k, :, k, :], design) for k in range(fit.n_states - 1)]
-    width = normal_quantile(spread.level) * np.sqrt(np.maximum(np.column_stack(variance), 0.0))
-    ends = (np.exp(np.clip(eta, -LARGEST, LARGEST)) for eta in (middle, middle - width, middle + width))
-    hazard, low, high = ends
-    return hazard, low, high
+    return hazard_interval(journey.fit, journey.walkers.design(0.0), spread.level)
 
 
 def _make_grid(fit: Fit, place: int, typical: Array) -> Array:

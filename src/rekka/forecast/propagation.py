@@ -1,32 +1,28 @@
 """State probabilities carried from year to year, for one set of coefficients or for many at once.
 
-    p(t + h) = p(t) exp(Q(x) h),   theta_k(x) = exp(w(x) . b_k),   x in the middle of the step, h at most a year
+    p(t + h) = p(t) P(theta(x), h),   theta_k(x) the hazard at w(x) . b_k,   h at most a year
 
+x is taken in the middle of the step. The hazard of a predictor and the step P are the family's (``model.family``).
 w is a row of the design in the units of ``inference``, b any coefficients in them: the estimate, or draws.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.forecast import step_kernel
 from rekka.forecast.ageing import Course
+from rekka.model.family import Family
 from rekka.model.fit import Fit
 
 Array = NDArray[np.float64]
 States = NDArray[np.int64]
 
 YEAR = 1.0  # of a step in which hazards are constant
-FASTEST = 1e8  # a year: who leaves a state at a higher hazard is gone within a second, and goes at this
-ROWS_A_THREAD = 8192  # below this, handing rows to a thread costs more than it saves
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +34,18 @@ class Walkers:
     coefficients: Array
     course: Course
 
+    @property
+    def family(self) -> Family:
+        """What carries them on."""
+        return self.fit.family
+
     def design(self, elapsed: Array | float, years: Array | float = 0.0) -> Array:
         """Rows (n, p+1) that coefficients multiply, in a step of so many years that begins after ``elapsed``."""
         return self.fit.design(self.course.ask(self.x, elapsed, years))
 
     def hazards(self, elapsed: Array | float, years: Array | float = 0.0) -> Array:
         """Theta (B, n, K-1) in a step of so many years that begins after ``elapsed``."""
-        design = self.design(elapsed, years)
-        with np.errstate(over="ignore"):  # what is infinite is fast enough
-            return np.asarray(np.minimum(np.exp(design @ self.coefficients.transpose(0, 2, 1)), FASTEST))
+        return self.family.step_hazards(self.design(elapsed, years) @ self.coefficients.transpose(0, 2, 1))
 
     def set_out(self, start: States) -> Array:
         """All in their start states (n,), 0-based."""
@@ -73,14 +72,14 @@ def walk(
             if theta is None or (walkers.course.moves and np.floor(first) != begun):
                 begun = float(np.floor(first))
                 theta = walkers.hazards(elapsed + begun, YEAR)
-            step(p, theta, second - first)
+            walkers.family.step(p, theta, second - first)
         now = float(time)
         yield p.copy()
 
 
 def catch_up(walkers: Walkers, p: Array, gap: Array | None) -> Array | float:
     """Carry every row over its own gap, year by year; how long that was."""
-    return cross_gap(gap, walkers.course, lambda done, h: step(p, walkers.hazards(done, h), h))
+    return cross_gap(gap, walkers.course, lambda done, h: walkers.family.step(p, walkers.hazards(done, h), h))
 
 
 def cross_gap(gap: Array | None, course: Course, carry: Callable[[Array, Array], None]) -> Array | float:
@@ -101,42 +100,3 @@ def cut_years(now: float, until: float, course: Course) -> list[float]:
         return [now]
     whole = np.arange(np.floor(now) + 1, np.ceil(until)) if course.moves else ()
     return [now, *map(float, whole), until]
-
-
-def step(p: Array, theta: Array, h: Array | float) -> None:
-    """P (..., K) <- p exp(Q h), in place; theta (..., K-1), h a number or (...)."""
-    _run(step_kernel.step_rows, p, theta, h)
-
-
-def step_integrated(p: Array, theta: Array, h: Array | float, years: Array) -> None:
-    """The same, and years (..., K) += the expected time in each state."""
-    _run(step_kernel.integrate_rows, p, theta, h, years)
-
-
-def step_sloped(p: Array, slope: Array, theta: Array, h: Array | float, drive: Array) -> None:
-    """The same, and slope (n, K-1, D, K) with it; drive (n, D) moves the log hazards."""
-    _run(step_kernel.slope_rows, p, theta, h, slope, drive)
-
-
-def _run(kernel: Callable[..., None], p: Array, theta: Array, h: Array | float, *more: Array) -> None:
-    """The kernel over all rows, on threads. Arrays to be written to must be whole in memory, as rows of them.
-
-    The years are copied, because an array that can only be read would have every kernel compiled a second time.
-    """
-    lead = p.shape[:-1]
-    given = (p, theta, *more)
-    rows = [np.ascontiguousarray(one).reshape(-1, *one.shape[len(lead) :]) for one in given]
-    years = np.array(np.broadcast_to(h, lead), dtype=np.float64, order="C").reshape(-1)
-    rows.insert(2, years)
-    parts = max(1, min(os.cpu_count() or 1, years.size // ROWS_A_THREAD))
-    edges = [years.size * part // parts for part in range(parts + 1)]
-    if parts == 1:
-        kernel(*rows)
-        return
-    done = _pool().map(lambda edge: kernel(*(one[edge[0] : edge[1]] for one in rows)), pairwise(edges))
-    list(done)
-
-
-@lru_cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="rekka-forecast")

@@ -65,7 +65,7 @@ def bootstrap_rows(
             f"All {count_of(member.size, 'row')} are of one group; at least 2 are needed, to draw from them with "
             "replacement."
         )
-    model = ("ridge", "prior", "effects", "shared", "threads")  # what is fitted, not how it is reached
+    model = ("ridge", "prior", "effects", "shared", "threads", "family")  # what is fitted, not how it is reached
     held = {name: getattr(options, name) for name in model}
     options = Options(scaling=None, advance=(), **held)  # z below are taken at the fit's own moment already
     z = fit.scale(x, rows.dt)

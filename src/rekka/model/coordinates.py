@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from rekka.model.family import EXPONENTIAL, Family
 from rekka.model.layout import Layout
-from rekka.model.likelihood import Evaluation, Likelihood, Rows, Surface
+from rekka.model.likelihood import Evaluation, Likelihood, LikelihoodProtocol, Rows
 from rekka.model.prior import Prior
 
 Array = NDArray[np.float64]
-Seen = TypeVar("Seen", bound=Surface)
+Seen = TypeVar("Seen", bound=LikelihoodProtocol)
 LEAST_RANK = 1e-10  # least diagonal of the triangular factor of standardised columns that are independent
 
 
@@ -59,7 +60,7 @@ class Coordinates(Generic[Seen]):
     def evaluate(self, psi: Array, order: int = 2) -> Evaluation:
         """Log-likelihood without the penalty, with gradient and Hessian in psi."""
         with np.errstate(invalid="ignore", over="ignore"):  # infinite far out; whoever asked looks
-            value, gradient, hessian = self.likelihood.evaluate(self.gamma(psi), order)
+            value, gradient, hessian = self.likelihood.evaluate(self.basis @ psi, order)
             return Evaluation(value, self.basis.T @ gradient, self.basis.T @ hessian @ self.basis)
 
     def objective(self, psi: Array, order: int = 2) -> Evaluation:
@@ -75,10 +76,16 @@ class Coordinates(Generic[Seen]):
 
 
 def scaled_coordinates(
-    rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None, prior: Prior | None = None
+    rows: Rows,
+    z: Array,
+    layout: Layout,
+    ridge: float,
+    threads: int | None,
+    prior: Prior | None = None,
+    family: Family = EXPONENTIAL,
 ) -> Coordinates[Likelihood]:
     """The scaled covariates as they are: psi are the free coefficients themselves."""
-    likelihood = Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads)
+    likelihood = Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads, family)
     return in_scaled(likelihood, moments(z, rows)[1], layout, ridge, prior)
 
 
@@ -97,7 +104,13 @@ def in_scaled(likelihood: Seen, sd: Array, layout: Layout, ridge: float, prior: 
 
 
 def orthonormal_coordinates(
-    rows: Rows, z: Array, layout: Layout, ridge: float, threads: int | None, prior: Prior | None = None
+    rows: Rows,
+    z: Array,
+    layout: Layout,
+    ridge: float,
+    threads: int | None,
+    prior: Prior | None = None,
+    family: Family = EXPONENTIAL,
 ) -> Coordinates[Likelihood]:
     """Orthonormal columns, and an orthonormal basis of the coefficients that the layout allows."""
     n, p = z.shape
@@ -107,7 +120,7 @@ def orthonormal_coordinates(
     W = np.ones((n, p + 1))
     W[:, 1:] = (z - mean) / sd
     W[:, 1:] = linalg.solve_triangular(r, W[:, 1:].T, trans="T").T if p else 0.0
-    return in_orthonormal(Likelihood.build(rows, W, threads), mean, sd, r, layout, ridge, prior)
+    return in_orthonormal(Likelihood.build(rows, W, threads, family), mean, sd, r, layout, ridge, prior)
 
 
 def in_orthonormal(

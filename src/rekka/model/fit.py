@@ -22,6 +22,7 @@ from rekka.model.certificate import (
 )
 from rekka.model.clock import MIDDLE, Clock, check_clock, make_clock
 from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
+from rekka.model.family import EXPONENTIAL, Family, find_family
 from rekka.model.inference import Inference, Meat, add_row_scores, add_scores, infer
 from rekka.model.layout import Effects, Layout, Shared, build_layout
 from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
@@ -59,6 +60,7 @@ class Options:
     advance: Sequence[str] | None = None
     clock: str = MIDDLE
     threads: int | None = None
+    family: str = EXPONENTIAL.name
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ def check_options(options: Options) -> None:
         raise BadOption(
             "likelihood='paper' is floored and has no exact gradient; use gradient='numeric', as the paper does."
         )
+    if find_family(options.family) is not EXPONENTIAL and options.likelihood == "paper":
+        raise BadOption(f"likelihood='paper' has hazards of the exponential family, not {options.family!r}.")
     if not isinstance(options.max_iter, int | np.integer) or options.max_iter < 1:
         raise BadOption(f"max_iter is {options.max_iter!r}; a whole number of at least 1 is needed.")
     if not (isinstance(options.seed, int | np.integer) and options.seed >= 0):
@@ -182,6 +186,11 @@ class Problem:
     clock: Clock
 
     @property
+    def family(self) -> Family:
+        """The family of the hazards."""
+        return self.coordinates.likelihood.family
+
+    @property
     def held(self) -> bool:
         """Whether a prior holds every coefficient, so that a maximum exists whatever the rows."""
         return self.prior is not None
@@ -203,8 +212,9 @@ def pose(
     order = rows.grouping
     rows, z = rows.take(order), scaling.transform(x[order])
     prior = read_prior(options.prior, layout.parameter.size)
-    coordinates = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads, prior)
-    compile_kernels()
+    family = find_family(options.family)
+    coordinates = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads, prior, family)
+    compile_kernels(family)
     return Problem(rows, x, z, order, layout, scaling, coordinates, prior, clock)
 
 
@@ -257,6 +267,7 @@ def _fit_rows(
         n_rows=rows.dt.size,
         survey=survey_covariates(problem.x, covariates),
         clock=problem.clock,
+        family=problem.family,
     )
 
 
@@ -345,13 +356,16 @@ def refit_rows(
             ),
             log_likelihood=coordinates.evaluate(psi, 0).value,
             clock=problem.clock,
+            family=problem.family,
         )
 
 
 def _fit_lbfgs(problem: Problem, options: Options) -> tuple[Array, Outcome]:
     """The paper's solver in the coordinates of the scaling."""
     rows, layout = problem.rows, problem.layout
-    scaled = scaled_coordinates(rows, problem.z, layout, options.ridge, options.threads, problem.prior)
+    scaled = scaled_coordinates(
+        rows, problem.z, layout, options.ridge, options.threads, problem.prior, problem.family
+    )
     if options.likelihood != "paper":
         return run_lbfgs(scaled, options)
     X = np.ascontiguousarray(scaled.likelihood.X.T)

@@ -111,7 +111,7 @@ def _sandwich(bread: Array, meat: Meat) -> Array:
 
 
 def add_scores(likelihood: Likelihood, basis: Array, slope: Array, groups: NDArray[np.int64]) -> Meat:
-    """The meat of rows in memory: ``slope`` (n, K-1) of each row's log-probability in its log hazards."""
+    """The meat of rows in memory: ``slope`` (n, K-1) of each row's log-probability in its predictors."""
     W, weight = likelihood.X, likelihood.rows.weight
     n_groups = int(groups.max()) + 1
     informative = np.unique(groups[likelihood.rows.informative]).size

@@ -1,10 +1,10 @@
-"""The log-likelihood of interval-observed rows and the chain rule from log hazards to coefficients.
+"""The log-likelihood of interval-observed rows, and the protocol that every likelihood follows.
 
     l(beta) = sum_rows weight log pi[start, end](dt),   eta = X beta',   beta (K-1, p+1)
 
-Rows are cut into blocks whose number
-depends on the data alone; each block is summed by itself and the sums are added in order, so the result has
-the same bits for any number of threads.
+What a row's probability is, the family knows. Rows are cut into blocks whose number depends on the data alone;
+each block is summed by itself and the sums are added in order, so the result has the same bits for any number of
+threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.model import kernel
+from rekka.model.family import EXPONENTIAL, Family, PairRows
 
 Array = NDArray[np.float64]
 States = NDArray[np.int64]
@@ -28,7 +28,7 @@ MOST_BLOCKS = 256  # bounds the memory of the blocks' sums
 
 
 class Evaluation(NamedTuple):
-    """Log-likelihood, gradient (P,) and Hessian (P, P), P = (K-1)(p+1), coefficients state by state."""
+    """Log-likelihood, gradient (F,) and Hessian (F, F) in the parameters of a likelihood."""
 
     value: float
     gradient: Array
@@ -60,8 +60,27 @@ class Pairs(NamedTuple):
         return float(self.weight[:-1].sum()) / informative if informative else 1.0
 
 
-class Surface(Protocol):
-    """A log-likelihood of some rows as a function of beta (K-1, p+1), wherever the rows are."""
+class LikelihoodProtocol(Protocol):
+    """A log-likelihood as a function of its parameters (F,), wherever its rows are and whatever they tell.
+
+    The first (K-1)(p+1) parameters are the coefficients of W, state by state, intercept first; a pair likelihood
+    has no others. A likelihood of histories has more behind them (errors of inspection, frailty, improvements,
+    trend), and coordinates whose ``basis`` has a row for each.
+
+    Who asks for what, through ``Coordinates``:
+
+    ============  ===================================================================
+    solvers       ``evaluate`` with order 0, 1 or 2, and ``unit``
+    starts        ``start``, ``n_states``
+    restarts      the same, and ``n_informative``
+    certificate   ``evaluate`` with order 2, ``unit``, ``n_states``
+    inference     ``evaluate`` with order 2, ``n_informative``
+    pooling       ``evaluate`` with order 2
+    ============  ===================================================================
+
+    What needs the rows themselves is asked of the likelihood that has them, not through this protocol: directions
+    without a maximum, samples of rows, and the scores of rows or groups that robust standard errors are made of.
+    """
 
     @property
     def n_rows(self) -> int:
@@ -79,16 +98,51 @@ class Surface(Protocol):
     def n_states(self) -> int:
         """K, its last state absorbing."""
 
-    @property
-    def n_terms(self) -> int:
-        """p + 1."""
+    def start(self, shift: Array | float = 0.0) -> Array:
+        """Parameters (F,) to start from: crude rates, log hazards moved by ``shift`` (K-1,), no effects."""
+
+    def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
+        """Log-likelihood with gradient (order 1) and Hessian (order 2) at parameters of F entries."""
+
+
+class Counted(Protocol):
+    """Whatever knows the sums over its rows."""
 
     @property
     def pairs(self) -> Pairs:
         """Sums over the rows of each start and end."""
 
-    def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
-        """Log-likelihood with gradient (order 1) and Hessian (order 2)."""
+    @property
+    def unit(self) -> float:
+        """Mean weight of the rows that can still worsen."""
+
+
+def crude_log_rates(rows: Counted) -> Array:
+    """Occurrence/exposure log rates of each state (K-1,): where Newton starts.
+
+    A row's years are shared out equally among the states it was seen to pass through. Half an event of mean
+    weight is added, so that a state nobody left, or nobody was in, has a rate too.
+    """
+    (weight, years), unit = rows.pairs, rows.unit
+    free = len(weight) - 1
+    start, end = np.indices(weight.shape)
+    share = years / np.maximum(np.minimum(end, free - 1) - start + 1, 1)  # none passed through if it starts in K
+    able = slice(free) if weight[:free].any() else slice(None)  # rows that start in K say nothing
+    typical = float(years[able].sum()) / float(weight[able].sum())
+    rates = np.empty(free)
+    for k in range(free):
+        left = weight[(start <= k) & (end > k)].sum()
+        exposure = share[(start <= k) & (end >= k)].sum()
+        rates[k] = (left + 0.5 * unit) / (exposure + typical * unit)
+    return np.log(rates)
+
+
+def crude_coefficients(rows: Counted, family: Family, n_terms: int, shift: Array | float = 0.0) -> Array:
+    """Coefficients (K-1, p+1) of crude rates, log hazards moved by ``shift`` (K-1,), and zero slopes."""
+    rates = crude_log_rates(rows) + shift
+    beta = np.zeros((rates.size, n_terms))
+    beta[:, 0] = family.from_rates(rates)
+    return beta
 
 
 def count_threads(threads: int | None) -> int:
@@ -149,11 +203,12 @@ class Likelihood:
     X: Array
     log_dt: Array
     threads: int
+    family: Family = EXPONENTIAL
 
     @classmethod
-    def build(cls, rows: Rows, X: Array, threads: int | None = None) -> Likelihood:
+    def build(cls, rows: Rows, X: Array, threads: int | None = None, family: Family = EXPONENTIAL) -> Likelihood:
         """X is (n, p+1) with the intercept's ones; ``threads`` None takes every core."""
-        return cls(rows, np.ascontiguousarray(X.T), np.log(rows.dt), count_threads(threads))
+        return cls(rows, np.ascontiguousarray(X.T), np.log(rows.dt), count_threads(threads), family)
 
     @property
     def n_rows(self) -> int:
@@ -185,45 +240,47 @@ class Likelihood:
         """Sums over the rows of each start and end."""
         return self.rows.pairs
 
+    def start(self, shift: Array | float = 0.0) -> Array:
+        """Coefficients of crude rates, moved, and zero slopes, flattened."""
+        return crude_coefficients(self, self.family, self.n_terms, shift).ravel()
+
     def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
         """Log-likelihood with gradient (order 1) and Hessian (order 2); what is not asked for is zero."""
-        free, p1 = beta.shape
+        free, p1 = self.n_states - 1, self.n_terms
         edges = self._edges()
         n_blocks = len(edges) - 1
         size = free * p1
         gradients = np.zeros((n_blocks, free, p1))
         hessians = np.zeros((n_blocks, size, size) if order > 1 else (n_blocks, 1, 1))
-        beta = np.ascontiguousarray(beta)
-        rows = self.rows
+        beta = np.ascontiguousarray(beta).reshape(free, p1)
+        rows, add_pairs = self._arranged, self.family.add_pairs
 
         def block(b: int) -> float:
-            return float(
-                kernel.sum_block(
-                    self.X, rows.dt, self.log_dt, rows.start, rows.end, rows.weight, beta, edges[b], edges[b + 1],
-                    order, gradients[b], hessians[b],
-                )
-            )  # fmt: skip
+            return add_pairs(rows, beta, edges[b], edges[b + 1], order, gradients[b], hessians[b])
 
         value = float(np.sum(self._map(block, n_blocks)))
         hessian = mirror(hessians.sum(axis=0)) if order > 1 else np.zeros((size, size))
         return Evaluation(value, gradients.sum(axis=0).ravel(), hessian)
 
     def by_row(self, beta: Array) -> tuple[Array, Array]:
-        """Log-probability (n,) and slope in the log hazards (n, K-1) of each row, without weights."""
+        """Log-probability (n,) and slope in the predictors (n, K-1) of each row, without weights."""
         n = len(self.rows.dt)
         value = np.empty(n)
         slope = np.zeros((beta.shape[0], n))
-        rows = self.rows
+        rows, score_pairs = self._arranged, self.family.score_pairs
         edges = self._edges()
         beta = np.ascontiguousarray(beta)
 
         def block(b: int) -> None:
-            kernel.rows_block(
-                self.X, rows.dt, self.log_dt, rows.start, rows.end, beta, edges[b], edges[b + 1], 1, value, slope
-            )
+            score_pairs(rows, beta, edges[b], edges[b + 1], value, slope)
 
         self._map(block, len(edges) - 1)
         return value, slope.T
+
+    @property
+    def _arranged(self) -> PairRows:
+        rows = self.rows
+        return PairRows(self.X, rows.dt, self.log_dt, rows.start, rows.end, rows.weight)
 
     def _edges(self) -> list[int]:
         n = len(self.rows.dt)
@@ -243,10 +300,10 @@ def mirror(upper: Array) -> Array:
     return whole
 
 
-@lru_cache(maxsize=1)
-def compile_kernels() -> None:
-    """Compile, or load from the disk cache, before any clock runs."""
+@lru_cache
+def compile_kernels(family: Family = EXPONENTIAL) -> None:
+    """Compile, or load from the disk cache, what a family's likelihood needs, before any clock runs."""
     rows = Rows(np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1), np.ones(1), 2)
-    likelihood = Likelihood.build(rows, np.ones((1, 1)), threads=1)
+    likelihood = Likelihood.build(rows, np.ones((1, 1)), 1, family)
     likelihood.evaluate(np.zeros((1, 1)))
     likelihood.by_row(np.zeros((1, 1)))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.model import kernel
 from rekka.model.clock import Clock
+from rekka.model.family import EXPONENTIAL, Family, States, pick_ends
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.scaling.operators import FittedScaling
 
@@ -24,30 +24,36 @@ class Predictor:
     scaling: FittedScaling
     beta: Array
     clock: Clock = field(default_factory=Clock, kw_only=True)
+    family: Family = field(default=EXPONENTIAL, kw_only=True)
 
     def scale(self, x: Array, dt: Array) -> Array:
         """Scaled covariates (n, p) of intervals of dt years (n,), for raw x (n, p) at their first visits."""
         return self.scaling.transform(self.clock.take(x, dt))
 
-    def log_hazards(self, x: Array) -> Array:
+    def predictors(self, x: Array) -> Array:
         """eta (n, K-1) at raw covariates x (n, p), taken as they are given."""
         return np.asarray(self.beta[:, 0] + self.scaling.transform(x) @ self.beta[:, 1:].T)
 
-    def probabilities(self, start: NDArray[np.int64], dt: Array, x: Array) -> Array:
+    def log_hazards(self, x: Array) -> Array:
+        """Log hazards (n, K-1) at raw covariates x (n, p), taken as they are given."""
+        return self.family.log_hazards(self.predictors(x))
+
+    def probabilities(self, start: States, dt: Array, x: Array) -> Array:
         """pi (n, K) of each row's end state."""
         order = np.argsort(start, kind="stable")
-        p, in_order = np.empty((2, start.size, self.n_states))
-        eta = self.log_hazards(self.clock.take(x, dt))[order]  # errors name rows in the order given
-        years = dt[order, None]
-        with np.errstate(over="ignore"):  # a fit gone wrong predicts too
-            kernel.probability_rows(np.exp(eta) * years, eta + np.log(years), start[order], 0, in_order)
-        p[order] = in_order
+        eta = self.predictors(self.clock.take(x, dt))[order]  # errors name rows in the order given
+        p = np.empty((start.size, self.n_states))
+        p[order] = self.family.end_probabilities(eta, dt[order], start[order])
         return p
+
+    def draw_ends(self, start: States, dt: Array, x: Array, u: Array) -> States:
+        """End states (n,) drawn with uniform numbers u (n,)."""
+        return pick_ends(self.probabilities(start, dt, x), u)
 
     def log_probabilities(self, rows: Rows, x: Array) -> Array:
         """log pi (n,) of each row's own end state, exact however small pi is."""
         order = rows.grouping
         X = np.column_stack([np.ones(len(x)), self.scale(x, rows.dt)])[order]
         value = np.empty(len(x))
-        value[order] = Likelihood.build(rows.take(order), X).by_row(self.beta)[0]
+        value[order] = Likelihood.build(rows.take(order), X, family=self.family).by_row(self.beta)[0]
         return value

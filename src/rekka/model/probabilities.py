@@ -54,6 +54,18 @@ def transition_probabilities(theta: ArrayLike, dt: ArrayLike) -> NDArray[np.floa
     return out.reshape(*a.shape[:-1], free + 1, free + 1)
 
 
+def row_probabilities(
+    a: NDArray[np.float64], log_a: NDArray[np.float64], start: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Probabilities (n, K) of each row's end state, for a = theta dt and its logarithm (n, K-1).
+
+    Rows of one start that follow each other are taken together.
+    """
+    p = np.empty((len(a), a.shape[1] + 1))
+    kernel.probability_rows(a, log_a, start, 0, p)
+    return p
+
+
 def _checked(values: ArrayLike, name: str) -> NDArray[np.float64]:
     try:
         array: NDArray[Any] = np.asarray(values, dtype=np.float64)

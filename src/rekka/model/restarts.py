@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rekka.model.coordinates import Coordinates
 from rekka.model.likelihood import Likelihood
 from rekka.model.separation import Separation
-from rekka.model.solvers import DECREMENT_TOLERANCE, Outcome, Stop, crude_log_rates, newton, solve_newton
+from rekka.model.solvers import DECREMENT_TOLERANCE, Outcome, Stop, newton, solve_newton
 
 Array = NDArray[np.float64]
 
@@ -103,10 +103,7 @@ class Fewer:
 
 def crude_start(coordinates: Coordinates[Any], shift: Array | float = 0.0) -> Array:
     """Occurrence/exposure rates, moved by ``shift`` (K-1,), and zero slopes."""
-    rates = crude_log_rates(coordinates.likelihood) + shift
-    gamma = np.zeros((rates.size, coordinates.likelihood.n_terms))
-    gamma[:, 0] = rates
-    return np.asarray(coordinates.basis.T @ gamma.ravel())
+    return np.asarray(coordinates.basis.T @ coordinates.likelihood.start(shift))
 
 
 def shifted_starts(coordinates: Coordinates[Any]) -> list[Array]:
@@ -158,7 +155,7 @@ def draw_fewer(coordinates: Coordinates[Likelihood]) -> Fewer | None:
     place = np.concatenate(places)
     some = rows.take(place)
     some = replace(some, weight=some.weight * np.concatenate(times))
-    few = Likelihood.build(some, likelihood.X[:, place].T, likelihood.threads)
+    few = Likelihood.build(some, likelihood.X[:, place].T, likelihood.threads, likelihood.family)
     return Fewer(replace(coordinates, likelihood=few))
 
 

@@ -16,6 +16,7 @@ from rekka.core.errors import BadOption, ModelFileError, count_of
 from rekka.data.reading import TableReading
 from rekka.model.certificate import Certificate
 from rekka.model.clock import START, Clock, make_clock
+from rekka.model.family import EXPONENTIAL, FAMILIES, Family
 from rekka.model.fit import Fit
 from rekka.model.inference import Inference, native_units
 from rekka.model.layout import Layout
@@ -93,6 +94,7 @@ class ModelFile(_Part):
     clock: _Clock | None = None
     fit_test: FitTest | None = None
     reading: TableReading | None = None
+    family: str = EXPONENTIAL.name  # written where it is another
 
 
 def dump_model(
@@ -107,10 +109,11 @@ def dump_model(
     """Write a fit and its estimator's parameters as JSON; ``labels`` are the states' names, best first."""
     _check_names(case, labels, fit.n_states)
     inference = dataclasses.asdict(fit.inference)
+    default = fit.family.name == EXPONENTIAL.name
     return ModelFile(
         format="rekka-model",
         version=VERSION,
-        parameters=parameters,
+        parameters={name: value for name, value in parameters.items() if name != "family"},  # it has its own place
         features=features,
         n_states=fit.n_states,
         covariates=list(fit.covariates),
@@ -134,7 +137,8 @@ def dump_model(
         clock=_write_clock(fit.clock),
         fit_test=fit.fit_test,
         reading=reading,
-    ).model_dump_json(indent=1)
+        family=fit.family.name,
+    ).model_dump_json(indent=1, exclude={"family"} if default else None)
 
 
 def _check_names(case: object, labels: object, n_states: int) -> None:
@@ -166,6 +170,8 @@ def load_saved(text: str) -> Saved:
         fit = _read_fit(file)
         _check_coefficients(fit)
         return Saved(fit, file.parameters, file.features, file.case, labels, file.reading)
+    except ModelFileError:
+        raise
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the text itself"
@@ -226,7 +232,18 @@ def _read_fit(file: ModelFile) -> Fit:
         resampled=_read_bootstrap(file),
         clock=_read_clock(file),
         fit_test=file.fit_test,
+        family=_read_family(file),
     )
+
+
+def _read_family(file: ModelFile) -> Family:
+    if file.family not in FAMILIES:
+        raise ModelFileError(
+            f"This rekka model file has hazards of the family {file.family!r}, which is not known here; "
+            f"{', '.join(FAMILIES)} can be read. Use the version of rekka, or the package, that wrote it.",
+            where="family",
+        )
+    return FAMILIES[file.family]
 
 
 def _write_clock(clock: Clock) -> _Clock:

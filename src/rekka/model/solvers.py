@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize
 
-from rekka.model.likelihood import Evaluation, Pairs
+from rekka.model.likelihood import Evaluation
 
 Array = NDArray[np.float64]
 
@@ -65,38 +65,6 @@ class Objective(Protocol):
 
     def __call__(self, psi: Array, order: int = 2) -> Evaluation:
         """Evaluate at psi."""
-
-
-class Counted(Protocol):
-    """Whatever knows the sums over its rows."""
-
-    @property
-    def pairs(self) -> Pairs:
-        """Sums over the rows of each start and end."""
-
-    @property
-    def unit(self) -> float:
-        """Mean weight of the rows that can still worsen."""
-
-
-def crude_log_rates(rows: Counted) -> Array:
-    """Occurrence/exposure log rates of each state (K-1,): where Newton starts.
-
-    A row's years are shared out equally among the states it was seen to pass through. Half an event of mean
-    weight is added, so that a state nobody left, or nobody was in, has a rate too.
-    """
-    (weight, years), unit = rows.pairs, rows.unit
-    free = len(weight) - 1
-    start, end = np.indices(weight.shape)
-    share = years / np.maximum(np.minimum(end, free - 1) - start + 1, 1)  # none passed through if it starts in K
-    able = slice(free) if weight[:free].any() else slice(None)  # rows that start in K say nothing
-    typical = float(years[able].sum()) / float(weight[able].sum())
-    rates = np.empty(free)
-    for k in range(free):
-        left = weight[(start <= k) & (end > k)].sum()
-        exposure = share[(start <= k) & (end >= k)].sum()
-        rates[k] = (left + 0.5 * unit) / (exposure + typical * unit)
-    return np.log(rates)
 
 
 def random_start(size: int, seed: int) -> Array:

@@ -1,4 +1,4 @@
-"""A fit as tables: coefficients with intervals, hazards with mean years in each state."""
+"""A fit as tables: coefficients with intervals, hazards and their ratios, mean years in each state."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from rekka.model.fit import Fit
 from rekka.model.inference import normal_quantile, two_sided_p
 
 Array = NDArray[np.float64]
+
+LARGEST = 700.0  # beyond it the exponential of a log hazard overflows
 
 
 class Table(pl.DataFrame):
@@ -84,11 +86,12 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
         se = np.sqrt(np.diag(fit.inference.covariance))[present]
         z = estimate / se
     slope = np.array([term in per for term in terms], dtype=bool)
+    given = slope & fit.family.proportional  # else a ratio depends on where the covariates are
     unit = np.array([per.get(term, np.nan) for term in terms])
 
     def ratio(log_ratio: Array) -> list[float | None]:
         with np.errstate(over="ignore"):
-            return [float(r) if s else None for r, s in zip(np.exp(log_ratio * unit), slope, strict=True)]
+            return [float(r) if s else None for r, s in zip(np.exp(log_ratio * unit), given, strict=True)]
 
     scale = "native" if fit.native else fit.scaling.method
     title = (
@@ -125,17 +128,15 @@ def hazard_table(fit: Fit, x: Array, level: float) -> Table:
     that of the quantity itself, se(1/theta) = se(log theta) / theta.
     """
     width = normal_quantile(check_level(level))
-    eta = fit.log_hazards(x)
-    states, design, blocks = fit.n_states - 1, fit.design(x), fit.covariance_blocks
-    se = np.stack(
-        [np.sqrt(np.einsum("nu,uv,nv->n", design, blocks[k, :, k, :], design)) for k in range(states)], axis=1
+    eta, states, family = fit.predictors(x), fit.n_states - 1, fit.family
+    log_hazard, (bend, _) = family.log_hazards(eta), family.bend(eta)
+    error = (bend * np.sqrt(_variances(fit, fit.design(x)))).ravel()
+    hazard, low, high = (
+        np.exp(log_hazard).ravel(),
+        np.exp(log_hazard.ravel() - width * error),
+        np.exp(log_hazard.ravel() + width * error),
     )
-    hazard, low, high, error = (
-        np.exp(eta).ravel(),
-        np.exp(eta - width * se).ravel(),
-        np.exp(eta + width * se).ravel(),
-        se.ravel(),
-    )
+    years = family.mean_years(hazard)
     return table(
         f"hazard per year and mean years in each state, {level:.0%} delta-method intervals",
         {
@@ -145,9 +146,52 @@ def hazard_table(fit: Fit, x: Array, level: float) -> Table:
             "hazard_se": hazard * error,
             "hazard_low": low,
             "hazard_high": high,
-            "years": 1.0 / hazard,
-            "years_se": error / hazard,
-            "years_low": 1.0 / high,
-            "years_high": 1.0 / low,
+            "years": years,
+            "years_se": error * years,
+            "years_low": family.mean_years(high),
+            "years_high": family.mean_years(low),
         },
+    )
+
+
+def hazard_interval(fit: Fit, design: Array, level: float) -> tuple[Array, Array, Array]:
+    """Hazards (n, K-1) at design rows (n, p+1) and the ends of their delta-method intervals, all finite."""
+    eta = design @ fit.coefficients.T
+    bend, _ = fit.family.bend(eta)
+    middle = fit.family.log_hazards(eta)
+    width = normal_quantile(level) * (bend * np.sqrt(np.maximum(_variances(fit, design), 0.0)))
+    ends = (np.exp(np.clip(one, -LARGEST, LARGEST)) for one in (middle, middle - width, middle + width))
+    hazard, low, high = ends
+    return hazard, low, high
+
+
+def ratio_interval(fit: Fit, before: Array, after: Array, level: float) -> tuple[Array, Array, Array]:
+    """Hazards (K-1,) at raw covariates ``after`` (p,) relative to ``before`` (p,), with delta-method intervals.
+
+    NaN is what has no finite value.
+    """
+    first, second = fit.design(before[None])[0], fit.design(after[None])[0]
+    family, beta = fit.family, fit.coefficients
+    slopes = [family.bend(beta @ row)[0][:, None] * row for row in (second, first)]
+    change = slopes[0] - slopes[1]  # of the log ratio in the coefficients of each state, (K-1, p+1)
+    middle = family.log_ratios(first, second, beta)
+    with np.errstate(invalid="ignore"):  # a point that is no maximum may have no variance: nan
+        width = normal_quantile(level) * np.sqrt(
+            [row @ fit.covariance_blocks[k, :, k, :] @ row for k, row in enumerate(change)]
+        )
+    ratio, low, high = (_exponentials(one) for one in (middle, middle - width, middle + width))
+    return ratio, low, high
+
+
+def _exponentials(values: Array) -> Array:
+    """Exponentials; NaN where they are not finite."""
+    known = np.isfinite(values) & (values < LARGEST)
+    return np.where(known, np.exp(np.where(known, values, 0.0)), np.nan)
+
+
+def _variances(fit: Fit, design: Array) -> Array:
+    """The variance (n, K-1) of the predictors at design rows (n, p+1)."""
+    blocks = fit.covariance_blocks
+    return np.stack(
+        [np.einsum("nu,uv,nv->n", design, blocks[k, :, k, :], design) for k in range(fit.n_states - 1)], axis=1
     )

@@ -22,7 +22,7 @@ from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.forecast.profiles import Profile, profile_covariate
 from rekka.forecast.uncertainty import DELTA, NONE, NORMAL
 from rekka.model.fit import Fit
-from rekka.model.tables import hazard_table
+from rekka.model.tables import LARGEST, hazard_table
 from rekka.report.forecast_parts import (
     CaseForecast,
     EffectPart,
@@ -40,7 +40,6 @@ DRAWS = 500  # of the coefficients, for bands
 PASSAGE_DRAWS = 200  # for years until a state, which take most of the time
 EVERY = 6  # of the points of a profile: a picture needs no more
 PERCENT = 5  # of the training rows between two values of a rug
-LARGEST = 700.0  # beyond it the exponential of a log hazard overflows
 
 
 def expect(fit: Fit, typical: Array, *, level: float, seed: int, certified: bool) -> CaseForecast | None:

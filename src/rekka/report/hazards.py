@@ -15,13 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.model.fit import Fit
-from rekka.model.inference import normal_quantile
-from rekka.model.tables import coefficient_table, hazard_table
+from rekka.model.tables import coefficient_table, hazard_table, ratio_interval
 from rekka.report.document import CoefficientPart, Number, RatioPart, YearsPart
 
 Array = NDArray[np.float64]
-
-LARGEST = 700.0  # beyond it the exponential of a log hazard overflows
 
 
 def list_coefficients(fit: Fit, level: float) -> tuple[CoefficientPart, ...]:
@@ -44,18 +41,12 @@ def list_coefficients(fit: Fit, level: float) -> tuple[CoefficientPart, ...]:
 def list_ratios(fit: Fit, typical: Array, steps: Mapping[str, float], level: float) -> tuple[RatioPart, ...]:
     """The hazard with one step more of each covariate, relative to that at typical values."""
     found = []
-    blocks, beta = fit.covariance_blocks, fit.coefficients
     for place, name in enumerate(fit.covariates):
         more = typical.copy()
         more[place] += steps[name]
-        change = fit.design(more[None])[0] - fit.design(typical[None])[0]
-        for state in range(fit.n_states - 1):
-            middle = float(change @ beta[state])
-            width = normal_quantile(level) * _root(change @ blocks[state, :, state, :] @ change)
-            ratio, low, high = (_exponential(value) for value in (middle, middle - width, middle + width))
-            found.append(
-                RatioPart(state=state + 1, covariate=name, step=steps[name], ratio=ratio, low=low, high=high)
-            )
+        for state, figures in enumerate(zip(*ratio_interval(fit, typical, more, level), strict=True), start=1):
+            ratio, low, high = map(_finite, figures)
+            found.append(RatioPart(state=state, covariate=name, step=steps[name], ratio=ratio, low=low, high=high))
     return tuple(found)
 
 
@@ -65,14 +56,6 @@ def list_years(fit: Fit, typical: Array, level: float) -> tuple[YearsPart, ...]:
     with np.errstate(all="ignore"):
         rows = hazard_table(fit, typical[None], level).to_dicts()
     return tuple(YearsPart(state=row["state"], **{name: _finite(row[name]) for name in names}) for row in rows)
-
-
-def _root(variance: float) -> float:
-    return math.sqrt(variance) if variance >= 0 else math.nan
-
-
-def _exponential(value: float) -> Number:
-    return math.exp(value) if math.isfinite(value) and value < LARGEST else None
 
 
 def _finite(value: float | None) -> Number:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption
 from rekka.core.files import writing
-from rekka.model import kernel
+from rekka.model.family import EXPONENTIAL
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def simulate_transitions(n_rows: int, *, n_states: int = 5, seed: int = 20260924
     x = np.column_stack([age, np.log(length), np.log(area), np.log(traffic)])
     z = (x - x.mean(axis=0)) / x.std(axis=0) if n_rows > 1 else np.zeros_like(x)
     k = np.arange(n_states - 1)
-    theta = np.exp(np.log(0.12 * 0.85**k) + z @ _EFFECTS[k % 2].T)
+    theta = EXPONENTIAL.hazards(np.log(0.12 * 0.85**k) + z @ _EFFECTS[k % 2].T)
     start = rng.choice(n_states - 1, n_rows, p=0.7**k / np.sum(0.7**k)).astype(np.int64)
     end = draw_ends(theta, dt, start, rng)
     return pl.DataFrame(
@@ -112,14 +112,5 @@ def draw_ends(theta: Array, dt: Array, start: NDArray[np.int64], rng: np.random.
     for first in range(0, len(theta), _DRAWN_AT_ONCE):
         # Rows of one start side by side: the kernel takes them together.
         rows = first + np.argsort(start[first : first + _DRAWN_AT_ONCE], kind="stable")
-        end[rows] = _find_ends(theta[rows], dt[rows], start[rows], u[rows])
+        end[rows] = EXPONENTIAL.draw_ends(theta[rows], dt[rows], start[rows], u[rows])
     return end
-
-
-def _find_ends(theta: Array, dt: Array, start: NDArray[np.int64], u: Array) -> NDArray[np.intp]:
-    """The first state at which the cumulative probability reaches u."""
-    p = np.empty((len(theta), theta.shape[1] + 1))
-    a = theta * dt[:, None]
-    kernel.probability_rows(a, np.log(a), start, 0, p)
-    beyond = p.cumsum(axis=1) < u[:, None]
-    return np.asarray(np.minimum(beyond.sum(axis=1), theta.shape[1]), dtype=np.intp)

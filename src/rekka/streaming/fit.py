@@ -20,6 +20,7 @@ from rekka.model import inputs
 from rekka.model.certificate import certify, count_pairs
 from rekka.model.clock import Clock, make_clock
 from rekka.model.coordinates import LEAST_RANK, Coordinates, in_orthonormal, in_scaled
+from rekka.model.family import find_family
 from rekka.model.fit import Fit, Options, Refit, check_options, linear_algebra, run_lbfgs, settle
 from rekka.model.inference import Meat, infer
 from rekka.model.layout import Layout, build_layout
@@ -164,6 +165,7 @@ def fit_source(
             n_rows=posed.overview.rows,
             survey=survey_source(posed.source, posed.overview.rows),
             clock=posed.clock,
+            family=coordinates.likelihood.design.family,
         )
 
 
@@ -192,6 +194,7 @@ def refit_source(
             certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts, posed.frequency),
             log_likelihood=coordinates.pull(psi) - here.value,
             clock=posed.clock,
+            family=coordinates.likelihood.design.family,
         )
 
 
@@ -227,11 +230,12 @@ def pose_source(
     if not (scaled.sd > 0).all() or np.abs(np.diag(r)).min(initial=np.inf) < LEAST_RANK:
         scaled, r = _orthonormalise(source.at("coordinates"), scaling, pair_weight)
     mix = linalg.solve_triangular(r, np.eye(len(names))) / scaled.sd[:, None] if names else np.zeros((0, 0))
-    design = Design(scaling, scaled.mean, mix, count, pair_weight)
+    family = find_family(options.family)
+    design = Design(scaling, scaled.mean, mix, count, pair_weight, family)
     prior = read_prior(options.prior, layout.parameter.size)
     likelihood = BlockLikelihood(source, design, overview.counts, overview.pairs)
     coordinates = in_orthonormal(likelihood, scaled.mean, scaled.sd, r, layout, options.ridge, prior)
-    compile_kernels()
+    compile_kernels(family)
     return Posed(source, overview, layout, scaling, scaled, pair_weight, coordinates, prior, frequency)
 
 
@@ -253,7 +257,7 @@ def _weigh_informative(pair_weight: Array | None, overview: Overview) -> Array |
 
 
 def _likelihood(posed: Posed, offset: Array, mix: Array) -> BlockLikelihood:
-    design = Design(posed.scaling, offset, mix, posed.layout.n_states, posed.pair_weight)
+    design = replace(posed.coordinates.likelihood.design, offset=offset, mix=mix)
     return BlockLikelihood(posed.source, design, posed.overview.counts, posed.overview.pairs)
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.model import kernel
 from rekka.model.certificate import PLATEAU
-from rekka.model.likelihood import Evaluation, Pairs, mirror
+from rekka.model.family import EXPONENTIAL, Family, PairRows
+from rekka.model.likelihood import Evaluation, Pairs, crude_coefficients, mirror
 from rekka.scaling.operators import FittedScaling
 from rekka.streaming import block_kernel
 from rekka.streaming.blocks import Array, Block, States
@@ -33,6 +33,7 @@ class Design:
     mix: Array  # (p, p)
     n_states: int
     pair_weight: Array | None = None  # (K, K)
+    family: Family = EXPONENTIAL
 
 
 class Arranged(NamedTuple):
@@ -45,6 +46,11 @@ class Arranged(NamedTuple):
     start: States
     end: States
     order: NDArray[np.int64]
+
+    @property
+    def pairs(self) -> PairRows:
+        """The rows as the family takes them."""
+        return PairRows(self.W, self.dt, self.log_dt, self.start, self.end, self.weight)
 
 
 def arrange(design: Design, block: Block) -> Arranged:
@@ -65,18 +71,15 @@ def evaluate_block(design: Design, beta: Array, order: int, block: Block) -> tup
     rows = arrange(design, block)
     size = beta.size
     gradient, hessian = np.zeros(beta.shape), np.zeros((size, size) if order > 1 else (1, 1))
-    value = kernel.sum_block(
-        rows.W, rows.dt, rows.log_dt, rows.start, rows.end, rows.weight, beta, 0, rows.dt.size, order, gradient,
-        hessian,
-    )  # fmt: skip
-    return float(value), gradient, hessian
+    value = design.family.add_pairs(rows.pairs, beta, 0, rows.dt.size, order, gradient, hessian)
+    return value, gradient, hessian
 
 
 def slope_block(design: Design, beta: Array, block: Block) -> tuple[Arranged, Array, Array]:
-    """The block as arranged, each row's log-probability (m,), and its slope (K-1, m) in the log hazards."""
+    """The block as arranged, each row's log-probability (m,), and its slope (K-1, m) in the predictors."""
     rows = arrange(design, block)
     value, slope = np.empty(rows.dt.size), np.zeros((len(beta), rows.dt.size))
-    kernel.rows_block(rows.W, rows.dt, rows.log_dt, rows.start, rows.end, beta, 0, rows.dt.size, 1, value, slope)
+    design.family.score_pairs(rows.pairs, beta, 0, rows.dt.size, value, slope)
     return rows, value, slope
 
 
@@ -115,9 +118,13 @@ class BlockLikelihood:
         """p + 1."""
         return self.design.offset.size + 1
 
+    def start(self, shift: Array | float = 0.0) -> Array:
+        """Coefficients of crude rates, moved, and zero slopes, flattened."""
+        return crude_coefficients(self, self.design.family, self.n_terms, shift).ravel()
+
     def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
         """Log-likelihood with gradient (order 1) and Hessian (order 2); what is not asked for is zero."""
-        beta = np.ascontiguousarray(beta)
+        beta = np.ascontiguousarray(beta).reshape(self.n_states - 1, self.n_terms)
         key = (beta.tobytes(), order)
         if key not in self._last:
             parts = self.source.at("likelihood").map(partial(evaluate_block, self.design, beta, order))

@@ -51,9 +51,9 @@ class Sampled:
     def in_coordinates(self, coordinates: Coordinates[BlockLikelihood]) -> Fewer:
         """The sample's likelihood in the coordinates of all rows."""
         parts = {field.name: getattr(coordinates, field.name) for field in fields(coordinates)}
-        return Fewer(Coordinates(**parts | {"likelihood": self._likelihood(coordinates.likelihood.n_states)}))
+        return Fewer(Coordinates(**parts | {"likelihood": self._likelihood(coordinates.likelihood.design)}))
 
-    def _likelihood(self, n_states: int) -> Likelihood:
+    def _likelihood(self, design: Design) -> Likelihood:
         """Of the sample."""
         parts = self.parts.items()
         start, end = (
@@ -62,7 +62,7 @@ class Sampled:
         weight = np.concatenate([part.weight for _, part in parts])
         dt = np.concatenate([part.dt for _, part in parts])
         W = np.concatenate([part.W for _, part in parts], axis=1)
-        return Likelihood.build(Rows(start, end, dt, weight, n_states), W.T)
+        return Likelihood.build(Rows(start, end, dt, weight, design.n_states), W.T, family=design.family)
 
 
 def sample_rows(likelihood: BlockLikelihood) -> Sampled:

@@ -14,7 +14,7 @@ from rekka.core.numerics import quiet
 from rekka.evaluation.calibration import REPLICATES, Calibration, calibrate, check_fit
 from rekka.evaluation.goodness import find_links
 from rekka.evaluation.resampling import Sample
-from rekka.model.fit import Options
+from rekka.model.fit import Fit, Options
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
 from rekka.study.cases import keep_supported
@@ -43,7 +43,7 @@ def calibrate_model(
             fit,
             samples[-1],
             training=samples[0],
-            options=_read_options(parameters),
+            options=_read_options(fit, parameters),
             follows=find_links(pl.concat(frames)),
             replicates=replicates,
             seed=seed,
@@ -58,13 +58,13 @@ def check_model(rows: StudyRows, case: str, model: str, *, seed: int) -> FitTest
     frame = _take_part(rows, case, TRAIN, fit.n_states)
     sample = Sample.of(frame, fit.covariates, fit.n_states)
     with quiet():
-        return check_fit(fit, sample, options=_read_options(parameters), follows=find_links(frame), seed=seed)
+        return check_fit(fit, sample, options=_read_options(fit, parameters), follows=find_links(frame), seed=seed)
 
 
 def _take_part(rows: StudyRows, case: str, part: str, n_states: int) -> pl.DataFrame:
     return keep_supported(rows.frame.filter(pl.col("case") == case, pl.col("part") == part), n_states)
 
 
-def _read_options(parameters: dict[str, Any]) -> Options:
+def _read_options(fit: Fit, parameters: dict[str, Any]) -> Options:
     own = {"ridge": parameters.get("ridge", 0.0), "prior": parameters.get("prior")}
-    return Options(scaling=parameters["scaling"], threads=1, **own)
+    return Options(scaling=parameters["scaling"], threads=1, **own, family=fit.family.name)

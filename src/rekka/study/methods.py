@@ -20,6 +20,7 @@ from rekka.core.errors import BadOption
 from rekka.evaluation.pooling import Pooling, pool_cases
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.ridge import choose_ridge
+from rekka.model.family import find_family
 from rekka.model.fit import Options
 from rekka.model.prior import Prior
 from rekka.scaling import fitting
@@ -63,13 +64,16 @@ def choose_options(
     options = Options(scaling=BASE if method in SHRINKING else method, seed=seed, **given)
     if method == RIDGE:
         grid = None if ridge is None else (ridge,)
-        plain = Options(scaling=BASE, threads=options.threads, clock=options.clock)
+        plain = Options(scaling=BASE, threads=options.threads, clock=options.clock, family=options.family)
         chosen = choose_ridge(sample, plain, seed=seed, grid=grid).options
         return replace(options, ridge=chosen.ridge, prior=_plain(chosen.prior))
     if method == POOLED and not others:
         raise BadOption("pooled borrows from the other cases of a study, and here there is none with rows.")
     if method == POOLED:
-        pooling = pool_cases({OWN: sample, **others}, start=start, threads=options.threads, clock=options.clock)
+        family = find_family(options.family)
+        pooling = pool_cases(
+            {OWN: sample, **others}, start=start, threads=options.threads, clock=options.clock, family=family
+        )
         return replace(options, prior=_plain(pooling.prior(OWN)))
     return options
 

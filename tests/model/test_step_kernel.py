@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rekka
-from rekka.forecast import step_kernel
+from rekka.model import step_kernel
 
 HAZARDS = st.one_of(st.just(0.0), st.floats(1e-9, 30.0), st.floats(-12.0, 14.0).map(np.exp))  # up to a million
 
