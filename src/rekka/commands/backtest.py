@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,46 +9,36 @@ import typer
 import rekka
 from rekka.commands import options
 from rekka.commands.bars import count_progress
-from rekka.commands.options import reads_tables
+from rekka.commands.options import Flag, asks, reads_tables
 from rekka.core.terminal import echo_json, new_console
+
+FLAGS = (
+    Flag("--until", options.Text, "until", "DATE",
+         "The last day that the model may know: 2008-12-31, or a year, 2008."),
+    Flag("--until-visit", options.Number, "until_visit", "N", "Instead, the last round of inspections.", least=1),
+    Flag("--since", options.Text, "since", "DATE", "Only transitions that begin on this day or later train."),
+    options.ONLY._replace(place="cases"), options.USE,
+    Flag("--scaling", str, "scaling", None, "Scaling of the covariates.", "zscore"),
+    options.RIDGE,
+    Flag("--age", str, "age", "HOW", "Ages: advances, held (at the oldest of the training rows) or fixed.",
+         "advances"),
+    options.GOES_ON, options.CLOCK,
+    Flag("--threshold", options.Number, "threshold", "STATE",
+         "Visits in this state or worse are counted; 4, or the worst.", least=2),
+    Flag("--level", float, "level", None, "Of the intervals, such as 0.95.", 0.95),
+    Flag("--draws", int, "draws", None, "Of the coefficients, for prediction intervals.", 500, 100),
+    Flag("--seed", int, "seed", None, "The same seed gives the same result.", 0, 0),
+    options.TEST_FIT,
+    Flag("--out", options.Place, "out", "FOLDER", "Where the tables go."),
+)  # fmt: skip
 
 
 @reads_tables
+@asks(*FLAGS)
 def backtest(
     tables: options.Tables,
     reader: options.Reader,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="The last day that the model may know: 2008-12-31, or a year, 2008."),
-    ] = None,
-    until_visit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Instead, the last round of inspections.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Only transitions that begin on this day or later train.")
-    ] = None,
-    only: options.Only = None,
-    use: options.Use = None,
-    scaling: Annotated[str, typer.Option(help="Scaling of the covariates.")] = "zscore",
-    ridge: options.Ridge = 0.0,
-    age: Annotated[
-        str,
-        typer.Option(metavar="HOW", help="Ages: advances, held (at the oldest of the training rows) or fixed."),
-    ] = "advances",
-    advance: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A covariate that goes on by the year, if not called age. Repeatable."),
-    ] = None,
-    clock: options.Clock = "middle",
-    threshold: Annotated[
-        int | None,
-        typer.Option(min=2, metavar="STATE", help="Visits in this state or worse are counted; 4, or the worst."),
-    ] = None,
-    level: Annotated[float, typer.Option(help="Of the intervals, such as 0.95.")] = 0.95,
-    draws: Annotated[int, typer.Option(min=100, help="Of the coefficients, for prediction intervals.")] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    test_fit: options.TestFit = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the tables go.")] = None,
+    asked: options.Asked,
     show_all: Annotated[bool, typer.Option("--all", help="Show every case in full, however many.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -70,31 +59,10 @@ def backtest(
     from rekka.report.terminal.backtest import print_backtest
 
     with count_progress(new_console(stderr=True), "Networks drawn") as on_progress:
-        found = rekka.backtest(
-            tables,
-            until=until,
-            until_visit=until_visit,
-            since=since,
-            cases=only or None,
-            covariates=options.split_list(use),
-            scaling=scaling,
-            ridge=ridge,
-            age=age,
-            advance=advance or None,
-            clock=clock,
-            threshold=threshold,
-            level=level,
-            draws=draws,
-            seed=seed,
-            test_fit=test_fit,
-            allow=reader.allow,
-            reading=reader,
-            out=out,
-            on_progress=on_progress,
-        )
+        found = rekka.backtest(tables, **asked, allow=reader.allow, reading=reader, on_progress=on_progress)
     if as_json:
         echo_json(found.to_dict())
     else:
-        print_backtest(new_console(), found, out, show_all=show_all)
+        print_backtest(new_console(), found, asked.get("out"), show_all=show_all)
     if found.scores["case"].n_unique() < len(found.cases):
         raise typer.Exit(1)

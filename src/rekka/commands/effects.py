@@ -4,48 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import rekka
 from rekka.commands import options
 from rekka.commands.bars import show_progress
+from rekka.commands.options import Flag, asks, read_pairs
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_line
 
 
-def effects(
-    model: options.ModelPath,
-    start: Annotated[int, typer.Option(metavar="STATE", help="The state to start from.")] = 1,
-    threshold: Annotated[
-        int | None,
-        typer.Option(metavar="STATE", help="The state to be reached. Default: 4, or the worst of fewer."),
-    ] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=CHANGE",
-            help="A change, such as age_at_inspection_1=+10 or traffic_mean=x2. Default: ten years, twice the "
-            "traffic, a round step of others. Repeatable.",
-        ),
-    ] = None,
-    at: options.At = None,
-    age: options.Age = "fixed",
-    advance: options.Advance = None,
-    intervals: options.Intervals = "normal",
-    draws: options.Draws = 1000,
-    level: options.Level = 0.95,
-    seed: options.DrawSeed = 0,
-    only: options.Only = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FOLDER", help="Where effects.csv, profiles.csv and a picture for each covariate go."
-        ),
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+def _read_changes(texts: Sequence[str]) -> dict[str, str]:
+    return read_pairs(texts, "--change", "age_at_inspection_1=+10")
+
+
+FLAGS = (
+    Flag("--start", int, "start", "STATE", "The state to start from.", 1),
+    Flag("--threshold", options.Number, "threshold", "STATE",
+         "The state to be reached. Default: 4, or the worst of fewer."),
+    Flag("--change", options.Many, "changes", "NAME=CHANGE",
+         "A change, such as age_at_inspection_1=+10 or traffic_mean=x2. Default: ten years, twice the traffic, a "
+         "round step of others. Repeatable.", read=_read_changes),
+    *options.AT, options.INTERVALS._replace(default="normal"), *options.DRAWS, options.ONLY,
+    Flag("--out", options.Place, "out", "FOLDER",
+         "Where effects.csv, profiles.csv and a picture for each covariate go."),
+)  # fmt: skip
+
+
+@asks(*FLAGS)
+def effects(model: options.ModelPath, asked: options.Asked, as_json: options.AsJson = False) -> None:
     """Say what each covariate does to the years until a state: as sentences, with intervals.
 
     Each covariate is changed by itself, the others stay typical, and the mean years from --start to --threshold
@@ -62,25 +48,8 @@ def effects(
     """
     from rekka.report.terminal.models import print_effects, print_notes
 
-    changes = options.read_pairs(change, "--change", "age_at_inspection_1=+10")
-    given = options.read_at(at)
     with show_progress(new_console(stderr=True)) as on_progress:
-        found = rekka.measure_effects(
-            model,
-            start=start,
-            threshold=threshold,
-            changes=changes,
-            at=given,
-            age=age,
-            advance=advance,
-            intervals=intervals,
-            draws=draws,
-            level=level,
-            seed=seed,
-            only=only,
-            out=out,
-            on_progress=on_progress,
-        )
+        found = rekka.measure_effects(model, **asked, on_progress=on_progress)
     if as_json:
         echo_json(found.to_dict())
         return
@@ -88,7 +57,7 @@ def effects(
     for one in found.components:
         print_effects(console, one.model, one.given, one.effects)
     print_notes(console, found.notes)
-    print_line(console, _tell_files(found.files, out))
+    print_line(console, _tell_files(found.files, asked.get("out")))
 
 
 def _tell_files(files: Sequence[Path], out: Path | None) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 import rekka
 from rekka.commands import options
 from rekka.commands.bars import show_progress
-from rekka.commands.options import reads_tables
+from rekka.commands.options import Flag, asks, reads_tables
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_line, print_plain, quote
 
@@ -19,38 +19,27 @@ if TYPE_CHECKING:
     from rekka.workflows.fit import ComponentFit, ComponentFits
 
 MANY_CASES = 20  # of more, a summary is printed
+FLAGS = (
+    Flag("--scaling", str, "scaling", None,
+         "Scaling of the covariates, such as zscore or boxcox+zscore.", "zscore"),
+    options.ONLY, options.USE, options.RIDGE, options.ADVANCE, options.CLOCK, options.UNITS,
+    Flag("--bootstrap", int, "bootstrap", "N",
+         "Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.", 0, 0),
+    Flag("--seed", int, "seed", None, "Of the bootstrap's draws.", 0, 0),
+    options.TEST_FIT, options.MEMORY,
+    Flag("--threads", options.Number, "threads", None, "Threads over rows. Default: one a core.", least=1),
+    options.CLUSTER,
+    Flag("--out", options.Place, "out", None,
+         "Where the models go: a .json file for one case, a folder for several."),
+)  # fmt: skip
 
 
 @reads_tables
+@asks(*FLAGS)
 def fit(
     tables: options.Tables,
     reader: options.Reader,
-    scaling: Annotated[
-        str, typer.Option(help="Scaling of the covariates, such as zscore or boxcox+zscore.")
-    ] = "zscore",
-    only: options.Only = None,
-    use: options.Use = None,
-    ridge: options.Ridge = 0.0,
-    advance: options.Advance = None,
-    clock: options.Clock = "middle",
-    unit: options.Units = None,
-    bootstrap: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.",
-        ),
-    ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap's draws.")] = 0,
-    test_fit: options.TestFit = None,
-    memory: options.Memory = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads over rows. Default: one a core.")] = None,
-    cluster: options.Cluster = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Where the models go: a .json file for one case, a folder for several."),
-    ] = None,
+    asked: options.Asked,
     show_all: Annotated[
         bool, typer.Option("--all", help="Print every model in full, however many components there are.")
     ] = False,
@@ -77,25 +66,7 @@ def fit(
 
     errors, console = new_console(stderr=True), new_console()
     with show_progress(errors) as on_progress:
-        fits = rekka.fit_components(
-            tables,
-            reader,
-            scaling=scaling,
-            only=only,
-            covariates=options.split_list(use),
-            ridge=ridge,
-            advance=advance,
-            clock=clock,
-            units=options.read_units(unit),
-            bootstrap=bootstrap,
-            seed=seed,
-            test_fit=test_fit,
-            memory=memory,
-            threads=threads,
-            cluster=cluster,
-            out=out,
-            on_progress=on_progress,
-        )
+        fits = rekka.fit_components(tables, reader, **asked, on_progress=on_progress)
     if not fits.components:
         print_plain(errors, f"No two visits make a transition. rekka check {quote(tables[0])} says why.")
         raise typer.Exit(1)
@@ -109,9 +80,9 @@ def fit(
         echo_json(described)
     else:
         if brief:
-            print_summary(console, described, bootstrap)
-        untested = None if fits.tested or test_fit is not None else len(described)
-        for line in (*tell_tests(described, untested), *_tell_files(out, fits, tables)):
+            print_summary(console, described, asked["bootstrap"])
+        untested = None if fits.tested or "test_fit" in asked else len(described)
+        for line in (*tell_tests(described, untested), *_tell_files(asked.get("out"), fits, tables)):
             print_line(console, line)
     if any(one.failed for one in fits.components):
         raise typer.Exit(1)

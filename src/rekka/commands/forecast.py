@@ -10,14 +10,38 @@ import typer
 import rekka
 from rekka.commands import options
 from rekka.commands.bars import show_progress
-from rekka.commands.options import reads_tables
+from rekka.commands.options import Flag, asks, reads_tables
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import quote
 
 FOLDER = "forecast"  # in the run folder, or where the command is called
+FLAGS = (
+    Flag("--years", int, "years", None, "How many years, 1 to 200.", 30),
+    Flag("--threshold", options.Number, "threshold", "STATE",
+         "The state whose reaching is asked for. Default: 4, or the worst of fewer."),
+    Flag("--from", options.Text, "since", "DATE", "The day of year 0. Default: the latest inspection."),
+    Flag("--age", str, "age", "HOW",
+         "How age goes on: advances, held (not beyond the oldest of the training rows) or fixed.", "advances"),
+    options.GOES_ON,
+    options.INTERVALS._replace(
+        words="Uncertainty of the parameters: delta (one pass), normal (draws), bootstrap (refits that rekka fit "
+        "--bootstrap made) or none."),
+    *options.DRAWS,
+    Flag("--member-intervals/--no-member-intervals", bool | None, "member_intervals", None,
+         "Intervals for each member, too. Default: for up to 2,000 members, or 1,000 by draws."),
+    options.ONLY,
+    Flag("--include-unchosen", bool, "include_unchosen", None,
+         "Forecast components for which no model was chosen, too, with the certified fit of the default method; "
+         "every row of them is marked."),
+    Flag("--out", options.Place, "out", "FOLDER", "Where the files go. Default: RUN/forecast, or forecast."),
+    Flag("--format", options.Text, "format", "NAME",
+         "parquet, csv or xlsx. Default: csv, or parquet where a sheet has no room for all years."),
+    Flag("--top", int, "top", None, "How many members to list, the greatest risk first.", 20, 0),
+)  # fmt: skip
 
 
 @reads_tables
+@asks(*FLAGS)
 def forecast(
     models: Annotated[
         Path,
@@ -36,68 +60,7 @@ def forecast(
         ),
     ],
     reader: options.Reader,
-    years: Annotated[int, typer.Option(help="How many years, 1 to 200.")] = 30,
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            metavar="STATE", help="The state whose reaching is asked for. Default: 4, or the worst of fewer."
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option("--from", metavar="DATE", help="The day of year 0. Default: the latest inspection."),
-    ] = None,
-    age: Annotated[
-        str,
-        typer.Option(
-            metavar="HOW",
-            help="How age goes on: advances, held (not beyond the oldest of the training rows) or fixed.",
-        ),
-    ] = "advances",
-    advance: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A covariate that goes on by the year, if not called age. Repeatable."),
-    ] = None,
-    intervals: Annotated[
-        str,
-        typer.Option(
-            metavar="HOW",
-            help="Uncertainty of the parameters: delta (one pass), normal (draws), bootstrap (refits that rekka "
-            "fit --bootstrap made) or none.",
-        ),
-    ] = "delta",
-    draws: options.Draws = 1000,
-    level: options.Level = 0.95,
-    seed: options.DrawSeed = 0,
-    member_intervals: Annotated[
-        bool | None,
-        typer.Option(
-            "--member-intervals/--no-member-intervals",
-            help="Intervals for each member, too. Default: for up to 2,000 members, or 1,000 by draws.",
-        ),
-    ] = None,
-    only: options.Only = None,
-    include_unchosen: Annotated[
-        bool,
-        typer.Option(
-            "--include-unchosen",
-            help="Forecast components for which no model was chosen, too, with the certified fit of the default "
-            "method; every row of them is marked.",
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Where the files go. Default: RUN/forecast, or forecast."),
-    ] = None,
-    table_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="parquet, csv or xlsx. Default: csv, or parquet where a sheet has no room for all years.",
-        ),
-    ] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many members to list, the greatest risk first.")] = 20,
+    asked: options.Asked,
     as_json: options.AsJson = False,
 ) -> None:
     """Forecast every member of an inventory, and the network: states by year, years until a state, who is first.
@@ -118,29 +81,9 @@ def forecast(
     from rekka.report.terminal.forecast import print_forecast
 
     is_run = (models / PLAN).exists()
-    folder = out or (models / FOLDER if is_run else Path(FOLDER))
+    folder = asked.setdefault("out", models / FOLDER if is_run else Path(FOLDER))
     with show_progress(new_console(stderr=True)) as on_progress:
-        found = rekka.forecast_inventory(
-            models,
-            tables,
-            reader,
-            years=years,
-            threshold=threshold,
-            since=since,
-            age=age,
-            advance=advance,
-            intervals=intervals,
-            draws=draws,
-            level=level,
-            seed=seed,
-            member_intervals=member_intervals,
-            only=only,
-            include_unchosen=include_unchosen,
-            out=folder,
-            format=table_format,
-            top=top,
-            on_progress=on_progress,
-        )
+        found = rekka.forecast_inventory(models, tables, reader, **asked, on_progress=on_progress)
     if as_json:
         echo_json(found.document.model_dump(mode="json") | {"folder": str(folder)})
         return

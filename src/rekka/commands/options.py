@@ -1,4 +1,4 @@
-"""The options that several commands share: declared once, and read from the command line once."""
+"""The options of the commands as tables of flags, and those that several share."""
 
 from __future__ import annotations
 
@@ -28,103 +28,30 @@ Tables = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
-Use = Annotated[
-    str | None,
-    typer.Option("--use", metavar="LIST", help="Only these covariates, such as age_at_inspection_1,traffic_mean."),
-]
-Only = Annotated[list[str] | None, typer.Option("--only", metavar="CASE", help="Only this case. Repeatable.")]
-TestFit = Annotated[
-    bool | None,
-    typer.Option(
-        "--test-fit/--no-test-fit",
-        help="Test whether each model describes the rows it was fitted to: a second or so a case. Default: for up "
-        "to 50 cases.",
-    ),
-]
-Units = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--unit", metavar="NAME=NUMBER", help="Unit of a hazard ratio, such as traffic_mean=1000. Repeatable."
-    ),
-]
-Ridge = Annotated[float, typer.Option("--ridge", min=0, help="Penalty on slopes, in z-scored units.")]
 ModelPath = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL", help="A model file of rekka fit, a folder of them, or a run folder.", show_default=False
     ),
 ]
-At = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--at",
-        metavar="LIST",
-        help="Covariates, such as age_at_inspection_1=40,traffic_mean=8000. Default: typical, the medians of the "
-        "training rows.",
-    ),
-]
-Age = Annotated[
-    str,
-    typer.Option(
-        "--age",
-        metavar="HOW",
-        help="Age over the years: fixed, advances, or held (not beyond the oldest of the training rows).",
-    ),
-]
-Advance = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--advance", metavar="NAME", help="A covariate that advances by the year, if not called age. Repeatable."
-    ),
-]
-Clock = Annotated[
-    str,
-    typer.Option(
-        "--clock",
-        metavar="WHERE",
-        help="Where ages are taken in the fit: at the middle of each interval, or at its start, as in the paper.",
-    ),
-]
-Intervals = Annotated[
-    str,
-    typer.Option(
-        "--intervals",
-        metavar="HOW",
-        help="Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) "
-        "or none.",
-    ),
-]
-Draws = Annotated[int, typer.Option("--draws", help="Draws for --intervals normal.")]
-Level = Annotated[float, typer.Option("--level", help="Level of the intervals.")]
-DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Fit on a Dask cluster: its scheduler's address, such as tcp://host:8786, or local or local:4 for "
-        "worker processes on this machine.",
-    ),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="How much memory may be used, such as 1GB: a table of transitions in Parquet may be larger. Default: "
-        "half of what is free.",
-    ),
-]
-Text, Many, Number, Real = str | None, list[str] | None, int | None, float | None
+Asked = dict[str, Any]  # what was given of a table of flags, by place
+Text, Many, Number, Real, Place = str | None, list[str] | None, int | None, float | None, Path | None
 
 
 class Flag(NamedTuple):
-    """An option: its type, where its value goes (section.key of a mapping or plan), and its help."""
+    """An option: its type, where its value goes, and its help.
+
+    ``place`` is a parameter of the function that the command calls, or section.key of a mapping or plan.
+    """
 
     name: str
     kind: Any
     place: str
     metavar: str | None
     words: str
-    least: int | None = None
+    default: Any = None
+    least: float | None = None
+    read: Callable[[Any], Any] | None = None  # the value from what was typed
 
     @property
     def parameter(self) -> str:
@@ -133,17 +60,108 @@ class Flag(NamedTuple):
 
     def declare(self) -> inspect.Parameter:
         """What Typer needs to know."""
+        panel = _PANELS.get(self.place.split(".")[0])
         option = typer.Option(
-            self.name,
-            help=self.words,
-            rich_help_panel=_PANELS.get(self.place.split(".")[0]),
-            metavar=self.metavar,
-            min=self.least,
+            self.name, help=self.words, rich_help_panel=panel, metavar=self.metavar, min=self.least
         )
-        default = False if self.kind is bool else None
+        default = False if self.kind is bool else self.default
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(self.parameter, kind, default=default, annotation=Annotated[self.kind, option])
 
+
+def split_list(names: str | None) -> tuple[str, ...] | None:
+    """A list in an option."""
+    return None if names is None else tuple(name.strip() for name in names.split(","))
+
+
+def read_units(texts: list[str] | None) -> dict[str, float]:
+    """Units of hazard ratios by covariate, as given on the command line."""
+    return dict(_read_unit(text) for text in texts or ())
+
+
+def _read_unit(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not like traffic_mean=1000", param_hint="--unit") from None
+
+
+def read_pairs(texts: Sequence[str] | None, hint: str, example: str) -> dict[str, str]:
+    """NAME=VALUE of an option, several with commas between them, or the option several times."""
+    found: dict[str, str] = {}
+    for part in (part for text in texts or () for part in text.split(",")):
+        name, sign, value = (side.strip() for side in part.partition("="))
+        if not (name and sign and value):
+            raise typer.BadParameter(f"{part.strip()!r} is not like {example}", param_hint=hint)
+        found[name] = value
+    return found
+
+
+def read_at(texts: Sequence[str] | None) -> dict[str, float]:
+    """Values of covariates as given on the command line."""
+    example = "age_at_inspection_1=40"
+    found = {}
+    for name, text in read_pairs(texts, "--at", example).items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise typer.BadParameter(f"{f'{name}={text}'!r} is not like {example}", param_hint="--at") from None
+    return found
+
+
+ONLY = Flag("--only", Many, "only", "CASE", "Only this case. Repeatable.")
+USE = Flag(
+    "--use", Text, "covariates", "LIST", "Only these covariates, such as age_at_inspection_1,traffic_mean.",
+    read=split_list,
+)  # fmt: skip
+TEST_FIT = Flag(
+    "--test-fit/--no-test-fit", bool | None, "test_fit", None,
+    "Test whether each model describes the rows it was fitted to: a second or so a case. Default: for up to 50 "
+    "cases.",
+)  # fmt: skip
+UNITS = Flag(
+    "--unit", Many, "units", "NAME=NUMBER", "Unit of a hazard ratio, such as traffic_mean=1000. Repeatable.",
+    read=read_units,
+)  # fmt: skip
+RIDGE = Flag("--ridge", float, "ridge", None, "Penalty on slopes, in z-scored units.", 0.0, 0)
+ADVANCE = Flag(
+    "--advance", Many, "advance", "NAME",
+    "A covariate that advances by the year, if not called age. Repeatable.",
+)  # fmt: skip
+GOES_ON = ADVANCE._replace(words="A covariate that goes on by the year, if not called age. Repeatable.")
+CLOCK = Flag(
+    "--clock", str, "clock", "WHERE",
+    "Where ages are taken in the fit: at the middle of each interval, or at its start, as in the paper.", "middle",
+)  # fmt: skip
+INTERVALS = Flag(
+    "--intervals", str, "intervals", "HOW",
+    "Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) or none.",
+    "delta",
+)  # fmt: skip
+DRAWS = (
+    Flag("--draws", int, "draws", None, "Draws for --intervals normal.", 1000),
+    Flag("--level", float, "level", None, "Level of the intervals.", 0.95),
+    Flag("--seed", int, "seed", None, "Of the draws.", 0, 0),
+)
+AT = (
+    Flag("--at", Many, "at", "LIST",
+         "Covariates, such as age_at_inspection_1=40,traffic_mean=8000. Default: typical, the medians of the "
+         "training rows.", read=read_at),
+    Flag("--age", str, "age", "HOW",
+         "Age over the years: fixed, advances, or held (not beyond the oldest of the training rows).", "fixed"),
+    ADVANCE,
+)  # fmt: skip
+MEMORY = Flag(
+    "--memory", Text, "memory", "SIZE",
+    "How much memory may be used, such as 1GB: a table of transitions in Parquet may be larger. Default: half of "
+    "what is free.",
+)  # fmt: skip
+CLUSTER = Flag(
+    "--cluster", Text, "cluster", "ADDRESS",
+    "Fit on a Dask cluster: its scheduler's address, such as tcp://host:8786, or local or local:4 for worker "
+    "processes on this machine.",
+)  # fmt: skip
 
 _PANELS = {
     "file": "How to read the file",
@@ -202,13 +220,12 @@ PLAN = (
          "Scalings, such as zscore,boxcox+zscore; paper (max,minmax,zscore,boxcox; the default), beyond "
          "(boxcox+zscore,yeojohnson+zscore,log+zscore,robust), small (ridge,pooled) or all."),
     Flag("--preset", Text, "study.presets", "NAME",
-         "exact (Newton, exact likelihood; the default), paper (its conditions) or both."),
+         "exact (Newton, exact likelihood; the default), paper (its conditions) or both.", read=split_list),
     Flag("--clock", Text, "study.clock", "WHERE",
          "Where ages are taken: at the middle of each interval (the default of exact), or at its start (as in the "
          "paper; of paper and both)."),
-    Flag("--only", Many, "study.cases", "CASE", "Only this case. Repeatable."),
-    Flag("--use", Text, "study.covariates", "LIST",
-         "Only these covariates, such as age_at_inspection_1,traffic_mean."),
+    ONLY._replace(place="study.cases"),
+    USE._replace(place="study.covariates"),
     Flag("--partition", Text, "partition.scheme", "SCHEME",
          "auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
     Flag("--until", Text, "partition.until", "DATE", "Last day of training, for --partition date."),
@@ -224,14 +241,19 @@ PLAN = (
     Flag("--log-loss-margin", Real, "guard.log_loss_margin", "NATS",
          "How much more log loss is not worse. Default: 0.02."),
     Flag("--resamples", Number, "guard.resamples", None,
-         "Resamples in which a choice must reach a maximum. Default: 20.", 0),
+         "Resamples in which a choice must reach a maximum. Default: 20.", least=0),
     Flag("--confirm/--no-confirm", bool | None, "study.confirm", None,
          "Score the choice on the golden rows, once (the default)."),
     Flag("--cost", Text, "study.cost", "NAME",
          "What accuracy is weighed against: seconds, evaluations or auto (the preset's; default)."),
-    Flag("--seed", Number, "study.seed", None, "Of the split and of the start. Default: 20260924.", 0),
-    Flag("--repeats", Number, "study.repeats", None, "Timings of each trial. Default: 1.", 1),
+    Flag("--seed", Number, "study.seed", None, "Of the split and of the start. Default: 20260924.", least=0),
+    Flag("--repeats", Number, "study.repeats", None, "Timings of each trial. Default: 1.", least=1),
 )  # fmt: skip
+
+
+def asks(*flags: Flag) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these flags; it gets those that were given as ``asked``."""
+    return lambda command: _declare(command, "asked", flags, _gather)
 
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
@@ -272,13 +294,21 @@ def _declare(
     return with_options
 
 
+def _gather(given: Mapping[Flag, Any]) -> Asked:
+    """What was given, by place."""
+    return {
+        flag.place: _translate(flag, value)
+        for flag, value in given.items()
+        if value is not None and value != [] and (value is not False or flag.kind is not bool)
+    }
+
+
 def _collect(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
-    """The options that were given, by section and key."""
+    """What was given, by section and key."""
     sections: dict[str, dict[str, Any]] = {}
-    for flag, value in given.items():
-        if value is not None and value != [] and (value is not False or flag.kind is not bool):
-            section, key = flag.place.split(".")
-            sections.setdefault(section, {})[key] = _translate(flag, value)
+    for place, value in _gather(given).items():
+        section, key = place.split(".")
+        sections.setdefault(section, {})[key] = value
     return sections
 
 
@@ -302,12 +332,12 @@ def _collect_plan(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
         split.setdefault("scheme", "date")
     if "seed" in study:
         split["seed"] = study["seed"]
-    if "presets" in study:
-        study["presets"] = split_list(study["presets"])
     return sections
 
 
 def _translate(flag: Flag, value: Any) -> Any:
+    if flag.read is not None:
+        return flag.read(value)
     if flag.name == "--bands":
         try:
             return [float(part) for part in value.split(",")]
@@ -320,44 +350,3 @@ def _translate(flag: Flag, value: Any) -> Any:
     if flag.name == "--separator" and value in ("tab", r"\t"):
         return "\t"
     return value
-
-
-def split_list(names: str | None) -> tuple[str, ...] | None:
-    """A list in an option."""
-    return None if names is None else tuple(name.strip() for name in names.split(","))
-
-
-def read_units(texts: list[str] | None) -> dict[str, float]:
-    """Units of hazard ratios by covariate, as given on the command line."""
-    return dict(_read_unit(text) for text in texts or ())
-
-
-def _read_unit(text: str) -> tuple[str, float]:
-    name, _, number = text.partition("=")
-    try:
-        return name, float(number)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not like traffic_mean=1000", param_hint="--unit") from None
-
-
-def read_pairs(texts: Sequence[str] | None, hint: str, example: str) -> dict[str, str]:
-    """NAME=VALUE of an option, several with commas between them, or the option several times."""
-    found: dict[str, str] = {}
-    for part in (part for text in texts or () for part in text.split(",")):
-        name, sign, value = (side.strip() for side in part.partition("="))
-        if not (name and sign and value):
-            raise typer.BadParameter(f"{part.strip()!r} is not like {example}", param_hint=hint)
-        found[name] = value
-    return found
-
-
-def read_at(texts: Sequence[str] | None) -> dict[str, float]:
-    """Values of covariates as given on the command line."""
-    example = "age_at_inspection_1=40"
-    found = {}
-    for name, text in read_pairs(texts, "--at", example).items():
-        try:
-            found[name] = float(text)
-        except ValueError:
-            raise typer.BadParameter(f"{f'{name}={text}'!r} is not like {example}", param_hint="--at") from None
-    return found

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 
 import rekka
 from rekka.commands import options
 from rekka.commands.bars import show_progress
+from rekka.commands.options import Flag, asks
 from rekka.core.errors import count_of
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_line
@@ -19,33 +20,22 @@ if TYPE_CHECKING:
     from rekka.study.study import Study
 
 PAGE = "report.html"
+FLAGS = (
+    Flag("--out", options.Place, "out", "FILE", f"The page to write. Default: RUN/{PAGE}."),
+    Flag("--lang", str, "lang", "LANG", "Language of the page: en or ja.", "en"),
+    Flag("--title", options.Text, "title", "TEXT", "What the study is of. Default: the table's name."),
+    options.UNITS,
+    Flag("--figures", options.Place, "figures", "DIR", "Write each figure here, as SVG, PNG and PDF."),
+    Flag("--tables", options.Place, "tables", "DIR",
+         "Write the tables here: CSV, an Excel workbook, LaTeX and Markdown."),
+    Flag("--markdown", options.Place, "markdown", "FILE", "Write the whole report as Markdown, too."),
+    Flag("--quick", bool, "calibrate", None, "Leave out calibration and the network of the study's members.",
+         read=operator.not_),
+)  # fmt: skip
 
 
-def report(
-    run: options.Run,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help=f"The page to write. Default: RUN/{PAGE}.")
-    ] = None,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the page: en or ja.")] = "en",
-    title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the study is of. Default: the table's name.")
-    ] = None,
-    unit: options.Units = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write each figure here, as SVG, PNG and PDF.")
-    ] = None,
-    tables: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the tables here: CSV, an Excel workbook, LaTeX and Markdown."),
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the whole report as Markdown, too.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out calibration and the network of the study's members.")
-    ] = False,
-    as_json: options.AsJson = False,
-) -> None:
+@asks(*FLAGS)
+def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = False) -> None:
     """Write a study as one page: the answer first, then findings, figures, tables, models, and how to repeat it.
 
     The page is one file that needs no network: hand it over, print it, keep it. Beside it stand its numbers as
@@ -60,26 +50,15 @@ def report(
       rekka report run --figures figures --tables tables
     """
     with show_progress(new_console(stderr=True)) as on_progress:
-        files = rekka.write_report(
-            run,
-            out,
-            figures=figures,
-            tables=tables,
-            markdown=markdown,
-            lang=lang,
-            title=title,
-            units=options.read_units(unit),
-            calibrate=not quick,
-            on_progress=on_progress,
-        )
+        files = rekka.write_report(run, **asked, on_progress=on_progress)
     if as_json:
         echo_json({kind: [str(file) for file in some] for kind, some in files.items()})
         return
     console = new_console()
     print_place(console, files["page"][0])
-    for kind, place in (("figures", figures), ("tables", tables), ("markdown", markdown)):
-        if place is not None:
-            print_line(console, f"{kind}: {count_of(len(files[kind]), 'file')}, {place}")
+    for kind in ("figures", "tables", "markdown"):
+        if kind in files:
+            print_line(console, f"{kind}: {count_of(len(files[kind]), 'file')}, {asked[kind]}")
 
 
 def report_run(errors: Console, study: Study, run: Path) -> Path:

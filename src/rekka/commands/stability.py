@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.console import Console
 import rekka
 from rekka.commands import options
 from rekka.commands.bars import new_bar
+from rekka.commands.options import Flag, asks
 from rekka.commands.study import BEFORE_FIRST, STOPPED
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_plain, quote
@@ -24,29 +25,21 @@ if TYPE_CHECKING:
     from rekka.study.stability_draws import Unit
 
 RESAMPLES = 200
+FLAGS = (
+    Flag("--resamples", int, "resamples", None, "Draws of each kind, for each case and preset.", RESAMPLES, 1),
+    Flag("--kinds", options.Text, "kinds", "LIST",
+         "bootstrap (bridges with replacement), splits (80 % of the bridges), seeds (solver starts); all three by "
+         "default."),
+    options.ONLY._replace(place="cases"),
+    Flag("--workers", options.Number, "workers", None,
+         "Processes that fit side by side. Default: all cores.", least=1),
+    options.CLUSTER,
+    Flag("--seed", options.Number, "seed", None, "Of the draws. Default: the study's.", least=0),
+)  # fmt: skip
 
 
-def stability(
-    run: options.Run,
-    resamples: Annotated[
-        int, typer.Option(min=1, help="Draws of each kind, for each case and preset.")
-    ] = RESAMPLES,
-    kinds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="bootstrap (bridges with replacement), splits (80 % of the bridges), seeds (solver starts); "
-            "all three by default.",
-        ),
-    ] = None,
-    only: options.Only = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that fit side by side. Default: all cores.")
-    ] = None,
-    cluster: options.Cluster = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the draws. Default: the study's.")] = None,
-    as_json: options.AsJson = False,
-) -> None:
+@asks(*FLAGS)
+def stability(run: options.Run, asked: options.Asked, as_json: options.AsJson = False) -> None:
     """Refit a study's cases to other rows and from other starts, to see which choices hold.
 
     For each case, how often each method reaches a maximum and is chosen. Golden rows are not used. Every draw is
@@ -61,20 +54,9 @@ def stability(
       rekka stability run --cluster tcp://host:8786
     """
     from rekka.report.terminal.stability import print_stability
-    from rekka.study.stability_draws import KINDS
 
-    again = _spell(run, resamples, kinds, only, seed)
-    with _watch(new_console(stderr=True), again) as on_unit:
-        found = rekka.stability(
-            run,
-            kinds=options.split_list(kinds) or KINDS,
-            resamples=resamples,
-            seed=seed,
-            cases=only or None,
-            workers=workers,
-            cluster=cluster,
-            on_unit=on_unit,
-        )
+    with _watch(new_console(stderr=True), _spell(run, asked)) as on_unit:
+        found = rekka.stability(run, **asked, on_unit=on_unit)
     if as_json:
         echo_json(_plain(found, run))
     else:
@@ -105,13 +87,13 @@ def _watch(errors: Console, again: str) -> Iterator[Callable[[Unit, int, int], N
         raise
 
 
-def _spell(run: Path, resamples: int, kinds: str | None, only: Sequence[str] | None, seed: int | None) -> str:
+def _spell(run: Path, asked: options.Asked) -> str:
     """The command that goes on with these draws."""
     words = ["rekka stability", quote(run)]
-    words += [] if resamples == RESAMPLES else [f"--resamples {resamples}"]
-    words += [] if kinds is None else [f"--kinds {shlex.quote(kinds)}"]
-    words += [f"--only {shlex.quote(case)}" for case in only or ()]
-    words += [] if seed is None else [f"--seed {seed}"]
+    words += [] if asked["resamples"] == RESAMPLES else [f"--resamples {asked['resamples']}"]
+    words += [f"--kinds {shlex.quote(','.join(asked['kinds']))}"] if "kinds" in asked else []
+    words += [f"--only {shlex.quote(case)}" for case in asked.get("cases", ())]
+    words += [f"--seed {asked['seed']}"] if "seed" in asked else []
     return " ".join(words)
 
 

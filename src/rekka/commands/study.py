@@ -14,7 +14,7 @@ import rekka
 from rekka.commands import options
 from rekka.commands.bars import new_bar
 from rekka.commands.checks import print_brief
-from rekka.commands.options import plans_study, reads_tables
+from rekka.commands.options import Flag, asks, plans_study, reads_tables
 from rekka.commands.report import print_place, report_run
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_plain, quote
@@ -51,6 +51,11 @@ Data = Annotated[
 
 @reads_tables
 @plans_study
+@asks(
+    Flag("--workers", int, "workers", None,
+         "Processes that fit side by side. Timings are then taken afterwards, one by one.", 1, 1),
+    options.CLUSTER, options.MEMORY,
+)  # fmt: skip
 def compare(
     reader: options.Reader,
     data: Data = None,
@@ -60,14 +65,7 @@ def compare(
     ] = None,
     *,
     plan: dict[str, Any],
-    workers: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Processes that fit side by side. Timings are then taken afterwards, one by one."
-        ),
-    ] = 1,
-    cluster: options.Cluster = None,
-    memory: options.Memory = None,
+    asked: options.Asked,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html into the run folder (the default).")
     ] = True,
@@ -107,7 +105,7 @@ def compare(
 
     with watch(errors, folder) as (on_trial, on_choice):
         act = begin_study if resume is None else continue_study
-        how = RunOptions(workers, cluster, memory, on_trial, on_choice, on_rows)
+        how = RunOptions(**asked, on_trial=on_trial, on_choice=on_choice, on_rows=on_rows)
         study = act(Request(data or (), reader, plan), folder, how)
     page = report_run(errors, study, folder) if report and not large else None
     if report and large:

@@ -102,9 +102,10 @@ def forecast_inventory(
     --------
     >>> import rekka
     >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1)
-    >>> found = rekka.forecast_inventory(rekka.fit_components(rows), rows, years=10)
-    >>> found.members.height, found.network["year"].max()
-    (300, 10)
+    >>> members = rows.unique("bridge_id", maintain_order=True)
+    >>> found = rekka.forecast_inventory(rekka.fit_components(rows), members, years=10)
+    >>> found.members.height == members.height, found.network["year"].max()
+    (True, 10)
 
     """
     ask = Ask(since=read_day(since), advance=tuple(advance) if advance else None, **asked)
