@@ -59,11 +59,11 @@ class ReadingOptions:
 
     def sound(self, source: Any) -> Transitions | LazyTransitions:
         """Transitions for a fit, not read yet where they may be many; what a check stops is refused."""
-        found = self._scan(source) or self.transitions(source)
+        found = self.scan(source) or self.transitions(source)
         refuse_upside_down(found.moves, self.allow)
         return found
 
-    def _scan(self, source: Any) -> LazyTransitions | None:
+    def scan(self, source: Any) -> LazyTransitions | None:
         """Transitions in Parquet that are not read yet; None of anything else."""
         if self.nbi or isinstance(source, Transitions):
             return None

@@ -100,7 +100,7 @@ def compare(
     data : path, dataframe, Transitions, Partition or None
         Inspections or transitions; None draws the built-in inventory. Transitions in Parquet, a file or a folder,
         or in a polars LazyFrame may be more than memory holds.
-    mapping : path or dict, optional
+    mapping : path, dict or ReadingOptions, optional
         How to read a table that needs it; see ``read_panel``.
     methods : sequence of str
         Scaling operators, such as "zscore" or "boxcox+zscore"; "ridge" and "pooled" for small cases.
@@ -155,7 +155,7 @@ def compare(
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
     described, given = describe_data(data, mapping, None if out is None else Path(out))
     plan = make_plan(
-        data=described | {"allow": read_allowed(allow)},
+        data=described | {"allow": tuple(dict.fromkeys((*described.get("allow", ()), *read_allowed(allow))))},
         partition={
             "scheme": "given" if isinstance(data, Partition) else partition,
             "until": until,

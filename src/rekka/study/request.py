@@ -60,8 +60,9 @@ def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:
         return plan
     joins = [dict(join) | {"file": str(before / join["file"])} for join in plan.data.mapping.get("join", [])]
     mapping = plan.data.mapping | ({"join": joins} if joins else {})
-    data = describe_tables([before / one for one in plan.data.source], mapping, nbi=plan.data.nbi, out=after)
-    return make_plan(**plan.model_dump() | {"data": data | {"allow": plan.data.allow}})
+    how = ReadingOptions(mapping, nbi=plan.data.nbi, allow=plan.data.allow)
+    data = describe_tables([before / one for one in plan.data.source], how, after)
+    return make_plan(**plan.model_dump() | {"data": data})
 
 
 def _study_file(request: Request) -> Path | None:
@@ -77,9 +78,7 @@ def _plan(request: Request, out: Path) -> StudyPlan:
 def _describe(request: Request, out: Path) -> dict[str, Any]:
     if not request.tables:
         return {"kind": "inventory", "seed": PAPER_SEED}
-    read = request.reading
-    described = describe_tables(request.tables, read.mapping, dict(read.changes), nbi=read.nbi, out=out)
-    return described | {"allow": tuple(read.allow)}
+    return describe_tables(request.tables, request.reading, out)
 
 
 def _change(plan: StudyPlan, request: Request) -> StudyPlan:

@@ -139,14 +139,13 @@ def read_source(plan: DataPlan, base: Path) -> Transitions:
                 "Call rekka.compare with them, or use --resume on the run folder, which has a copy."
             )
     tables = [locate(base, source) for source in plan.source]
-    return ReadingOptions(changes=locate_joins(plan.mapping, base), nbi=plan.nbi).transitions(tables)
+    return read_how(plan, base).transitions(tables)
 
 
-def locate_joins(mapping: dict[str, Any], base: Path) -> dict[str, Any]:
-    """A mapping whose joined files are paths from here."""
-    if "join" not in mapping:
-        return mapping
-    return mapping | {"join": [join | {"file": str(locate(base, join["file"]))} for join in mapping["join"]]}
+def read_how(plan: DataPlan, base: Path) -> ReadingOptions:
+    """How the tables of a plan are read; joined files are paths from here."""
+    joins = [join | {"file": str(locate(base, join["file"]))} for join in plan.mapping.get("join", ())]
+    return ReadingOptions(changes=plan.mapping | ({"join": joins} if joins else {}), nbi=plan.nbi)
 
 
 def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan, allow: Sequence[str] = ()) -> StudyRows:
