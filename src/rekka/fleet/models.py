@@ -181,7 +181,7 @@ def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | Non
     known = {model.case: model for model in models.models}
     if list(cases) == [ALL_CASES] and ALL_CASES not in known:
         return Matched({ALL_CASES: _find_single(models, only)}, {})
-    wanted = _choose_cases(cases, only)
+    wanted = choose_names(cases, only)
     loose = known.get(None) or (known.get(ALL_CASES) if ALL_CASES not in cases else None)
     if loose is not None and len(known) == 1:
         return Matched({_find_case(loose, wanted): loose}, {})
@@ -198,7 +198,8 @@ def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | Non
     return Matched(found, missing)
 
 
-def _choose_cases(cases: Sequence[str], only: Sequence[str] | None) -> list[str]:
+def choose_names(cases: Sequence[str], only: Sequence[str] | None) -> list[str]:
+    """The components that are asked for, all by default; one that is not there is refused."""
     for name in only or ():
         if name not in cases:
             raise no_such_case(name, cases)

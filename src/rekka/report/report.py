@@ -224,19 +224,21 @@ def write_report(
     if out is None and run is None:
         raise BadOption("The study has no run folder; out says where its page goes.", option="out")
     page = Path(out) if out is not None else (run or Path()) / PAGE
-    pictures, sheets, text = (None if one is None else Path(one) for one in (figures, tables, markdown))
-    _refuse_places(run, page, pictures, sheets, text)
+    drawn, listed, text = (None if one is None else Path(one) for one in (figures, tables, markdown))
+    _refuse_places(page, [one for one in (drawn, listed) if one is not None])
+    if text is not None:
+        _refuse_markdown(text, run)
     made = make_report(study, on_case=_tell(on_progress, "Calibration"), **options)
-    _refuse_filled(made, page, pictures, sheets, text)
+    _refuse_filled(made, [*find_places(page), *([] if text is None else [text])], drawn, listed)
     on_progress("Drawing the report", page.name, 0, None)
     files: dict[str, tuple[Path, ...]] = {"page": made.write(page)}
-    if pictures is not None:
-        files["figures"] = made.write_figures(pictures, on_figure=_tell(on_progress, "Figures"))
-    if sheets is not None:
-        files["tables"] = made.write_tables(sheets)
+    if drawn is not None:
+        files["figures"] = made.write_figures(drawn, on_figure=_tell(on_progress, "Figures"))
+    if listed is not None:
+        files["tables"] = made.write_tables(listed)
     if text is not None:
         make_folder(text.parent)
-        write_text(text, made.to_markdown(_find_pictures(made, pictures, text)))
+        write_text(text, made.to_markdown(None if drawn is None else _find_pictures(made, drawn, text)))
         files["markdown"] = (text,)
     return files
 
@@ -245,26 +247,22 @@ def _tell(on_progress: OnProgress, stage: str) -> OnCase:
     return lambda name, done, total: on_progress(stage, name, done, total)
 
 
-def _refuse_places(
-    run: Path | None, page: Path, figures: Path | None, tables: Path | None, markdown: Path | None
-) -> None:
+def _refuse_places(page: Path, folders: Sequence[Path]) -> None:
     """Refuse, before the work, to write over what is no report."""
     refuse_no_report(find_places(page))
-    for folder in (figures, tables):
-        if folder is not None:
-            refuse_file(folder)
-            refuse_run(folder)
-    if markdown is not None:
-        if markdown.is_dir():
-            raise BadOption(f"{markdown.name} is a folder; a file is needed.", option="markdown")
-        refuse_inputs([markdown], [] if run is None else list_own(run))
+    for folder in folders:
+        refuse_file(folder)
+        refuse_run(folder)
 
 
-def _refuse_filled(
-    made: Report, page: Path, figures: Path | None, tables: Path | None, markdown: Path | None
-) -> None:
+def _refuse_markdown(file: Path, run: Path | None) -> None:
+    if file.is_dir():
+        raise BadOption(f"{file.name} is a folder; a file is needed.", option="markdown")
+    refuse_inputs([file], [] if run is None else list_own(run))
+
+
+def _refuse_filled(made: Report, outputs: list[Path], figures: Path | None, tables: Path | None) -> None:
     """Refuse, before the first file is written, files that rekka did not write and two results in one file."""
-    outputs = [*find_places(page), *([] if markdown is None else [markdown])]
     if figures is not None:
         refuse_figures(figures, made.figures)
         outputs += list_figure_files(made.figures, figures)
@@ -274,14 +272,10 @@ def _refuse_filled(
     refuse_inputs(outputs, [])
 
 
-def _find_pictures(made: Report, folder: Path | None, page: Path) -> dict[str, str] | None:
+def _find_pictures(made: Report, folder: Path, page: Path) -> dict[str, str]:
     """Where the Markdown finds its pictures."""
-    if folder is None:
-        return None
-    return {
-        figure.name: Path(os.path.relpath(folder / f"{figure.name}.svg", page.parent)).as_posix()
-        for figure in made.figures
-    }
+    away = Path(os.path.relpath(folder, page.parent))
+    return {figure.name: (away / f"{figure.name}.svg").as_posix() for figure in made.figures}
 
 
 def find_places(path: str | Path) -> tuple[Path, Path]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from rekka.core.errors import BadOption, InputError, MissingColumns, count_of, no_such_case
+from rekka.core.errors import BadOption, InputError, MissingColumns, count_of
 from rekka.core.files import has_columns, has_mark, make_folder, refuse_foreign, refuse_inputs, write_text
 from rekka.core.folders import check_folder, relate
 from rekka.core.progress import OnProgress, say_nothing
@@ -24,7 +24,7 @@ from rekka.data.transitions import LazyTransitions, Transitions, refuse_text
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
-from rekka.fleet.models import MARK, CaseModel, Models, tell_misfit
+from rekka.fleet.models import MARK, CaseModel, Models, choose_names
 from rekka.model.clock import MIDDLE
 from rekka.model.serial import load_saved
 from rekka.streaming import blocks
@@ -52,11 +52,6 @@ class ComponentFit:
     def failed(self) -> bool:
         """Whether something that was asked for could not be made."""
         return self.reason is not None or self.no_bootstrap is not None
-
-    @property
-    def misfit(self) -> str | None:
-        """One line that says that the model does not describe its data, where its test of fit rejects."""
-        return None if self.model is None else tell_misfit(self.case, self.model.fit_test_, self.labels)
 
     @property
     def coefficients(self) -> list[dict[str, Any]]:
@@ -197,7 +192,7 @@ def fit_components(
         return ComponentFits()
     names = list(covariates or found.covariates)
     refuse_text(found.query, names, name)
-    cases = _choose(sorted(found.cases), only)
+    cases = choose_names(sorted(found.cases), only)
     files = _place_models(cases, place)
     table = _place_coefficients(files, place, [] if place is None else reader.inputs(data))
     work = _Work(
@@ -286,13 +281,6 @@ def _read(found: Transitions | LazyTransitions, cluster: Any) -> _Found | None:
 
 def _count_cases(query: pl.LazyFrame) -> dict[str, int]:
     return dict(query.group_by("case").agg(pl.len()).collect(engine="streaming").iter_rows())
-
-
-def _choose(there: list[str], only: Sequence[str] | None) -> list[str]:
-    for name in only or ():
-        if name not in there:
-            raise no_such_case(name, there)
-    return list(dict.fromkeys(only or there))
 
 
 @dataclass(frozen=True)

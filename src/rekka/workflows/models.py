@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rekka.core.errors import BadOption, did_you_mean, name_some, no_such_case
-from rekka.fleet.models import CaseModel, Models
+from rekka.core.errors import BadOption, did_you_mean, name_some
+from rekka.fleet.models import CaseModel, Models, choose_names
 from rekka.study.models import choose_models, list_model_files, load_models
 from rekka.study.study import Study
 from rekka.workflows.fit import ComponentFits
@@ -31,11 +31,8 @@ def list_files(models: Any) -> list[Path]:
 
 def choose_cases(found: Models, only: Sequence[str] | None) -> tuple[CaseModel, ...]:
     """The models of these components; all by default."""
-    there = [model.name for model in found.models]
-    for name in only or ():
-        if name not in there:
-            raise no_such_case(name, there)
-    return tuple(model for model in found.models if not only or model.name in only)
+    names = choose_names([model.name for model in found.models], only)
+    return tuple(model for model in found.models if model.name in names)
 
 
 def choose_own(option: str, given: Mapping[str, Any] | None, models: Sequence[CaseModel]) -> list[dict[str, Any]]:

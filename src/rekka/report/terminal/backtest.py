@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
@@ -31,6 +30,9 @@ SCORES = {
     "accuracy": "accuracy",
 }
 INSIDE, NOT_CERTIFIED = "*", "†"
+
+Means = dict[tuple[str, str], float]
+Differences = dict[tuple[str, str], dict[str, Any]]
 
 
 def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_all: bool = False) -> None:
@@ -62,15 +64,15 @@ def _print_cases(console: Console, found: Backtest) -> None:
     table = new_table(f"Forecasts of later visits by models fitted up to {found.until}")
     add_columns(table, "case", "visits", "RPS", "same", "log loss", "no cov.", "found", "expected", "")
     for case in found.scores["case"].unique(maintain_order=True):
-        scores = _means(found, case, "all", None)
+        (scores, _), one = _scores(found, case), _case(found, case)
         worse = _worse(found, case, "all")
         totals = _tell_total(worse[0]) if worse else ("", "", "")
         figures = [
             scores["rps", "model"], scores["rps", "persistence"],
             scores["log_loss_exact", "model"], scores.get(("log_loss_exact", "no_covariates")),
         ]  # fmt: skip
-        name = escape(case) + ("" if _certified(found, case) else f" {NOT_CERTIFIED}")
-        table.add_row(name, f"{_count(found, case):,}", *map(_figure, figures), *totals)
+        name = escape(case) + ("" if one["certified"] else f" {NOT_CERTIFIED}")
+        table.add_row(name, f"{one['visits']:,}", *map(_figure, figures), *totals)
     console.print(table)
     explain(
         console,
@@ -83,10 +85,10 @@ def _print_cases(console: Console, found: Backtest) -> None:
 
 def _print_scores(console: Console, found: Backtest, case: str) -> None:
     """Every score of the three forecasters, and the intervals of the differences."""
-    table = new_table(f"{escape(case)}: what the forecasts of {_count(found, case):,} later visits were worth")
+    visits = _case(found, case)["visits"]
+    table = new_table(f"{escape(case)}: what the forecasts of {visits:,} later visits were worth")
     add_columns(table, "score", "model", "no cov.", "same", "model less no cov.", "model less same")
-    scores = _means(found, case, "all", None)
-    less = _differences(found, case, "all", None)
+    scores, less = _scores(found, case)
     for score, words in SCORES.items():
         means = [scores.get((score, one)) for one in ("model", "no_covariates", "persistence")]
         ends = [_ends(less.get((score, other))) for other in ("no_covariates", "persistence")]
@@ -109,8 +111,7 @@ def _print_horizons(console: Console, found: Backtest, case: str) -> None:
     table.columns[0].justify = "right"
     here = found.scores.filter(case=case, by="horizon")
     for years in here["group"].unique().sort():
-        scores = _means(found, case, "horizon", years)
-        less = _differences(found, case, "horizon", years)
+        scores, less = _scores(found, case, "horizon", years)
         visits = here.filter(group=years)["visits"][0]
         table.add_row(
             str(years),
@@ -173,28 +174,16 @@ def _worse(found: Backtest, case: str, by: str) -> list[dict[str, Any]]:
     return found.totals.filter(case=case, by=by, or_worse=True).to_dicts()
 
 
-def _group(found: Backtest, case: str, by: str, group: int | None) -> pl.DataFrame:
+def _scores(found: Backtest, case: str, by: str = "all", group: int | None = None) -> tuple[Means, Differences]:
+    """Means by score and forecaster, and rows of differences by score and the forecaster taken off."""
     here = found.scores.filter(case=case, by=by)
-    return here if group is None else here.filter(group=group)
+    rows = (here if group is None else here.filter(group=group)).to_dicts()
+    means = {(row["score"], row["forecaster"]): row["mean"] for row in rows if row["less"] is None}
+    return means, {(row["score"], row["less"]): row for row in rows if row["less"] is not None}
 
 
-def _means(found: Backtest, case: str, by: str, group: int | None) -> dict[tuple[str, str], float]:
-    here = _group(found, case, by, group)
-    plain_ones = here.filter(here["less"].is_null())
-    return {(row["score"], row["forecaster"]): row["mean"] for row in plain_ones.to_dicts()}
-
-
-def _differences(found: Backtest, case: str, by: str, group: int | None) -> dict[tuple[str, str], dict[str, Any]]:
-    here = _group(found, case, by, group)
-    return {(row["score"], row["less"]): row for row in here.filter(here["less"].is_not_null()).to_dicts()}
-
-
-def _count(found: Backtest, case: str) -> int:
-    return int(found.cases.filter(case=case)["visits"].item())
-
-
-def _certified(found: Backtest, case: str) -> bool:
-    return bool(found.cases.filter(case=case)["certified"].item())
+def _case(found: Backtest, case: str) -> dict[str, Any]:
+    return found.cases.filter(case=case).row(0, named=True)
 
 
 def _figure(value: float | None, form: str = ".4f") -> str:
