@@ -37,7 +37,7 @@ def models(tmp_path_factory):
 
 
 def test_matrices_of_fits_and_of_their_files_are_the_same(fits, models):
-    ours, theirs = (rekka.tabulate_matrices(one, years=[5, 1]) for one in (fits, models))
+    ours, theirs = (rekka.tabulate_matrices(one, years=[5, 1]) for one in (fits.to_models(), models))
     assert [one.model.name for one in ours.components] == list(CASES)
     assert [matrix.years for matrix in ours.components[0].matrices] == [1, 5]
     for one, other in zip(ours.components, theirs.components, strict=True):
@@ -93,9 +93,7 @@ def test_effects_are_written_with_profiles_and_pictures(models, tmp_path):
     )
     names = [file.name for file in found.files]
     assert names[:2] == ["effects.csv", "profiles.csv"]
-    assert names[2:] == [
-        f"profiles-{name.replace('_', '_')}.svg" for name in found.components[0].model.fit.covariates
-    ]
+    assert names[2:] == [f"profiles-{name}.svg" for name in found.components[0].model.fit.covariates]
     assert all(file.exists() for file in found.files)
     assert told == [("Models", "Pier", 0, 1), ("Drawing", "effects", 0, None)]
     rekka.measure_effects(models, only=["Pier"], intervals="none", out=tmp_path / "effects")  # its own files
@@ -186,8 +184,10 @@ def test_a_year_is_its_first_day():
     assert str(read_day("2030-03-31")) == "2030-03-31"
 
 
-def test_models_of_a_study_are_those_it_chose(tmp_path):
+def test_models_of_a_study_are_those_it_chose():
     study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], guard={"resamples": 0}, confirm=False)
     found = rekka.tabulate_matrices(study, intervals="none")
     assert [one.model.name for one in found.components] == ["Pier"]
     assert found.source == "the study"
+    with pytest.raises(BadOption, match="The study has no run folder; out says where its page goes"):
+        rekka.write_report(study)
