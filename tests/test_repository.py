@@ -27,6 +27,7 @@ LAYERS = (
     "estimator",
     "study",
     "report",
+    "workflows",
     "commands",
     "cli",
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rekka.core.errors import RekkaError as RekkaError
     from rekka.data.audit import Audit as Audit
     from rekka.data.nbi import read_nbi as read_nbi
+    from rekka.data.options import ReadingOptions as ReadingOptions
     from rekka.data.panel import Panel as Panel
     from rekka.data.panel import read_panel as read_panel
     from rekka.data.partition import Partition as Partition
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from rekka.report.plots import Plots as Plots
     from rekka.report.report import Report as Report
     from rekka.report.report import make_report as make_report
+    from rekka.report.report import write_report as write_report
     from rekka.scaling.transformer import CovariateScaler as CovariateScaler
     from rekka.simulation.inventory import Inventory as Inventory
     from rekka.simulation.inventory import simulate_inventory as simulate_inventory
@@ -49,6 +51,10 @@ if TYPE_CHECKING:
     from rekka.study.stability import Stability as Stability
     from rekka.study.stability import stability as stability
     from rekka.study.study import Study as Study
+    from rekka.workflows.effects import measure_effects as measure_effects
+    from rekka.workflows.fit import fit_components as fit_components
+    from rekka.workflows.forecast import forecast_inventory as forecast_inventory
+    from rekka.workflows.matrices import tabulate_matrices as tabulate_matrices
 
 # Where each public name lives; loaded on first use, so that `import rekka` is instant.
 _HOMES = {
@@ -64,6 +70,7 @@ _HOMES = {
     "Panel": "rekka.data.panel",
     "Partition": "rekka.data.partition",
     "Plots": "rekka.report.plots",
+    "ReadingOptions": "rekka.data.options",
     "RekkaError": "rekka.core.errors",
     "Report": "rekka.report.report",
     "Stability": "rekka.study.stability",
@@ -75,9 +82,12 @@ _HOMES = {
     "check_transitions": "rekka.checks.doctor",
     "compare": "rekka.study.compare",
     "confirm": "rekka.study.compare",
+    "fit_components": "rekka.workflows.fit",
     "fold_bridges": "rekka.data.partition",
+    "forecast_inventory": "rekka.workflows.forecast",
     "load_study": "rekka.study.compare",
     "make_report": "rekka.report.report",
+    "measure_effects": "rekka.workflows.effects",
     "pair_visits": "rekka.data.transitions",
     "partition_auto": "rekka.data.partition",
     "partition_by_bridge": "rekka.data.partition",
@@ -91,8 +101,10 @@ _HOMES = {
     "simulate_inventory": "rekka.simulation.inventory",
     "simulate_transitions": "rekka.simulation.rows",
     "stability": "rekka.study.stability",
+    "tabulate_matrices": "rekka.workflows.matrices",
     "transition_probabilities": "rekka.model.probabilities",
     "write_inventory": "rekka.simulation.inventory",
+    "write_report": "rekka.report.report",
     "write_transitions": "rekka.data.transitions",
 }
 
@@ -100,51 +112,7 @@ _HOMES = {
 _DEPRECATED: dict[str, tuple[str, str, str]] = {}
 
 __version__ = "0.8.0"
-__all__ = [
-    "Audit",
-    "Backtest",
-    "CovariateScaler",
-    "Diagnosis",
-    "ExponentialHazardMarkovModel",
-    "Forecast",
-    "InputError",
-    "Inventory",
-    "Members",
-    "Panel",
-    "Partition",
-    "Plots",
-    "RekkaError",
-    "Report",
-    "Stability",
-    "Study",
-    "Transitions",
-    "__version__",
-    "affine_agreement",
-    "backtest",
-    "check_study",
-    "check_transitions",
-    "compare",
-    "confirm",
-    "fold_bridges",
-    "load_study",
-    "make_report",
-    "pair_visits",
-    "partition_auto",
-    "partition_by_bridge",
-    "partition_by_date",
-    "partition_paper",
-    "read_members",
-    "read_nbi",
-    "read_panel",
-    "read_transitions",
-    "resume_study",
-    "simulate_inventory",
-    "simulate_transitions",
-    "stability",
-    "transition_probabilities",
-    "write_inventory",
-    "write_transitions",
-]
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import rekka
 from rekka.cli import app
-from rekka.commands import asking, fit
+from rekka.workflows import file_names, fit
 
 
 def call(*args):
@@ -142,9 +142,9 @@ def test_long_and_awkward_names_of_components_have_files_of_their_own(tmp_path):
 
 
 def test_names_of_files_do_not_depend_on_each_other_where_they_need_not():
-    assert asking.name_apart([LONG, "Deck"])[0] == asking.name_apart([LONG])[0]
-    assert asking.name_apart(["a"] * 3) == ["a", "a-1", "a-2"]
-    assert asking.name_apart(["e\u0301", "\xe9", "\xc9"]) == ["\xe9", "\xe9-1", "\xe9-2"]
+    assert file_names.name_apart([LONG, "Deck"])[0] == file_names.name_apart([LONG])[0]
+    assert file_names.name_apart(["a"] * 3) == ["a", "a-1", "a-2"]
+    assert file_names.name_apart(["e\u0301", "\xe9", "\xc9"]) == ["\xe9", "\xe9-1", "\xe9-2"]
 
 
 def test_many_components_are_counted_by_verdict(tmp_path):

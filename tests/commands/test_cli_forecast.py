@@ -278,7 +278,7 @@ def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, t
     study = rekka.load_study(run)
     none = study.choice("Pier").model_copy(update={"chosen": None})
     some = dataclasses.replace(study, choices=(none, study.choice("Deck slab")))
-    monkeypatch.setattr("rekka.fleet.models.load_study", lambda folder: some)
+    monkeypatch.setattr("rekka.study.models.load_study", lambda folder: some)
     rows = draw_rows().with_columns(member=pl.format("M-{}", pl.int_range(pl.len())))
     rows.write_csv(tmp_path / "list.csv")
     command = ("forecast", run, tmp_path / "list.csv", "--years", 3, "--intervals", "none", "--out")
@@ -326,7 +326,7 @@ def test_models_that_were_not_chosen_are_marked(command, run, monkeypatch):
     study = rekka.load_study(run)
     none = study.choice("Pier").model_copy(update={"chosen": None})
     some = dataclasses.replace(study, choices=(none, study.choice("Deck slab")))
-    monkeypatch.setattr("rekka.fleet.models.load_study", lambda folder: some)
+    monkeypatch.setattr("rekka.study.models.load_study", lambda folder: some)
     options = (command, run, "--intervals", "none")
     found = json.loads(call(*options, "--json").stdout)
     assert {one["case"]: one["chosen"] for one in found["cases"]} == {"Deck slab": True, "Pier": False}

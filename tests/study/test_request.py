@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from rekka.core.errors import BadOption, RunFolderError
+from rekka.data.options import ReadingOptions
 from rekka.scaling.fitting import BEYOND, METHODS
 from rekka.study.methods import SHRINKING
 from rekka.study.plan import make_plan, read_plan
@@ -74,6 +75,6 @@ def test_a_mapping_is_not_a_study(project):
 
 def test_a_study_file_reads_its_tables_its_own_way(project):
     begin_study(request(project, methods=("zscore",)), project / "one")
-    again = Request([project / "one" / "study.toml"], reading={"state": {"bands": [1, 2]}})
+    again = Request([project / "one" / "study.toml"], ReadingOptions(changes={"state": {"bands": [1, 2]}}))
     with pytest.raises(BadOption, match=r"^study\.toml says itself how its tables are read"):
         begin_study(again, project / "two")

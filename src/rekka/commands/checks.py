@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.padding import Padding
 
 import rekka
-from rekka.commands.bars import new_bar
-from rekka.commands.data import AsJson
-from rekka.commands.telling import quote
+from rekka.commands.bars import count_progress
+from rekka.commands.options import AsJson, Run
 from rekka.core.terminal import echo_json, new_console
+from rekka.report.terminal.parts import quote
 from rekka.study.words import list_names
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ INDENT = 6
 
 
 def checks(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    run: Run,
     as_json: AsJson = False,
     show_all: Annotated[
         bool, typer.Option("--all", help="Print the checks that passed, and those not applicable, in full too.")
@@ -86,12 +86,8 @@ def calibrate_choices(
     untested = [one for one in study.choices if one.chosen is not None and one.fit_test is None]
     if not untested or (len(study.described) > MOST_TESTED and not test_fit):
         return None
-    with new_bar(errors) as progress:
-        task = progress.add_task("", total=None, what="Test of fit")
-        return study.calibrations(
-            lambda case, done, planned: progress.update(task, description=case, completed=done, total=planned),
-            test=True,
-        )
+    with count_progress(errors, "Test of fit") as on_case:
+        return study.calibrations(on_case, test=True)
 
 
 def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, show_all: bool = False) -> None:

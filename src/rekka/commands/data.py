@@ -16,7 +16,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import rekka
-from rekka.commands.reading import Reader, reads_tables
+from rekka.commands.options import AsJson, Reader, Seed, Tables, reads_tables
 from rekka.core.errors import BadOption, count_of
 from rekka.core.files import is_stream, refuse_inputs, write_text
 from rekka.core.terminal import echo_json, new_console
@@ -26,16 +26,6 @@ ROWS_SHOWN = 5
 CASES_SHOWN = 3
 STYLES = {"stop": "bold red", "warning": "yellow", "note": "cyan"}
 
-Tables = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="TABLE",
-        help="CSV, Excel or Parquet; or a folder of inspections, inventory and traffic.",
-        show_default=False,
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else.")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 Scheme = Annotated[
     str,
     typer.Option(

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 import rekka
-from rekka.commands import telling
 from rekka.commands.checks import print_brief
 from rekka.commands.report import print_place, report_run
 from rekka.commands.study import watch
 from rekka.core.files import has_mark
 from rekka.core.terminal import new_console
+from rekka.report.terminal.parts import print_plain, quote
 
 DEMO_FOLDER = Path("rekka-demo")
 TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside every simulated inventory
@@ -27,7 +27,9 @@ def demo(
 
     Example: rekka demo --folder demo
     """
+    from rekka.report.terminal.study import print_all
     from rekka.study.request import Request, begin_study
+    from rekka.study.runner import RunOptions
     from rekka.study.store import clear_run
 
     console, errors = new_console(), new_console(stderr=True)
@@ -40,17 +42,16 @@ def demo(
         clear_run(run)
     options: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
     with watch(errors, run) as (on_trial, on_choice):
-        study = begin_study(Request([folder], options=options), run, on_trial=on_trial, on_choice=on_choice)
+        how = RunOptions(on_trial=on_trial, on_choice=on_choice)
+        study = begin_study(Request([folder], options=options), run, how)
     page = report_run(errors, study, run)
-    telling.print_all(console, study)
+    print_all(console, study)
     print_brief(console, rekka.check_study(study), run)
-    console.print(
+    print_plain(
+        console,
         f"\nThe raw tables are in {folder}, the study in {run}: study.toml runs it again, trials.csv has every "
         "trial, models/ every fit.",
-        highlight=False,
-        markup=False,
     )
     print_place(console, page)
-    forecast = f"rekka forecast {telling.quote(run)} {telling.quote(folder)}"
-    told = f"next: {forecast}, then rekka compare with a table of your own"
-    console.print(told, highlight=False, markup=False)
+    forecast = f"rekka forecast {quote(run)} {quote(folder)}"
+    print_plain(console, f"next: {forecast}, then rekka compare with a table of your own")

@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 
 import rekka
-from rekka.commands import telling
+from rekka.commands import options
 from rekka.commands.bars import new_bar
 from rekka.commands.checks import print_brief
-from rekka.commands.data import AsJson, Until
-from rekka.commands.reading import Only, Reader, Use, reads_tables, split_list
+from rekka.commands.options import Flag, asks, plans_study, reads_tables
 from rekka.commands.report import print_place, report_run
 from rekka.core.terminal import echo_json, new_console
+from rekka.report.terminal.parts import print_plain, quote
 from rekka.streaming.cluster.failures import ClusterError
 
 if TYPE_CHECKING:
@@ -47,120 +47,29 @@ Data = Annotated[
         show_default=False,
     ),
 ]
-Workers = Annotated[
-    int,
-    typer.Option(min=1, help="Processes that fit side by side. Timings are then taken afterwards, one by one."),
-]
-
-
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Fit on a Dask cluster: its scheduler's address, such as tcp://host:8786, or local or local:4 for "
-        "worker processes on this machine.",
-    ),
-]
-
-
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="How much memory may be used, such as 1GB: a table of transitions in Parquet may be larger. Default: "
-        "half of what is free.",
-    ),
-]
 
 
 @reads_tables
+@plans_study
+@asks(
+    Flag("--workers", int, "workers", None,
+         "Processes that fit side by side. Timings are then taken afterwards, one by one.", 1, 1),
+    options.CLUSTER, options.MEMORY,
+)  # fmt: skip
 def compare(
-    reader: Reader,
+    reader: options.Reader,
     data: Data = None,
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run folder to make.")] = RUN,
     resume: Annotated[
         Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run that was stopped or killed.")
     ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Scalings, such as zscore,boxcox+zscore; paper (max,minmax,zscore,boxcox; the default), beyond "
-            "(boxcox+zscore,yeojohnson+zscore,log+zscore,robust), small (ridge,pooled) or all.",
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="exact (Newton, exact likelihood; the default), paper (its conditions) or both."
-        ),
-    ] = None,
-    clock: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHERE",
-            help="Where ages are taken: at the middle of each interval (the default of exact), or at its start "
-            "(as in the paper; of paper and both).",
-        ),
-    ] = None,
-    only: Only = None,
-    use: Use = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(metavar="SCHEME", help="auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
-    ] = None,
-    until: Until = None,
-    rule: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How to choose: guarded (certified, stable, no less accurate, log loss not worse; the default) "
-            "or pareto (the paper's, over accuracy and cost).",
-        ),
-    ] = None,
-    select_on: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROWS",
-            help="What methods are judged on: validation, folds, golden (optimistic), or auto: validation, folds "
-            "where it is small, golden for --rule pareto.",
-        ),
-    ] = None,
-    default: Annotated[
-        str | None,
-        typer.Option(metavar="METHOD", help="The method that others have to match. Default: zscore."),
-    ] = None,
-    accuracy_margin: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="How much less accurate is not lower. Default: 0.")
-    ] = None,
-    log_loss_margin: Annotated[
-        float | None, typer.Option(metavar="NATS", help="How much more log loss is not worse. Default: 0.02.")
-    ] = None,
-    resamples: Annotated[
-        int | None, typer.Option(min=0, help="Resamples in which a choice must reach a maximum. Default: 20.")
-    ] = None,
-    confirm: Annotated[
-        bool | None,
-        typer.Option("--confirm/--no-confirm", help="Score the choice on the golden rows, once (the default)."),
-    ] = None,
-    cost: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What accuracy is weighed against: seconds, evaluations or auto (the preset's; default).",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Of the split and of the start. Default: 20260924.")
-    ] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Timings of each trial. Default: 1.")] = None,
-    workers: Workers = 1,
-    cluster: Cluster = None,
-    memory: Memory = None,
+    *,
+    plan: dict[str, Any],
+    asked: options.Asked,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html into the run folder (the default).")
     ] = True,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare methods: fit, time and score every case by every method, choose, and confirm the choice.
 
@@ -184,52 +93,24 @@ def compare(
       rekka compare --resume run
     """  # fmt: skip
     from rekka.study.request import Request, begin_study, continue_study
+    from rekka.study.runner import RunOptions
 
-    split = {"scheme": partition or ("date" if until else None), "until": until, "seed": seed}
-    trials = {
-        "methods": split_list(methods),
-        "presets": split_list(preset),
-        "clock": clock,
-        "cases": None if not only else tuple(only),
-        "covariates": split_list(use),
-        "rule": rule,
-        "select_on": select_on,
-        "confirm": confirm,
-        "cost": cost,
-        "seed": seed,
-        "repeats": repeats,
-    }
-    guard = {
-        "default": default,
-        "accuracy_margin": accuracy_margin,
-        "log_loss_margin": log_loss_margin,
-        "resamples": resamples,
-    }
-    options = {"partition": _given(split), "study": _given(trials), "guard": _given(guard)}
-    request = Request(data or (), reader.mapping, reader.changes, reader.nbi, reader.allow, options)
     folder = resume or out
     errors = new_console(stderr=True)
     large: list[str] = []  # cases that are gone through block by block
 
     def on_rows(rows: LargeRows) -> None:
         large.extend(rows.large)
-        errors.print(rows.tell_memory(), highlight=False, markup=False)
+        print_plain(errors, rows.tell_memory())
 
     with watch(errors, folder) as (on_trial, on_choice):
         act = begin_study if resume is None else continue_study
-        study = act(
-            request,
-            folder,
-            workers=workers,
-            cluster=cluster,
-            memory=memory,
-            on_trial=on_trial,
-            on_choice=on_choice,
-            on_rows=on_rows,
-        )
+        how = RunOptions(**asked, on_trial=on_trial, on_choice=on_choice, on_rows=on_rows)
+        study = act(Request(data or (), reader, plan), folder, how)
     page = report_run(errors, study, folder) if report and not large else None
     if report and large:
-        errors.print(_skip_report(folder), highlight=False, markup=False)
+        told = "No report yet: it reads all rows into memory. Where there is room: rekka report"
+        print_plain(errors, f"{told} {quote(folder)}")
     if as_json:
         echo_json(_plain(study, folder) | {"report": None if page is None else str(page)})
     else:
@@ -237,14 +118,14 @@ def compare(
 
 
 def show(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    run: options.Run,
     section: Annotated[
         list[str] | None,
         typer.Option(
             "--section", metavar="NAME", help=f"Only this: {', '.join(SECTIONS)} or findings. Repeatable."
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show a study: its cases, methods, selection, every trial, hypotheses and what to look at.
 
@@ -254,20 +135,18 @@ def show(
 
       rekka show run --section trials --section presets
     """
+    from rekka.report.terminal import study as terminal
+
     study = rekka.load_study(run)
     if as_json:
         echo_json(_plain(study, run) | {"trials": study.documents()["trials"]["trials"]})
         return
     console = new_console()
     if study.trials.is_empty():
-        console.print(
-            f"No trial of {run.name} is done yet: rekka compare --resume {telling.quote(run)}",
-            highlight=False,
-            markup=False,
-        )
+        print_plain(console, f"No trial of {run.name} is done yet: rekka compare --resume {quote(run)}")
         return
     if not section:
-        telling.print_all(console, study)
+        terminal.print_all(console, study)
         print_brief(console, rekka.check_study(study), run)
         return
     for name in section:
@@ -278,15 +157,15 @@ def show(
         if name == "findings":
             print_brief(console, rekka.check_study(study), run)
         else:
-            getattr(telling, f"print_{name}")(console, study)
+            getattr(terminal, f"print_{name}")(console, study)
 
 
 def confirm(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    run: options.Run,
     force: Annotated[
         bool, typer.Option("--force", help="Look a second time; the result is marked as such.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Score what a study chose on its golden rows: once.
 
@@ -299,31 +178,30 @@ def confirm(
 
       rekka confirm run
     """
+    from rekka.report.terminal.study import print_confirmation
+
     study = rekka.confirm(run, force=force)
     if as_json:
         echo_json({"run": str(run), "looks": [look.model_dump(mode="json") for look in study.looks]})
         return
-    telling.print_confirmation(new_console(), study)
+    print_confirmation(new_console(), study)
 
 
 def print_study(console: Console, study: Study, folder: Path, page: Path | None) -> None:
     """The closing summary: what converged, what was selected and why, what to look at, where the files are."""
-    telling.print_headline(console, study)
-    telling.print_methods(console, study)
-    telling.print_selection(console, study)
-    telling.print_floor(console, study)
-    telling.print_confirmation(console, study)
+    from rekka.report.terminal import study as terminal
+
+    sections = (terminal.print_headline, terminal.print_methods, terminal.print_selection, terminal.print_floor)
+    for section in (*sections, terminal.print_confirmation):
+        section(console, study)
     print_brief(console, rekka.check_study(study), folder)
-    console.print(
-        f"\nThe run is in {folder}: study.toml runs it again, trials.csv has every trial, models/ every fit.",
-        highlight=False,
-        markup=False,
-    )
+    files = "study.toml runs it again, trials.csv has every trial, models/ every fit."
+    print_plain(console, f"\nThe run is in {folder}: {files}")
     if page is not None:
         print_place(console, page)
-    name = telling.quote(folder)
+    name = quote(folder)
     told = f"next: rekka stability {name}, then rekka report {name}" if page else f"next: rekka report {name}"
-    console.print(told, highlight=False, markup=False)
+    print_plain(console, told)
 
 
 @contextmanager
@@ -349,28 +227,18 @@ def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
             yield on_trial, on_choice
     except KeyboardInterrupt:
         told = f"Stopped{f' after {finished} of {total} trials' if total else ''}. {_go_on(folder)}"
-        errors.print(told, highlight=False, markup=False)
+        print_plain(errors, told)
         raise typer.Exit(STOPPED) from None
     except (OSError, ClusterError):
         if (folder / "study.toml").exists():
-            errors.print(f"What is done is kept. {_go_on(folder)}", highlight=False, markup=False)
+            print_plain(errors, f"What is done is kept. {_go_on(folder)}")
         raise
-
-
-def _skip_report(folder: Path) -> str:
-    return (
-        f"No report yet: it reads all rows into memory. Where there is room: rekka report {telling.quote(folder)}"
-    )
 
 
 def _go_on(folder: Path) -> str:
     if (folder / "study.toml").exists():
-        return f"Go on with: rekka compare --resume {telling.quote(folder)}"
+        return f"Go on with: rekka compare --resume {quote(folder)}"
     return "Nothing was begun yet."
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _plain(study: Study, folder: Path) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rekka.core.errors import RunFolderError
-from rekka.core.files import naming
+from rekka.core.errors import BadOption, RunFolderError
+from rekka.core.files import naming, refuse_file, refuse_foreign, refuse_inputs
 
 PLAN = "study.toml"  # a folder with this file is a run folder
 LOCK, LOG = ".lock", "log.txt"
@@ -31,6 +31,25 @@ def relate(path: str | Path, base: Path) -> str:
         return Path(os.path.relpath(place, base.resolve())).as_posix()
     except ValueError:
         return str(place)
+
+
+def refuse_run(folder: Path) -> None:
+    """Refuse to fill a run folder with other files: some have the names of its own."""
+    if (folder / PLAN).exists():
+        raise BadOption(
+            f"{folder.name} is a run folder, whose files have the same names. Choose another folder.",
+            folder=str(folder),
+        )
+
+
+def check_folder(
+    folder: Path, files: Sequence[Path], inputs: Iterable[Path], is_ours: Callable[[Path], bool]
+) -> None:
+    """Refuse, before the work, a folder that is a file or a run, and files in it that are inputs or not ours."""
+    refuse_file(folder)
+    refuse_run(folder)
+    refuse_inputs(files, inputs)
+    refuse_foreign(files, is_ours)
 
 
 @contextmanager

@@ -7,16 +7,23 @@ the model without covariates; and the numbers in each state are held against tho
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from rekka.core.errors import BadOption, bad_option, missing_columns
+from rekka.core.files import has_columns, make_folder, write_text, write_whole
+from rekka.core.folders import check_folder
+from rekka.core.seals import plain
+from rekka.core.sheets import to_parquet, write_csv
 from rekka.data.direction import refuse_upside_down
+from rekka.data.options import ReadingOptions
 from rekka.data.transitions import refuse_text
 from rekka.evaluation.calibration import MOST_TESTED, tell_untested
 from rekka.fleet import backtest_losses, backtest_scores, backtest_totals
@@ -41,6 +48,7 @@ CASES: dict[str, Any] = {
 HEAD: dict[str, Any] = {"case": pl.String, "certified": pl.Boolean}
 SCHEMAS = {"scores": backtest_scores.SCHEMA, "totals": backtest_totals.SCHEMA}
 TABLES = ("cases", "scores", "totals", "lost")
+FILES = ("scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +85,18 @@ class Backtest:
 
     def to_dict(self) -> dict[str, Any]:
         """All but the single forecasts as plain data."""
-        plain = ("until", "since", "age", "level", "draws", "seed", "scaling", "ridge", "clock")
-        out: dict[str, Any] = {name: getattr(self, name) for name in plain} | {"notes": list(self.notes)}
+        names = ("until", "since", "age", "level", "draws", "seed", "scaling", "ridge", "clock")
+        out: dict[str, Any] = {name: getattr(self, name) for name in names} | {"notes": list(self.notes)}
         return out | {name: getattr(self, name).to_dicts() for name in TABLES}
+
+    def write(self, folder: Path) -> None:
+        """Write the tables, as CSV for a spreadsheet and as Parquet and JSON for programs."""
+        make_folder(folder)
+        for name in ("scores", "totals", "lost", "cases"):
+            write_csv(folder / f"{name}.csv", getattr(self, name))
+        write_whole(folder / "forecasts.parquet", to_parquet(self.forecasts))
+        text = json.dumps(plain(self.to_dict()), ensure_ascii=False, indent=1, default=str, allow_nan=False)
+        write_text(folder / "backtest.json", text + "\n")
 
     def __str__(self) -> str:
         return "\n\n".join([f"Backtest of a model fitted up to {self.until}", *self.notes, *self.cases["summary"]])
@@ -104,6 +121,8 @@ def backtest(
     seed: int = 0,
     test_fit: bool | None = None,
     allow: Sequence[str] = (),
+    reading: ReadingOptions | None = None,
+    out: str | Path | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Backtest:
     """Fit each case to the transitions that end by a moment, forecast its later visits, and score the forecasts.
@@ -141,12 +160,18 @@ def backtest(
         Whether to test each model on its training rows. Default: for up to 50 components.
     allow : list of str
         Codes of checks that do not stop the work: "R109", more moves go up than down.
+    reading : ReadingOptions, optional
+        How tables are read; with it, inspections in files are read as a panel.
+    out : path, optional
+        A folder for the tables, as CSV, Parquet and JSON; only an earlier backtest is written over.
     on_progress : callable, optional
         Called with the case, how many networks have been drawn for it, and of how many.
 
     """
-    cut = read_cut(until, until_visit, since)
-    records = read_records(data)
+    cut, folder = read_cut(until, until_visit, since), None if out is None else Path(out)
+    if folder is not None:
+        _refuse_place(folder, (reading or ReadingOptions()).inputs(data))
+    records = read_records(data, reading)
     refuse_upside_down(records.found.moves, allow)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
@@ -174,7 +199,17 @@ def backtest(
     untested = [tell_untested(len(names))] if test_fit is None and not settings.test_fit else []
     notes = (*notes, *tell_traffic(used, cut), *untested)
     labels = None if records.found.scale is None else records.found.scale.names
-    return _conclude(results, losses, settings, notes, labels, whole=records.panel is not None)
+    found = _conclude(results, losses, settings, notes, labels, whole=records.panel is not None)
+    if folder is not None:
+        found.write(folder)
+    return found
+
+
+def _refuse_place(folder: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a folder with files of the same names, unless they are of an earlier backtest, by its scores."""
+    scores = folder / FILES[0]
+    ours = scores.is_file() and has_columns("case", "forecaster", "score", "less")(scores)
+    check_folder(folder, [folder / name for name in FILES], inputs, lambda _: ours)
 
 
 def _say_nothing(case: str, done: int, total: int) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, InputError, count_of, missing_columns, no_such_case
 from rekka.data.mapping import load_mapping
+from rekka.data.options import ReadingOptions, take_one
 from rekka.data.panel import PAIRED, Panel
 from rekka.data.tables import is_folder, open_table
 from rekka.data.transitions import Transitions, pair_visits, read_transitions
@@ -41,22 +42,25 @@ class Records:
     panel: Panel | None = None
 
 
-def read_records(data: Any) -> Records:
-    """Transitions as they are; a panel, paired; a file or dataframe of either kind, read."""
-    if isinstance(data, Records):
-        return data
+def read_records(data: Any, options: ReadingOptions | None = None) -> Records:
+    """Transitions as they are; a panel, paired; a file or dataframe, read, with options as a panel."""
     if isinstance(data, Transitions):
         return Records(data)
     if isinstance(data, Panel):
         return Records(pair_visits(data), data)
-    return Records(read_transitions(data))
+    if options is None:
+        return Records(read_transitions(data))
+    if not options.nbi and _holds_transitions(take_one(data), options):
+        return Records(options.transitions(data))
+    panel = options.panel(data)
+    return Records(pair_visits(panel, **options.rules), panel)
 
 
-def holds_transitions(source: Any, mapping: Any, changes: Mapping[str, Any]) -> bool:
+def _holds_transitions(source: Any, options: ReadingOptions) -> bool:
     """Whether a table has transitions in it already, and no visits."""
     if is_folder(source):
         return False
-    table = open_table(source, load_mapping(mapping, dict(changes)).table.options())
+    table = open_table(source, load_mapping(options.mapping, options.changes).table.options())
     return set(PAIRED) <= set(table.columns)
 
 

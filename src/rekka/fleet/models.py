@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rekka.core.errors import (
     BadOption,
@@ -19,6 +20,7 @@ from rekka.core.folders import PLAN, locate
 from rekka.core.seals import digest
 from rekka.data.panel import ALL_CASES
 from rekka.data.reading import TableReading
+from rekka.forecast.forecast import NOT_CERTIFIED
 from rekka.model.fit import Fit
 from rekka.model.serial import load_saved
 from rekka.model.survey import FitTest
@@ -54,6 +56,33 @@ class CaseModel:
     def misfit(self) -> str | None:
         """One line that says that the model does not describe its data, where its test of fit rejects."""
         return tell_misfit(self.name, self.fit.fit_test, self.labels)
+
+    @property
+    def unchosen(self) -> str | None:
+        """One line that says that the study did not choose this model, where it did not."""
+        told = f"NOT CHOSEN: the study chose no model for {self.name}; this is the fit of its default method."
+        return None if self.chosen else told
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the model is of, and whether it may be relied on, as plain data."""
+        test = self.fit.fit_test
+        return {
+            "case": self.name,
+            "file": self.file,
+            "certified": self.certified,
+            "chosen": self.chosen,
+            "reasons": list(self.fit.certificate.reasons),
+            "fit_test": None if test is None else test.to_dict(self.labels),
+        }
+
+
+def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
+    """What must stand at the head of everything, and what else there is to know."""
+    head: list[str] = []
+    rest: list[str] = []
+    for note in notes:
+        (head if note.startswith(NOT_CERTIFIED) else rest).append(note)
+    return head, rest
 
 
 def tell_misfit(case: str, test: FitTest | None, labels: Sequence[str] | None = None) -> str | None:
@@ -152,7 +181,7 @@ def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | Non
     known = {model.case: model for model in models.models}
     if list(cases) == [ALL_CASES] and ALL_CASES not in known:
         return Matched({ALL_CASES: _find_single(models, only)}, {})
-    wanted = _choose_cases(cases, only)
+    wanted = choose_names(cases, only)
     loose = known.get(None) or (known.get(ALL_CASES) if ALL_CASES not in cases else None)
     if loose is not None and len(known) == 1:
         return Matched({_find_case(loose, wanted): loose}, {})
@@ -169,7 +198,8 @@ def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | Non
     return Matched(found, missing)
 
 
-def _choose_cases(cases: Sequence[str], only: Sequence[str] | None) -> list[str]:
+def choose_names(cases: Sequence[str], only: Sequence[str] | None) -> list[str]:
+    """The components that are asked for, all by default; one that is not there is refused."""
     for name in only or ():
         if name not in cases:
             raise no_such_case(name, cases)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from rekka.core.errors import BadOption, bad_option, count_of
-from rekka.core.files import has_mark, make_folder, refuse_file, refuse_foreign, write_text, write_whole
-from rekka.core.folders import PLAN
+from rekka.core.files import (
+    has_mark,
+    make_folder,
+    refuse_file,
+    refuse_foreign,
+    refuse_inputs,
+    write_text,
+    write_whole,
+)
+from rekka.core.folders import PLAN, refuse_run
+from rekka.core.progress import OnProgress, say_nothing
 from rekka.model.tables import check_units
 from rekka.report.charts import combine
 from rekka.report.document import Document
@@ -28,9 +39,10 @@ from rekka.report.views import FigureView, TableView
 from rekka.report.words import Words, load_words
 from rekka.study.compare import load_study
 from rekka.study.stability import Stability, load_stability
-from rekka.study.store import read_provenance, refuse_run
+from rekka.study.store import list_own, read_provenance
 from rekka.study.study import Study
 
+PAGE = "report.html"
 FORMATS = ("svg", "png", "pdf")
 _FRAME_HEIGHT = 900  # pixels, of the page in a notebook
 _MARKS = (b'name="generator" content="rekka ', b'"format": "rekka-report"')
@@ -173,6 +185,97 @@ def make_report(
         ),
         lang,
     )
+
+
+def write_report(
+    study: Study | str | Path,
+    out: str | Path | None = None,
+    *,
+    figures: str | Path | None = None,
+    tables: str | Path | None = None,
+    markdown: str | Path | None = None,
+    on_progress: OnProgress = say_nothing,
+    **options: Any,
+) -> dict[str, tuple[Path, ...]]:
+    """Report a study and write the page, and beside it what else is asked for.
+
+    Parameters
+    ----------
+    study : Study or path
+        A path is a run folder.
+    out : path, optional
+        The page; report.html in the run folder by default.
+    figures, tables : path, optional
+        Folders for the figures (SVG, PNG, PDF) and the tables (CSV, Excel, LaTeX, Markdown).
+    markdown : path, optional
+        A file for the whole report as Markdown.
+    on_progress : callable, optional
+        Called with a stage, a name, how much is done, and of how much.
+    **options
+        lang, title, units, stability and calibrate, as for ``make_report``.
+
+    Returns
+    -------
+    dict
+        The files that were written, by kind: page, figures, tables, markdown.
+
+    """
+    run = study.folder if isinstance(study, Study) else Path(study)
+    if out is None and run is None:
+        raise BadOption("The study has no run folder; out says where its page goes.", option="out")
+    page = Path(out) if out is not None else (run or Path()) / PAGE
+    drawn, listed, text = (None if one is None else Path(one) for one in (figures, tables, markdown))
+    _refuse_places(page, [one for one in (drawn, listed) if one is not None])
+    if text is not None:
+        _refuse_markdown(text, run)
+    made = make_report(study, on_case=_tell(on_progress, "Calibration"), **options)
+    _refuse_filled(made, [*find_places(page), *([] if text is None else [text])], drawn, listed)
+    on_progress("Drawing the report", page.name, 0, None)
+    files: dict[str, tuple[Path, ...]] = {"page": made.write(page)}
+    if drawn is not None:
+        files["figures"] = made.write_figures(drawn, on_figure=_tell(on_progress, "Figures"))
+    if listed is not None:
+        files["tables"] = made.write_tables(listed)
+    if text is not None:
+        make_folder(text.parent)
+        write_text(text, made.to_markdown(None if drawn is None else _find_pictures(made, drawn, text)))
+        files["markdown"] = (text,)
+    return files
+
+
+def _tell(on_progress: OnProgress, stage: str) -> OnCase:
+    return lambda name, done, total: on_progress(stage, name, done, total)
+
+
+def _refuse_places(page: Path, folders: Sequence[Path]) -> None:
+    """Refuse, before the work, to write over what is no report."""
+    refuse_no_report(find_places(page))
+    for folder in folders:
+        refuse_file(folder)
+        refuse_run(folder)
+
+
+def _refuse_markdown(file: Path, run: Path | None) -> None:
+    if file.is_dir():
+        raise BadOption(f"{file.name} is a folder; a file is needed.", option="markdown")
+    refuse_inputs([file], [] if run is None else list_own(run))
+
+
+def _refuse_filled(made: Report, outputs: list[Path], figures: Path | None, tables: Path | None) -> None:
+    """Refuse, before the first file is written, files that rekka did not write and two results in one file."""
+    if figures is not None:
+        refuse_figures(figures, made.figures)
+        outputs += list_figure_files(made.figures, figures)
+    if tables is not None:
+        refuse_tables(tables, made.tables)
+        outputs += list_table_files(made.tables, tables)
+    refuse_inputs(outputs, [])
+
+
+def _find_pictures(made: Report, folder: Path, page: Path) -> dict[str, str]:
+    """Where the Markdown finds its pictures."""
+    away = Path(os.path.relpath(folder, page.parent))
+    return {figure.name: (away / f"{figure.name}.svg").as_posix() for figure in made.figures}
 
 
 def find_places(path: str | Path) -> tuple[Path, Path]:

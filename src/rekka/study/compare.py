@@ -30,8 +30,18 @@ from rekka.study.plan import GUARDED, StudyPlan, make_plan
 from rekka.study.provenance import describe_run, differ_from, read_reading
 from rekka.study.records import Files, Memory, Records
 from rekka.study.rows import StudyRows
-from rekka.study.runner import Crew, OnChoice, carry_out, choose, engage, list_keys, open_cases
-from rekka.study.runner import OnTrial as OnTrial
+from rekka.study.runner import (
+    Crew,
+    OnChoice,
+    OnRows,
+    OnTrial,
+    RunOptions,
+    carry_out,
+    choose,
+    engage,
+    list_keys,
+    open_cases,
+)
 from rekka.study.store import (
     PARTITION,
     PROVENANCE,
@@ -52,7 +62,7 @@ from rekka.study.study import Study
 from rekka.study.trial import Key
 
 BOTH = ("paper", "exact")
-OnRows = Callable[[LargeRows], None]  # of rows that are too many to be held whole, when they are split and checked
+DEFAULT = RunOptions()
 
 
 def compare(
@@ -90,7 +100,7 @@ def compare(
     data : path, dataframe, Transitions, Partition or None
         Inspections or transitions; None draws the built-in inventory. Transitions in Parquet, a file or a folder,
         or in a polars LazyFrame may be more than memory holds.
-    mapping : path or dict, optional
+    mapping : path, dict or ReadingOptions, optional
         How to read a table that needs it; see ``read_panel``.
     methods : sequence of str
         Scaling operators, such as "zscore" or "boxcox+zscore"; "ridge" and "pooled" for small cases.
@@ -145,7 +155,7 @@ def compare(
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
     described, given = describe_data(data, mapping, None if out is None else Path(out))
     plan = make_plan(
-        data=described | {"allow": read_allowed(allow)},
+        data=described | {"allow": tuple(dict.fromkeys((*described.get("allow", ()), *read_allowed(allow))))},
         partition={
             "scheme": "given" if isinstance(data, Partition) else partition,
             "until": until,
@@ -166,90 +176,69 @@ def compare(
         },
         guard=dict(guard or {}),
     )
-    return run_plan(
-        plan,
-        given,
-        out=out,
-        workers=workers,
-        cluster=cluster,
-        memory=memory,
-        on_trial=on_trial,
-        on_choice=on_choice,
-        on_rows=on_rows,
-    )
+    return run_plan(plan, given, RunOptions(workers, cluster, memory, on_trial, on_choice, on_rows), out=out)
 
 
 def run_plan(
     plan: StudyPlan,
     data: Any = None,
+    how: RunOptions = DEFAULT,
     *,
     base: Path | None = None,
     out: str | Path | None = None,
-    workers: int = 1,
-    cluster: Any = None,
-    memory: Any = None,
-    on_trial: OnTrial | None = None,
-    on_choice: OnChoice | None = None,
-    on_rows: OnRows | None = None,
 ) -> Study:
     """Carry a plan out in a new run folder, from where its paths count; or in memory, and they count from base."""
-    limit = read_memory(memory)
+    limit = read_memory(how.memory)
     if out is None:
-        with engage(workers, cluster) as crew:
-            rows = open_rows(plan, data, base or Path(), limit, workers=workers)
+        with engage(how.workers, how.cluster) as crew:
+            rows = open_rows(plan, data, base or Path(), limit, workers=how.workers)
             records = Memory()
-            _tell_rows(rows, records, on_rows)
-            return _finish(plan, rows, records, crew, on_trial, on_choice)
+            _tell_rows(rows, records, how)
+            return _finish(plan, rows, records, crew, how)
     folder = Path(out).absolute()
     refuse_occupied(folder)
     made = not folder.exists()
-    with engage(workers, cluster) as crew, hold(folder):
+    with engage(how.workers, how.cluster) as crew, hold(folder):
         refuse_occupied(folder)  # again, now that nobody else can begin
         begin_run(folder, plan)
         try:
-            rows = open_rows(plan, data, folder, limit, file=folder / PARTITION, workers=workers)
+            rows = open_rows(plan, data, folder, limit, file=folder / PARTITION, workers=how.workers)
         except InputError:
             withdraw_run(folder, made=made)
             raise
         keep_rows(folder, rows, describe_run(plan, rows, folder))
         files = _open_files(folder, plan, rows.cases, rows.digest())
         files.note(f"begun: {describe_command()}; {count_of(len(rows), 'row')}: {rows.scheme}")
-        _tell_rows(rows, files, on_rows)
-        return _finish(plan, rows, files, crew, on_trial, on_choice)
+        _tell_rows(rows, files, how)
+        return _finish(plan, rows, files, crew, how)
 
 
-def resume_study(
-    out: str | Path,
-    data: Any = None,
-    *,
-    expected: StudyPlan | None = None,
-    workers: int = 1,
-    cluster: Any = None,
-    memory: Any = None,
-    on_trial: OnTrial | None = None,
-    on_choice: OnChoice | None = None,
-    on_rows: OnRows | None = None,
-) -> Study:
+def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | None = None, **options: Any) -> Study:
     """Go on with a run that was stopped, or finish one that was killed.
 
     The plan and the rows are those in the folder. Where the source is still there, or ``data`` is given, it must
-    give the same rows; ``expected``, a plan, must be the folder's.
+    give the same rows; ``expected``, a plan, must be the folder's. ``options`` are workers, cluster, memory,
+    on_trial, on_choice and on_rows, as for ``compare``.
     """
-    limit = read_memory(memory)
-    folder = Path(out).absolute()
-    with engage(workers, cluster) as crew, _hold_run(folder) as plan:
+    return resume_run(Path(out).absolute(), data, RunOptions(**options), expected)
+
+
+def resume_run(folder: Path, data: Any, how: RunOptions, expected: StudyPlan | None = None) -> Study:
+    """Carry out what a run folder's plan lacks."""
+    limit = read_memory(how.memory)
+    with engage(how.workers, how.cluster) as crew, _hold_run(folder) as plan:
         if expected is not None:
             refuse_other_plan(folder, plan, expected)
         tidy(folder)
-        rows = take_up(folder, plan, data, memory=limit, workers=workers)
+        rows = take_up(folder, plan, data, memory=limit, workers=how.workers)
         make_folders(folder)
         files = _open_files(folder, plan, rows.cases, rows.digest())
         files.note(f"resumed: {describe_command()}; {count_of(len(files.trials), 'trial')} kept")
         again = (f"made again: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
-        _tell_rows(rows, files, on_rows)
-        return _finish(plan, rows, files, crew, on_trial, on_choice)
+        _tell_rows(rows, files, how)
+        return _finish(plan, rows, files, crew, how)
 
 
 @contextmanager
@@ -288,12 +277,12 @@ def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | N
     return None if names is None else tuple(names)
 
 
-def _tell_rows(rows: AnyRows, records: Records, on_rows: OnRows | None) -> None:
+def _tell_rows(rows: AnyRows, records: Records, how: RunOptions) -> None:
     """Say how rows are gone through that are too many to be held whole."""
     if isinstance(rows, LargeRows):
         records.note(rows.tell_memory())
-        if on_rows:
-            on_rows(rows)
+        if how.on_rows:
+            how.on_rows(rows)
 
 
 def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256: str) -> Files:
@@ -302,20 +291,13 @@ def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256
     return files
 
 
-def _finish(
-    plan: StudyPlan,
-    rows: AnyRows,
-    records: Records,
-    crew: Crew | None,
-    on_trial: OnTrial | None,
-    on_choice: OnChoice | None,
-) -> Study:
+def _finish(plan: StudyPlan, rows: AnyRows, records: Records, crew: Crew | None, how: RunOptions) -> Study:
     """Carry out what is missing; choose; confirm; gather all; write the tables where there is a folder."""
     keys = list_keys(plan.study, rows.cases)
     case = open_cases(plan.study, rows)
     try:
-        carry_out(plan.study, case, keys, records, crew, on_trial)
-        choose(plan, case, keys, records, crew, on_choice, partial(_test_choice, plan, rows, records))
+        carry_out(plan.study, case, keys, records, crew, how.on_trial)
+        choose(plan, case, keys, records, crew, how.on_choice, partial(_test_choice, plan, rows, records))
         _restore_tests(records)
         if not records.looks and (plan.study.confirm or plan.study.judges_on == "golden"):
             confirm_choices(plan, case, records)

@@ -10,20 +10,19 @@ from typing import Any
 from rekka.core.errors import BadOption
 from rekka.core.folders import relate
 from rekka.data.mapping import load_mapping
+from rekka.data.options import ReadingOptions, list_tables, read_options
 from rekka.data.partition import PAPER_SEED, Partition
-from rekka.data.transitions import Transitions, read_transitions, scan_transitions
+from rekka.data.transitions import Transitions
 
 
-def describe_tables(
-    source: Sequence[str | Path], mapping: Any = None, changes: dict[str, Any] | None = None, *, nbi: bool = False,
-    out: Path | None = None,
-) -> dict[str, Any]:  # fmt: skip
+def describe_tables(source: Sequence[str | Path], how: ReadingOptions, out: Path | None) -> dict[str, Any]:
     """The [data] of a plan for tables; paths count from the run folder, so that both can be moved together."""
-    read = load_mapping(mapping, changes).model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    read = load_mapping(how.mapping, how.changes).model_dump(mode="json", exclude_unset=True, exclude_none=True)
     name = str if out is None else partial(relate, base=out)
     if "join" in read:
         read["join"] = [join | {"file": name(join["file"])} for join in read["join"]]
-    return {"kind": "tables", "source": tuple(name(one) for one in source), "nbi": nbi, "mapping": read}
+    plan = {"kind": "tables", "source": tuple(name(one) for one in source), "nbi": how.nbi, "mapping": read}
+    return plan | {"allow": tuple(how.allow)}
 
 
 def describe_data(data: Any, mapping: Any, out: Path | None) -> tuple[dict[str, Any], Any]:
@@ -35,7 +34,8 @@ def describe_data(data: Any, mapping: Any, out: Path | None) -> tuple[dict[str, 
         if mapping is not None:
             raise BadOption("mapping says how a table is read; Transitions and a Partition need none.")
         return given, data
-    joins = load_mapping(mapping).join
-    if not isinstance(data, str | Path) or not all(isinstance(join.file, str | Path) for join in joins):
-        return given, scan_transitions(data, mapping) or read_transitions(data, mapping)
-    return describe_tables([data], mapping, out=out), None
+    how = read_options(mapping)
+    joins = load_mapping(how.mapping, how.changes).join
+    if not list_tables(data) or not all(isinstance(join.file, str | Path) for join in joins):
+        return given, how.scan(data) or how.transitions(data)
+    return describe_tables(list_tables(data), how, out), None

@@ -42,9 +42,9 @@ from rekka.study.rows import (
     check_cases,
     choose_columns,
     choose_covariates,
-    locate_joins,
     name_table_rows,
     no_training,
+    read_how,
     read_source,
     refuse_nameless,
     split_rows,
@@ -190,9 +190,7 @@ def _scan(plan: DataPlan, data: Any, base: Path) -> LazyTransitions | None:
     """A table of transitions that need not be read at once; None of anything else."""
     if data is not None:
         return data if isinstance(data, LazyTransitions) else scan_transitions(data)
-    if plan.kind != "tables" or plan.nbi:
-        return None
-    return scan_transitions(locate(base, plan.source[0]), locate_joins(plan.mapping, base))
+    return read_how(plan, base).scan(locate(base, plan.source[0])) if plan.kind == "tables" else None
 
 
 def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memory: int, workers: int) -> LargeRows:

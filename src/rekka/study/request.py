@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rekka.core.errors import BadOption
+from rekka.data.options import ReadingOptions
 from rekka.data.partition import PAPER_SEED
 from rekka.data.tables import is_folder
 from rekka.scaling.fitting import BEYOND, METHODS
-from rekka.study.compare import BOTH, OnRows, OnTrial, resume_study, run_plan
+from rekka.study.compare import BOTH, DEFAULT, resume_run, run_plan
 from rekka.study.describing import describe_tables
 from rekka.study.methods import SHRINKING
 from rekka.study.plan import StudyPlan, default_clock, make_plan, read_plan
-from rekka.study.runner import OnChoice
+from rekka.study.runner import RunOptions
 from rekka.study.store import load_plan
 from rekka.study.study import Study
 
@@ -27,56 +28,30 @@ class Request(NamedTuple):
     """  # noqa: D205
 
     tables: Sequence[Path] = ()
-    mapping: Path | None = None
-    reading: Mapping[str, Any] = {}
-    nbi: bool = False
-    allow: Sequence[str] = ()
+    reading: ReadingOptions = ReadingOptions()
     options: Mapping[str, Mapping[str, Any]] = {}
 
 
-def begin_study(
-    request: Request,
-    out: Path,
-    *,
-    workers: int = 1,
-    cluster: str | None = None,
-    memory: str | None = None,
-    on_trial: OnTrial | None = None,
-    on_choice: OnChoice | None = None,
-    on_rows: OnRows | None = None,
-) -> Study:
+def begin_study(request: Request, out: Path, how: RunOptions = DEFAULT) -> Study:
     """Run a new study in a new run folder."""
-    base = _study_file(request)
-    told: dict[str, Any] = {"on_trial": on_trial, "on_choice": on_choice, "on_rows": on_rows, "memory": memory}
+    base, read = _study_file(request), request.reading
     if base is None:
-        return run_plan(_plan(request, out), out=out, workers=workers, cluster=cluster, **told)
-    if request.mapping or request.reading or request.nbi:
+        return run_plan(_plan(request, out), how=how, out=out)
+    if read.mapping or read.changes or read.nbi:
         raise BadOption(
             f"{base.name} says itself how its tables are read; options that say it again are not applied. "
             "Change its [data], or give the tables instead of it."
         )
     plan = move_plan(read_plan(base), base.parent, out)
-    return run_plan(_change(plan, request), out=out, workers=workers, cluster=cluster, **told)
+    return run_plan(_change(plan, request), how=how, out=out)
 
 
-def continue_study(
-    request: Request,
-    out: Path,
-    *,
-    workers: int = 1,
-    cluster: str | None = None,
-    memory: str | None = None,
-    on_trial: OnTrial | None = None,
-    on_choice: OnChoice | None = None,
-    on_rows: OnRows | None = None,
-) -> Study:
+def continue_study(request: Request, out: Path, how: RunOptions = DEFAULT) -> Study:
     """Go on with a run; what is asked for besides must be what the run already does."""
-    plan = load_plan(out)
-    expected = _change(plan, request)
+    expected = _change(load_plan(out), request)
     if request.tables:
         expected = make_plan(**expected.model_dump() | {"data": _describe(request, out)})
-    told: dict[str, Any] = {"on_trial": on_trial, "on_choice": on_choice, "on_rows": on_rows, "memory": memory}
-    return resume_study(out, expected=expected, workers=workers, cluster=cluster, **told)
+    return resume_run(out.absolute(), None, how, expected)
 
 
 def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:
@@ -85,8 +60,9 @@ def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:
         return plan
     joins = [dict(join) | {"file": str(before / join["file"])} for join in plan.data.mapping.get("join", [])]
     mapping = plan.data.mapping | ({"join": joins} if joins else {})
-    data = describe_tables([before / one for one in plan.data.source], mapping, nbi=plan.data.nbi, out=after)
-    return make_plan(**plan.model_dump() | {"data": data | {"allow": plan.data.allow}})
+    how = ReadingOptions(mapping, nbi=plan.data.nbi, allow=plan.data.allow)
+    data = describe_tables([before / one for one in plan.data.source], how, after)
+    return make_plan(**plan.model_dump() | {"data": data})
 
 
 def _study_file(request: Request) -> Path | None:
@@ -102,13 +78,12 @@ def _plan(request: Request, out: Path) -> StudyPlan:
 def _describe(request: Request, out: Path) -> dict[str, Any]:
     if not request.tables:
         return {"kind": "inventory", "seed": PAPER_SEED}
-    read = describe_tables(request.tables, request.mapping, dict(request.reading), nbi=request.nbi, out=out)
-    return read | {"allow": tuple(request.allow)}
+    return describe_tables(request.tables, request.reading, out)
 
 
 def _change(plan: StudyPlan, request: Request) -> StudyPlan:
     changed = plan.model_dump()
-    changed["data"]["allow"] = tuple(dict.fromkeys((*plan.data.allow, *request.allow)))
+    changed["data"]["allow"] = tuple(dict.fromkeys((*plan.data.allow, *request.reading.allow)))
     for section, values in _translate(request.options).items():
         if "paper" in values.get("presets", ()) and "paper" not in plan.study.presets:
             changed["study"]["clock"] = default_clock(values["presets"])  # the paper's; otherwise the plan's own

@@ -15,11 +15,11 @@ from rekka.core.errors import BadOption, BadValues, InputError, count_of, missin
 from rekka.core.folders import locate
 from rekka.data.attributes import NAMES, PLACES
 from rekka.data.direction import refuse_upside_down
-from rekka.data.nbi import read_nbi
+from rekka.data.options import ReadingOptions
 from rekka.data.panel import PAIRED
 from rekka.data.partition import PARTS, Partition, choose_split
 from rekka.data.reading import TableReading
-from rekka.data.transitions import Transitions, pair_visits, read_transitions
+from rekka.data.transitions import Transitions, read_transitions
 from rekka.model import inputs
 from rekka.simulation.inventory import simulate_inventory
 from rekka.study.cases import GOLDEN, CaseRows
@@ -139,17 +139,13 @@ def read_source(plan: DataPlan, base: Path) -> Transitions:
                 "Call rekka.compare with them, or use --resume on the run folder, which has a copy."
             )
     tables = [locate(base, source) for source in plan.source]
-    mapping = locate_joins(plan.mapping, base)
-    if plan.nbi:
-        return pair_visits(read_nbi(tables), **mapping.get("rules", {}))
-    return read_transitions(tables[0], mapping)
+    return read_how(plan, base).transitions(tables)
 
 
-def locate_joins(mapping: dict[str, Any], base: Path) -> dict[str, Any]:
-    """A mapping whose joined files are paths from here."""
-    if "join" not in mapping:
-        return mapping
-    return mapping | {"join": [join | {"file": str(locate(base, join["file"]))} for join in mapping["join"]]}
+def read_how(plan: DataPlan, base: Path) -> ReadingOptions:
+    """How the tables of a plan are read; joined files are paths from here."""
+    joins = [join | {"file": str(locate(base, join["file"]))} for join in plan.mapping.get("join", ())]
+    return ReadingOptions(changes=plan.mapping | ({"join": joins} if joins else {}), nbi=plan.nbi)
 
 
 def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan, allow: Sequence[str] = ()) -> StudyRows:

@@ -20,7 +20,7 @@ from rekka.streaming.cluster.clients import connect
 from rekka.streaming.cluster.tasks import CarryOut, recruit
 from rekka.study.cases import CaseRows
 from rekka.study.choosing import Choice, Contest, choose_case
-from rekka.study.large import AnyRows
+from rekka.study.large import AnyRows, LargeRows
 from rekka.study.large_cases import AnyCase, LargeCase
 from rekka.study.methods import POOLED
 from rekka.study.plan import StudyPlan, TrialPlan
@@ -31,7 +31,20 @@ from rekka.study.trial import Fitted, Key, Trial, describe_case, run_trial, time
 Result = TypeVar("Result")
 OnChoice = Callable[[Choice, int, int], None]
 OnTrial = Callable[[Trial, int, int], None]  # the trial, how many are done, how many there are
+OnRows = Callable[[LargeRows], None]  # of rows that are too many to be held whole, when they are split and checked
 LOOK_EVERY = 0.5  # seconds
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a study is carried out, whatever it is of; ``compare`` documents each."""
+
+    workers: int = 1
+    cluster: Any = None
+    memory: Any = None
+    on_trial: OnTrial | None = None
+    on_choice: OnChoice | None = None
+    on_rows: OnRows | None = None
 
 
 @dataclass(frozen=True)

@@ -63,15 +63,6 @@ def refuse_occupied(path: Path) -> None:
         )
 
 
-def refuse_run(folder: Path) -> None:
-    """Refuse to fill a run folder with other files: some have the names of its own."""
-    if (folder / PLAN).exists():
-        raise BadOption(
-            f"{folder.name} is a run folder, whose files have the same names. Choose another folder.",
-            folder=str(folder),
-        )
-
-
 def begin_run(path: Path, plan: StudyPlan) -> None:
     """Write the plan: from now on the run can be gone on with. Call it while holding the folder."""
     try:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
 
-from rekka.commands.telling import NOTHING, add_columns, new_table
 from rekka.core.errors import count_of, name_some
-
-if TYPE_CHECKING:
-    from rekka.fleet.document import ForecastFile, LeftOutPart, ModelPart, RiskPart, TotalPart
+from rekka.fleet.document import ForecastFile, LeftOutPart, ModelPart, RiskPart, TotalPart
+from rekka.model.certificate import HARDLY_DETERMINED
+from rekka.report.terminal.parts import (
+    NOTHING,
+    add_columns,
+    new_table,
+    print_line,
+    print_list,
+    print_table,
+    print_warning,
+)
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
 ROWS_SHOWN = 5
@@ -28,10 +33,9 @@ def print_forecast(
 ) -> None:
     """All of it."""
     if document.watermark:
-        console.print(f"[bold red]{escape(document.watermark)}[/]\n", highlight=False)
-    for line in (one.misfit for one in document.models):
-        if line is not None:
-            console.print(f"[bold red]{escape(line)}[/]\n", highlight=False)
+        print_warning(console, document.watermark, "\n")
+    for line in (one.misfit for one in document.models if one.misfit is not None):
+        print_warning(console, line, "\n")
     _print_list(console, "How the inventory was understood", document.understood)
     _print_headline(console, document)
     _print_models(console, document)
@@ -42,16 +46,15 @@ def print_forecast(
     _print_remarks(console, document)
     _print_list(console, "What to know", [*document.notes, *_explain(document)])
     if document.watermark:
-        console.print(f"[bold red]{escape(document.watermark)}[/]", highlight=False)
+        print_warning(console, document.watermark)
     names = ", ".join(file.name for file in files)
     for line in (f"written: {folder} ({names})", f"next: {following}"):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_line(console, line)
 
 
 def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
     console.print(f"[bold]{title}[/]")
-    for line in lines:
-        console.print(Padding(f"- {escape(line)}", (0, 0, 0, 2)), highlight=False)
+    print_list(console, lines)
     console.print()
 
 
@@ -90,14 +93,11 @@ def _print_models(console: Console, document: ForecastFile) -> None:
             escape(one.case), f"{one.members:,}", f"{one.there:,}", str(one.n_states), str(one.threshold),
             f"{one.training_rows:,} rows", _show_marks(one),
         )  # fmt: skip
-    console.print(table)
-    console.print()
+    print_table(console, table)
 
 
 def _show_marks(model: ModelPart) -> str:
     """Whether the model is certified, how well it is determined, and that nobody chose it."""
-    from rekka.model.certificate import HARDLY_DETERMINED
-
     hardly = HARDLY_DETERMINED if model.verdict.endswith(HARDLY_DETERMINED) else ""
     certified = f"certified{hardly}" if model.certified else "[bold red]NOT CERTIFIED[/]"
     return certified if model.chosen else f"{certified}, [bold red]NOT CHOSEN[/]"
@@ -112,8 +112,7 @@ def _print_aside(console: Console, document: ForecastFile) -> None:
     for one in document.aside:
         rows = ", ".join(map(str, one.rows[:ROWS_SHOWN])) + (", ..." if one.count > ROWS_SHOWN else "")
         table.add_row(escape(one.reason), f"{one.count:,}", one.what, rows)
-    console.print(table)
-    console.print()
+    print_table(console, table)
 
 
 def _choose_years(document: ForecastFile) -> list[int]:
@@ -137,8 +136,7 @@ def _print_network(console: Console, document: ForecastFile) -> None:
         numbers = [_number(now[False, state].expected) for state in states]
         total = now[True, reached.state]
         table.add_row(_name_year(total), *numbers, f"[bold]{_number(total.expected)}[/]", *_show_intervals(total))
-    console.print(table)
-    console.print()
+    print_table(console, table)
 
 
 def _name_intervals(document: ForecastFile) -> tuple[str, str]:
@@ -179,8 +177,7 @@ def _print_cases(console: Console, document: ForecastFile) -> None:
         expected = [_number(mine[year].expected) for year in years]
         name = escape(model.case) + ("" if model.chosen else " (not chosen)")
         table.add_row(name, f"{model.members:,}", *expected, _show_intervals(mine[years[-1]])[1])
-    console.print(table)
-    console.print()
+    print_table(console, table)
 
 
 def _print_risks(console: Console, document: ForecastFile) -> None:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from rekka.core.errors import count_of
+from rekka.report.terminal.parts import (
+    NOTHING,
+    SELECTED,
+    add_columns,
+    explain,
+    group_columns,
+    new_table,
+    print_list,
+    print_table,
+)
+from rekka.study.plan import PRESETS
+from rekka.study.study import Study
 from rekka.study.words import list_names, name_trials
 
-if TYPE_CHECKING:
-    from rekka.study.study import Study
-
-NOTHING = "-"
-LONGEST_NAME = 24  # of a case, in one line
-CERTIFIED, SELECTED, AT_FLOOR = "°", "*", "_"
+CERTIFIED, AT_FLOOR = "°", "_"
 JUDGED = {"validation": "validation rows", "folds": "in folds", "golden": "golden rows"}
 
 
@@ -38,7 +41,7 @@ def print_cases(console: Console, study: Study) -> None:
         accuracies = (_figure(score["accuracy"], ".4f") for score in (same, plain))
         table.add_row(escape(row["case"]), *counts, *accuracies, _figure(plain["log_loss"], ".3f"))
     console.print(table)
-    _explain(
+    explain(
         console,
         "same: accuracy of saying that nothing changes. no cov.: accuracy, and log loss, of the model without "
         "covariates.",
@@ -61,7 +64,7 @@ def print_methods(console: Console, study: Study) -> None:
                 _figure(row["at_floor_share"], ".1%"),
             )
         console.print(table)
-    _explain(
+    explain(
         console,
         "converged: the solver says so and everything is finite, the paper's sense. certified: it is a maximum of "
         "the likelihood. Of those that can be selected (paper: converged; exact: certified): mean accuracy, "
@@ -86,7 +89,7 @@ def print_selection(console: Console, study: Study) -> None:
             table.add_row(escape(row["case"]), f"{escape(row['why'])}" + (f"\n[dim]{losses}[/]" if losses else ""))
         console.print(table)
         if told := _tell_optimism(study, preset):
-            _explain(console, told)
+            explain(console, told)
         else:
             console.print()
 
@@ -155,7 +158,7 @@ def print_confirmation(console: Console, study: Study) -> None:
         for why, cases in reasons.items():
             console.print(f"Not confirmed: {escape(list_names(cases))}: {escape(why)}.", highlight=False)
         if look.results:
-            _explain(
+            explain(
                 console,
                 "same: accuracy of saying that nothing changes. less no cov.: log loss less that of the model "
                 "without covariates, with its interval by bridge; below 0 is better."
@@ -181,7 +184,7 @@ def print_calibration(console: Console, study: Study) -> None:
         )  # fmt: skip
         causes += [f"{choice.case} ({choice.preset}): {cause}" for cause in found.causes]
     console.print(table)
-    _explain(
+    explain(
         console,
         "moves: rows that left their state, and how many were expected to. p: of counts by start state, end state "
         "and interval like these or farther off, were the model right (by simulation).",
@@ -219,7 +222,7 @@ def print_trials(console: Console, study: Study) -> None:
         rows = {(r["case"], r["method"]): r for r in study.trials.filter(preset=preset).iter_rows(named=True)}
         for title, show in figures:
             _print_grid(console, f"Every trial, preset {preset}: {title}", rows, show)
-    _explain(
+    explain(
         console,
         f"{SELECTED} selected, {CERTIFIED} certified, {AT_FLOOR} rows at the probability floor, "
         f"{NOTHING} did not converge or could not be scored.",
@@ -234,22 +237,15 @@ def _print_grid(
 ) -> None:
     """Cases by methods; as many tables as the terminal's width asks for."""
     cases, methods = (list(dict.fromkeys(key[place] for key in rows)) for place in (0, 1))
-    cells = {key: _cell(row, show) for key, row in rows.items()}
-    wide = {
-        m: max([len(m), *(Text.from_markup(cells[c, m]).cell_len for c in cases if (c, m) in cells)])
-        for m in methods
-    }
-    room = console.width - min(max(map(len, cases)), LONGEST_NAME) - 1
-    groups: list[list[str]] = [[]]
-    for method in methods:
-        if groups[-1] and sum(wide[m] + 2 for m in [*groups[-1], method]) > room:
-            groups.append([])
-        groups[-1].append(method)
-    for group in groups:
+    lines = [
+        [escape(case), *(_cell(rows[case, m], show) if (case, m) in rows else "" for m in methods)]
+        for case in cases
+    ]
+    for group in group_columns(console, methods, lines):
         table = new_table(title)
-        add_columns(table, "case", *group)
-        for case in cases:
-            table.add_row(escape(case), *(cells.get((case, method), "") for method in group))
+        add_columns(table, "case", *(name for _, name in group))
+        for line in lines:
+            table.add_row(line[0], *(line[place] for place, _ in group))
         console.print(table)
 
 
@@ -265,8 +261,7 @@ def print_floor(console: Console, study: Study) -> None:
             _range(row["alternatives_low"], row["alternatives_high"], ".3f"),
             _range(row["ratio_low"], row["ratio_high"], ".1f"), _figure(row["at_floor_share"], ".0%"),
         )  # fmt: skip
-    console.print(table)
-    console.print()
+    print_table(console, table)
 
 
 def print_presets(console: Console, study: Study) -> None:
@@ -278,8 +273,7 @@ def print_presets(console: Console, study: Study) -> None:
     table.columns[2].justify, table.columns[2].no_wrap = "left", False
     for (cause,), rows in study.presets.sort("cause", maintain_order=True).group_by("cause", maintain_order=True):
         table.add_row(str(cause), str(len(rows)), escape(name_trials(rows.select("case", "method").rows())))
-    console.print(table)
-    console.print()
+    print_table(console, table)
 
 
 def print_hypotheses(console: Console, study: Study) -> None:
@@ -297,8 +291,7 @@ def print_remarks(console: Console, remarks: Sequence[str]) -> None:
     """What to look at."""
     if remarks:
         console.print("[bold]What to look at[/]")
-    for line in remarks:
-        console.print(Padding(f"- {escape(line)}.", (0, 0, 0, 2)), highlight=False)
+    print_list(console, [f"{line}." for line in remarks])
 
 
 def print_headline(console: Console, study: Study) -> None:
@@ -306,8 +299,7 @@ def print_headline(console: Console, study: Study) -> None:
     trials = study.trials
     if study.plan.data.kind == "tables":
         console.print("[bold]How the tables were understood[/]")
-        for line in study.notes:
-            console.print(Padding(escape(line), (0, 0, 0, 2)), highlight=False)
+        print_list(console, study.notes, mark="")
         console.print()
     if study.plan.data.kind == "inventory":
         console.print(
@@ -343,39 +335,7 @@ def print_all(console: Console, study: Study) -> None:
 
 def _presets(study: Study) -> list[tuple[str, str]]:
     """The presets that were run, and what they mean."""
-    from rekka.study.plan import PRESETS
-
     return [(name, PRESETS[name].words) for name in study.trials["preset"].unique(maintain_order=True)]
-
-
-def quote(path: Path) -> str:
-    """A path as a shell reads it."""
-    return shlex.quote(str(path))
-
-
-def new_table(title: str) -> Table:
-    """A table in the house's style."""
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        padding=(0, 1),
-        collapse_padding=True,
-    )
-
-
-def add_columns(table: Table, first: str, *others: str) -> None:
-    """The first column to the left, the others to the right; a long name is folded, a number never cut."""
-    table.add_column(first, max_width=LONGEST_NAME, overflow="fold")
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-
-
-def _explain(console: Console, words: str) -> None:
-    console.print(words, style="dim", highlight=False)
-    console.print()
 
 
 def _cell(row: dict[str, Any], show: Callable[[dict[str, Any]], str]) -> str:

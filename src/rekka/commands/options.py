@@ -1,0 +1,352 @@
+"""The options of the commands as tables of flags, and those that several share."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from rekka.data.options import ReadingOptions
+
+    Reader = ReadingOptions
+else:
+    Reader = Any  # what is heavy waits until a command runs
+
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, Excel or Parquet; or a folder of inspections, inventory and traffic.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else.")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
+ModelPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="A model file of rekka fit, a folder of them, or a run folder.", show_default=False
+    ),
+]
+Asked = dict[str, Any]  # what was given of a table of flags, by place
+Text, Many, Number, Real, Place = str | None, list[str] | None, int | None, float | None, Path | None
+
+
+class Flag(NamedTuple):
+    """An option: its type, where its value goes, and its help.
+
+    ``place`` is a parameter of the function that the command calls, or section.key of a mapping or plan.
+    """
+
+    name: str
+    kind: Any
+    place: str
+    metavar: str | None
+    words: str
+    default: Any = None
+    least: float | None = None
+    read: Callable[[Any], Any] | None = None  # the value from what was typed
+
+    @property
+    def parameter(self) -> str:
+        """Its name in Python; a mark tells it from the commands' own."""
+        return "flag_" + self.name.split("/")[0].removeprefix("--").replace("-", "_")
+
+    def declare(self) -> inspect.Parameter:
+        """What Typer needs to know."""
+        panel = _PANELS.get(self.place.split(".")[0])
+        option = typer.Option(
+            self.name, help=self.words, rich_help_panel=panel, metavar=self.metavar, min=self.least
+        )
+        default = False if self.kind is bool else self.default
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(self.parameter, kind, default=default, annotation=Annotated[self.kind, option])
+
+
+def split_list(names: str | None) -> tuple[str, ...] | None:
+    """A list in an option."""
+    return None if names is None else tuple(name.strip() for name in names.split(","))
+
+
+def read_units(texts: list[str] | None) -> dict[str, float]:
+    """Units of hazard ratios by covariate, as given on the command line."""
+    return dict(_read_unit(text) for text in texts or ())
+
+
+def _read_unit(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not like traffic_mean=1000", param_hint="--unit") from None
+
+
+def read_pairs(texts: Sequence[str] | None, hint: str, example: str) -> dict[str, str]:
+    """NAME=VALUE of an option, several with commas between them, or the option several times."""
+    found: dict[str, str] = {}
+    for part in (part for text in texts or () for part in text.split(",")):
+        name, sign, value = (side.strip() for side in part.partition("="))
+        if not (name and sign and value):
+            raise typer.BadParameter(f"{part.strip()!r} is not like {example}", param_hint=hint)
+        found[name] = value
+    return found
+
+
+def read_at(texts: Sequence[str] | None) -> dict[str, float]:
+    """Values of covariates as given on the command line."""
+    example = "age_at_inspection_1=40"
+    found = {}
+    for name, text in read_pairs(texts, "--at", example).items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise typer.BadParameter(f"{f'{name}={text}'!r} is not like {example}", param_hint="--at") from None
+    return found
+
+
+ONLY = Flag("--only", Many, "only", "CASE", "Only this case. Repeatable.")
+USE = Flag(
+    "--use", Text, "covariates", "LIST", "Only these covariates, such as age_at_inspection_1,traffic_mean.",
+    read=split_list,
+)  # fmt: skip
+TEST_FIT = Flag(
+    "--test-fit/--no-test-fit", bool | None, "test_fit", None,
+    "Test whether each model describes the rows it was fitted to: a second or so a case. Default: for up to 50 "
+    "cases.",
+)  # fmt: skip
+UNITS = Flag(
+    "--unit", Many, "units", "NAME=NUMBER", "Unit of a hazard ratio, such as traffic_mean=1000. Repeatable.",
+    read=read_units,
+)  # fmt: skip
+RIDGE = Flag("--ridge", float, "ridge", None, "Penalty on slopes, in z-scored units.", 0.0, 0)
+ADVANCE = Flag(
+    "--advance", Many, "advance", "NAME",
+    "A covariate that advances by the year, if not called age. Repeatable.",
+)  # fmt: skip
+GOES_ON = ADVANCE._replace(words="A covariate that goes on by the year, if not called age. Repeatable.")
+CLOCK = Flag(
+    "--clock", str, "clock", "WHERE",
+    "Where ages are taken in the fit: at the middle of each interval, or at its start, as in the paper.", "middle",
+)  # fmt: skip
+INTERVALS = Flag(
+    "--intervals", str, "intervals", "HOW",
+    "Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) or none.",
+    "delta",
+)  # fmt: skip
+DRAWS = (
+    Flag("--draws", int, "draws", None, "Draws for --intervals normal.", 1000),
+    Flag("--level", float, "level", None, "Level of the intervals.", 0.95),
+    Flag("--seed", int, "seed", None, "Of the draws.", 0, 0),
+)
+AT = (
+    Flag("--at", Many, "at", "LIST",
+         "Covariates, such as age_at_inspection_1=40,traffic_mean=8000. Default: typical, the medians of the "
+         "training rows.", read=read_at),
+    Flag("--age", str, "age", "HOW",
+         "Age over the years: fixed, advances, or held (not beyond the oldest of the training rows).", "fixed"),
+    ADVANCE,
+)  # fmt: skip
+MEMORY = Flag(
+    "--memory", Text, "memory", "SIZE",
+    "How much memory may be used, such as 1GB: a table of transitions in Parquet may be larger. Default: half of "
+    "what is free.",
+)  # fmt: skip
+CLUSTER = Flag(
+    "--cluster", Text, "cluster", "ADDRESS",
+    "Fit on a Dask cluster: its scheduler's address, such as tcp://host:8786, or local or local:4 for worker "
+    "processes on this machine.",
+)  # fmt: skip
+
+_PANELS = {
+    "file": "How to read the file",
+    "table": "How to read the file",
+    "columns": "Which column is what (obvious names need no option)",
+    "wide": "Which column is what (obvious names need no option)",
+    "state": "What the values mean",
+    "dates": "What the values mean",
+    "rules": "What becomes of doubtful visits and pairs",
+}
+READING = (
+    Flag("--mapping", Path | None, "file.mapping", "TOML", "All of this in a TOML file; options overrule it."),
+    Flag("--join", list[Path] | None, "file.join", "FILE", "Another table by bridge, as traffic. Repeatable."),
+    Flag("--nbi", bool, "file.nbi", None, "The files are yearly National Bridge Inventory files."),
+    Flag("--allow", Many, "file.allow", "CODE", "Go on although this check stops the work: R109. Repeatable."),
+    Flag("--encoding", Text, "table.encoding", "NAME", "Text encoding: utf-8, cp932, latin-1, ..."),
+    Flag("--separator", Text, "table.separator", "CHAR", "What stands between fields; tab for a tab."),
+    Flag("--decimal", Text, "table.decimal", "CHAR", "The decimal mark: . or ,"),
+    Flag("--sheet", Text, "table.sheet", "NAME", "The sheet of an Excel workbook."),
+    Flag("--header-row", Number, "table.header_row", "ROW", "Row of the header, from 1; 0 for none."),
+    Flag("--bridge", Text, "columns.bridge", "COLUMN", "Bridge or other asset."),
+    Flag("--case", Text, "columns.case", "COLUMN", "Kind of member: girder, deck, ..."),
+    Flag("--member", Text, "columns.member", "COLUMN", "Which of several such members."),
+    Flag("--visit", Text, "columns.visit", "COLUMN", "Number of the inspection."),
+    Flag("--date", Text, "columns.date", "COLUMN", "Date of the inspection."),
+    Flag("--state", Text, "columns.state", "COLUMN", "Condition found."),
+    Flag("--completed", Text, "columns.completed", "COLUMN", "Year or date of completion; gives the age."),
+    Flag("--length", Text, "columns.length", "COLUMN", "Length in metres."),
+    Flag("--width", Text, "columns.width", "COLUMN", "Width in metres; gives the area."),
+    Flag("--area", Text, "columns.area", "COLUMN", "Area in square metres."),
+    Flag("--traffic", Text, "columns.traffic", "COLUMN", "Vehicles a day."),
+    Flag("--repair", Many, "columns.repairs", "COLUMN", "Year or date of a repair. Repeatable."),
+    Flag("--covariate", Many, "columns.covariates", "COLUMN", "A further number to use. Repeatable."),
+    Flag("--keep", Many, "columns.keep", "COLUMN", "A column to carry along. Repeatable."),
+    Flag("--wide", Text, "wide.state", "PATTERN", "States in columns: '{year}', 'BCI {year}', 'rank_{visit}'."),
+    Flag("--wide-date", Text, "wide.date", "PATTERN", "Their dates, for columns by visit: 'date_{visit}'."),
+    Flag("--labels", Text, "state.labels", "LIST", "States, best first, such as good,fair,poor."),
+    Flag("--best", Number, "state.best", "NUMBER", "The best state's number; with --worst."),
+    Flag("--worst", Number, "state.worst", "NUMBER", "The worst state's number."),
+    Flag("--worst-first", bool, "state.worst_first", None, "1, a or I is the worst."),
+    Flag("--bands", Text, "state.bands", "LIST", "Limits in an index: 85,75,60 (more is better) or 5,10,20."),
+    Flag("--not-inspected", Text, "state.missing", "LIST", "States that mean that nobody looked, such as 0,N."),
+    Flag("--dates", Many, "dates.inspection", "FORMAT",
+         "iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y. Repeatable."),
+    Flag("--upward", Text, "rules.upward", "RULE", "Upward moves: set_aside (default), restart or error."),
+    Flag("--repairs", Text, "rules.repairs", "RULE", "A repair between: set_aside (default), restart or ignore."),
+    Flag("--same-day", Text, "rules.same_day", "RULE",
+         "Several records of one day: worst (default), first, last, set_aside or error."),
+    Flag("--interval", Text, "rules.interval", "RULE", "Dates out of order: set_aside (default) or error."),
+    Flag("--max-gap", float | None, "rules.max_gap", "YEARS", "Set pairs further apart aside."),
+    Flag("--missing", Text, "rules.missing", "RULE", "Missing covariates: set_aside (default) or error."),
+    Flag("--outside", Text, "rules.outside", "RULE", "States outside the scale: set_aside (default) or error."),
+)  # fmt: skip
+PLAN = (
+    Flag("--methods", Text, "study.methods", "LIST",
+         "Scalings, such as zscore,boxcox+zscore; paper (max,minmax,zscore,boxcox; the default), beyond "
+         "(boxcox+zscore,yeojohnson+zscore,log+zscore,robust), small (ridge,pooled) or all."),
+    Flag("--preset", Text, "study.presets", "NAME",
+         "exact (Newton, exact likelihood; the default), paper (its conditions) or both.", read=split_list),
+    Flag("--clock", Text, "study.clock", "WHERE",
+         "Where ages are taken: at the middle of each interval (the default of exact), or at its start (as in the "
+         "paper; of paper and both)."),
+    ONLY._replace(place="study.cases"),
+    USE._replace(place="study.covariates"),
+    Flag("--partition", Text, "partition.scheme", "SCHEME",
+         "auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
+    Flag("--until", Text, "partition.until", "DATE", "Last day of training, for --partition date."),
+    Flag("--rule", Text, "study.rule", "NAME",
+         "How to choose: guarded (certified, stable, no less accurate, log loss not worse; the default) or pareto "
+         "(the paper's, over accuracy and cost)."),
+    Flag("--select-on", Text, "study.select_on", "ROWS",
+         "What methods are judged on: validation, folds, golden (optimistic), or auto: validation, folds where it "
+         "is small, golden for --rule pareto."),
+    Flag("--default", Text, "guard.default", "METHOD", "The method that others have to match. Default: zscore."),
+    Flag("--accuracy-margin", Real, "guard.accuracy_margin", "SHARE",
+         "How much less accurate is not lower. Default: 0."),
+    Flag("--log-loss-margin", Real, "guard.log_loss_margin", "NATS",
+         "How much more log loss is not worse. Default: 0.02."),
+    Flag("--resamples", Number, "guard.resamples", None,
+         "Resamples in which a choice must reach a maximum. Default: 20.", least=0),
+    Flag("--confirm/--no-confirm", bool | None, "study.confirm", None,
+         "Score the choice on the golden rows, once (the default)."),
+    Flag("--cost", Text, "study.cost", "NAME",
+         "What accuracy is weighed against: seconds, evaluations or auto (the preset's; default)."),
+    Flag("--seed", Number, "study.seed", None, "Of the split and of the start. Default: 20260924.", least=0),
+    Flag("--repeats", Number, "study.repeats", None, "Timings of each trial. Default: 1.", least=1),
+)  # fmt: skip
+
+
+def asks(*flags: Flag) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these flags; it gets those that were given as ``asked``."""
+    return lambda command: _declare(command, "asked", flags, _gather)
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading; it gets them together as ``reader``."""
+    return _declare(command, "reader", READING, _collect_reading, last=True)
+
+
+def plans_study(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a study's plan; it gets their sections as ``plan``."""
+    return _declare(command, "plan", PLAN, _collect_plan)
+
+
+def _declare(
+    command: Callable[..., None],
+    name: str,
+    flags: Sequence[Flag],
+    collect: Callable[[dict[Flag, Any]], Any],
+    *,
+    last: bool = False,
+) -> Callable[..., None]:
+    """Put flags in the place of one parameter of a command, or at the end; it gets what they come to."""
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        value = collect({flag: given.pop(flag.parameter) for flag in flags})
+        command(**given, **{name: value})
+
+    own = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in inspect.signature(command, eval_str=True).parameters.values()
+    ]
+    place = next(number for number, one in enumerate(own) if one.name == name)
+    declared = [flag.declare() for flag in flags]
+    rest = own[place + 1 :]
+    parameters = [*own[:place], *rest, *declared] if last else [*own[:place], *declared, *rest]
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_options
+
+
+def _gather(given: Mapping[Flag, Any]) -> Asked:
+    """What was given, by place."""
+    return {
+        flag.place: _translate(flag, value)
+        for flag, value in given.items()
+        if value is not None and value != [] and (value is not False or flag.kind is not bool)
+    }
+
+
+def _collect(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
+    """What was given, by section and key."""
+    sections: dict[str, dict[str, Any]] = {}
+    for place, value in _gather(given).items():
+        section, key = place.split(".")
+        sections.setdefault(section, {})[key] = value
+    return sections
+
+
+def _collect_reading(given: Mapping[Flag, Any]) -> Reader:
+    """The options that were given, as sections of a mapping."""
+    from rekka.data.direction import read_allowed
+    from rekka.data.options import ReadingOptions
+
+    sections = _collect(given)
+    file = sections.pop("file", {})
+    joined = {"join": [{"file": str(path)} for path in file["join"]]} if "join" in file else {}
+    allow = read_allowed(file.get("allow", ()))
+    return ReadingOptions(file.get("mapping"), {**sections, **joined}, file.get("nbi", False), allow)
+
+
+def _collect_plan(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
+    """The options that were given, as sections of a plan; the seed is of the split, too."""
+    sections = _collect(given)
+    split, study = sections.setdefault("partition", {}), sections.get("study", {})
+    if "until" in split:
+        split.setdefault("scheme", "date")
+    if "seed" in study:
+        split["seed"] = study["seed"]
+    return sections
+
+
+def _translate(flag: Flag, value: Any) -> Any:
+    if flag.read is not None:
+        return flag.read(value)
+    if flag.name == "--bands":
+        try:
+            return [float(part) for part in value.split(",")]
+        except ValueError:
+            raise typer.BadParameter(
+                f"{value!r} is not a list such as 85,75,70,60", param_hint=flag.name
+            ) from None
+    if flag.metavar == "LIST":
+        return [part.strip() for part in value.split(",")]
+    if flag.name == "--separator" and value in ("tab", r"\t"):
+        return "\t"
+    return value

@@ -1,0 +1,397 @@
+"""``fit_components``: the model fitted to all rows of each component of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rekka.core.errors import BadOption, InputError, MissingColumns, count_of
+from rekka.core.files import has_columns, has_mark, make_folder, refuse_foreign, refuse_inputs, write_text
+from rekka.core.folders import check_folder, relate
+from rekka.core.progress import OnProgress, say_nothing
+from rekka.core.seals import digest
+from rekka.core.sheets import write_csv
+from rekka.data.options import name_table, read_options
+from rekka.data.queries import collect
+from rekka.data.reading import TableReading
+from rekka.data.transitions import LazyTransitions, Transitions, refuse_text
+from rekka.estimator import ExponentialHazardMarkovModel
+from rekka.evaluation.calibration import MOST_TESTED
+from rekka.evaluation.goodness import find_links
+from rekka.fleet.models import MARK, CaseModel, Models, choose_names
+from rekka.model.clock import MIDDLE
+from rekka.model.serial import load_saved
+from rekka.streaming import blocks
+from rekka.streaming.cluster.failures import ClusterError
+from rekka.workflows.file_names import name_apart
+
+OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
+FOR_EVERY_CASE = (MissingColumns, BadOption, ClusterError)  # what is wrong with the call, not with a component
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentFit:
+    """The model of one component, or the reason why there is none."""
+
+    case: str
+    rows: int
+    labels: tuple[str, ...] | None = None  # of the states, best first
+    model: ExponentialHazardMarkovModel | None = None
+    reason: str | None = None  # why there is no model
+    no_bootstrap: str | None = None  # why the model has no refits although they were asked for
+    no_test: str | None = None  # why the model has no test of fit although it was asked for
+    file: Path | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether something that was asked for could not be made."""
+        return self.reason is not None or self.no_bootstrap is not None
+
+    @property
+    def coefficients(self) -> list[dict[str, Any]]:
+        """Rows of ``summary``, without errors and intervals where the fit is no maximum."""
+        if self.model is None:
+            return []
+        blank = {} if self.model.certificate_.certified else dict.fromkeys(OF_A_MAXIMUM)
+        return [row | blank for row in self.model.summary().to_dicts()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        model = self.model
+        if model is None:
+            return {"case": self.case, "reason": self.reason}
+        clock, drawn, test = model.clock_, model.resampled_, model.fit_test_
+        return {
+            "case": self.case,
+            "states": model.n_states_,
+            "log_likelihood": model.log_likelihood_,
+            "clock": {
+                "kind": clock.kind,
+                "advance": clock.names,
+                "mean_years": clock.mean_years,
+                "words": clock.words,
+            },
+            "certificate": model.certificate_.headline,
+            "reasons": model.certificate_.reasons,
+            "remarks": model.certificate_.remarks,
+            "coefficients": self.coefficients,
+            "bootstrap": drawn
+            and {"asked": drawn.asked, "certified": len(drawn.beta), "bridges": drawn.groups, "seed": drawn.seed},
+            "fit_test": None if test is None else test.to_dict(self.labels),
+            "file": None if self.file is None else str(self.file),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentFits:
+    """The models of all components of a table, in the order of their names; none where no two visits make a pair.
+
+    ``tested`` says whether tests of fit were made, ``table`` is the file of the coefficients.
+    """
+
+    components: tuple[ComponentFit, ...] = ()
+    reading: TableReading | None = None  # how the table was read
+    tested: bool = False
+    table: Path | None = None
+
+    @property
+    def models(self) -> dict[str, ExponentialHazardMarkovModel]:
+        """The fitted models by component."""
+        return {one.case: one.model for one in self.components if one.model is not None}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why components have no model."""
+        return {one.case: one.reason for one in self.components if one.reason is not None}
+
+    @cached_property
+    def coefficients(self) -> pl.DataFrame:
+        """One row for each component, state and term: estimates in native units, hazard ratios, intervals."""
+        rows = [{"case": one.case} | row for one in self.components for row in one.coefficients]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_models(self) -> Models:
+        """The same models as a file of each would give them, for forecasts, matrices and effects."""
+        found = []
+        for one in self.components:
+            if one.model is not None:
+                text = one.model.to_json(case=one.case, labels=one.labels, reading=self.reading)
+                saved, name = load_saved(text), one.case if one.file is None else one.file.name
+                found.append(
+                    CaseModel(one.case, saved.fit, name, digest(text.encode()), one.labels, reading=self.reading)
+                )
+        return Models("the fit", tuple(found), self.reasons)
+
+
+def fit_components(
+    data: Any,
+    mapping: Any = None,
+    *,
+    scaling: Any = "zscore",
+    only: Sequence[str] | None = None,
+    covariates: Sequence[str] | None = None,
+    ridge: float = 0.0,
+    advance: Sequence[str] | None = None,
+    clock: str = MIDDLE,
+    units: Mapping[str, float] | None = None,
+    bootstrap: int = 0,
+    seed: int = 0,
+    test_fit: bool | None = None,
+    memory: Any = None,
+    threads: int | None = None,
+    cluster: Any = None,
+    out: str | Path | None = None,
+    on_progress: OnProgress = say_nothing,
+) -> ComponentFits:
+    """Fit the model to all rows of each component of a table, and write the models where ``out`` says.
+
+    Parameters
+    ----------
+    data : path, dataframe or Transitions
+        Inspections or transitions. Transitions in Parquet, a file or a folder, may be larger than memory.
+    mapping : path, dict or ReadingOptions, optional
+        How to read a table that needs it; see ``read_panel``.
+    scaling, ridge, advance, clock, units, memory, threads
+        As for ``ExponentialHazardMarkovModel``; a covariate that has one value in a component is left out there.
+    only, covariates : list of str, optional
+        Only these components and covariates; all by default.
+    bootstrap, seed : int
+        Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.
+    test_fit : bool, optional
+        Whether to test each model on the rows it was fitted to. Default: for up to 50 components.
+    cluster : str or distributed.Client, optional
+        A Dask cluster whose workers read the rows of a Parquet table.
+    out : path, optional
+        A .json file for one component, or a folder for several; the coefficients stand beside the models as CSV.
+    on_progress : callable, optional
+        Called with a stage, the component, how much of it is done, and of how much (None if that is not known).
+
+    Returns
+    -------
+    ComponentFits
+        A component that cannot be fitted has a reason in place of a model, and the others go on.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> fits = rekka.fit_components(rekka.simulate_transitions(300, n_states=3, seed=1))
+    >>> [model.certificate_.certified for model in fits.models.values()]
+    [True]
+
+    """
+    reader, name, place = read_options(mapping), name_table(data), None if out is None else Path(out)
+    on_progress("Reading", name, 0, None)
+    found = _read(reader.sound(data), cluster)
+    if found is None:
+        return ComponentFits()
+    names = list(covariates or found.covariates)
+    refuse_text(found.query, names, name)
+    cases = choose_names(sorted(found.cases), only)
+    files = _place_models(cases, place)
+    table = _place_coefficients(files, place, [] if place is None else reader.inputs(data))
+    work = _Work(
+        found,
+        names,
+        {"scaling": scaling, "ridge": ridge, "units": units or None, "memory": memory, "threads": threads}
+        | {"advance": advance or None, "clock": clock},
+        cluster,
+        bootstrap,
+        seed,
+        len(cases) <= MOST_TESTED if test_fit is None else test_fit,
+        on_progress,
+    )
+    done = []
+    for case, rows in found.split(cases):
+        one = work.fit(case, rows)
+        if case in files and one.model is not None:
+            _write_model(files[case], one.model, case, found)
+            one = replace(one, file=files[case])
+        done.append(one)
+    fits = ComponentFits(tuple(done), found.reading, work.tests)
+    if table is None or not fits.models:
+        return fits
+    write_csv(table, fits.coefficients)
+    return replace(fits, table=table)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Transitions, in memory or where they are: the number of rows of each case, and a query for them."""
+
+    query: pl.LazyFrame
+    cases: dict[str, int]
+    covariates: Sequence[str]
+    labels: tuple[str, ...] | None
+    reading: TableReading | None  # how the table was read
+
+    def split(self, cases: Sequence[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
+        """Each case and its rows, as a query.
+
+        The table is scanned once for all cases that can be held together, not once for each: of many small cases
+        that takes a time which grows with their number, not with its square.
+        """
+        for together in self._hold_together(cases):
+            rows = self.query if len(self.cases) == 1 else self.query.filter(_is_one_of(together))
+            if len(together) == 1:
+                yield together[0], rows
+                continue
+            parts = collect(rows, "The table").partition_by("case", as_dict=True)
+            yield from ((case, parts[case,].lazy()) for case in together)
+
+    def _hold_together(self, cases: Sequence[str]) -> Iterator[list[str]]:
+        """Cases in their order, as many at a time as have few enough rows to be held."""
+        together: list[str] = []
+        held = 0
+        for case in cases:
+            if together and held + self.cases[case] > blocks.WHOLE:
+                yield together
+                together, held = [], 0
+            together.append(case)
+            held += self.cases[case]
+        yield together
+
+    def hold(self, case: str, rows: pl.LazyFrame) -> pl.DataFrame | None:
+        """The rows of a case in memory; None where they are too many to be refitted again and again."""
+        return rows.collect() if self.cases[case] <= blocks.WHOLE else None
+
+
+def _is_one_of(cases: Sequence[str]) -> pl.Expr:
+    return pl.col("case").is_in(list(cases))
+
+
+def _read(found: Transitions | LazyTransitions, cluster: Any) -> _Found | None:
+    """The transitions, which stay where they are if there are many; None where there are none."""
+    if isinstance(found, LazyTransitions):
+        counts = _count_cases(found.query)
+        if cluster is not None or sum(counts.values()) > blocks.WHOLE:
+            return _Found(found.query, counts, found.covariates, None, found.reading)
+        found = found.collect()
+    query = found.frame.lazy()
+    labels = None if found.scale is None else found.scale.names
+    if found.frame.is_empty():
+        return None
+    return _Found(query, _count_cases(query), found.covariates, labels, found.reading)
+
+
+def _count_cases(query: pl.LazyFrame) -> dict[str, int]:
+    return dict(query.group_by("case").agg(pl.len()).collect(engine="streaming").iter_rows())
+
+
+@dataclass(frozen=True)
+class _Work:
+    """All that is asked of every component."""
+
+    found: _Found
+    covariates: Sequence[str]
+    options: dict[str, Any]  # of the estimator
+    cluster: Any
+    bootstrap: int
+    seed: int
+    tests: bool
+    on_progress: OnProgress
+
+    def fit(self, case: str, rows: pl.LazyFrame) -> ComponentFit:
+        """The component's model with its refits and its test, or why there is none: the other components go on."""
+        one = ComponentFit(case, self.found.cases[case], self.found.labels)
+        try:
+            model = self._fit(case, rows)
+        except FOR_EVERY_CASE:
+            raise
+        except InputError as error:
+            return replace(one, reason=str(error))
+        held = self.found.hold(case, rows) if self.bootstrap or self.tests else None
+        many = f"more than {count_of(blocks.WHOLE, 'row')} are not refitted." if held is None else None
+        if self.bootstrap:
+            model, why = (model, many) if held is None else self._draw(case, model, held)
+            one = replace(one, no_bootstrap=why)
+        if self.tests:
+            model = model if held is None else self._test(case, model, held)
+            one = replace(one, no_test=many)
+        return replace(one, model=model)
+
+    def _fit(self, case: str, rows: pl.LazyFrame) -> ExponentialHazardMarkovModel:
+        varying = _find_varying(rows, self.covariates)
+        dropped = set(self.covariates) - set(varying)
+        advance = self.options["advance"] and [name for name in self.options["advance"] if name not in dropped]
+        passes = count(1)
+        self.on_progress("Fitting", case, 0, None)
+
+        def tell(stage: str) -> None:
+            number = next(passes)
+            self.on_progress("Fitting", f"{case}: {stage} (pass {number} over the rows)", number, None)
+
+        model = ExponentialHazardMarkovModel(covariates=varying, **self.options | {"advance": advance})
+        return model.fit(rows, groups="bridge_id", cluster=self.cluster, on_pass=tell)
+
+    def _draw(
+        self, case: str, model: ExponentialHazardMarkovModel, rows: pl.DataFrame
+    ) -> tuple[ExponentialHazardMarkovModel, str | None]:
+        """The model with its bootstrap; as it is, and why, where it can have none."""
+        try:
+            return model.bootstrap(
+                rows,
+                rows["state_2"],
+                groups=rows["bridge_id"].to_numpy(),
+                draws=self.bootstrap,
+                seed=self.seed,
+                on_progress=lambda done, total: self.on_progress("Refits", case, done, total),
+            ), None
+        except InputError as error:
+            return model, str(error)
+
+    def _test(
+        self, case: str, model: ExponentialHazardMarkovModel, rows: pl.DataFrame
+    ) -> ExponentialHazardMarkovModel:
+        self.on_progress("Testing the fit", case, 0, None)
+        return model.check_fit(rows, rows["state_2"], follows=find_links(rows))
+
+
+def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:
+    """The covariates that do not have one value in all rows of the case; those that are not there too."""
+    schema = rows.collect_schema()
+    there = [name for name in names if name in schema and schema[name].is_numeric()]
+    same = rows.select((pl.col(name).min() == pl.col(name).max()) for name in there).collect(engine="streaming")
+    constant = [name for name in there if same[name].item()]
+    return [name for name in names if name not in constant]
+
+
+def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
+    """The file of each case's model."""
+    if out is None:
+        return {}
+    if out.suffix.lower() == ".json":
+        if len(cases) > 1:
+            raise BadOption(
+                f"{out.name} is one file, and there are {count_of(len(cases), 'case')}. Give a folder, or --only."
+            )
+        return {cases[0]: out}
+    return {case: out / f"{name}.json" for case, name in zip(cases, name_apart(cases), strict=True)}
+
+
+def _place_coefficients(models: dict[str, Path], out: Path | None, inputs: Sequence[Path]) -> Path | None:
+    """The file of the coefficients, if there is a place for them; refuse to write over what is not ours."""
+    if out is None:
+        return None
+    is_table = has_columns("case", "state", "term", "estimate", "hazard_ratio")
+    if out.suffix.lower() == ".json":
+        table = out.with_suffix(".coefficients.csv")
+        refuse_inputs([out, table], inputs)
+        refuse_foreign([table], is_table)
+        return table
+    table, is_model = out / "coefficients.csv", has_mark(MARK)
+    files = [*models.values(), table]
+    check_folder(out, files, inputs, lambda file: is_table(file) if file == table else is_model(file))
+    return table
+
+
+def _write_model(file: Path, model: ExponentialHazardMarkovModel, case: str, found: _Found) -> None:
+    """A model with what it is of, and how its table was read; joined files count from where the model is."""
+    make_folder(file.parent)
+    reading = found.reading and found.reading.relocate(lambda name: relate(name, file.parent))
+    write_text(file, model.to_json(case=case, labels=found.labels, reading=reading) + "\n")

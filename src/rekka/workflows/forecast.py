@@ -1,0 +1,200 @@
+"""``forecast_inventory``: what becomes of the members of an inventory, and of the network they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import polars as pl
+
+from rekka.core.errors import BadOption
+from rekka.core.files import refuse_inputs
+from rekka.core.progress import OnProgress, say_nothing
+from rekka.core.seals import digest_file
+from rekka.data.options import ReadingOptions, list_tables, name_table, read_options, take_one
+from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet
+from rekka.fleet.eligibility import Ask, make_lots
+from rekka.fleet.inventory import Fleet, forecast_fleet
+from rekka.fleet.members import Members, read_members
+from rekka.fleet.models import Models, match_models
+from rekka.fleet.store import OWN, choose_format, list_files, open_folder, refuse_place
+from rekka.workflows.models import list_files as list_model_files
+from rekka.workflows.models import open_models
+
+
+@dataclass(frozen=True, eq=False)
+class InventoryForecast:
+    """The forecast of an inventory. ``document`` has all of it but the single members as plain data.
+
+    Members that cannot be forecast, and components without a model, are counted in ``document.aside`` and
+    ``document.left_out`` with their reasons.
+    """
+
+    fleet: Fleet
+    document: ForecastFile
+    files: tuple[Path, ...] = ()
+
+    @property
+    def members(self) -> pl.DataFrame:
+        """A row for each member, the soonest to reach the threshold first: probabilities and years."""
+        return self.fleet.members
+
+    @property
+    def network(self) -> pl.DataFrame:
+        """A row for each component, year and state: expected members, and both intervals."""
+        return self.fleet.network
+
+
+def forecast_inventory(
+    models: Any,
+    inventory: Any,
+    mapping: Any = None,
+    *,
+    only: Sequence[str] | None = None,
+    include_unchosen: bool = False,
+    since: date | str | None = None,
+    advance: Sequence[str] | None = None,
+    out: str | Path | None = None,
+    format: str | None = None,  # noqa: A002 (as in ``write_inventory``)
+    top: int = TOP,
+    on_progress: OnProgress = say_nothing,
+    **asked: Any,
+) -> InventoryForecast:
+    """Forecast every member of an inventory from its last inspection on, and the network they make up.
+
+    Parameters
+    ----------
+    models : path, Study or ComponentFits
+        A run folder, a model file of ``rekka fit``, a folder of them; or what ``fit_components`` returned.
+    inventory : path or dataframe
+        Inspections, transitions or a list of members; see ``read_members``.
+    mapping : path, dict or ReadingOptions, optional
+        How to read the inventory, if not as the table that the models were fitted to.
+    only : list of str, optional
+        Only these components.
+    include_unchosen : bool
+        Whether components of a study for which no model was chosen are forecast with the certified fit of the
+        default method; every row of them is marked.
+    since : date or str, optional
+        The day of year 0, or a year; the latest inspection by default.
+    advance : list of str, optional
+        Covariates that go on by the year; by default those that are called age.
+    out : path, optional
+        A folder for members, years, network and set_aside as tables, and forecast.json. Nothing is there until
+        all is.
+    format : "csv", "parquet" or "xlsx", optional
+        Of the tables; CSV by default, or Parquet where a sheet has no room for all years.
+    top : int
+        How many members ``document.risks`` lists.
+    on_progress : callable, optional
+        Called with a stage, a name, how many members are done, and of how many.
+    **asked
+        years (30; 1 to 200), threshold (the state to be reached; 4, or the worst of fewer), age ("advances",
+        "held" or "fixed"), intervals ("delta", "normal", "bootstrap" or "none"), level (0.95), draws (1000), seed
+        (0), member_intervals (by default for up to 2,000 members).
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1)
+    >>> members = rows.unique("bridge_id", maintain_order=True)
+    >>> found = rekka.forecast_inventory(rekka.fit_components(rows), members, years=10)
+    >>> found.members.height == members.height, found.network["year"].max()
+    (True, 10)
+
+    """
+    ask = Ask(since=read_day(since), advance=tuple(advance) if advance else None, **asked)
+    reader, place = read_options(mapping), None if out is None else Path(out)
+    on_progress("Reading", name_table(models), 0, None)
+    found = open_models(models, include_unchosen=include_unchosen)
+    if place is not None:
+        _refuse(place, models, inventory, reader)
+    on_progress("Reading", name_table(inventory), 0, None)
+    members = _read_members(inventory, reader, found, ask.since)
+    matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
+    lots = make_lots(members, matched, ask)
+    form = choose_format(format, lots.size * (ask.years + 1))
+    with nullcontext() if place is None else open_folder(place, form) as writer:
+        fleet = forecast_fleet(
+            lots,
+            ask,
+            on_years=None if writer is None else writer.add_years,
+            on_progress=_count(on_progress, lots.size),
+        )
+        document = describe_fleet(
+            fleet,
+            found.name,
+            notes=found.notes,
+            only=only,
+            top=top,
+            files=() if writer is None else list_files(form),
+            sources=_digest(inventory),
+        )
+        on_progress("Writing", "" if place is None else place.name, 0, None)
+        return InventoryForecast(fleet, document, () if writer is None else tuple(writer.finish(fleet, document)))
+
+
+def _count(on_progress: OnProgress, total: int) -> Callable[[float], None]:
+    """The callback that adds up members, or fractions of them, of several threads."""
+    done, lock = 0.0, Lock()
+
+    def add(members: float) -> None:
+        nonlocal done
+        with lock:
+            done += members
+            on_progress("Members", "", done, total)
+
+    return add
+
+
+def read_day(text: date | str | None) -> date | None:
+    """A day, or the first of a year."""
+    if text is None or isinstance(text, date):
+        return text
+    try:
+        return date.fromisoformat(f"{text}-01-01" if text.isdecimal() and len(text) == 4 else text)
+    except ValueError:
+        raise BadOption(
+            f"--from is {text!r}; a day such as 2026-03-31, or a year, is needed.", option="from"
+        ) from None
+
+
+def _refuse(folder: Path, models: Any, inventory: Any, reader: ReadingOptions) -> None:
+    """Refuse, before the work, to write over what is read, or over what is no forecast."""
+    refuse_place(folder)
+    tables, here = list_tables(inventory), folder.resolve()
+    if here in {path.resolve() for path in (*list_tables(models), *tables)}:
+        raise BadOption(
+            f"{folder.name} is where the models or the tables are. Write to another folder.", option="out"
+        )
+    own = [file for file in list_model_files(models) if here not in file.resolve().parents]
+    refuse_inputs([folder / name for name in (*OWN, FORECAST)], [*own, *reader.inputs(inventory)])
+
+
+def _read_members(inventory: Any, reader: ReadingOptions, found: Models, until: date | None) -> Members:
+    nbi = reader.nbi or (found.reading is not None and found.reading.kind == "nbi")
+    several = reader.nbi or (nbi and len(list_tables(inventory)) > 1)
+    return read_members(
+        inventory if several else take_one(inventory),
+        reader.mapping,
+        nbi=reader.nbi,
+        labels=found.labels,
+        reading=found.reading,
+        needed=found.covariates,
+        who=found.name,
+        until=until,
+        allow=reader.allow,
+        **reader.changes,
+    )
+
+
+def _digest(inventory: Any) -> dict[str, str]:
+    """SHA-256 of the inventory's files, by name."""
+    tables = list_tables(inventory)
+    files = [file for table in tables for file in (sorted(table.iterdir()) if table.is_dir() else [table])]
+    return {file.name: digest_file(file) for file in files if file.is_file()}
