@@ -236,3 +236,11 @@ def test_the_words_of_earlier_runs_are_read():
     assert Step("certified across resamples") is Step("a maximum across resamples") is Step.STABLE
     with pytest.raises(ValueError, match="another step"):
         Step("another step")
+
+
+def test_of_those_left_the_default_is_chosen():
+    """Whatever its place and whoever has the lower log loss, as long as that is not shown."""
+    for names in (["max", "zscore"], ["zscore", "max"]):
+        found, _ = run({name: at(log_loss=0.8 if name == "zscore" else 0.7) for name in names})
+        assert {name for name, one in found.rulings.items() if one.kept} == {"max", "zscore"}
+        assert found.chosen == "zscore"
