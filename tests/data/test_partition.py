@@ -199,3 +199,25 @@ def test_visits_that_were_only_counted_are_no_rounds(copies, scheme):
     counted = pl.concat([late[2:], *[early] * copies])
     assert set(counted["visit_1"]) == {1, 2, 3, 4}
     assert partition_auto(counted).scheme.startswith(scheme)
+
+
+def test_a_cap_can_be_filled_to_its_last_row():
+    """With two rows a bridge 60 rows are 30 bridges, and 61 rows no more."""
+    data = transitions(90).filter(case="Pier").unique(["bridge_id", "visit_1"], maintain_order=True)
+    for cap in (60, 61):
+        parts = partition_paper(data, row_cap=cap)
+        assert sum(map(len, (parts.train, parts.validation, parts.golden))) == 60
+
+
+def test_a_fold_can_be_one_bridge():
+    data = transitions(10)
+    bridges = data["bridge_id"].n_unique()
+    assert fold_bridges(data, bridges).n_unique() == bridges
+    with pytest.raises(BadOption, match=f"k is {bridges + 1}"):
+        fold_bridges(data, bridges + 1)
+
+
+@pytest.mark.parametrize("train", [0.59, 0.61, -0.4])
+def test_shares_add_up_to_one(train):
+    with pytest.raises(BadOption, match="numbers between 0 and 1 that add up to 1 are needed"):
+        partition_by_bridge(transitions(), train=train)
