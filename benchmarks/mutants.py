@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, settings
 
 from benchmarks.mutant_table import MUTANTS, Mutant
 
@@ -39,9 +40,17 @@ SECONDS = 300  # for the tests of one mutant; they take a few
 AIM = 0.85
 PASSED, FAILED, INTERRUPTED = 0, 1, 2  # exit codes of pytest; the last is that of tests that cannot be imported
 WRONG = 90  # exit code where pytest could not be run, or not on the copy
-PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+PYTEST = (
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "--hypothesis-seed=0",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)
 # Processes that have imported what rekka needs, and nothing of rekka: half of the time of most tests goes there.
-LIBRARIES = ("altair", "narwhals", "numba", "pandas", "polars", "pydantic", "pytest", "rich", "scipy.optimize",
+LIBRARIES = ("altair", "hypothesis", "narwhals", "numba", "pandas", "polars", "pydantic", "pytest", "rich", "scipy.optimize",
              "scipy.stats", "sklearn.utils.estimator_checks", "tomli_w", "typer.testing", "xlsxwriter")  # fmt: skip
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(list(LIBRARIES))
@@ -135,6 +144,10 @@ def _work(src: str, arguments: list[str]) -> None:
     with open(os.devnull, "w", encoding="utf-8") as nothing:
         os.dup2(nothing.fileno(), sys.stdout.fileno())
         os.dup2(nothing.fileno(), sys.stderr.fileno())
+    settings.register_profile("no shrinking", phases=(Phase.explicit, Phase.generate))
+    settings.load_profile(
+        "no shrinking"
+    )  # that of the tests goes by it: a failure is enough, and need not be short
     code = WRONG
     try:
         found = pytest.main(arguments)
@@ -146,7 +159,9 @@ def _work(src: str, arguments: list[str]) -> None:
 
 def tell(found: Found) -> Found:
     """Print a line of a mutant as soon as it is known."""
-    print(f"{found.outcome:8}  {found.mutant.file}: {_line(found.mutant.text)}  ->  {_line(found.mutant.replacement)}")
+    print(
+        f"{found.outcome:8}  {found.mutant.file}: {_line(found.mutant.text)}  ->  {_line(found.mutant.replacement)}"
+    )
     return found
 
 

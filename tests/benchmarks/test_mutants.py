@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import mutants
 from benchmarks.mutant_table import MUTANTS, Mutant
 from benchmarks.mutants import AIM, ENDLESS, FILE, KILLED, ROOT, SURVIVED, Found, count, mutate, run_mutant, store
+
+from benchmarks import mutants
 
 ONE = Mutant("core/numerics.py", "[:16]", "[:8]", "tests/core/test_seals.py")
 

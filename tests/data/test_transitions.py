@@ -325,3 +325,12 @@ def test_threads_change_nothing(monkeypatch, cores):
     assert len(one.frame) == 100
     assert several.frame.equals(one.frame)
     assert several.audit.table.equals(one.audit.table)
+
+
+def test_records_that_repeat_a_state_are_no_error():
+    panel = rekka.read_panel(pl.concat([history([1, 2, 3]), history([1])]))
+    found = rekka.pair_visits(panel, same_day="error")
+    assert len(found.frame) == 2
+    assert found.audit.count(AGAIN) == 1
+    with pytest.raises(BadValues, match="another record of the same member and day has another state"):
+        rekka.pair_visits(rekka.read_panel(pl.concat([history([1, 2, 3]), history([2])])), same_day="error")
