@@ -31,6 +31,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     return report
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
+    """Count what is skipped while tests are collected too: a file or a folder whose module is not installed."""
+    report = yield
+    if report.skipped and os.environ.get("REKKA_NO_SKIP"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped although REKKA_NO_SKIP is set: {report.longrepr}"
+    return report
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Where workers of one run find what another of them has made."""

@@ -395,3 +395,10 @@ def test_scikit_learn_checks_of_the_model(estimator, check):
 @pytest.mark.parametrize(("estimator", "check"), checks(Framed(ridge=1.0)))
 def test_scikit_learn_checks_behind_arrays(estimator, check):
     check(estimator)
+
+
+def test_one_cluster_has_no_standard_errors():
+    model = fit(covariates=[], groups=np.zeros(len(BRIDGE)))
+    assert np.isnan(model.covariance_).all()
+    assert np.isfinite(model.intercept_).all()
+    assert np.isfinite(fit(covariates=[], groups=np.arange(len(BRIDGE)) % 2).covariance_).all()

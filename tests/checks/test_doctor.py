@@ -570,3 +570,28 @@ def test_jumps_are_counted_where_a_rate_is_not_finite():
     """Nobody stays in state 2: only the rows that jump over it keep its rate finite, or nothing does."""
     found = codes(check_transitions(by_hand([1] * 60 + [2] * 30, [1] * 40 + [4] * 20 + [3] * 30)))
     assert {"R110", "R403"} <= found
+
+
+def codes_of(rows, moves):
+    """Codes of findings on so many rows without covariates, of which some leave the best state."""
+    frame = pl.DataFrame({"bridge_id": map(str, range(rows)), "case": "Pier", "state_1": 1, "interval_years": 2.0})
+    frame = frame.with_columns(state_2=1 + (pl.int_range(pl.len()) < moves).cast(pl.Int64))
+    return {finding.code for finding in check_transitions(frame).findings}
+
+
+def test_a_hundred_rows_are_no_small_case():
+    assert "R404" in codes_of(99, 50)
+    assert "R404" not in codes_of(100, 50)
+
+
+def test_five_events_per_parameter_are_enough():
+    assert "R401" in codes_of(100, 4)
+    assert "R401" not in codes_of(100, 5)
+
+
+def test_a_state_that_nobody_leaves_is_told_once():
+    """Not as a separation, too, which it is."""
+    frame = by_hand([1] * 60 + [2] * 30 + [3] * 30, [1] * 30 + [2] * 30 + [2] * 30 + [3] * 30).drop("x")
+    codes = {finding.code for finding in check_transitions(frame).findings}
+    assert "R104" in codes
+    assert not codes & {"R402", "R403"}

@@ -14,8 +14,10 @@ from xlsxwriter.exceptions import FileCreateError
 from rekka.core import files
 from rekka.core.errors import BadOption, WriteError
 from rekka.core.files import (
+    append_line,
     has_columns,
     has_mark,
+    is_full_disk,
     is_stream,
     name_unfinished,
     naming,
@@ -349,3 +351,31 @@ def test_a_parquet_file_whose_end_the_disk_does_not_take(tmp_path, monkeypatch):
     with pytest.raises(WriteError, match="No space left on device"), naming(tmp_path / "a.parquet"):
         raise torn
     assert files.is_full_disk(torn, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "is_full"),
+    [
+        (errno.ENOSPC, True),
+        (errno.EDQUOT, True),
+        (errno.EROFS, True),
+        (errno.EACCES, False),
+        (errno.ENOENT, False),
+    ],
+)
+def test_which_errors_are_of_a_full_disk(tmp_path, number, is_full):
+    assert is_full_disk(OSError(number, os.strerror(number)), tmp_path) is is_full
+
+
+def test_a_line_that_was_cut_short_stays_by_itself(tmp_path):
+    log = tmp_path / "log.txt"
+    for line in (b"one\n", b"tw", b"three\n", b"four\n"):
+        append_line(log, line)
+    assert log.read_bytes() == b"one\ntw\nthree\nfour\n"
+
+
+@posix
+def test_a_link_that_leads_nowhere_is_not_written_over(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(BadOption, match="link is there already, and is no file that rekka wrote"):
+        refuse_foreign([tmp_path / "link"], lambda file: False)

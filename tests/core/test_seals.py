@@ -5,7 +5,7 @@ import math
 import pytest
 
 from rekka.core.errors import DamagedFile
-from rekka.core.seals import digest, digest_file, plain, read_sealed, write_sealed
+from rekka.core.seals import digest, digest_file, plain, read_sealed, seal, write_sealed
 
 
 def test_a_sealed_file_comes_back(tmp_path):
@@ -54,3 +54,7 @@ def test_digests_agree(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert digest_file(tmp_path / "a") == digest(b"abc") == digest(b"abc")
     assert digest(b"abc").startswith("ba7816bf")  # FIPS 180-2, appendix B.1
+
+
+def test_a_seal_does_not_depend_on_the_order_of_keys():
+    assert seal({"a": 1, "b": [2]}) == seal({"b": [2], "a": 1}) != seal({"a": 1, "b": [3]})

@@ -117,3 +117,8 @@ def test_a_sheet_has_room_for_so_many_rows(monkeypatch):
         BadOption, match=r"There are 3 rows, and an Excel sheet has room for 2\. Write \.csv or \.parquet"
     ):
         render_sheet(pl.DataFrame({"a": [1, 2, 3]}), "s")
+
+
+@pytest.mark.parametrize("text", ["'quoted'", "'", "''", "' x"])
+def test_an_apostrophe_of_the_users_own_stays(text):
+    assert guard_text(text) == unguard_text(text) == text

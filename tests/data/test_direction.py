@@ -6,7 +6,7 @@ from test_cli import call
 
 import rekka
 from rekka.core.errors import BadOption, StoppedByCheck
-from rekka.data.direction import Moves, refuse_upside_down
+from rekka.data.direction import Moves, read_allowed, refuse_upside_down
 from rekka.streaming import blocks
 
 SAID = "condition seems to improve by itself"
@@ -172,3 +172,16 @@ def test_a_run_keeps_what_was_allowed(table, tmp_path):
     table.touch()
     done = call("compare", "--resume", out, "--no-report")
     assert "StoppedByCheck" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("upward", "downward", "mostly", "upside_down"),
+    [(3, 3, False, False), (4, 3, True, False), (4, 0, True, False), (5, 0, True, True), (3, 4, False, False)],
+)
+def test_two_standard_deviations_are_still_chance(upward, downward, mostly, upside_down):
+    moves = Moves(upward, downward)
+    assert (moves.mostly_up, moves.upside_down) == (mostly, upside_down)
+
+
+def test_codes_may_be_written_small():
+    assert read_allowed("r109") == read_allowed(["R109, r109"]) == ("R109",)

@@ -275,3 +275,29 @@ B3,2010,74
 def test_an_index_of_exactly_0_or_100_is_known_with_its_rows(tmp_path, state, ends):
     panel = rekka.read_panel(write(tmp_path / "index.csv", INDEX), columns={"state": "BCI"}, state=state)
     assert [(end.value, end.count, end.rows) for end in panel.scale.ends] == ends
+
+
+@pytest.mark.parametrize(("agree", "areas"), [
+    ({"absolute": 2.0}, [80.0, None]), ({"absolute": 1.9}, [None, None]), ({"relative": 0.2}, [80.0, 180.0]),
+])  # fmt: skip
+def test_tables_agree_up_to_the_difference_that_is_allowed(agree, areas):
+    """Lengths of 10 and 12, and of 20 and 24: a fifth of ours."""
+    ours = pl.DataFrame(INSPECTIONS | {"length": [10.0, 10.0, 20.0, 20.0]})
+    theirs = pl.DataFrame({"id": ["1", "2"], "length": [12.0, 24.0], "width": [8.0, 9.0]})
+    panel = rekka.read_panel(ours, join=[{"file": theirs, "agree": {"column": "length", "relative": 0.0} | agree}])
+    found = panel.visits.group_by("bridge_id", maintain_order=True).agg(pl.col("bridge_area").first()).collect()
+    assert found["bridge_area"].to_list() == areas
+
+
+def test_a_table_without_one_bridge_can_be_joined():
+    nameless = pl.DataFrame(INSPECTIONS).with_columns(bridge_id=pl.lit(None, pl.String))
+    panel = rekka.read_panel(nameless, join=[{"file": pl.DataFrame({"id": ["1"], "width": [8.0]})}])
+    assert rekka.pair_visits(panel).audit.count("the bridge is blank") == len(nameless)
+
+
+def test_one_visit_makes_no_wide_table():
+    one = pl.DataFrame({"bridge": ["A", "B"], "state_1": [1, 2], "date_1": ["2001-01-01", "2002-01-01"]})
+    with pytest.raises(MissingColumns, match="no column that is known as the state"):
+        rekka.read_panel(one)
+    two = one.with_columns(state_2=pl.lit(2), date_2=pl.lit("2006-01-01"))
+    assert len(rekka.pair_visits(rekka.read_panel(two)).frame) == 2

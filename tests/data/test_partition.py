@@ -128,14 +128,14 @@ def test_a_column_of_parts_is_taken_as_it_is():
     assert partition_auto(marked).counts().equals(partition_by_bridge(transitions()).counts())
     assert partition_auto(marked).scheme == "as the column part says"
     assert "visits 3 to 4 train" in partition_auto(transitions()).scheme
-    assert "by bridge" in partition_auto(transitions().drop("visit_1")).scheme
+    assert partition_auto(transitions().drop("visit_1")).scheme.startswith("by bridge")
 
 
 def test_auto_does_not_leave_most_rows_out():
     """Visits that were only counted are numbered 1 to 5 too."""
     early = transitions().with_columns(visit_1=pl.col("visit_1") - 2, visit_2=pl.col("visit_2") - 2)
     counted = pl.concat([transitions(), early, early])
-    assert "by bridge" in partition_auto(counted).scheme
+    assert partition_auto(counted).scheme.startswith("by bridge")
 
 
 def test_folds_are_whole_bridges_of_equal_number():
@@ -177,3 +177,47 @@ def test_wrong_input_is_refused(call, kind, message):
 def test_pandas_frames_are_taken_too():
     data = transitions()
     assert partition_paper(data.to_pandas()).golden.equals(partition_paper(data).golden)
+
+
+def test_a_capped_case_keeps_its_golden_rows_beside_a_small_one():
+    """The small case is on every bridge: a cap in the order of the split would leave the large one no golden row."""
+    small = transitions(400).filter(case="Pier").unique(["bridge_id", "visit_1"], maintain_order=True)
+    large = pl.concat([small.with_columns(case=pl.lit("Bearing"))] * 8)
+    capped = partition_paper(pl.concat([small, large]), row_cap=700)
+    counts = {case: numbers for case, *numbers in capped.counts().rows()}
+    assert sum(counts["Pier"]) == 2 * small["bridge_id"].n_unique()
+    assert 600 < sum(counts["Bearing"]) <= 700
+    for _, validation, golden in counts.values():
+        assert 0.1 < validation / (validation + golden) < 0.35
+
+
+@pytest.mark.parametrize(("copies", "scheme"), [(1, "visits 3 to 4 train"), (2, "by bridge")])
+def test_visits_that_were_only_counted_are_no_rounds(copies, scheme):
+    """Numbered 1 to 4 all the same; late visits are half of the rows, or a third."""
+    early = transitions().filter(pl.col("visit_1") < 3)
+    late = transitions().filter(pl.col("visit_1") > 2)
+    counted = pl.concat([late[2:], *[early] * copies])
+    assert set(counted["visit_1"]) == {1, 2, 3, 4}
+    assert partition_auto(counted).scheme.startswith(scheme)
+
+
+def test_a_cap_can_be_filled_to_its_last_row():
+    """With two rows a bridge 60 rows are 30 bridges, and 61 rows no more."""
+    data = transitions(90).filter(case="Pier").unique(["bridge_id", "visit_1"], maintain_order=True)
+    for cap in (60, 61):
+        parts = partition_paper(data, row_cap=cap)
+        assert sum(map(len, (parts.train, parts.validation, parts.golden))) == 60
+
+
+def test_a_fold_can_be_one_bridge():
+    data = transitions(10)
+    bridges = data["bridge_id"].n_unique()
+    assert fold_bridges(data, bridges).n_unique() == bridges
+    with pytest.raises(BadOption, match=f"k is {bridges + 1}"):
+        fold_bridges(data, bridges + 1)
+
+
+@pytest.mark.parametrize("train", [0.59, 0.61, -0.4])
+def test_shares_add_up_to_one(train):
+    with pytest.raises(BadOption, match="numbers between 0 and 1 that add up to 1 are needed"):
+        partition_by_bridge(transitions(), train=train)

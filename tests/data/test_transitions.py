@@ -291,3 +291,46 @@ def test_ontario_with_its_rehabilitations(ontario):
     known = ONTARIO["columns"] | {"repairs": ["LAST MAJOR REHAB", "LAST MINOR REHAB"]}
     found = rekka.read_transitions(ontario / "bridge_data.csv", ONTARIO | {"columns": known})
     assert (found.audit.count(REPAIR), found.audit.count(UPWARD)) == (812, 1_398)
+
+
+def many_visits(numbers=range(1, 7)):
+    """Twenty members; none improves."""
+    rows = [
+        (f"B{b}", n, date(2000 + 3 * k, 6, 1), 1 + k * b % 2) for b in range(20) for k, n in enumerate(numbers)
+    ]
+    columns = {"bridge": pl.String, "visit": pl.Int64, "date": pl.Date, "state": pl.Int64}
+    return pl.DataFrame(rows, schema=columns, orient="row").with_columns(
+        state=pl.col("state").cum_max().over("bridge")
+    )
+
+
+def test_visit_numbers_that_are_far_apart():
+    """More than the 21 bits that the moment has beside the hash of a member."""
+    near, far = (
+        rekka.pair_visits(rekka.read_panel(many_visits(numbers), state={"best": 1, "worst": 3})).frame
+        for numbers in ((1, 2, 3), (1, 2**21 + 1, 2**21 + 2))
+    )
+    assert len(near) == 40
+    assert far.drop("visit_1", "visit_2").equals(near.drop("visit_1", "visit_2"))
+
+
+@pytest.mark.parametrize("cores", [2, 7, 50, 200])
+def test_threads_change_nothing(monkeypatch, cores):
+    """Parts are cut between members, whose visits are numbered through; some parts are empty."""
+    panel = rekka.read_panel(many_visits().drop("visit"), state={"best": 1, "worst": 3})
+    one = rekka.pair_visits(panel)
+    monkeypatch.setattr("rekka.data.pairing.ROWS_A_THREAD", 1)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    several = rekka.pair_visits(panel)
+    assert len(one.frame) == 100
+    assert several.frame.equals(one.frame)
+    assert several.audit.table.equals(one.audit.table)
+
+
+def test_records_that_repeat_a_state_are_no_error():
+    panel = rekka.read_panel(pl.concat([history([1, 2, 3]), history([1])]))
+    found = rekka.pair_visits(panel, same_day="error")
+    assert len(found.frame) == 2
+    assert found.audit.count(AGAIN) == 1
+    with pytest.raises(BadValues, match="another record of the same member and day has another state"):
+        rekka.pair_visits(rekka.read_panel(pl.concat([history([1, 2, 3]), history([2])])), same_day="error")

@@ -5,7 +5,7 @@ import pytest
 
 from rekka.core.errors import BadOption, BadStates, BadValues
 from rekka.data.mapping import State
-from rekka.data.values import read_dates, read_numbers, read_states
+from rekka.data.values import read_dates, read_numbers, read_states, take_dates
 
 JUNE = date(2014, 6, 1)
 
@@ -131,3 +131,43 @@ def test_numbers():
     assert comma.to_series().to_list() == [1234.5, 12.5, 7]
     typed = pl.DataFrame({"x": [1.0, float("nan")]}).select(read_numbers(pl.col("x"), pl.Float64()))
     assert typed.to_series().to_list() == [1.0, None]
+
+
+def test_years_of_two_digits_turn_at_70():
+    assert read_dates(pl.Series(["0670", "0669"]), "mmyy").to_list() == [date(1970, 6, 1), date(2069, 6, 1)]
+
+
+def test_dates_end_with_the_last_year_that_is_one():
+    days = [date(1699, 12, 31), date(1700, 1, 1), date(2200, 12, 31), date(2201, 1, 1)]
+    kept = [None, date(1700, 1, 1), date(2200, 12, 31), None]
+    assert pl.DataFrame({"x": days}).select(take_dates(pl.col("x"))).to_series().to_list() == kept
+    assert read_dates(pl.Series([str(day) for day in days]), "iso").to_list() == kept
+
+
+def test_a_slip_does_not_say_which_comes_first():
+    """25/25/2014 is no date in either order."""
+    assert read_dates(pl.Series(["25/25/2014", "6/13/2014"]), "auto").to_list() == [None, date(2014, 6, 13)]
+    assert read_dates(pl.Series(["25/25/2014", "13/6/2014"]), "auto").to_list() == [None, date(2014, 6, 13)]
+
+
+def test_twenty_states_are_the_most():
+    assert len(states(["1"], best=1, worst=20)[1]) == len(states(["1", "20"])[1]) == 20
+    for texts, spec, kind in ((["1"], {"best": 1, "worst": 21}, BadOption), (["1", "21"], {}, BadStates)):
+        with pytest.raises(kind, match="21"):
+            states(texts, **spec)
+
+
+def test_half_of_the_records_are_not_most():
+    with pytest.raises(BadStates, match="The states are not understood: a, good"):
+        states(["a", "good"])
+    with pytest.raises(BadStates, match="The states are not understood: 1, good"):
+        states(["1", "good"])
+    assert states(["a", "b", "good"])[0] == [1, 2, None]
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "; v stands there only once"), (2, "; v stands there only twice"), (3, "")]
+)
+def test_a_rare_worst_state_is_told(count, words):
+    scale = read_states(pl.Series(["i", "iv", "v"]), pl.Series([50, 30, count]), State())[1]
+    assert scale.words.endswith(f"recognised as Roman numerals{words}")

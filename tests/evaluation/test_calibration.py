@@ -8,8 +8,8 @@ import pytest
 from scipy import linalg
 
 from rekka.core.errors import BadOption, BadStates, BadValues
-from rekka.evaluation.calibration import calibrate
-from rekka.evaluation.goodness import link_rows
+from rekka.evaluation.calibration import _find_outside, calibrate
+from rekka.evaluation.goodness import Bands, link_rows
 from rekka.evaluation.reliability import MOVES
 from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options, refit_rows
@@ -323,3 +323,14 @@ def test_the_operator_is_the_predictors_own():
     assert ours[0].p_value == ours[1].p_value
     assert ours[0].critical == pytest.approx(ours[1].critical, rel=1e-6)
     assert fit_scaling("zscore", sample.x, NAMES).method == "zscore"
+
+
+def test_the_ends_of_the_training_range_are_inside_it():
+    def rows(*values: float) -> Sample:
+        x, none = np.array(values)[:, None], np.zeros(len(values), np.int64)
+        return Sample(Rows(none, none, np.ones(len(values)), np.ones(len(values)), 2), x, none.astype(str), ("age",))
+
+    p, bands = np.full((3, 2), 0.5), Bands(np.zeros(3, np.int64), np.ones(1), np.ones(1))
+    assert _find_outside(rows(0.0, 1.0), rows(0.0, 0.5, 1.0), p, bands) is None
+    found = _find_outside(rows(0.0, 1.0), rows(-0.1, 0.5, 1.1), p, bands)
+    assert found.rows.tolist() == [True, False, True]

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from rekka.evaluation.goodness import (
     Refitter,
     count_cells,
     cut_bands,
+    find_links,
     link_rows,
     measure,
     simulate,
@@ -285,3 +287,10 @@ def test_refits_that_do_not_finish_count_as_larger(simulated, monkeypatch):
     assert len(calls) == 2 * 2 + 17
     assert np.isinf(ours.simulated["all"]).sum() == 2
     assert Reference({"all": 0.0}, ours.simulated, 19, 2, 0).p_value() == 3 / 20
+
+
+def test_two_rows_that_start_with_one_visit_follow_none():
+    """Members that are not told apart: the second row may go on from the first, or from another's."""
+    frame = pl.DataFrame({"bridge_id": ["A"] * 3, "visit_1": [1, 2, 2], "visit_2": [2, 3, 4], "state_1": 1, "state_2": 1})
+    assert find_links(frame).tolist() == [-1, -1, -1]
+    assert find_links(frame.head(2)).tolist() == [-1, 0]

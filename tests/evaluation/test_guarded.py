@@ -236,3 +236,21 @@ def test_the_words_of_earlier_runs_are_read():
     assert Step("certified across resamples") is Step("a maximum across resamples") is Step.STABLE
     with pytest.raises(ValueError, match="another step"):
         Step("another step")
+
+
+def test_of_those_left_the_default_is_chosen():
+    """Whatever its place and whoever has the lower log loss, as long as that is not shown."""
+    for names in (["max", "zscore"], ["zscore", "max"]):
+        found, _ = run({name: at(log_loss=0.8 if name == "zscore" else 0.7) for name in names})
+        assert {name for name, one in found.rulings.items() if one.kept} == {"max", "zscore"}
+        assert found.chosen == "zscore"
+
+
+def test_a_difference_that_ends_at_the_margin_is_within_it():
+    for high, step in ((0.02, None), (0.0201, Step.LOG_LOSS)):
+        found, _ = run({"zscore": at(), "max": at()}, {"max": Interval(0.01, 0.0, high, 500, 100)})
+        assert found.rulings["max"].step is step
+
+
+def test_of_no_resamples_all_are_certified():
+    assert (Share(0, 0).value, Share(0, 1).value, Share(9, 10).value) == (1.0, 0.0, 0.9)

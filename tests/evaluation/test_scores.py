@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn import metrics
 
 from rekka.core.errors import BadStates, BadValues
-from rekka.evaluation.scores import LOG_FLOOR, PROBABILITY_FLOOR, Scores, score, score_persistence, split_supported
+from rekka.evaluation.scores import LOG_FLOOR, PROBABILITY_FLOOR, Scores, score, score_persistence, score_rows, split_supported
 
 NUMBERS = ("accuracy", "log_loss", "log_loss_exact", "macro_recall", "brier", "rps")
 
@@ -204,3 +204,20 @@ def test_no_forecast_beats_the_truth_in_expectation(truth, forecast):
 
     for name in ("log_loss", "log_loss_exact", "brier", "rps"):
         assert expected(truth, name) <= expected(forecast, name) + 1e-12
+
+
+def test_a_probability_at_the_floor_is_at_it():
+    start = end = np.zeros(3, np.int64)
+    log_p = np.array([LOG_FLOOR, np.nextafter(LOG_FLOOR, 0.0), -np.inf])
+    assert score_rows(np.tile([1.0, 0.0], (3, 1)), log_p, start, end).mean().at_floor == 2
+
+
+def test_a_logarithm_above_all_numbers_is_no_forecast():
+    zero = np.zeros(1, np.int64)
+    found = score_rows(np.array([[1.0, 0.0]]), np.array([np.inf]), zero, zero)
+    assert not found.right[0]
+    assert found.log_p[0] == -np.inf
+
+
+def test_the_state_after_the_last_is_not_supported():
+    assert split_supported(np.array([0, 2, 0, 3]), np.array([2, 2, 3, 3]), 3).tolist() == [True, True, False, False]

@@ -1,9 +1,12 @@
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import rekka
-from rekka.model.certificate import Verdict, _judge
+from rekka.model.certificate import Verdict, _conditioning, _judge, plateau_share, remark_errors
+from rekka.model.layout import build_layout
 from rekka.model.restarts import Restarts
 from rekka.model.separation import Separation
 
@@ -222,3 +225,33 @@ def test_a_point_between_two_hills_is_not_a_maximum():
     model = rekka.ExponentialHazardMarkovModel("max", solver="lbfgs", max_iter=1, seed=2).fit(X, y)
     assert model.certificate_.verdict in (Verdict.NOT_A_MAXIMUM, Verdict.SHORT_OF_MAXIMUM)
     assert model.certificate_.maximum_exists
+
+
+@pytest.mark.parametrize(("sign", "joined"), [(1, "against"), (-1, "with")])
+@pytest.mark.parametrize("turned", [1, -1])
+def test_the_weakest_direction_says_which_way_terms_go(sign, joined, turned, monkeypatch):
+    """What a covariate gives, its near twin can take; and the direction turned round is the same direction."""
+    eigh = np.linalg.eigh
+    monkeypatch.setattr("numpy.linalg.eigh", lambda matrix: (eigh(matrix)[0], turned * eigh(matrix)[1]))
+    here = SimpleNamespace(hessian=np.array([[1.0, 0.0, 0.0], [0.0, 1.0, sign * 0.99], [0.0, sign * 0.99, 1.0]]))
+    layout = build_layout(["length", "twin"], 2, None, None)
+    condition, words = _conditioning(SimpleNamespace(standard=np.eye(3)), layout, here)
+    assert condition == pytest.approx(1.99 / 0.01)
+    assert sorted(words.split(f" {joined} ")) == ["state 1: length", "state 1: twin"]
+
+
+def test_a_probability_that_is_no_number_is_on_the_plateau():
+    level = np.log(1e-12)
+    assert plateau_share(np.array([0.0, level, np.nan, -np.inf])) == 0.75
+    assert plateau_share(np.array([0.0, np.nextafter(level, 0)])) == 0.0
+
+
+def test_the_rate_of_a_state_is_not_named_beside_an_effect_on_it():
+    """Both are uncertain for one reason; alone, the rate is named."""
+    layout = build_layout(["age"], 3, {"age": [1]}, None)
+    coordinates = SimpleNamespace(standard=np.eye(3), unit=1.0)
+    remarks = remark_errors(coordinates, layout, np.zeros(3), SimpleNamespace(hessian=np.diag([0.01, 0.01, 1.0])))
+    assert "the effect of age on leaving state 1" in remarks[0]
+    assert "the rate of" not in remarks[0]
+    remarks = remark_errors(coordinates, layout, np.zeros(3), SimpleNamespace(hessian=np.diag([1.0, 0.01, 0.01])))
+    assert "the rate of leaving state 2" in remarks[0]

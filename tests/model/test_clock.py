@@ -194,3 +194,10 @@ def test_known_hazards_that_grow_with_age_give_the_years_until_a_state(gap):
         assert model.coef_[:, 0] == pytest.approx(SLOPE, abs=0.008)
         found[clock] = model.years_to_reach(STATE, {"age": ORIGIN}, intervals="none")["mean"].item()
     assert found == pytest.approx({"middle": truth, "start": truth}, rel=0.01)
+
+
+def test_first_visits_are_earlier_than_the_middle_and_not_than_the_start():
+    weight, years = np.array([[2.0, 1.0], [0.0, 0.0]]), np.array([[8.0, 4.0], [0.0, 0.0]])
+    for kind, early, lag in (("middle", 2.0, 0.0), ("start", 0.0, 2.0)):
+        clock = make_clock(["age"], kind).measured(weight, years)
+        assert (clock.early("age"), clock.lag("age")) == (early, lag)

@@ -8,6 +8,7 @@ import pytest
 
 import rekka
 from rekka.core import errors
+from rekka.model.inputs import MOST_STATES, check_supported, count_states, refuse_codes
 
 GOOD = rekka.simulate_transitions(120, n_states=4, seed=5).drop("bridge_id")
 X, Y = GOOD.drop("state_2"), GOOD["state_2"]
@@ -315,3 +316,17 @@ def test_integers_booleans_decimals_and_nullable_columns_are_numbers():
 def test_y_may_be_list_array_or_series():
     for y in (Y.to_list(), Y.to_numpy(), Y.to_pandas(), Y.to_arrow()):
         np.testing.assert_array_equal(fit(y=y).coef_, MODEL.coef_)
+
+
+def test_the_last_state_that_is_one():
+    assert count_states(np.array([0, 3]), 4) == count_states(np.array([0, 3]), None) == 4
+    refuse_codes(np.array([MOST_STATES - 1]))
+    check_supported(np.array([2]), 3, "start")
+    for call, words in (
+        (lambda: count_states(np.array([0, 3]), 3), "state 4 is above n_states = 3"),
+        (lambda: count_states(np.array([0, 0]), None), "there is only one state"),
+        (lambda: refuse_codes(np.array([MOST_STATES])), "Above 50 it is taken for a code"),
+        (lambda: check_supported(np.array([3]), 3, "start"), "start state 4 is above K = 3"),
+    ):
+        with pytest.raises(errors.BadStates, match=words):
+            call()

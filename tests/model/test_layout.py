@@ -23,3 +23,9 @@ def test_effects_and_shared():
 def test_a_covariate_may_act_nowhere():
     layout = build_layout(["age"], 3, {"age": []}, None)
     assert layout.n_parameters == 2
+
+
+def test_states_are_shared_in_whatever_order_they_are_named():
+    one, other = (build_layout(["age"], 4, None, {"age": [group]}) for group in ([1, 2], [2, 1]))
+    np.testing.assert_array_equal(other.parameter, one.parameter)
+    assert other.name(1) == "states 1, 2: age"

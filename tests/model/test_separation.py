@@ -8,7 +8,7 @@ from rekka.model import separation
 from rekka.model.coordinates import orthonormal_coordinates
 from rekka.model.layout import build_layout
 from rekka.model.likelihood import Rows
-from rekka.model.separation import HeldConstraints, find_direction, find_separations
+from rekka.model.separation import HeldConstraints, Separation, advise, find_direction, find_separations
 
 # state 1: overlapping; state 2: left at 2 and 3, not at 0 to 1
 START, END, SPREAD = [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 1, 2, 2], [0.0, 0.5, 1.5, 1, 0, 1, 2, 3]
@@ -147,3 +147,14 @@ def test_separated_states_need_one_program_each(monkeypatch):
     (one,) = separations([0] * 40, end, x, 2)
     assert one.certain
     assert programs == [4]
+
+
+@pytest.mark.parametrize(("left", "stayed", "advice"), [
+    (True, False, ["where no row leaves a state"]), (False, True, ["where no row ends in a state"]),
+    (True, True, ["where no row leaves a state"]), (False, False, ["remedies: a ridge penalty"]),
+])  # fmt: skip
+def test_each_kind_of_separation_has_its_own_remedy(left, stayed, advice):
+    """A ridge is no remedy where a rate has no maximum."""
+    one = Separation((2,), ("age",), np.array([1]), np.ones(1), certain=True, nobody_left=left, nobody_stayed=stayed)
+    found = advise([one])
+    assert [words.startswith(begin) for words, begin in zip(found, advice, strict=True)] == [True]

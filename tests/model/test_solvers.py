@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rekka.model.likelihood import Evaluation, Rows, crude_log_rates
-from rekka.model.solvers import Stop, lbfgs, newton, random_start
+from rekka.model.solvers import Stop, _step_within, lbfgs, newton, random_start
 
 
 def rosenbrock(x, order=2):
@@ -94,3 +94,30 @@ def test_crude_rates_are_occurrence_over_exposure():
 def test_a_state_nobody_was_in_has_a_crude_rate_too():
     rows = Rows(np.array([0, 2]), np.array([0, 2]), np.ones(2), np.ones(2), 4)
     assert np.isfinite(crude_log_rates(rows)).all()
+
+
+@pytest.mark.parametrize("radius", [10.0, 1.0])
+def test_a_step_within_the_radius_is_not_lengthened(radius):
+    """Only negative curvature leads to the edge; a minimum inside is taken as it is."""
+    gradient, hessian = np.array([1.0, 4.0]), np.diag([1.0, 2.0])
+    step = _step_within(Evaluation(0.0, gradient, hessian), radius)
+    if radius == 10:
+        np.testing.assert_allclose(step, [-1.0, -2.0], rtol=1e-9)
+    else:
+        assert 0.9 <= np.linalg.norm(step) <= 1.0
+    edge = _step_within(Evaluation(0.0, np.zeros(2), np.diag([-1.0, 2.0])), radius)
+    np.testing.assert_allclose(np.abs(edge), [radius, 0.0], atol=1e-9)
+
+
+def test_a_value_that_never_falls_is_a_stall():
+    def wall(x, order=2):
+        return Evaluation(1.0 + float(np.abs(x).sum()), np.array([-1.0]), np.array([[1.0]]))
+
+    _, outcome = newton(wall, np.zeros(1), 50)
+    assert (outcome.success, outcome.message) == (False, Stop.STALLED)
+
+
+def test_a_row_that_passes_through_counts_in_every_state_it_leaves():
+    """One row from 1 to 3 in two years, a year in each: the same rate of leaving 1 and 2."""
+    rows = Rows(np.array([0]), np.array([2]), np.array([2.0]), np.ones(1), 3)
+    np.testing.assert_allclose(np.exp(crude_log_rates(rows)), [1.5 / 3.0, 1.5 / 3.0])

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import rekka
-from rekka.model.survey import survey_covariates
+from rekka.model.survey import FitTest, survey_covariates
 
 NUMBERS = st.floats(-1e12, 1e12)
 
@@ -57,3 +57,8 @@ def test_coefficients_and_design_give_the_log_hazards(scaling):
     assert blocks.shape == (3, 3, 3, 3)
     assert blocks[1, 2, 0, 1] == model.covariance_[1 * 3 + 2, 0 * 3 + 1]
     np.testing.assert_array_equal(fit.coefficients, np.column_stack([model.intercept_, model.coef_]))
+
+
+@pytest.mark.parametrize(("p_value", "rejected"), [(0.04, True), (0.05, True), (0.06, False)])
+def test_a_fit_is_rejected_at_its_level_too(p_value, rejected):
+    assert FitTest(p_value, 9.0, 0.05, 19, 0, 0, seed=1, rows=10).rejected is rejected

@@ -215,3 +215,11 @@ class TestEveryOperator:
         again = scaling_from_json(scaling_to_json(fitted))
         np.testing.assert_array_equal(again.transform(x), z)
         np.testing.assert_allclose(fitted.transform(x[-1:]), z[-1:], rtol=1e-14)
+
+
+def test_boxcox_does_not_take_zero_though_its_formula_has_a_value_there():
+    fitted = fit_scaling("boxcox", np.array([[1.0], [8.0], [9.0], [10.0], [10.5]]), ("age",))
+    assert fitted.exponent[0] > 0
+    assert (fitted.shift[0], fitted.transform(np.array([[1e-9]])).size) == (0.0, 1)
+    with pytest.raises(OutsideTrainingRange, match="boxcox cannot transform age"):
+        fitted.transform(np.array([[0.0]]))

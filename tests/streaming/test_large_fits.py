@@ -3,12 +3,19 @@ import logging
 import numpy as np
 import polars as pl
 import pytest
-from streaming_cases import drawn
+from streaming_cases import drawn, source_of
 
 import rekka
 from rekka import ExponentialHazardMarkovModel as Model
+from rekka.core.errors import BadStates
+from rekka.model import inputs
+from rekka.model.fit import Options
 from rekka.streaming import any_size as large
 from rekka.streaming import tables
+from rekka.streaming.blocks import Reading
+from rekka.streaming.fit import fit_source
+from rekka.streaming.passes import MOST_STATES, look_over
+from rekka.streaming.sources import ArraySource, ScanSource
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 
@@ -116,3 +123,42 @@ def test_what_is_no_table_is_refused(tmp_path):
 def test_rows_in_memory_do_not_go_to_a_cluster():
     with pytest.raises(rekka.InputError, match="give the path"):
         Model(covariates=NAMES).fit(drawn(), drawn()["state_2"], cluster="local")
+
+
+def transitions_to(*ends):
+    """Rows from the best state, in blocks of two."""
+    frame = pl.DataFrame({"s": 1, "e": list(ends), "d": 1.0})
+    return source_of(frame, Reading("s", "e", "d", ()), 2)
+
+
+@pytest.mark.parametrize("ends", [(1, 4, 1, 2), (1, 2, 4, 1)])
+def test_blocks_may_know_fewer_states_than_others(ends):
+    found = look_over(transitions_to(*ends))
+    np.testing.assert_array_equal(found.counts, np.diag([0] * 4) + [[2, 1, 0, 1], [0] * 4, [0] * 4, [0] * 4])
+
+
+def test_so_many_states_and_no_more():
+    assert len(look_over(transitions_to(1, MOST_STATES)).counts) == MOST_STATES
+    with pytest.raises(BadStates, match=f"There is a state {MOST_STATES + 1}; so many rows can have {MOST_STATES}"):
+        look_over(transitions_to(1, MOST_STATES + 1))
+
+
+@pytest.mark.parametrize("rows", [15, 16, 17, 32, 33])
+def test_the_last_row_of_a_file_is_read(rows):
+    """Frames hold eight blocks of two rows."""
+    frame = pl.DataFrame({"s": 1, "e": 2, "d": np.arange(1.0, rows + 1)})
+    blocks = ScanSource(frame.lazy(), Reading("s", "e", "d", ()), block_rows=2).map(lambda block: block.dt.tolist())
+    assert [year for block in blocks for year in block] == frame["d"].to_list()
+
+
+def test_the_last_hash_of_a_range_is_in_it(monkeypatch):
+    """Two groups whose hashes, 0 and 1, are all that there are."""
+    monkeypatch.setattr("rekka.streaming.sources.SCATTER", np.uint64(1))
+    monkeypatch.setattr("rekka.streaming.clusters.ALL", 2)
+    frame = drawn(300)
+    columns = inputs.Columns("state_1", "interval_years", ())
+    training = inputs.read_training(
+        inputs.as_frame(frame), frame["state_2"], columns, groups=np.arange(len(frame)) % 2
+    )
+    fit = fit_source(ArraySource(training, ()), Options(), clustered=True)
+    assert fit.inference.kind == "sandwich, clustered by 2 groups"

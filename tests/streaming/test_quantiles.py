@@ -39,3 +39,10 @@ def test_few_values_need_no_third_pass(monkeypatch):
     ours = find_quantiles(one, np.array([0.5]), 5000)
     assert ours[0, 0] == np.median(values)
     assert len(passes) == 2
+
+
+def test_values_below_all_that_were_sampled(monkeypatch):
+    """Of these six values the sample has 3 and 4."""
+    monkeypatch.setattr(quantiles, "SAMPLE", 2)
+    ours = find_quantiles(source([3.0, 0.0, 2.0, 4.0, 5.0, 1.0], 6), np.linspace(0, 1, 6), 6)
+    np.testing.assert_allclose(ours[:, 0], np.arange(6.0), rtol=1e-12)

@@ -31,3 +31,9 @@ def test_without_a_limit_half_of_what_is_free_is_taken(monkeypatch):
 
 def test_sizes_are_said():
     assert [say_bytes(size) for size in (12_300, 550_000_000, 1_234_000_000)] == ["12.3 kB", "550 MB", "1.23 GB"]
+
+
+def test_the_least_is_enough():
+    assert read_memory("500MB") == 500_000_000
+    with pytest.raises(BadOption, match="at least 500 MB"):
+        read_memory("499.9MB")

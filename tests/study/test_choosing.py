@@ -8,10 +8,10 @@ from study_cases import draw_rows
 import rekka
 from rekka.core.errors import BadOption
 from rekka.evaluation.intervals import mean_interval
-from rekka.evaluation.selection import Guard, Step
+from rekka.evaluation.selection import Guard, Standing, Step
 from rekka.model.serial import load_model
 from rekka.study.cases import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows, forecast
-from rekka.study.choosing import Choice, Contest, choose_case
+from rekka.study.choosing import Choice, Contest, apply_rule, choose_case
 from rekka.study.plan import TrialPlan
 from rekka.study.rulings import tell_case, tell_method
 from rekka.study.trial import Key
@@ -285,3 +285,14 @@ def test_where_convergence_is_enough_it_is_enough_in_resamples_too(study):
     verdict = found.choices[0].verdicts[0]
     assert found.choices[0].chosen == "zscore"
     assert verdict.certified == verdict.drawn == 5
+
+
+def test_pareto_ties_go_to_the_default():
+    tie, slow, wrong = Standing(True, 0.6, 0.8, 7.0), Standing(True, 0.6, 0.8, 8.0), Standing(True, 0.5, 0.8, 7.0)
+
+    def choose(**standings: Standing) -> str | None:
+        nothing = lambda *_: pytest.fail("pareto asks for nothing else")  # noqa: E731
+        return apply_rule("pareto", Guard(), standings, nothing, nothing, 0.0).chosen
+
+    assert choose(max=tie, zscore=tie) == choose(zscore=tie, max=tie) == "zscore"
+    assert choose(max=tie, zscore=slow) == choose(max=tie, zscore=wrong) == "max"

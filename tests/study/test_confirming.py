@@ -1,7 +1,9 @@
 """The golden rows confirm once; a second look is refused, or marked."""
 
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 from study_cases import draw_rows, write_rows
@@ -9,7 +11,8 @@ from study_cases import draw_rows, write_rows
 import rekka
 from rekka.core.errors import RunFolderError
 from rekka.evaluation.intervals import mean_interval
-from rekka.study.confirming import identify_model, identify_rows
+from rekka.scaling.fitting import fit_scaling
+from rekka.study.confirming import Candidate, Seen, identify_golden, identify_model, identify_rows, look
 
 OPTIONS = {"methods": ["zscore", "minmax"], "guard": {"resamples": 2}}
 
@@ -177,3 +180,44 @@ def test_a_record_of_its_own_that_is_damaged_counts_as_a_look(run):
 def test_a_folder_that_is_gone_is_made_again(run):
     shutil.rmtree(run / "choices")
     assert len(rekka.resume_study(run).choices) == 1
+
+
+def test_differences_have_their_intervals(done):
+    """From saying that nothing changes, in accuracy; from the model without covariates, in log loss."""
+    golden = rows().filter(part="golden")
+    found = rekka.load_study(done).confirmation.row(0, named=True)
+    right = rekka.load_study(done).model("Pier").predict(golden) == golden["state_2"].to_numpy()
+    same = (golden["state_1"] == golden["state_2"]).to_numpy()
+    expected = mean_interval(right.astype(float) - same, golden["bridge_id"].to_numpy())
+    ends = [found[f"persistence_{name}"] for name in ("difference", "low", "high")]
+    assert ends == pytest.approx(expected[:3])
+    for name in ("persistence", "no_covariates"):
+        assert found[f"{name}_low"] < found[f"{name}_difference"] < found[f"{name}_high"]
+
+
+@pytest.fixture
+def candidate(done):
+    study = rekka.load_study(done)
+    return Candidate(study.choices[0], study.read_rows().case("Pier", "validation"), study.model("Pier")._fit)
+
+
+def test_a_forced_repeat_names_the_other_looks(candidate):
+    """The same model again is the same look; forced, the look that another model has had is named all the same."""
+    golden, model = identify_golden(candidate.rows), identify_model(candidate.fitted)
+    seen = [
+        Seen(where, "2026-01-02 03:04:05", "Pier", golden, whose) for where, whose in (("a", model), ("b", "x"))
+    ]
+
+    def marks(**options):
+        return [one.seen for one in look([candidate], seen, 0.95, 1, **options).results]
+
+    assert marks() == [None]
+    assert marks(force=True) == ["b, 2026-01-02"]
+
+
+def test_a_model_is_known_by_its_scaling(candidate):
+    """With the same coefficients: of other units."""
+    fitted = candidate.fitted
+    other = fit_scaling("minmax", np.arange(6.0).reshape(2, 3), fitted.covariates)
+    assert other.method != fitted.scaling.method
+    assert identify_model(replace(fitted, scaling=other)) != identify_model(fitted)

@@ -182,3 +182,23 @@ def test_h5_in_words():
     assert judge("H5", study({"slope": {"zscore": 0.5}}, train=SIZES)).evidence == (
         "There is 1 case under 100 training rows and 0 over 500: both kinds are needed."
     )
+
+
+@pytest.mark.parametrize(("rows", "open_"), [((99, 501), False), ((100, 501), True), ((99, 500), True)])
+def test_h5_counts_cases_beyond_both_limits(rows, open_):
+    small, large = rows
+    trials = study({"a": {"zscore": None}, "b": {"zscore": 0.5}}, train={"a": small, "b": large})
+    assert (judge("H5", trials).verdict is Verdict.OPEN) is open_
+
+
+def test_h3_a_tie_is_not_the_fastest():
+    table = {"pier": {"boxcox": 0.5, "zscore": 0.5}}
+    times = {("pier", "boxcox"): 1.0, ("pier", "zscore"): 1.0}
+    found = judge("H3", study(table, seconds=times, log_loss=dict.fromkeys(times, 1.0)))
+    assert found.figures["fastest"] == []
+
+
+def test_h2_a_difference_of_the_limit_is_small():
+    limit = judge("H2", study({"pier": {"max": 0.5, "zscore": 0.5}})).figures["limit"]
+    for more, verdict in ((limit, Verdict.SUPPORTED), (limit + 1e-6, Verdict.NOT)):
+        assert judge("H2", study({"pier": {"max": 0.5, "boxcox": 0.5 + more}})).verdict is verdict

@@ -11,7 +11,7 @@ import pytest
 from study_cases import log_of
 
 import rekka
-from rekka.core.errors import BadOption, BadStates, BadValues, RunFolderError
+from rekka.core.errors import BadOption, BadStates, BadValues, DamagedFile, RunFolderError
 from rekka.data import partition as partition_module
 from rekka.streaming import blocks
 from rekka.study import large as large_module
@@ -21,6 +21,7 @@ from rekka.study.large import LargeRows, choose_whole, open_rows
 from rekka.study.large_cases import LargeCase
 from rekka.study.plan import make_plan
 from rekka.study.rows import split_rows
+from rekka.study.store import load_plan, open_kept_rows, read_provenance
 from rekka.study.study import TIMES
 
 GB = 1_000_000_000
@@ -292,6 +293,15 @@ class TestResume:
         (stopped / "partition.parquet").write_bytes(b"PAR1")
         rekka.resume_study(stopped)
         assert "rows kept again: partition.parquet is not whole" in log_of(stopped)
+
+    def test_a_copy_that_was_altered_is_not_trusted(self, stopped: Path) -> None:
+        """Read again from the source; where that is gone, refused. A look at the study takes it as it is."""
+        file = stopped / "partition.parquet"
+        pl.read_parquet(file).with_columns(pl.col("bridge_length") + 1.0).write_parquet(file)
+        begun, plan = read_provenance(stopped), load_plan(stopped)
+        with pytest.raises(DamagedFile, match="has been changed since the run began"):
+            open_kept_rows(stopped, begun, plan, GB)
+        assert isinstance(open_kept_rows(stopped, begun, plan, GB, trusted=True), LargeRows)
 
     def test_another_table_is_refused(self, stopped: Path, table: Path) -> None:
         frame = pl.read_parquet(table)

@@ -180,7 +180,8 @@ class TestKilled:
         data, out = write_rows(tmp_path), tmp_path / "run"
         thread = threading.Thread(target=zygote, args=(out, data, OPTIONS))
         thread.start()
-        while not (out / "log.txt").exists():
+        log = out / "log.txt"
+        while thread.is_alive() and not (log.exists() and log.read_text(encoding="utf-8").endswith("\n")):
             time.sleep(0.001)
         with pytest.raises(
             RunFolderError, match=r"Another process is working on run; its log ends: .* \[\d+\] .*Wait"

@@ -10,15 +10,17 @@ import polars as pl
 import pytest
 from study_cases import draw_rows
 
+from rekka.core import folders
 from rekka.core.errors import BadOption, DamagedFile, RunFolderError
 from rekka.core.folders import hold
-from rekka.study import store
+from rekka.core.seals import read_sealed, write_sealed
 from rekka.study.plan import PartitionPlan, TrialPlan, make_plan
 from rekka.study.provenance import describe_run
 from rekka.study.records import add_line
 from rekka.study.rows import split_rows
 from rekka.study.store import (
     begin_run,
+    clear_run,
     keep_rows,
     load_plan,
     mark_run,
@@ -58,7 +60,8 @@ class TestHold:
         assert str(caught.value).endswith(f"working on {tmp_path.name}. Wait until it has ended, or stop it.")
 
     def test_the_message_shows_how_far_the_other_is(self, tmp_path):
-        add_line(tmp_path / "log.txt", "5 of 40: Pier, max (exact): certified")
+        for number in (4, 5):
+            add_line(tmp_path / "log.txt", f"{number} of 40: Pier, max (exact): certified")
         with (
             hold(tmp_path),
             pytest.raises(RunFolderError, match=r"its log ends: .* 5 of 40: Pier, max"),
@@ -117,7 +120,7 @@ class TestHold:
         def refuse(*_: object, **__: object) -> None:
             raise PermissionError(errno.EACCES, "Permission denied")
 
-        monkeypatch.setattr(store.FileLock, "acquire", refuse)
+        monkeypatch.setattr(folders.FileLock, "acquire", refuse)
         with (
             pytest.raises(RunFolderError, match="cannot be used as a run folder: Permission denied"),
             hold(tmp_path),
@@ -128,7 +131,7 @@ class TestHold:
         def full(*_: object, **__: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(store.FileLock, "acquire", full)
+        monkeypatch.setattr(folders.FileLock, "acquire", full)
         with pytest.raises(OSError, match="No space left"), hold(tmp_path):
             pass
 
@@ -245,3 +248,45 @@ def test_tables_have_lists_as_text(tmp_path):
     assert text == 'a,b,c\n1 b,p; q,主桁\n,"","x,y"\n'
     assert pl.read_parquet(tmp_path / "trials.parquet").equals(tables["trials"])
     assert (tmp_path / "doc.json").read_text(encoding="utf-8") == '{\n "a": "inf",\n "b": "主桁"\n}\n'
+
+
+def test_the_mark_is_of_the_guard_too():
+    assert mark_run(make_plan(guard={"resamples": 5}), "a") != mark_run(make_plan(), "a")
+
+
+@pytest.mark.parametrize(("version", "read"), [(1, False), (2, True), (3, True), (4, False), (None, False)])
+def test_a_run_of_another_version_is_refused(begun, version, read):
+    file = begun / "provenance.json"
+    body = read_sealed(file, "rekka-run")
+    body["plan"]["version"] = version
+    write_sealed(file, "rekka-run", body)
+    if read:
+        assert read_provenance(begun)["plan"]["version"] == version
+    else:
+        with pytest.raises(RunFolderError, match=r"whose trials this one does not read. Run its plan again"):
+            read_provenance(begun)
+
+
+class TestClear:
+    OURS = ("stability/refits.csv", "forecast/forecast.json", "forecast/members.csv", "forecast/.lock")
+    STRANGERS = ("stability/mine.csv", "forecast/mine.csv", "forecast/members.txt", "forecast/network.json")
+
+    def fill(self, run):
+        for name in (*self.OURS, *self.STRANGERS):
+            (run / name).parent.mkdir(exist_ok=True)
+            (run / name).write_text("x")
+
+    def left(self, run):
+        return {file.relative_to(run).as_posix() for file in run.rglob("*") if file.is_file()} - {".lock"}
+
+    def test_files_of_others_stay(self, begun):
+        self.fill(begun)
+        (begun / "forecast" / "forecast.json").write_text('{"format": "rekka-forecast"}')
+        clear_run(begun)
+        assert self.left(begun) == set(self.STRANGERS)
+
+    def test_a_folder_that_is_no_forecast_stays_whole(self, begun):
+        """Tables with the names of ours, beside a forecast.json that rekka did not write."""
+        self.fill(begun)
+        clear_run(begun)
+        assert self.left(begun) == {*self.STRANGERS, "forecast/forecast.json", "forecast/members.csv"}

@@ -254,3 +254,12 @@ class TestPaths:
 
         monkeypatch.setattr(os.path, "relpath", refuse)
         assert relate(tmp_path / "a.csv", tmp_path / "run") == str(tmp_path.resolve() / "a.csv")
+
+    def test_a_file_that_is_a_link_keeps_its_own_name(self, tmp_path):
+        (tmp_path / "files").mkdir()
+        (tmp_path / "files" / "v2.csv").write_text("x")
+        try:
+            (tmp_path / "data.csv").symlink_to(tmp_path / "files" / "v2.csv")
+        except OSError:
+            pytest.skip("links are not allowed here")
+        assert relate(tmp_path / "data.csv", tmp_path) == "data.csv"

@@ -24,6 +24,7 @@ from rekka.study.stability_draws import KINDS, Unit, refit_draws
 from rekka.study.stability_remarks import remark_stability
 from rekka.study.stability_store import Block, Drawn, DrawnInFiles, DrawnInMemory, find_seeds, read_draws
 from rekka.study.stability_tables import (
+    STABILITY_TABLES,
     tabulate_cases,
     tabulate_methods,
     tabulate_selection,
@@ -85,7 +86,7 @@ class Stability:
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables, by name."""
-        return {name: getattr(self, name) for name in ("cases", "selection", "methods", "statuses", "refits")}
+        return {name: getattr(self, name) for name in STABILITY_TABLES}
 
     def __repr__(self) -> str:
         refits, cases = count_of(len(self.refits), "refit"), count_of(self.refits["case"].n_unique(), "case")

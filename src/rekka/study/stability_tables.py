@@ -13,6 +13,8 @@ from rekka.evaluation.intervals import CONFIDENCE
 from rekka.study.choosing import Choice
 from rekka.study.trial import Case
 
+STABILITY_TABLES = ("cases", "selection", "methods", "statuses", "refits")  # files of the folder stability, as CSV
+
 LOW, HIGH = 0.05, 0.95  # quantiles: of 200 draws ten lie beyond each
 HERE = ("preset", "case", "kind")
 

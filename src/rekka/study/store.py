@@ -24,6 +24,8 @@ from rekka.core.files import is_unfinished, make_folder, remove_unfinished, writ
 from rekka.core.folders import LOCK, LOG, PLAN, hold
 from rekka.core.seals import plain, read_sealed, seal, write_sealed
 from rekka.core.sheets import to_parquet, write_csv
+from rekka.fleet.document import FORECAST
+from rekka.fleet.store import OWN, is_forecast
 from rekka.model.clock import START
 from rekka.streaming import blocks
 from rekka.study.large import PARTITION as PARTITION
@@ -31,6 +33,7 @@ from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, su
 from rekka.study.plan import BEFORE_CLOCK, VERSION, StudyPlan, read_plan
 from rekka.study.records import FOLDERS, TRIALS
 from rekka.study.rows import StudyRows
+from rekka.study.stability_tables import STABILITY_TABLES
 
 PROVENANCE = "provenance.json"
 _RUN = "rekka-run"
@@ -38,7 +41,6 @@ TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
     "partition", "provenance", "confirmation", "verdicts", "optimism", "report",
 )  # fmt: skip
-FORECAST = ("members", "years", "forecast", "network", "set_aside")  # files of the forecast of an inventory
 
 
 def refuse_occupied(path: Path) -> None:
@@ -104,14 +106,13 @@ def clear_run(path: Path) -> None:
 def list_own(path: Path) -> list[Path]:
     """The files that a run has written: in its folders, and its tables beside them."""
     ours = [file for folder in (*FOLDERS, "stability/draws-*") for file in path.glob(f"{folder}/[0-9]*.json")]
-    ours += path.glob("stability/*.csv")
-    ours += [file for file in path.glob("forecast/*") if file.stem in FORECAST or file.name == LOCK]
+    ours += [path / "stability" / f"{name}.csv" for name in STABILITY_TABLES]
+    forecast = path / "forecast"
+    ours += [forecast / name for name in ((*OWN, FORECAST) if is_forecast(forecast) else ())]
+    ours.append(forecast / LOCK)
     tables = [file for kind in ("csv", "json", "parquet", "html") for file in path.glob(f"*.{kind}")]
-    return [
-        *ours,
-        *(file for file in tables if file.stem in TABLES),
-        *(path / n for n in (LOG, PLAN) if (path / n).exists()),
-    ]
+    ours += [file for file in tables if file.stem in TABLES]
+    return [file for file in (*ours, path / LOG, path / PLAN) if file.exists()]
 
 
 def tidy(path: Path) -> None:

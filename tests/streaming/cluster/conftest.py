@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("distributed", reason="Dask is not installed (pip install 'rekka[cluster]')")
-
 from rekka.streaming.cluster.clients import Session, connect
 
 

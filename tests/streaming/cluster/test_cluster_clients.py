@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed (pip install 'rekka[cluster]')")
+
 from distributed import Client
 from distributed.comm.addressing import get_address_host_port
 

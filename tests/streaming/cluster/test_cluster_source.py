@@ -5,6 +5,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed (pip install 'rekka[cluster]')")
+
 from cluster_work import kill_worker, pids, refuse, sum_block
 
 import rekka

@@ -14,6 +14,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed (pip install 'rekka[cluster]')")
+
 from cluster_work import kill_worker, pids
 from study_cases import draw_rows, file_names, log_of, model_texts, untimed, write_rows
 from typer.testing import CliRunner

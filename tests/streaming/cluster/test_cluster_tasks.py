@@ -3,6 +3,9 @@
 from contextlib import closing
 
 import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed (pip install 'rekka[cluster]')")
+
 from cluster_work import add, die, divide, kill_worker, wait
 from distributed import Client
 from distributed.comm import CommClosedError
