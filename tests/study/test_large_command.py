@@ -4,10 +4,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from test_cli import call
 
 import rekka
 from rekka.streaming import blocks
-from test_cli import call
 
 
 @pytest.fixture

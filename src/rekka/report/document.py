@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from rekka.core.errors import DamagedFile
 from rekka.model.survey import FitTest
@@ -125,14 +125,25 @@ class Answer(Value):
     remark: Text  # why it is not confirmed
 
 
-class FindingPart(Value):
-    """A check's outcome; ``values`` has the figures of all cases concerned."""
+class Told(Value):
+    """A finding as the language files tell it: names of its sentences, and what their places ask for.
+
+    The page tells it in its own language; the English beside it is for readers of the document.
+    """
 
     code: str
     title: str
+    remedy: str
+    say: tuple[str, ...] = ()  # empty in documents of earlier versions
+    do: str = ""
+    told: dict[str, Any] = Field(default_factory=dict)
+
+
+class FindingPart(Told):
+    """A check's outcome; ``values`` has the figures of all cases concerned."""
+
     verdict: str
     explanation: str
-    remedy: str
     cases: tuple[str, ...]
     methods: tuple[str, ...]
     values: dict[str, Any]
@@ -433,14 +444,11 @@ class OutcomePart(Value):
     count: int
 
 
-class DoctorPart(Value):
+class DoctorPart(Told):
     """A finding of the data doctor on the study's rows."""
 
-    code: str
     severity: str
-    title: str
     message: str
-    remedy: str
     case: Text
 
 

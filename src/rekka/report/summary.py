@@ -35,6 +35,7 @@ from rekka.report.parts import (
     clean,
     describe_audit,
     describe_calibration,
+    describe_finding,
     describe_model,
     describe_provenance,
     describe_stability,
@@ -93,7 +94,7 @@ def summarize(
         study=_describe_study(study, preset, covariates, _name_sources(study, provenance)),
         cases=tuple(_describe_case(case) for case in study.described),
         answers=tuple(_answer(study, case, preset) for case in study.described),
-        findings=tuple(FindingPart(**plain(finding.to_dict())) for finding in findings),
+        findings=tuple(FindingPart(**describe_finding(finding)) for finding in findings),
         trials=rows_of(TrialPart, study.trials),
         methods=_list_methods(study),
         selection=_list_selection(study),
@@ -108,7 +109,7 @@ def summarize(
         models=tuple(describe_model(study, case, preset, rows, covariates) for case in study.described),
         network=network,
         no_network=no_network,
-        audit=describe_audit(study, rows),
+        audit=describe_audit(study, rows, findings),
         provenance=describe_provenance(study, provenance, again),
     )
     return Document.model_validate(clean(document.model_dump()))

@@ -20,7 +20,7 @@ from rekka.report.table_cells import (
     optional,
 )
 from rekka.report.table_data import (
-    fixed_cell,
+    finding_field,
     tabulate_audit,
     tabulate_cases,
     tabulate_doctor,
@@ -163,10 +163,10 @@ def tabulate_findings(document: Document, words: Words) -> TableView:
     fields = (
         make.text("code"),
         make.coded("verdict", "verdict"),
-        Field(Column("title", words("column.title")), lambda one: fixed_cell(one, "check", "title", words)),
+        finding_field("title", words),
         make.names("cases"),
-        make.text("explanation", english=True),
-        Field(Column("remedy", words("column.remedy")), lambda one: fixed_cell(one, "check", "remedy", words)),
+        finding_field("explanation", words),
+        finding_field("remedy", words),
     )
     found = (one for one in document.findings if one.verdict in FOUND)
     return build_table("findings", fields, found, words)
