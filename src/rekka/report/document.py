@@ -101,6 +101,7 @@ class Answer(Value):
         "unstable", "not certified", "not scored", "not chosen yet",
     ]  # fmt: skip
     why: str  # the same with its figures
+    said: dict[str, Any] | None = None  # ``why`` as a key with values, for other languages
     confirmed: bool
     scored_on: Text
     rows: Count
@@ -229,6 +230,7 @@ class SelectionPart(Value):
     trials: int
     judged_on: Text
     why: str
+    said: dict[str, Any] | None = None
     log_loss: Number  # of what was chosen
     lowest_log_loss: Number
     lowest_method: Text
@@ -252,6 +254,7 @@ class VerdictPart(Value):
     drawn: Count
     rival: Text
     why: str
+    said: dict[str, Any] | None = None
 
 
 class FloorPart(Value):

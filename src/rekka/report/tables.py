@@ -62,7 +62,7 @@ from rekka.report.table_trials import (
     tabulate_verdicts,
 )
 from rekka.report.views import Cell, Column, TableView
-from rekka.report.words import ENGLISH, Words, join_sentences, name_method
+from rekka.report.words import Words, join_sentences, name_method
 
 FOUND = ("issue", "tip")  # verdicts of checks with something to look at
 GOLDEN = "golden"  # rows that an answer is scored on, where a look was taken
@@ -104,8 +104,7 @@ def tabulate_answer(document: Document, words: Words) -> TableView:
                 mark="beats_no_covariates",
             )
         ),
-        *([] if words.lang == ENGLISH else [make.coded("reason", "choice")]),  # the sentence after it is English
-        make.text("why", english=True),
+        make.why(),
         optional(make.text("remark", lambda one: one.seen or one.remark, english=True)),
     )
     looked = any(one.rows is not None for one in document.answers)

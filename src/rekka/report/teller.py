@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from rekka.report.document import HypothesisPart, Told
+from rekka.report.document import Answer, HypothesisPart, Told
 from rekka.report.numbers import show_count
 from rekka.report.table_data import finding_cell
 from rekka.report.words import ENGLISH, Words, name_method, slug
@@ -40,6 +40,10 @@ class Teller:
         """A term or fixed sentence of rekka's, by its words in this language; one without them stays English."""
         key = f"{group}.{slug(text)}"
         return escape(self.words(key)) if key in self.words.texts else self.english(text)
+
+    def why(self, one: Answer) -> Markup:
+        """Why a method was chosen, or none."""
+        return self.english(one.why) if one.said is None else escape(self.words.tell(one.said))
 
     def finding(self, part: str, finding: Told) -> Markup:
         """The title of a finding, what was found, or what to do."""

@@ -25,7 +25,7 @@ from rekka.study.choosing import Choice, Verdict
 from rekka.study.methods import model_of
 from rekka.study.plan import GUARDED
 from rekka.study.reasons import COSTS
-from rekka.study.rulings import NUMBERS
+from rekka.study.rulings import NUMBERS, name_step
 from rekka.study.tables import MATERIALLY_WORSE
 from rekka.study.trial import Key, spread
 
@@ -92,11 +92,6 @@ def _list_steps(choice: Choice) -> list[Said]:
         else say("check.R701.step", methods=methods, number=NUMBERS[step], step=name_step(step))
         for step, methods in groups.items()
     ]
-
-
-def name_step(step: Step) -> Said:
-    """What a step of the guarded rule asks for."""
-    return say(f"step.{step.value.replace(' ', '_')}")
 
 
 @check(Subject.STUDY, R702=Severity.STOP, limits={"stable": STABLE})
