@@ -2,63 +2,107 @@
 
 from pathlib import Path
 
-from rekka.checks import findings as doctor
-from rekka.study.checks.findings import Check
-from rekka.study.checks.registry import CHECKS
+from rekka.checks.engine import Subject, list_codes, load_checks, tell_part
+from rekka.core.codes import RETIRED
+from rekka.core.words import ENGLISH, load_words
 
 PAGE = Path(__file__).parent.parent / "docs" / "checks.md"
-ROOMS = {"R6": "Fits", "R7": "The choice", "R8": "Golden rows and the confirmation"}
+WORDS = load_words(ENGLISH)
+ROOMS = {
+    "R0": "Reading",
+    "R1": "States and transitions",
+    "R2": "Intervals",
+    "R3": "Covariates",
+    "R4": "What a model can learn",
+    "R5": "Held-out rows",
+    "R6": "Fits",
+    "R7": "The choice",
+    "R8": "Golden rows and the confirmation",
+}
 INTRO = """
 # The checks
 
 Written from the checks themselves by `python tests/checks_page.py`.
 
-`rekka checks RUN` looks a study over when it is run; in Python, `rekka.check_study(study)`. Every check has one
-finding in every study, with a verdict:
+One engine checks data and studies. `rekka check TABLE` looks at a table before anything is fitted
+(`rekka.check_transitions`); [the data we expect](data.md) says more. `rekka checks RUN`, with an s, looks a study
+over when it is run (`rekka.check_study`). A code means the same in both. The severities, with the words that the
+findings of a study have for them:
 
-| verdict | it means |
-|---|---|
-| issue | a result in use is wrong or unusable: put it right before a figure is used |
-| tip | something to know before the results are read; failures of methods that nobody selected are tips |
-| passed | looked at, and found well |
-| not applicable | there was nothing to look at, and why |
+| severity | in a study | it means |
+|---|---|---|
+| stop | issue | a fit will fail or is refused; a result in use is wrong or unusable: put it right before a figure is used |
+| warning | tip | something to look at before the results are believed; failures of methods that nobody selected are tips |
+| note | | worth knowing |
+| passed | passed | looked at, and found well; a table's findings do not list these |
+| not applicable | not applicable | there was nothing to look at, and why; a table's findings do not list these |
 
-A finding comes with an explanation and its figures, the cases and methods concerned, and a remedy. With `--strict`
-the command ends with exit code 1 if there is an issue, otherwise always with 0. The test of fit (R611) is made
+A finding comes with its figures, the components and methods concerned, and a remedy. `rekka check` ends with exit
+code 1 if a finding stops the work. Every check of a study has one finding in every study; with `--strict` the command
+ends with exit code 1 if there is an issue, otherwise always with 0. The test of fit (R611) is made
 with the choice, for up to 50 components; `--test-fit` makes it for more, and `--quick` does not make it for a run of an
-earlier version, which has none.
+earlier version, which has none. A report says what a study and its table have in common once, with the study's
+findings.
 
-`rekka check TABLE`, without the s, is the data doctor: it looks at a table before anything is fitted. Its codes are
-R001 to R506, [at the end](#the-data-doctors-codes), so that this page is the one list of all codes.
+Codes are never used again. Those that were merged into others are [at the end](#merged-codes).
 """
 
 
 def describe() -> str:
     parts = [INTRO.strip(), index()]
     for room, title in ROOMS.items():
-        parts += [f"## {title}", *(section(check) for check in CHECKS if check.code.startswith(room))]
-    return "\n\n".join([*parts, "## The data doctor's codes", doctors()]) + "\n"
+        sections = [section(code) for code in list_studied() if code.startswith(room)]
+        parts += [f"## {title}", *sections] if sections else []
+    return "\n\n".join([*parts, "## Merged codes", merged()]) + "\n"
+
+
+def list_checks():
+    load_checks("rekka.checks")
+    load_checks("rekka.study.checks")
+    return list_codes()
+
+
+def list_studied() -> list[str]:
+    return [code for code, own in list_checks().items() if any(one.subject is Subject.STUDY for one in own)]
 
 
 def index() -> str:
-    lines = [f"| {check.code} | {check.title} | {worst(check)} |" for check in CHECKS]
-    return "\n".join(["| code | title | at worst |", "|---|---|---|", *lines])
+    lines = [f"| {code} | {tell(code, 'title')} | {' | '.join(worst(code))} |" for code in list_checks()]
+    return "\n".join(
+        ["| code | title | in a table, at worst | in a study, at worst |", "|---|---|---|---|", *lines]
+    )
 
 
-def worst(check: Check) -> str:
-    return "issue" if check.issue else "tip"
+def worst(code: str) -> tuple[str, str]:
+    """In a table, and in a study."""
+    data, study = "", ""
+    for one in list_checks()[code]:
+        if one.subject is Subject.STUDY:
+            study = one.worst[code].verdict
+        else:
+            data = str(one.worst[code])
+    return data, study
 
 
-def section(check: Check) -> str:
-    rules = [("issue", check.issue), ("tip", check.tip), ("remedy", check.remedy)]
+def tell(code: str, part: str) -> str:
+    """A text of a check, with its limits; '' where it has none."""
+    limits = {name: value for one in list_checks()[code] for name, value in one.limits.items()}
+    known = f"check.{code}.{part}" in WORDS.texts
+    return tell_part(code, [part], limits, WORDS) if known else ""
+
+
+def section(code: str) -> str:
+    """What a check looks at in a study."""
+    title, looks_at, matters = (tell(code, part) for part in ("title", "looks_at", "matters"))
+    rules = [(part, tell(code, part)) for part in ("issue", "tip", "remedy")]
     table = ["| | |", "|---|---|", *(f"| {name} | {words} |" for name, words in rules if words)]
-    return "\n".join([f"### {check.code} {check.title}", "", f"{check.looks_at} {check.matters}", "", *table])
+    return "\n".join([f"### {code} {title}", "", f"{looks_at} {matters}", "", *table])
 
 
-def doctors() -> str:
-    words = "What `rekka check` finds in a table; [the data we expect](data.md) says more."
-    lines = [f"| {code} | {title} |" for code, title in doctor.CODES.items()]
-    return "\n".join([words, "", "| code | title |", "|---|---|", *lines])
+def merged() -> str:
+    words = "A command that is given one of these says which code it is now."
+    lines = [f"| {code} | now {new} | {tell(new, 'title')} |" for code, new in RETIRED.items()]
+    return "\n".join([words, "", "| code | | title |", "|---|---|---|", *lines])
 
 
 if __name__ == "__main__":

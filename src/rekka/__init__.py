@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rekka.checks.doctor import Diagnosis as Diagnosis
     from rekka.checks.doctor import check_transitions as check_transitions
-    from rekka.checks.findings import Diagnosis as Diagnosis
     from rekka.core.errors import InputError as InputError
     from rekka.core.errors import RekkaError as RekkaError
     from rekka.data.audit import Audit as Audit
@@ -61,7 +61,7 @@ _HOMES = {
     "Audit": "rekka.data.audit",
     "Backtest": "rekka.fleet.backtest",
     "CovariateScaler": "rekka.scaling.transformer",
-    "Diagnosis": "rekka.checks.findings",
+    "Diagnosis": "rekka.checks.doctor",
     "ExponentialHazardMarkovModel": "rekka.estimator",
     "Forecast": "rekka.forecast.forecast",
     "InputError": "rekka.core.errors",

@@ -9,10 +9,14 @@ import pytest
 
 import rekka
 from rekka.checks.doctor import check_transitions
-from rekka.checks.findings import CODES, MOST_ROWS, Severity
+from rekka.checks.engine import MOST_ROWS, Severity, Subject, list_codes, load_checks
 from rekka.core.errors import BadOption, BadValues, InputError, MissingColumns
+from rekka.core.words import LANGUAGES, load_words
 from rekka.data.partition import Partition, partition_by_bridge
 from rekka.data.values import IndexEnd, Scale
+
+load_checks("rekka.checks")
+CODES = [code for code, own in list_codes().items() if any(one.subject is not Subject.STUDY for one in own)]
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 
@@ -186,7 +190,10 @@ def test_every_code_has_a_table_that_produces_it(code):
     found = [f for f in diagnosis.findings if f.code == code]
     assert found
     for finding in found:
-        assert finding.title == CODES[code]
+        for title, message, remedy in (finding.tell(load_words(lang)) for lang in LANGUAGES):
+            assert title
+            assert message.endswith((".", "。"))
+            assert remedy.endswith((".", "。"))
         assert finding.message.endswith(".")
         assert finding.remedy.endswith(".")
         assert len(finding.rows) <= min(MOST_ROWS, finding.count)
@@ -337,7 +344,7 @@ def test_separation_names_state_and_covariate():
         "State 1: the rows that left it are told apart from those that ended in it by x. "
         "The likelihood rises for ever that way: it has no finite maximum."
     )
-    assert finding.remedy == "Add a ridge penalty, use fewer covariates, or merge states."
+    assert finding.remedy == "Add a ridge penalty (methods ridge, pooled), use fewer covariates, or merge states."
     assert finding.values == {"states": [1], "terms": ["intercept", "x"], "certain": True}
     assert only(produce("R403"), "R403").severity is Severity.WARNING
 

@@ -61,7 +61,7 @@ def test_compare_closes_with_what_a_person_needs(finished):
     assert "--methods paper,small" in said
     assert "Confirmed on golden rows" in said
     assert "What to look at" in said
-    assert "R604 tip  No finite maximum: Slope protection" in said
+    assert "R402 tip  No finite maximum: Slope protection" in said
     assert f"The run is in {out}" in words(said)
 
 

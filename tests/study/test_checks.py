@@ -14,16 +14,21 @@ from study_cases import draw_rows
 
 import checks_page
 import rekka
-from rekka.checks import findings as doctor
+from rekka.checks.engine import Severity, Subject, list_codes, load_checks
 from rekka.cli import app
+from rekka.core.codes import RETIRED
 from rekka.core.seals import plain
+from rekka.core.words import ENGLISH, LANGUAGES, load_words
 from rekka.evaluation.selection import Step
 from rekka.model.certificate import Verdict as Certified
-from rekka.study.checks.findings import Verdict, headline, tell_some
-from rekka.study.checks.registry import CHECKS, check_study
+from rekka.study.checks.registry import check_study, headline
 from rekka.study.trial import Status
 
-ISSUE, TIP, PASSED, ABSENT = Verdict
+ISSUE, TIP, PASSED, ABSENT = VERDICTS = ("issue", "tip", "passed", "not applicable")
+load_checks("rekka.checks")
+load_checks("rekka.study.checks")
+TEXTS = load_words(ENGLISH).texts
+CODES = [code for code, own in list_codes().items() if own[-1].subject is Subject.STUDY]
 
 
 @dataclass
@@ -143,7 +148,7 @@ SHORT = {"status": Status.UNCERTIFIED, "verdict": Certified.SHORT_OF_MAXIMUM, "r
 GOLDEN_LOSS = {"log_loss": 0.9, "log_loss_low": 0.85, "log_loss_high": 0.95}
 
 # For each check and each of its verdicts a study that has it: a study, or one and its calibrations.
-TRIGGERS: dict[str, dict[Verdict, Any]] = {
+TRIGGERS: dict[str, dict[str, Any]] = {
     "R601": {
         ISSUE: lambda made: made.floored,
         TIP: lambda made: with_confirmed(made.sound, at_floor=1),
@@ -156,16 +161,16 @@ TRIGGERS: dict[str, dict[Verdict, Any]] = {
         ISSUE: lambda made: with_trials(made.sound, "max", log_likelihood=-1e5),
         TIP: lambda made: made.floored,
     },
-    "R604": {ISSUE: lambda made: made.floored, TIP: lambda made: made.refused},
+    "R402": {ISSUE: lambda made: made.floored, TIP: lambda made: made.refused},
     "R605": {
         ISSUE: lambda made: with_trials(made.sound, "max", status=Status.NOT_DETERMINED, reason="level along age"),
         TIP: lambda made: with_trials(made.sound, "max", condition_number=1e5),
     },
     "R606": {TIP: lambda made: fails(made.sound, Status.SOLVER_FAILED, "ABNORMAL: ; 3 units remain")},
-    "R607": {TIP: broken_transform},
+    "R502": {TIP: broken_transform},
     "R608": {TIP: no_training_rows},
-    "R609": {TIP: lambda made: made.floored},
-    "R610": {TIP: constant_covariate},
+    "R404": {TIP: lambda made: made.floored},
+    "R302": {TIP: constant_covariate},
     "R611": {ISSUE: lambda made: (made.sound, fitted(0.005, "too few left state 2"))},
     "R701": {ISSUE: lambda made: made.refused, TIP: lambda made: made.floored},
     "R702": {
@@ -192,13 +197,13 @@ TRIGGERS: dict[str, dict[Verdict, Any]] = {
     "R706": {TIP: lambda made: made.floored},
     "R707": {ISSUE: lambda made: made.floored, TIP: lambda made: made.unselected},
     "R708": {TIP: lambda made: replace(made.sound, planned=6)},
-    "R801": {
+    "R501": {
         ISSUE: lambda made: with_golden(
             made.sound, age_at_inspection_1=lambda n, x: np.where(n % 10 == 0, 99.0, x)
         ),
         TIP: lambda made: with_golden(made.sound, age_at_inspection_1=lambda n, x: np.where(n == 0, 99.0, x)),
     },
-    "R802": {TIP: lambda made: with_golden(made.sound, state_2=lambda n, state: np.where(n == 0, 5, state))},
+    "R503": {TIP: lambda made: with_golden(made.sound, state_2=lambda n, state: np.where(n == 0, 5, state))},
     "R803": {
         ISSUE: lambda made: with_golden(made.sound, state_2=lambda n, state: np.where(n % 10 == 0, 5, state)),
         TIP: lambda made: with_golden(made.sound, state_2=lambda n, state: np.where(n == 0, 5, state)),
@@ -215,10 +220,7 @@ TRIGGERS: dict[str, dict[Verdict, Any]] = {
 WELL: dict[str, Any] = {
     "R705": lambda made: weighs_seconds(made.sound, apart=True),
 }
-VERDICTS = {
-    check.code: {verdict for verdict, words in ((ISSUE, check.issue), (TIP, check.tip)) if words}
-    for check in CHECKS
-}
+PARTS = ("looks_at", "matters", "issue", "tip", "remedy")
 
 
 def look(made, build, code):
@@ -233,7 +235,8 @@ def explain(study, code, **options):
 
 
 def test_every_check_has_a_study_for_each_of_its_verdicts():
-    assert {code: set(verdicts) for code, verdicts in TRIGGERS.items()} == VERDICTS
+    told = {code: {verdict for verdict in (ISSUE, TIP) if f"check.{code}.{verdict}" in TEXTS} for code in CODES}
+    assert {code: set(verdicts) for code, verdicts in TRIGGERS.items()} == told
     assert WELL.keys() <= TRIGGERS.keys()
 
 
@@ -242,56 +245,74 @@ def test_every_check_has_a_study_for_each_of_its_verdicts():
 )
 def test_what_triggers_it(made, code, verdict):
     finding = look(made, TRIGGERS[code][verdict], code)
-    assert finding.verdict is verdict, finding.explanation
+    assert finding.verdict == verdict, finding.explanation
     assert finding.explanation.endswith(".")
     assert finding.remedy.endswith(".")
     assert finding.values
     assert finding.cases or code == "R708"
     json.dumps(plain(finding.to_dict()), allow_nan=False)
+    for lang in LANGUAGES:
+        assert all(text.endswith((".", "。")) for text in finding.tell(load_words(lang))[1:])
 
 
-@pytest.mark.parametrize("code", [check.code for check in CHECKS])
+@pytest.mark.parametrize("code", CODES)
 def test_what_does_not(made, code):
     finding = look(made, WELL.get(code, lambda made: made.sound), code)
-    assert finding.verdict is PASSED, finding.explanation
+    assert finding.verdict == PASSED, finding.explanation
     assert (finding.remedy, finding.cases, finding.methods) == ("", (), ())
-    assert finding.explanation.endswith(".")
+    assert all(finding.tell(load_words(lang)).message.endswith((".", "。")) for lang in LANGUAGES)
 
 
 class TestTheList:
-    def test_codes_are_one_list_with_the_doctors(self):
-        codes = [check.code for check in CHECKS]
+    def test_a_code_has_one_title_and_a_merged_one_is_not_used_again(self):
+        codes = list(list_codes())
         assert codes == sorted(set(codes))
-        assert not set(codes) & set(doctor.CODES)
-        assert min(codes) > max(doctor.CODES)
-        titles = [check.title for check in CHECKS] + list(doctor.CODES.values())
-        assert len(titles) - len(set(titles)) == 1  # no finite maximum: before the fit and after it
+        assert not set(codes) & set(RETIRED)
+        assert set(RETIRED.values()) <= set(codes)
+        titles = [TEXTS[f"check.{code}.title"] for code in codes]
+        assert len(titles) == len(set(titles))
+
+    def test_no_code_is_lost(self):
+        """Every code that a version had is in use or listed with its successor."""
+        had = "R001-R003 R101-R111 R201-R205 R301-R309 R401-R404 R501-R506 R601-R611 R701-R708 R801-R807"
+        ends = [[int(end[1:]) for end in ends.split("-")] for ends in had.split()]
+        assert {f"R{code:03}" for low, high in ends for code in range(low, high + 1)} <= {*list_codes(), *RETIRED}
+        merged = {"R604": "R402", "R607": "R502", "R609": "R404", "R610": "R302", "R801": "R501", "R802": "R503"}
+        assert merged.items() <= RETIRED.items()
 
     def test_every_part_is_a_sentence(self):
-        for check in CHECKS:
-            for words in (check.looks_at, check.matters, check.issue, check.tip, check.remedy):
-                assert words is None or (words[0].isupper() or words[0].isdigit() or words.startswith("rekka"))
-                assert words is None or words.endswith(".")
-            assert not check.title.endswith(".")
+        for code in CODES:
+            assert {f"check.{code}.{part}" for part in ("looks_at", "matters", "remedy")} <= TEXTS.keys()
+            for words in filter(None, (checks_page.tell(code, part) for part in PARTS)):
+                assert words[0].isupper() or words[0].isdigit() or words.startswith("rekka")
+                assert words.endswith(".")
+            assert not checks_page.tell(code, "title").endswith(".")
+
+    def test_a_check_is_registered_as_grave_as_its_texts_say(self):
+        for code, own in list_codes().items():
+            for one in own:
+                if one.subject is Subject.STUDY:
+                    assert (one.worst[code] is Severity.STOP) == (f"check.{code}.issue" in TEXTS), code
 
     def test_remedies_name_commands_and_options_that_exist(self):
         commands = typer.main.get_command(app).commands
         options = {name for command in commands.values() for option in command.params for name in option.opts}
-        for check in CHECKS:
-            assert set(re.findall(r"--[\w-]+", check.remedy)) <= options, check.code
-            assert set(re.findall(r"rekka (\w+)", check.remedy)) <= set(commands), check.code
+        for key, text in TEXTS.items():
+            if key.startswith("check."):
+                assert set(re.findall(r"--[\w-]+", text)) <= options, key
+                assert set(re.findall(r"rekka (\w+)", text)) - {"does"} <= set(commands), key
 
     def test_the_page_is_current(self):
         assert checks_page.PAGE.read_text(encoding="utf-8") == checks_page.describe()
-        for code in (*doctor.CODES, *(check.code for check in CHECKS)):
+        for code in (*list_codes(), *RETIRED):
             assert f"| {code} |" in checks_page.describe()
 
     def test_issues_first(self, made):
         findings = check_study(made.floored)
-        assert [one.code for one in sorted(findings, key=lambda one: one.code)] == [check.code for check in CHECKS]
-        ranks = [(list(Verdict).index(one.verdict), one.code) for one in findings]
+        assert [one.code for one in sorted(findings, key=lambda one: one.code)] == CODES
+        ranks = [(VERDICTS.index(one.verdict), one.code) for one in findings]
         assert ranks == sorted(ranks)
-        count = [sum(one.verdict is verdict for one in findings) for verdict in Verdict]
+        count = [sum(one.verdict == verdict for one in findings) for verdict in VERDICTS]
         assert headline(findings) == (
             f"{count[0]} issues, {count[1]} tips; {count[2]} checks passed, {count[3]} not applicable"
         )
@@ -310,7 +331,7 @@ class TestFits:
         assert "on the probability floor (boxcox in Longitudinal girder)" in said
         assert "where there is no finite maximum (" in said
         assert "Selected all the same: boxcox in Longitudinal girder (paper), Slope protection (paper)." in said
-        said = explain(made.floored, "R604")
+        said = explain(made.floored, "R402")
         assert (
             said.count("Slope protection (max, minmax, zscore, boxcox): states 1, 3: the rows that left it") == 1
         )
@@ -344,7 +365,7 @@ class TestFits:
     def test_failures_by_their_reason(self, made):
         failed = fails(made.sound, Status.SOLVER_FAILED, "ABNORMAL: ; 3 units remain")
         assert explain(failed, "R606") == "The solver failed in 2 of 4 trials: max in Deck slab, Pier: ABNORMAL: ."
-        said = explain(broken_transform(made), "R607")
+        said = explain(broken_transform(made), "R502")
         assert "Abutment (boxcox): golden rows: boxcox cannot transform bridge_length = -5.0" in said
         assert "Pier (zscore): no row of this case trains" in explain(no_training_rows(made), "R608")
 
@@ -360,7 +381,7 @@ class TestFits:
         said = explain(made.sound, "R611", calibrations=fitted(0.005, "too few left state 2"))
         assert "Deck slab (p 0.005): too few left state 2" in said
         assert said.endswith(". Of 2 tests at 0.05, chance alone rejects 0.1.")
-        assert look(made, lambda made: (untested, fitted(np.nan)), "R611").verdict is ABSENT
+        assert look(made, lambda made: (untested, fitted(np.nan)), "R611").verdict == ABSENT
 
 
 class TestChoices:
@@ -374,14 +395,14 @@ class TestChoices:
     def test_a_case_without_a_choice_under_either_preset(self, made):
         none = with_verdicts(made.floored, None, {"chosen": None}, kept=False)
         finding = look(made, lambda _: none, "R701")
-        assert finding.verdict is ISSUE
+        assert finding.verdict == ISSUE
         assert set(finding.cases) == {"Longitudinal girder", "Slope protection"}
-        assert look(made, lambda _: none, "R706").verdict is ABSENT
+        assert look(made, lambda _: none, "R706").verdict == ABSENT
 
     def test_a_method_that_was_dropped_for_its_resamples(self, made):
         dropped = with_verdicts(made.sound, "zscore", kept=False, step=Step.STABLE, certified=1, drawn=3)
         finding = look(made, lambda _: dropped, "R702")
-        assert finding.verdict is TIP
+        assert finding.verdict == TIP
         assert "zscore in Pier: 1 of 3, dropped for it" in finding.explanation
 
     def test_without_a_confirmation_the_judged_rows_speak(self, made):
@@ -440,7 +461,7 @@ class TestChoices:
 class TestGolden:
     def test_how_far_outside(self, made):
         far = with_golden(made.sound, age_at_inspection_1=lambda n, x: np.where(n == 0, 99.0, x))
-        finding = look(made, lambda _: far, "R801")
+        finding = look(made, lambda _: far, "R501")
         worst = max(finding.values["covariates"], key=lambda one: one["farthest"])
         low, high = worst["training"]
         assert worst["farthest"] == pytest.approx((99.0 - high) / (high - low))
@@ -448,7 +469,7 @@ class TestGolden:
 
     def test_states_by_name(self, made):
         new = with_golden(made.sound, state_2=lambda n, state: np.where(n == 0, 6, state))
-        assert "(state 6; training rows have 1, 2, 3, 4)" in explain(new, "R802")
+        assert "(state 6; training rows have 1, 2, 3, 4)" in explain(new, "R503")
         assert "1 of 900 golden rows" in explain(new, "R803")
 
     def test_judged_rows_that_were_left_out(self, made):
@@ -478,8 +499,8 @@ class TestUnusual:
     def test_one_trial_and_no_choice(self, made):
         begun = replace(made.sound, results=made.sound.results[:1], choices=(), looks=())
         verdicts = {one.code: one.verdict for one in check_study(begun)}
-        assert verdicts["R708"] is TIP
-        assert verdicts["R701"] is ABSENT
+        assert verdicts["R708"] == TIP
+        assert verdicts["R701"] == ABSENT
         assert ISSUE not in verdicts.values()
 
     def test_everything_failed(self, made):
@@ -488,7 +509,7 @@ class TestUnusual:
         none = with_verdicts(failed, None, {"chosen": None}, kept=False, step=Step.CERTIFIED, accuracy=None)
         verdicts = {one.code: one.verdict for one in check_study(replace(none, looks=()))}
         assert (verdicts["R701"], verdicts["R608"], verdicts["R602"]) == (ISSUE, TIP, ABSENT)
-        assert verdicts["R703"] is ABSENT
+        assert verdicts["R703"] == ABSENT
 
     def test_nothing_is_said_of_what_was_not_scored(self, made):
         train = made.rows.train.filter(case="Abutment")
@@ -496,27 +517,28 @@ class TestUnusual:
         study = rekka.compare(parts, methods=["zscore"], rule="pareto")
         findings = {one.code: one for one in check_study(study)}
         assert study.trials["accuracy"].null_count() == 1
-        assert {findings[code].verdict for code in ("R703", "R704", "R801", "R802")} == {ABSENT}
+        assert {findings[code].verdict for code in ("R703", "R704", "R501", "R503")} == {ABSENT}
         assert findings["R804"].explanation == "Fewer than 50 golden rows, so that one row decides: Abutment (0)."
 
     def test_no_covariates(self, made):
         rows = draw_rows(n=600).drop("age_at_inspection_1", "bridge_length", "traffic_mean")
         study = rekka.compare(rows, covariates=[], methods=["zscore"], guard={"resamples": 2})
         assert explain(study, "R704") == "The study has no covariates."
-        assert explain(study, "R610") == "The study has no covariates."
+        assert explain(study, "R302") == "The study has no covariates."
 
     def test_two_hundred_cases(self, made):
         """Names at most a handful and counts the rest; the values have them all."""
         study = replicate(made.floored, 200)
         findings = {one.code: one for one in check_study(study)}
         assert all(len(one.explanation) < 3000 for one in findings.values())
-        assert len(findings["R609"].cases) == len(findings["R609"].values["cases"]) == 200
-        assert findings["R609"].explanation.endswith("; and 196 more.")
+        assert len(findings["R404"].cases) == len(findings["R404"].values["cases"]) == 200
+        assert findings["R404"].explanation.endswith("; and 196 more.")
         assert " more" in findings["R602"].explanation
 
     def test_facts_are_told_in_part(self):
-        assert tell_some(["a", "b"], most=2) == "a; b"
-        assert tell_some(["a", "b", "c"], most=2) == "a; b; and 1 more"
+        words = load_words(ENGLISH)
+        assert words.join(["a", "b"], "semicolon", 2) == "a; b"
+        assert words.join(["a", "b", "c"], "semicolon", 2) == "a; b; and 1 more"
 
 
 def replicate(study, copies):
@@ -556,15 +578,15 @@ def test_ontario_under_the_guarded_rule(ontario):
     study = rekka.compare(ontario / "bridge_data.csv", ONTARIO | {"join": [widths]})
     calibration = study.calibration("all", rows="train", replicates=39)
     findings = {one.code: one for one in check_study(study, calibrations={("exact", "all"): calibration})}
-    assert [one.code for one in findings.values() if one.verdict is ISSUE] == ["R611"]
+    assert [one.code for one in findings.values() if one.verdict == ISSUE] == ["R611"]
     # Ratings hardly move in a year or two, so that "as it was" is right four times in five; the probabilities are
     # better than one rate a state for all that; the longest bridge of the table is golden; and more bridges fall
     # from state 1 by three states within two years than one step after the other explains.
     assert "went from state 1 to" in findings["R611"].explanation
-    assert findings["R703"].verdict is TIP
+    assert findings["R703"].verdict == TIP
     assert "0.8068 on golden rows" in findings["R703"].explanation
-    assert findings["R704"].verdict is PASSED
-    assert findings["R801"].explanation.startswith("Outside the training range: all rows: bridge_length in 0.1%")
-    assert findings["R801"].verdict is TIP
-    for code in ("R601", "R602", "R603", "R604", "R605", "R701", "R705", "R805", "R806", "R807"):
+    assert findings["R704"].verdict == PASSED
+    assert findings["R501"].explanation.startswith("Outside the training range: all rows: bridge_length in 0.1%")
+    assert findings["R501"].verdict == TIP
+    for code in ("R601", "R602", "R603", "R402", "R605", "R701", "R705", "R805", "R806", "R807"):
         assert findings[code].verdict in (PASSED, ABSENT), findings[code].explanation

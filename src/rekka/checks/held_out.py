@@ -1,77 +1,74 @@
-"""Checks on a partition: held-out rows against the training rows of their case, and bridges in two parts."""
+"""Checks on a partition: held-out rows against the training rows of their component, and bridges in two parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
 from rekka.checks.covariates import fit_boxcox
-from rekka.checks.findings import CaseRows, Finding, Mask, Severity, first_rows
-from rekka.core.errors import ScalingError, count_of
-from rekka.data.partition import Partition
+from rekka.checks.engine import Finding, Severity, Subject, check, find
+from rekka.checks.rows import Component, Mask, Table
+from rekka.core.errors import ScalingError
+from rekka.core.words import say
 
 HELD_OUT = ("validation", "golden")
 FAR_OUTSIDE = 0.10  # of the training range
 MANY_OUTSIDE = 0.05  # share of the held-out rows
 
-Cases = dict[str, CaseRows]
 
-
-def check_partition(cases: Cases, parts: Mapping[str, Cases]) -> Iterator[Finding]:
-    """R501 to R505: held-out rows against training rows."""
-    train = parts["train"]
-    for name in sorted(set(cases).union(*parts.values())):
-        held = {part: parts[part][name] for part in HELD_OUT if name in parts[part]}
+@check(Subject.TABLE, R504=Severity.STOP, R505=Severity.WARNING)
+def check_parts(table: Table) -> Iterator[Finding]:
+    """Components without rows in a part."""
+    if table.partition is None:
+        return
+    train = table.parts["train"]
+    for name in sorted(set(table.cases).union(*table.parts.values())):
+        held = {part: table.parts[part][name] for part in HELD_OUT if name in table.parts[part]}
         if name not in train:
-            yield Finding(
-                "R504",
+            yield find(
                 Severity.STOP,
-                "No usable row of this case is in the training part: "
-                + (", ".join(f"{len(rows.row):,} {part}" for part, rows in held.items()) or "none in the others")
-                + ".",
-                "Leave the case out, split in another way, or join it with a similar case.",
-                name,
+                "found" if held else "nowhere",
+                code="R504",
+                case=name,
                 count=sum(len(rows.row) for rows in held.values()),
+                each=[say(f"check.R504.{part}", n=len(rows.row)) for part, rows in held.items()],
             )
             continue
         empty = [part for part in HELD_OUT if part not in held]
         if empty:
-            yield Finding(
-                "R505",
-                Severity.WARNING,
-                f"No usable row of this case is in the {' or '.join(empty)} part; "
-                f"{count_of(len(train[name].row), 'row')} train.",
-                "The case can be fitted, but not judged. Hold out a larger share, or split in another way.",
-                name,
-                count=len(empty),
-                values={"parts": empty},
-            )
-        for part, rows in held.items():
-            yield from check_unsupported(train[name], rows, part)
-            yield from check_outside(train[name], rows, part)
+            parts = [say(f"check.R505.{part}") for part in empty]
+            values = {"parts": empty}
+            yield train[name].find(Severity.WARNING, code="R505", count=len(empty), values=values, empty=parts)
 
 
-def check_unsupported(train: CaseRows, rows: CaseRows, part: str) -> Iterator[Finding]:
+@check(Subject.TABLE, R501=Severity.WARNING, R502=Severity.WARNING, R503=Severity.WARNING)
+def check_held_out(table: Table) -> Iterator[Finding]:
+    """Held-out rows against the training rows of their component."""
+    for name, train in table.parts.get("train", {}).items():
+        for part in HELD_OUT:
+            rows = table.parts[part].get(name)
+            if rows is not None:
+                yield from _find_unsupported(train, rows, part)
+                yield from _find_outside(train, rows, part)
+
+
+def _find_unsupported(train: Component, rows: Component, part: str) -> Iterator[Finding]:
     """R503: states beyond the training K."""
     here = (rows.end >= train.n_states) | (rows.start >= train.n_states)
     count = int(here.sum())
     if count:
-        yield Finding(
-            "R503",
+        yield train.find(
             Severity.WARNING,
-            f"Beyond state {train.n_states}, the worst of the training rows: {count:,} of "
-            f"{count_of(len(rows.row), f'{part} row')}.",
-            "The model cannot predict such states: the rows are left out of the scores and counted. Split so that "
-            "the state trains too, or merge it with the one before.",
-            train.name,
-            first_rows(rows.row[here]),
-            count,
-            {"part": part, "training_states": train.n_states, "states": rows.n_states},
+            code="R503",
+            rows=rows.row[here],
+            count=count,
+            values={"part": part, "training_states": train.n_states, "states": rows.n_states},
+            of=say(f"count.{part}_row", n=len(rows.row)),
         )
 
 
-def check_outside(train: CaseRows, rows: CaseRows, part: str) -> Iterator[Finding]:
+def _find_outside(train: Component, rows: Component, part: str) -> Iterator[Finding]:
     """R501: covariates outside the training range; those below it may be R502 too."""
     low, high = train.x.min(axis=0), train.x.max(axis=0)
     distance = np.maximum(np.maximum(low - rows.x, rows.x - high), 0.0)
@@ -91,26 +88,21 @@ def check_outside(train: CaseRows, rows: CaseRows, part: str) -> Iterator[Findin
         if distance[:, c].any()
     }
     count, far = int(here.sum()), max(v["share_of_range"] or 0.0 for v in values.values())
-    each = "; ".join(
-        f"{name} in {count_of(int(v['rows'] or 0), 'row')}, {v['min']:g} to {v['max']:g} against "
-        f"{v['training_min']:g} to {v['training_max']:g}"
-        for name, v in values.items()
-    )
     farthest = np.argsort(-(distance / np.where(high > low, high - low, 1.0)).max(axis=1), kind="stable")[:count]
-    yield Finding(
-        "R501",
+    yield train.find(
         Severity.WARNING if far > FAR_OUTSIDE or count > MANY_OUTSIDE * len(rows.row) else Severity.NOTE,
-        f"{count_of(count, f'{part} row')} of {len(rows.row):,} outside the training range: {each}.",
-        "Predictions there are extrapolations of an exponential. Look at these rows first when scores disappoint.",
-        train.name,
-        first_rows(rows.row[farthest]),
-        count,
-        {"part": part, "covariates": values},
+        code="R501",
+        rows=rows.row[farthest],
+        count=count,
+        values={"part": part, "covariates": values},
+        here=say(f"count.{part}_row", n=count),
+        of=len(rows.row),
+        each=[say("check.R501.covariate", name=name, **figures) for name, figures in values.items()],
     )
-    yield from check_boxcox_range(train, rows, part, rows.x < low)
+    yield from _find_untransformed(train, rows, part, rows.x < low)
 
 
-def check_boxcox_range(train: CaseRows, rows: CaseRows, part: str, below: Mask) -> Iterator[Finding]:
+def _find_untransformed(train: Component, rows: Component, part: str, below: Mask) -> Iterator[Finding]:
     """R502: values at or below 0 after the shift of the operator fitted on the training rows."""
     for c in np.flatnonzero(below.any(axis=0)):
         name = train.covariates[c]
@@ -122,42 +114,29 @@ def check_boxcox_range(train: CaseRows, rows: CaseRows, part: str, below: Mask) 
         count = int(here.sum())
         if count:
             lowest = float(rows.x[:, c].min())
-            yield Finding(
-                "R502",
+            yield train.find(
                 Severity.WARNING,
-                f"{name} is at or below {0 - shift:g} in {count_of(count, f'{part} row')}, at lowest {lowest:g}: "
-                "Box-Cox, as fitted on the training rows, cannot take it.",
-                "Box-Cox trials of this case will fail on these rows; nothing is clipped. Use z-scores, or split "
-                "in another way.",
-                train.name,
-                first_rows(rows.row[here]),
-                count,
-                {"part": part, "covariate": name, "shift": shift, "lowest": lowest},
+                code="R502",
+                rows=rows.row[here],
+                count=count,
+                values={"part": part, "covariate": name, "shift": shift, "lowest": lowest},
+                limit=0 - shift,
+                here=say(f"count.{part}_row", n=count),
             )
 
 
-def check_bridges(partition: Partition) -> Iterator[Finding]:
-    """R506: bridges in two parts. Earlier rows may train; validation and golden must not meet."""
-    names = {part: set(getattr(partition, part)["bridge_id"].drop_nulls()) for part in ("train", *HELD_OUT)}
-    both = names["validation"] & names["golden"]
+@check(Subject.TABLE, R506=Severity.WARNING)
+def check_bridges(table: Table) -> Iterator[Finding]:
+    """Bridges in two parts. Earlier rows may train; validation and golden must not meet."""
+    if table.partition is None:
+        return
+    parts = ("train", *HELD_OUT)
+    names = {part: set(getattr(table.partition, part)["bridge_id"].drop_nulls()) for part in parts}
+    both, held = names["validation"] & names["golden"], names["validation"] | names["golden"]
     if both:
-        yield Finding(
-            "R506",
-            Severity.WARNING,
-            f"{count_of(len(both), 'bridge')} of {len(names['golden']):,} in the golden part also validate.",
-            "What is chosen on the validation rows is then not confirmed on untouched bridges. Split by bridge.",
-            count=len(both),
-            values={"parts": list(HELD_OUT), "share": len(both) / len(names["golden"])},
-        )
-    trained = names["train"] & (names["validation"] | names["golden"])
+        values = {"parts": list(HELD_OUT), "share": len(both) / len(names["golden"])}
+        yield find(Severity.WARNING, count=len(both), values=values, of=len(names["golden"]))
+    trained = names["train"] & held
     if trained:
-        held = len(names["validation"] | names["golden"])
-        yield Finding(
-            "R506",
-            Severity.NOTE,
-            f"{count_of(len(trained), 'bridge')} of {held:,} held out also train, with other rows.",
-            "Scores then tell how the model does on later inspections of known bridges, not on new bridges. Keep "
-            "training bridges out of the other parts if new bridges are meant.",
-            count=len(trained),
-            values={"parts": ["train", *HELD_OUT], "share": len(trained) / held},
-        )
+        values = {"parts": list(parts), "share": len(trained) / len(held)}
+        yield find(Severity.NOTE, "trained", do="known", count=len(trained), values=values, of=len(held))

@@ -19,8 +19,8 @@ from rekka.report.terminal.parts import quote
 from rekka.study.words import list_names
 
 if TYPE_CHECKING:
+    from rekka.checks.engine import Finding
     from rekka.evaluation.calibration import Calibration
-    from rekka.study.checks.findings import Finding
     from rekka.study.study import Study
 
 VERSION = 1  # of the plain data that --json gives
@@ -92,7 +92,7 @@ def calibrate_choices(
 
 def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, show_all: bool = False) -> None:
     """Issues and tips with what to do; the others in a line each verdict, unless all are wanted."""
-    from rekka.study.checks.findings import headline
+    from rekka.study.checks.registry import headline
 
     console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
     for finding in findings:
@@ -110,7 +110,7 @@ def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, 
 
 def print_brief(console: Console, findings: Sequence[Finding], run: Path) -> None:
     """Issues in full, tips by their titles: the end of a study's summary."""
-    from rekka.study.checks.findings import headline
+    from rekka.study.checks.registry import headline
 
     console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
     tips = [finding for finding in findings if finding.verdict == "tip"]

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from rekka.core.errors import BadOption, StoppedByCheck, count_of, name_some
+from rekka.core.codes import current
+from rekka.core.errors import BadOption, StoppedByCheck, name_some
+from rekka.core.words import ENGLISH, load_words, say
 from rekka.data.queries import collect
 
 CODE = "R109"
@@ -54,10 +56,8 @@ class Moves:
     @property
     def message(self) -> str:
         """What was found."""
-        return (
-            f"{count_of(self.upward, 'upward move')} and {count_of(self.downward, 'downward move')}: condition "
-            "seems to improve by itself. Probably the best state was taken for the worst."
-        )
+        found = say(f"check.{CODE}.found", upward=self.upward, downward=self.downward)
+        return load_words(ENGLISH).tell(found)
 
 
 def count_moves(query: pl.LazyFrame, name: str) -> Moves:
@@ -76,9 +76,11 @@ def read_allowed(codes: str | Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(part.strip().upper() for text in texts for part in text.split(",")))
     for code in found:
         if code not in ALLOWABLE:
+            now = "" if current(code) == code else f", which is now {current(code)}"
             raise BadOption(
-                f"allow is {code!r}; it can be {name_some(ALLOWABLE)}. Other findings cannot be allowed: rows "
-                "that no fit can take are refused, and a component that cannot be fitted leaves the others alone.",
+                f"allow is {code!r}{now}; it can be {name_some(ALLOWABLE)}. Other findings cannot be allowed: "
+                "rows that no fit can take are refused, and a component that cannot be fitted leaves the others "
+                "alone.",
                 option="allow",
                 value=code,
                 choices=list(ALLOWABLE),

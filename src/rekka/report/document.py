@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from rekka.core.errors import DamagedFile
 from rekka.model.survey import FitTest
@@ -101,6 +101,7 @@ class Answer(Value):
         "unstable", "not certified", "not scored", "not chosen yet",
     ]  # fmt: skip
     why: str  # the same with its figures
+    said: dict[str, Any] | None = None  # ``why`` as a key with values, for other languages
     confirmed: bool
     scored_on: Text
     rows: Count
@@ -125,14 +126,25 @@ class Answer(Value):
     remark: Text  # why it is not confirmed
 
 
-class FindingPart(Value):
-    """A check's outcome; ``values`` has the figures of all cases concerned."""
+class Told(Value):
+    """A finding as the language files tell it: names of its sentences, and what their places ask for.
+
+    The page tells it in its own language; the English beside it is for readers of the document.
+    """
 
     code: str
     title: str
+    remedy: str
+    say: tuple[str, ...] = ()  # empty in documents of earlier versions
+    do: str = ""
+    told: dict[str, Any] = Field(default_factory=dict)
+
+
+class FindingPart(Told):
+    """A check's outcome; ``values`` has the figures of all cases concerned."""
+
     verdict: str
     explanation: str
-    remedy: str
     cases: tuple[str, ...]
     methods: tuple[str, ...]
     values: dict[str, Any]
@@ -218,6 +230,7 @@ class SelectionPart(Value):
     trials: int
     judged_on: Text
     why: str
+    said: dict[str, Any] | None = None
     log_loss: Number  # of what was chosen
     lowest_log_loss: Number
     lowest_method: Text
@@ -241,6 +254,7 @@ class VerdictPart(Value):
     drawn: Count
     rival: Text
     why: str
+    said: dict[str, Any] | None = None
 
 
 class FloorPart(Value):
@@ -433,14 +447,11 @@ class OutcomePart(Value):
     count: int
 
 
-class DoctorPart(Value):
+class DoctorPart(Told):
     """A finding of the data doctor on the study's rows."""
 
-    code: str
     severity: str
-    title: str
     message: str
-    remedy: str
     case: Text
 
 

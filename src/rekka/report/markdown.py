@@ -12,7 +12,7 @@ from rekka.report.document import Document, FindingPart
 from rekka.report.markdown_text import escape_markdown, markdown_table
 from rekka.report.outline import SECTIONS, find_section
 from rekka.report.table_cells import coded_cell
-from rekka.report.table_data import fixed_cell
+from rekka.report.table_data import finding_cell
 from rekka.report.teller import Teller
 from rekka.report.telling_answer import list_banners, list_headlines, tell_headline, tell_run, tell_shown
 from rekka.report.telling_cases import tell_case
@@ -136,7 +136,7 @@ def _render_findings(document: Document, words: Words) -> Iterator[str]:
 
 
 def _name_finding(finding: FindingPart, words: Words) -> str:
-    title = fixed_cell(finding, "check", "title", words).text
+    title = finding_cell(finding, "title", words).text
     verdict = coded_cell(finding.verdict, "verdict", words).text
     return f"{finding.code} {escape_markdown(verdict)}: {escape_markdown(title)}"
 
@@ -195,11 +195,11 @@ def _define(group: str, names: Iterable[str], words: Words) -> str:
 
 
 def _render_finding(finding: FindingPart, words: Words) -> str:
-    remedy = fixed_cell(finding, "check", "remedy", words).text
+    found, remedy = (finding_cell(finding, part, words).text for part in ("explanation", "remedy"))
     head = f"- **{_name_finding(finding, words)}**"
     cases = f"\n  ({escape_markdown(join_names(finding.cases, words))})" if finding.cases else ""
     todo = escape_markdown(words("section.findings.remedy"))
-    return f"{head}{cases}\n  {escape_markdown(finding.explanation)}\n  *{todo}*: {escape_markdown(remedy)}\n"
+    return f"{head}{cases}\n  {escape_markdown(found)}\n  *{todo}*: {escape_markdown(remedy)}\n"
 
 
 def _render_hypotheses(document: Document, words: Words) -> Iterator[str]:

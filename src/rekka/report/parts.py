@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.checks.doctor import check_transitions
+from rekka.checks.engine import Finding, leave_said
 from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
 from rekka.evaluation.calibration import Calibration
@@ -198,19 +199,25 @@ def _with_figures(
     )
 
 
-def describe_audit(study: Study, rows: StudyRows) -> AuditPart:
-    """What came in, what became of it, and what the data doctor says of the study's rows."""
+def describe_finding(finding: Finding) -> dict[str, Any]:
+    """A finding with its English, and as the language files tell it."""
+    return plain(finding.to_dict() | {"say": finding.say, "do": finding.do, "told": finding.told})
+
+
+def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> AuditPart:
+    """What came in, what became of it, and what the data doctor says of the study's rows.
+
+    What the findings of the study have ``said`` of a component is not said twice.
+    """
     parts = {part: rows.frame.filter(part=part) for part in PARTS}
     held = Partition(**parts, scheme=rows.scheme)
     found = check_transitions(rows.frame, covariates=rows.covariates, partition=held).findings
+    parts_of = (describe_finding(one) for one in leave_said(found, said))
     return AuditPart(
         records=sum(count for _, _, count in rows.audit) or None,
         outcomes=tuple(OutcomePart(outcome=o, reason=r, count=n) for o, r, n in rows.audit),
         notes=study.notes,
-        findings=tuple(
-            DoctorPart(**{name: value for name, value in one.to_dict().items() if name in DoctorPart.model_fields})
-            for one in found
-        ),
+        findings=tuple(DoctorPart(**{name: one[name] for name in DoctorPart.model_fields}) for one in parts_of),
     )
 
 

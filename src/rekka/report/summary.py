@@ -35,6 +35,7 @@ from rekka.report.parts import (
     clean,
     describe_audit,
     describe_calibration,
+    describe_finding,
     describe_model,
     describe_provenance,
     describe_stability,
@@ -93,11 +94,11 @@ def summarize(
         study=_describe_study(study, preset, covariates, _name_sources(study, provenance)),
         cases=tuple(_describe_case(case) for case in study.described),
         answers=tuple(_answer(study, case, preset) for case in study.described),
-        findings=tuple(FindingPart(**plain(finding.to_dict())) for finding in findings),
+        findings=tuple(FindingPart(**describe_finding(finding)) for finding in findings),
         trials=rows_of(TrialPart, study.trials),
         methods=_list_methods(study),
         selection=_list_selection(study),
-        verdicts=rows_of(VerdictPart, study.verdicts),
+        verdicts=_list_verdicts(study),
         floor=rows_of(FloorPart, study.floor),
         presets=rows_of(BothPart, study.presets),
         hypotheses=tuple(HypothesisPart(**plain(vars(one))) for one in study.hypotheses),
@@ -108,7 +109,7 @@ def summarize(
         models=tuple(describe_model(study, case, preset, rows, covariates) for case in study.described),
         network=network,
         no_network=no_network,
-        audit=describe_audit(study, rows),
+        audit=describe_audit(study, rows, findings),
         provenance=describe_provenance(study, provenance, again),
     )
     return Document.model_validate(clean(document.model_dump()))
@@ -195,8 +196,9 @@ def _answer(study: Study, case: Case, preset: str) -> Answer:
     own: dict[str, Any] = dict.fromkeys(Answer.model_fields)
     own |= {"case": case.name, "why": why, "confirmed": False, "same_model": ()}
     own["reason"] = NOT_YET if choice is None else find_reason(choice, study.plan.guard, study.trials_of(choice))
+    own["said"] = None if choice is None else study.explain(choice)
     if choice is None or choice.chosen is None:
-        return Answer(**own)
+        return Answer(**plain(own))
     own |= {"method": choice.chosen, "same_model": tuple(list_same(choice))}
     result, remark = _find_look(study, choice)
     own["remark"] = remark
@@ -254,5 +256,13 @@ def _list_selection(study: Study) -> tuple[SelectionPart, ...]:
             "lowest_log_loss": best.get("log_loss"),
             "lowest_method": best.get("method"),
         }
-        found.append(SelectionPart(**plain(row | losses)))
+        choice = study.choice(row["case"], row["preset"])
+        said = None if choice is None else study.explain(choice)
+        found.append(SelectionPart(**plain(row | losses | {"said": said})))
     return tuple(found)
+
+
+def _list_verdicts(study: Study) -> tuple[VerdictPart, ...]:
+    said = [study.explain(choice, verdict) for choice in study.choices for verdict in choice.verdicts]
+    parts = rows_of(VerdictPart, study.verdicts)
+    return tuple(part.model_copy(update={"said": plain(one)}) for part, one in zip(parts, said, strict=True))

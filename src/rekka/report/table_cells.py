@@ -91,6 +91,15 @@ class Fields:
         read = get or attrgetter(key)
         return Field(self._column(key), lambda item: text_cell(read(item), english=english))
 
+    def why(self) -> Field:
+        """Why something was chosen, kept or dropped; English where a document has no other."""
+        return Field(self._column("why"), self._why_cell)
+
+    def _why_cell(self, item: Any) -> Cell:
+        if item.said is None:
+            return text_cell(item.why, english=True)
+        return Cell(item.why, self.words.tell(item.said))
+
     def case(self) -> Field:
         """Which case."""
         return self.text("case")

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from rekka.report.document import Document, OutcomePart
+from rekka.checks.engine import tell_part
+from rekka.core.codes import current
+from rekka.report.document import Document, OutcomePart, Told
 from rekka.report.numbers import MISSING
 from rekka.report.table_cells import (
     ACCURACY,
@@ -79,20 +81,25 @@ def tabulate_doctor(document: Document, words: Words) -> TableView:
         make.text("code"),
         make.coded("severity", "severity"),
         make.case(),
-        Field(Column("title", words("column.title")), lambda one: fixed_cell(one, "doctor", "title", words)),
-        make.text("message", english=True),
-        Field(Column("remedy", words("column.remedy")), lambda one: fixed_cell(one, "doctor", "remedy", words)),
+        *(finding_field(part, words) for part in ("title", "message", "remedy")),
     )
     return build_table("doctor", fields, document.audit.findings, words)
 
 
-def fixed_cell(finding: Any, group: str, part: str, words: Words) -> Cell:
-    """A fixed text of a check, which a catalog may have by its code; else the document's English."""
+def finding_field(part: str, words: Words) -> Field:
+    """The column of a finding's title, of what was found, or of its remedy."""
+    return Field(Column(part, words(f"column.{part}")), lambda one: finding_cell(one, part, words))
+
+
+def finding_cell(finding: Told, part: str, words: Words) -> Cell:
+    """A text of a finding in the page's language; English where a document of an earlier version has no other."""
     english: str = getattr(finding, part)
     if not english:
         return Cell(None, MISSING)
-    key = f"{group}.{finding.code}.{part}"
-    return Cell(english, words.get(key, english), english=key not in words.texts)
+    names = {"title": ("title",), "remedy": (finding.do,)}.get(part, finding.say)
+    if part != "title" and not finding.say:
+        return Cell(english, english, english=True)
+    return Cell(english, tell_part(current(finding.code), names, finding.told, words))
 
 
 def tabulate_files(document: Document, words: Words) -> TableView:

@@ -83,7 +83,7 @@ def tabulate_selection(document: Document, words: Words) -> TableView:
         make.methods("pareto_methods"),
         make.counted("eligible", "trials"),
         make.coded("judged_on", "rows"),
-        make.text("why", english=True),
+        make.why(),
     )
     items = [
         SimpleNamespace(**dict(one), selected_methods=one.selected, pareto_methods=one.pareto)
@@ -162,7 +162,7 @@ def tabulate_verdicts(document: Document, words: Words) -> TableView:
         optional(make.number("bridges", COUNT)),
         optional(make.counted("certified_draws", "drawn")),
         optional(make.method("rival")),
-        make.text("why", english=True),
+        make.why(),
     )
     items = [SimpleNamespace(**dict(one), certified_draws=one.certified) for one in document.verdicts]
     table = build_table("verdicts", fields, items, words)

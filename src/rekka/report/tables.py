@@ -20,7 +20,7 @@ from rekka.report.table_cells import (
     optional,
 )
 from rekka.report.table_data import (
-    fixed_cell,
+    finding_field,
     tabulate_audit,
     tabulate_cases,
     tabulate_doctor,
@@ -62,7 +62,7 @@ from rekka.report.table_trials import (
     tabulate_verdicts,
 )
 from rekka.report.views import Cell, Column, TableView
-from rekka.report.words import ENGLISH, Words, join_sentences, name_method
+from rekka.report.words import Words, join_sentences, name_method
 
 FOUND = ("issue", "tip")  # verdicts of checks with something to look at
 GOLDEN = "golden"  # rows that an answer is scored on, where a look was taken
@@ -104,8 +104,7 @@ def tabulate_answer(document: Document, words: Words) -> TableView:
                 mark="beats_no_covariates",
             )
         ),
-        *([] if words.lang == ENGLISH else [make.coded("reason", "choice")]),  # the sentence after it is English
-        make.text("why", english=True),
+        make.why(),
         optional(make.text("remark", lambda one: one.seen or one.remark, english=True)),
     )
     looked = any(one.rows is not None for one in document.answers)
@@ -163,10 +162,10 @@ def tabulate_findings(document: Document, words: Words) -> TableView:
     fields = (
         make.text("code"),
         make.coded("verdict", "verdict"),
-        Field(Column("title", words("column.title")), lambda one: fixed_cell(one, "check", "title", words)),
+        finding_field("title", words),
         make.names("cases"),
-        make.text("explanation", english=True),
-        Field(Column("remedy", words("column.remedy")), lambda one: fixed_cell(one, "check", "remedy", words)),
+        finding_field("explanation", words),
+        finding_field("remedy", words),
     )
     found = (one for one in document.findings if one.verdict in FOUND)
     return build_table("findings", fields, found, words)

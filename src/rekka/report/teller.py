@@ -8,9 +8,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from rekka.report.document import DoctorPart, FindingPart, HypothesisPart
+from rekka.report.document import Answer, HypothesisPart, Told
 from rekka.report.numbers import show_count
-from rekka.report.table_data import fixed_cell
+from rekka.report.table_data import finding_cell
 from rekka.report.words import ENGLISH, Words, name_method, slug
 
 
@@ -41,9 +41,13 @@ class Teller:
         key = f"{group}.{slug(text)}"
         return escape(self.words(key)) if key in self.words.texts else self.english(text)
 
-    def fixed(self, group: str, part: str, finding: FindingPart | DoctorPart) -> Markup:
-        """The title or the remedy of a check."""
-        cell = fixed_cell(finding, group, part, self.words)
+    def why(self, one: Answer) -> Markup:
+        """Why a method was chosen, or none."""
+        return self.english(one.why) if one.said is None else escape(self.words.tell(one.said))
+
+    def finding(self, part: str, finding: Told) -> Markup:
+        """The title of a finding, what was found, or what to do."""
+        cell = finding_cell(finding, part, self.words)
         return self.english(cell.text) if cell.english else escape(cell.text)
 
     def claim(self, one: HypothesisPart) -> Markup:

@@ -233,8 +233,8 @@ def tell_use(answer: Answer, tell: Teller) -> tuple[Markup, ...]:
     """Under the method to use: if it is confirmed, what its scores are of, and why it was chosen."""
     if answer.method is None:
         later = tell.say("page.use.later")
-        return (later if answer.reason == NOT_YET else tell.english(answer.why),)
-    return (*_tell_standing(answer, tell), tell.english(answer.why))
+        return (later if answer.reason == NOT_YET else tell.why(answer),)
+    return (*_tell_standing(answer, tell), tell.why(answer))
 
 
 def _tell_standing(answer: Answer, tell: Teller) -> tuple[Markup, ...]:

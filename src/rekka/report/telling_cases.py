@@ -71,7 +71,7 @@ def _tell_choice(case: CasePart, answer: Answer | None, state: str, tell: Teller
     if state == "later":
         yield tell.say("section.models.go_on")
     elif answer is not None:
-        yield tell.english(answer.why)
+        yield tell.why(answer)
     if case.exploratory:
         yield tell.say("section.models.exploratory", why=tell.english(case.exploratory))
     if case.constant:

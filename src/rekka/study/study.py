@@ -13,6 +13,7 @@ import polars as pl
 
 import rekka  # for what it loads on first use: an estimator brings scikit-learn with it
 from rekka.core.errors import BadOption, bad_option, did_you_mean
+from rekka.core.words import Said
 from rekka.data.partition import PARTS
 from rekka.data.reading import TableReading
 from rekka.evaluation.calibration import MOST_TESTED, Calibration
@@ -22,9 +23,11 @@ from rekka.study.choosing import Choice, Optimism, Verdict
 from rekka.study.confirming import Confirmed, Look
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
 from rekka.study.large import AnyRows
+from rekka.study.methods import model_of
 from rekka.study.plan import PARETO, StudyPlan
+from rekka.study.reasons import explain_selection
 from rekka.study.rows import StudyRows
-from rekka.study.rulings import tell_case, tell_method
+from rekka.study.rulings import explain_case, explain_method, tell_case, tell_method
 from rekka.study.tables import (
     EXACT,
     mark_selected,
@@ -115,6 +118,15 @@ class Study:
         chosen = pl.DataFrame(lines, schema=schema | {"why": pl.String})
         order = ("preset", "case", "chosen", "selected", "pareto", "eligible", "trials", "judged_on", "why")
         return pl.concat([pareto.drop("why"), chosen], how="horizontal").select(order)
+
+    def explain(self, choice: Choice, verdict: Verdict | None = None) -> Said:
+        """Why a choice was made, or one of its methods kept or dropped: a key with values, for any language."""
+        if verdict is not None:
+            return explain_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])
+        if self.plan.study.rule == PARETO:
+            rows = self.by_pareto.filter(preset=choice.preset, case=choice.case).to_dicts()
+            return explain_selection(rows, model_of)
+        return explain_case(choice, self.plan.guard, self.trials_of(choice))
 
     @cached_property
     def verdicts(self) -> pl.DataFrame:

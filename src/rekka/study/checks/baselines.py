@@ -6,14 +6,24 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rekka.core.errors import count_of
+from rekka.checks.engine import Finding, Severity, Subject, check
+from rekka.core.words import ENGLISH, Said, load_words, say
 from rekka.evaluation.selection import ACCURACY_TOLERANCE, LOSS_TOLERANCE
 from rekka.study.cases import GOLDEN, WORDS
-from rekka.study.checks.evidence import NOTHING_DONE, Evidence, Pick, name_case
-from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_some
+from rekka.study.checks.evidence import (
+    NO_COVARIATES,
+    NOTHING_DONE,
+    Evidence,
+    Name,
+    Pick,
+    absent,
+    found,
+    name_case,
+    name_rows,
+    passed,
+)
 from rekka.study.tables import MATERIALLY_WORSE, is_materially_worse
 from rekka.study.trial import Case, Trial
-from rekka.study.words import list_names
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,7 @@ PLAIN = Rival("no_covariates", "log_loss", -1.0)
 class Gain:
     """A method beside a rival, on some rows; ``gain`` is above 0 where it is better, with its interval or none."""
 
-    label: str
+    label: Name
     case: str
     method: str
     chosen: bool
@@ -45,9 +55,10 @@ class Gain:
     high: float = math.inf
 
     @property
-    def words(self) -> str:
+    def said(self) -> Said:
         """'Pier (0.6910 against 0.6971 on golden rows)'."""
-        return f"{self.label} ({self.own:.4f} against {self.theirs:.4f} on {self.rows})"
+        rows = name_rows(self.rows)
+        return say("check.gain", case=self.label, own=self.own, theirs=self.theirs, rows=rows)
 
 
 def _list_gains(evidence: Evidence, rival: Rival) -> list[Gain]:
@@ -66,7 +77,7 @@ def _of_pick(pick: Pick, rival: Rival) -> Gain:
     low, high = sorted((rival.better * low, rival.better * high))
     own, theirs = getattr(golden, rival.score), getattr(golden, f"{rival.name}_{rival.score}")
     gain = rival.better * difference
-    return Gain(pick.label, pick.case.name, pick.method, True, WORDS[GOLDEN], own, theirs, gain, low, high)
+    return Gain(pick.label, pick.case.name, pick.method, True, GOLDEN, own, theirs, gain, low, high)
 
 
 def _of_best(case: Case, trials: list[Trial], rival: Rival) -> Gain:
@@ -77,66 +88,40 @@ def _of_best(case: Case, trials: list[Trial], rival: Rival) -> Gain:
     return _judge(name_case(case.name), case, best.key.method, score(best), rival, chosen=False)
 
 
-def _judge(label: str, case: Case, method: str, own: float, rival: Rival, *, chosen: bool) -> Gain:
+def _judge(label: Name, case: Case, method: str, own: float, rival: Rival, *, chosen: bool) -> Gain:
     """On the judged rows, where there is no interval."""
     theirs = float(getattr(getattr(case, rival.name), rival.score))
     gain = rival.better * (own - theirs)
-    return Gain(label, case.name, method, chosen, WORDS[case.judged_on], own, theirs, gain)
+    return Gain(label, case.name, method, chosen, case.judged_on, own, theirs, gain)
 
 
-@check(
-    "R703",
-    "Accuracy no better than saying that nothing changes",
-    looks_at="The accuracy of what was chosen beside persistence, on golden rows where they were looked at, else "
-    "on the judged ones; where nothing was chosen, that of the most accurate certified fit.",
-    matters="Most members keep their state between two visits, so that a sound model often forecasts just that, "
-    "row by row. Its worth is then in its probabilities, and accuracy cannot tell methods apart.",
-    issue="Shown to be less accurate: the interval of the difference, clustered by bridge, lies below 0.",
-    tip="Not more accurate.",
-    remedy="Judge such a case by log loss and calibration, not by accuracy. Where it is shown to be less "
-    "accurate, do not plan by its most probable states, but by its probabilities.",
-)
-def persistence(evidence: Evidence) -> Seen:
-    """Paired, row by row, where the golden rows were looked at."""
+@check(Subject.STUDY, R703=Severity.STOP)
+def persistence(evidence: Evidence) -> Finding:
+    """Accuracy beside that of no change: paired, row by row, where the golden rows were looked at."""
     gains = _list_gains(evidence, PERSISTENCE)
     if not gains:
-        return absent(_say_unscored(evidence))
+        return absent(_name_unscored(evidence))
     idle = [gain for gain in gains if gain.gain <= ACCURACY_TOLERANCE]
     worse = [gain for gain in idle if gain.chosen and gain.high < -ACCURACY_TOLERANCE]
     if not idle:
-        return passed(f"More accurate {_in_all(gains)}.", _plain(gains, [])["values"])
-    words = f"Not more accurate than saying that nothing changes: {_tell(idle)}."
-    return found(bool(worse), words + _tell_shown("lower", worse), **_plain(gains, worse or idle))
+        return _pass(gains)
+    return _find(gains, idle, worse)
 
 
-@check(
-    "R704",
-    "Log loss no better than without covariates",
-    looks_at="The log loss of what was chosen beside the model without covariates, on golden rows where they were "
-    "looked at, else on the judged ones; where nothing was chosen, that of the certified fit with the lowest.",
-    matters="Covariates that do not lower the log loss of held-out rows are noise that was fitted. One hazard a "
-    "state for all bridges then forecasts as well, and is easier to defend.",
-    issue="Shown to be worse: the interval of the difference, clustered by bridge, lies above 0; or, where golden "
-    f"rows were not looked at and there is no interval, {MATERIALLY_WORSE:g} times the other's or more.",
-    tip="Not lower.",
-    remedy="Use fewer covariates or none, or have ridge or pooled hold them. Look first at the rows outside the "
-    "training range (R801): a few of them can spoil a mean.",
-)
-def no_covariates(evidence: Evidence) -> Seen:
-    """Paired, row by row, where the golden rows were looked at."""
+@check(Subject.STUDY, R704=Severity.STOP, limits={"worse": MATERIALLY_WORSE})
+def no_covariates(evidence: Evidence) -> Finding:
+    """Log loss beside that without covariates: paired, row by row, where the golden rows were looked at."""
     gains = [gain for gain in _list_gains(evidence, PLAIN) if evidence.cases[gain.case].covariates]
     if not gains:
         bare = evidence.cases and not any(case.covariates for case in evidence.cases.values())
-        return absent("The study has no covariates." if bare else _say_unscored(evidence))
+        return absent(NO_COVARIATES if bare else _name_unscored(evidence))
     shown = [gain.low > 0 for gain in gains if math.isfinite(gain.low)]
-    better = f", shown to be so in {sum(shown)}" if shown else ""
+    also = "_shown" if shown else ""
     idle = [gain for gain in gains if gain.gain <= LOSS_TOLERANCE]
     worse = [gain for gain in idle if gain.chosen and _is_worse(gain)]
     if not idle:
-        return passed(f"Lower {_in_all(gains)}{better}.", _plain(gains, [])["values"])
-    words = f"Not lower than without covariates: {_tell(idle)}.{_tell_shown('higher', worse)}"
-    rest = f" Lower in {len(gains) - len(idle)} of {len(gains)}{better}."
-    return found(bool(worse), words + rest, **_plain(gains, worse or idle))
+        return _pass(gains, also, better=sum(shown))
+    return _find(gains, idle, worse, f"rest{also}", lower=len(gains) - len(idle), better=sum(shown))
 
 
 def _is_worse(gain: Gain) -> bool:
@@ -146,31 +131,37 @@ def _is_worse(gain: Gain) -> bool:
     return bool(is_materially_worse(gain.own, gain.theirs))
 
 
-def _tell(gains: list[Gain]) -> str:
-    return tell_some([gain.words for gain in sorted(gains, key=lambda gain: gain.gain)])
+def _pass(gains: list[Gain], also: str = "", **told: Any) -> Finding:
+    name = "passed_one" if len(gains) == 1 else "passed"
+    return passed(name + also, values=_plain(gains), gains=len(gains), gain=gains[0].said, **told)
 
 
-def _tell_shown(way: str, worse: list[Gain]) -> str:
-    """' Shown to be lower: Pier.', or nothing; without an interval it is far, not shown."""
-    groups = (("Shown to be", math.isfinite), ("Far", math.isinf))
-    told = [(word, [gain.label for gain in worse if holds(gain.high)]) for word, holds in groups]
-    return "".join(f" {word} {way}: {list_names(labels)}." for word, labels in told if labels)
+def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **told: Any) -> Finding:
+    """Those that are not better; without an interval a worse one is far, not shown."""
+    shown = [gain.label for gain in worse if math.isfinite(gain.high)]
+    far = [gain.label for gain in worse if math.isinf(gain.high)]
+    return found(
+        bool(worse),
+        "found",
+        *(name for name, labels in (("shown", shown), ("far", far)) if labels),
+        *rest,
+        cases=(gain.case for gain in worse or idle),
+        methods=(gain.method for gain in worse or idle),
+        values=_plain(gains),
+        facts=[gain.said for gain in sorted(idle, key=lambda gain: gain.gain)],
+        shown=shown,
+        far=far,
+        gains=len(gains),
+        **told,
+    )
 
 
-def _in_all(gains: list[Gain]) -> str:
-    if len(gains) == 1:
-        return f"in {gains[0].words}"
-    return f"in all of {count_of(len(gains), 'choice')}"
+def _plain(gains: list[Gain]) -> dict[str, Any]:
+    words = load_words(ENGLISH)
+    return {
+        "cases": [asdict(gain) | {"label": words.join([gain.label]), "rows": WORDS[gain.rows]} for gain in gains]
+    }
 
 
-def _plain(gains: list[Gain], concerned: list[Gain]) -> dict[str, Any]:
-    """Cases, methods and values of a finding."""
-    cases, methods = ([getattr(gain, name) for gain in concerned] for name in ("case", "method"))
-    return {"cases": cases, "methods": methods, "values": {"cases": [asdict(gain) for gain in gains]}}
-
-
-def _say_unscored(evidence: Evidence) -> str:
-    return "No fit could be scored." if evidence.study.results else NOTHING_DONE
-
-
-CHECKS = (persistence, no_covariates)
+def _name_unscored(evidence: Evidence) -> str:
+    return "check.absent.unscored" if evidence.study.results else NOTHING_DONE

@@ -1,31 +1,34 @@
-"""Checks on what the cases can carry (R609 to R611): size, covariates, and whether the chosen model fits."""
+"""Checks on what the cases can carry (R302, R404, R611): covariates, size, and whether the chosen model fits."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from rekka.core.errors import count_of
+from rekka.checks.engine import Finding, Severity, Subject, check
+from rekka.core.words import Said, say
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.intervals import CONFIDENCE
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS
-from rekka.study.checks.evidence import NOTHING_DONE, NOTHING_SELECTED, Evidence, Pick, name_case
-from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_some
-from rekka.study.words import list_names
+from rekka.study.checks.evidence import (
+    NO_COVARIATES,
+    NOTHING_DONE,
+    NOTHING_SELECTED,
+    Evidence,
+    Pick,
+    absent,
+    found,
+    name_case,
+    passed,
+)
+from rekka.study.trial import Case
 
 LEVEL = round(1.0 - CONFIDENCE, 12)  # of the test of fit
 
 
-@check(
-    "R609",
-    "A case of exploratory size",
-    looks_at="Training rows of each case, and departures from a state for each coefficient to estimate.",
-    matters="With few rows slopes are too steep, intervals too narrow, and one bridge decides what is chosen.",
-    tip=f"Fewer than {FEW_ROWS} training rows, or fewer than {FEW_EVENTS} departures a coefficient.",
-    remedy="Read the intervals rather than the estimates. Use fewer covariates, join similar cases, or let a "
-    "penalty or the other cases hold the coefficients: methods ridge, pooled.",
-)
-def exploratory(evidence: Evidence) -> Seen:
+@check(Subject.STUDY, R404=Severity.WARNING, limits={"few": FEW_ROWS, "few_events": FEW_EVENTS})
+def exploratory(evidence: Evidence) -> Finding:
     """As the study itself describes its cases."""
     cases = evidence.study.described
     if not cases:
@@ -33,86 +36,68 @@ def exploratory(evidence: Evidence) -> Seen:
     small = [case for case in cases if case.exploratory is not None]
     if not small:
         fewest = min(cases, key=lambda case: case.train)
-        return passed(
-            f"The smallest case, {name_case(fewest.name)}, has {count_of(fewest.train, 'training row')}."
-        )
-    facts = [f"{name_case(case.name)} ({case.exploratory})" for case in small]
+        return passed(case=name_case(fewest.name), train=fewest.train)
     values = {
         case.name: {"train": case.train, "moves": case.moves, "events_per_parameter": case.events_per_parameter}
         for case in small
     }
-    words = f"Too small to conclude from: {tell_some(facts)}."
-    return found(False, words, values, values={"cases": values})
+    facts = [say("check.R404.case", case=name_case(case.name), why=_list_reasons(case)) for case in small]
+    return found(False, "small", cases=values, values={"cases": values}, facts=facts)
 
 
-@check(
-    "R610",
-    "Covariates left out because they do not vary",
-    looks_at="Covariates with one value in all training rows of a case.",
-    matters="Nothing can be learned about such a covariate, and the model of that case ignores it: for a bridge "
-    "where it is otherwise the forecast is the same.",
-    tip="Some were left out.",
-    remedy="If the covariate varies in the world, look for the rows that are missing. If not, leave it out of the "
-    "study for that case.",
-)
-def constant(evidence: Evidence) -> Seen:
-    """Case by case."""
+def _list_reasons(case: Case) -> list[Said]:
+    """Why a case is too small to conclude from."""
+    rows = [say("check.R404.few_rows", train=case.train, few=FEW_ROWS)] if case.train < FEW_ROWS else []
+    ratio = case.events_per_parameter
+    return rows + ([say("check.R404.few_events", ratio=ratio, few=FEW_EVENTS)] if ratio < FEW_EVENTS else [])
+
+
+@check(Subject.STUDY, R302=Severity.WARNING)
+def constant(evidence: Evidence) -> Finding:
+    """Covariates that do not vary, case by case."""
     cases = evidence.study.described
     if not cases:
         return absent(NOTHING_DONE)
     if not any(case.covariates or case.constant for case in cases):
-        return absent("The study has no covariates.")
+        return absent(NO_COVARIATES)
     left_out = {case.name: list(case.constant) for case in cases if case.constant}
     if not left_out:
-        return passed("Every covariate varies in the training rows of every case.")
-    facts = [f"{name_case(name)}: {list_names(names)}" for name, names in left_out.items()]
-    return found(
-        False,
-        f"No variation in the training rows, and left out: {tell_some(facts)}.",
-        left_out,
-        values={"constant": left_out},
-    )
+        return passed()
+    facts = [say("check.R302.case", case=name_case(name), names=names) for name, names in left_out.items()]
+    return found(False, "left_out", cases=left_out, values={"constant": left_out}, facts=facts)
 
 
-@check(
-    "R611",
-    "A chosen model that does not describe its training rows",
-    looks_at="Counts of every move in the training rows, observed and as the chosen model expects them, by a test "
-    "whose reference is simulated from the model itself. It is made once, with the choice.",
-    matters="A model that is rejected on the very rows it was fitted to has a wrong form, however well its "
-    "maximum is certified: its matrix contradicts the inspections that it was made of.",
-    issue=f"The test rejects at {LEVEL:g}. With very many rows a small difference is enough: read how large it "
-    "is.",
-    remedy="Each cause is named with what to do about it; rekka show RUN --section calibration has all of them. A "
-    "recalibration would hide them.",
-)
-def goodness(evidence: Evidence) -> Seen:
+@check(Subject.STUDY, R611=Severity.STOP, limits={"level": LEVEL})
+def goodness(evidence: Evidence) -> Finding:
     """The test that was made with each choice, or of a calibration that was given."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
     tested = {key: one for pick in evidence.chosen if (one := _find_test(evidence, key := _key(pick))) is not None}
     if not tested:
-        return absent(_tell_untested(evidence))
+        return absent(_name_untested(evidence), most=MOST_TESTED)
     rejected = {key: one for key, one in tested.items() if one.p_value <= LEVEL}
     labels = {_key(pick): pick.label for pick in evidence.chosen}
-    chance = f" Of {len(tested)} tests at {LEVEL:g}, chance alone rejects {LEVEL * len(tested):.2g}."
-    beside = chance if len(tested) > 1 else ""
+    beside = ["chance"] if len(tested) > 1 else []
+    chance: dict[str, Any] = {"tests": len(tested), "chance": LEVEL * len(tested)}
     if not rejected:
         least = min(tested, key=lambda key: tested[key].p_value)
-        smallest = f"{tested[least].p_value:.2g} in {labels[least]}"
-        return passed(f"The chosen models fit their training rows: the smallest p-value is {smallest}.{beside}")
+        return passed("passed", *beside, p=tested[least].p_value, case=labels[least], **chance)
     one_alone = len(rejected) == 1  # its causes are told with what to do, of several the largest differences
-    facts = [
-        f"{labels[key]} (p {one.p_value:.2g}): {one.tell(in_full=one_alone)}".rstrip(".: ")
-        for key, one in rejected.items()
-    ]
     values = [
         {"preset": preset, "case": case, "p_value": one.p_value, "causes": list(one.causes)}
         for (preset, case), one in tested.items()
     ]
-    words = f"The chosen model does not describe the rows it was fitted to: {tell_some(facts)}.{beside}"
-    methods = (pick.method for pick in evidence.chosen if _key(pick) in rejected)
-    return found(True, words, (case for _, case in rejected), methods, {"tests": values})
+    facts = [(labels[key], one.p_value, one.describe(in_full=one_alone)) for key, one in rejected.items()]
+    return found(
+        True,
+        "found",
+        *beside,
+        cases=(case for _, case in rejected),
+        methods=(pick.method for pick in evidence.chosen if _key(pick) in rejected),
+        values={"tests": values},
+        facts=[say("check.R611.fact" if why else "check.R611.bare", case=c, p=p, why=why) for c, p, why in facts],
+        **chance,
+    )
 
 
 @dataclass(frozen=True)
@@ -123,10 +108,9 @@ class _Test:
     causes: tuple[str, ...]
     facts: str = ""
 
-    def tell(self, *, in_full: bool) -> str:
-        if not self.causes or (self.facts and not in_full):
-            return self.facts
-        return " ".join(self.causes if in_full else self.causes[:1])
+    def describe(self, *, in_full: bool) -> str:
+        words = " ".join(self.causes if in_full else self.causes[:1])
+        return (self.facts if not self.causes or (self.facts and not in_full) else words).rstrip(".: ")
 
 
 def _key(pick: Pick) -> tuple[str, str]:
@@ -145,15 +129,7 @@ def _find_test(evidence: Evidence, key: tuple[str, str]) -> _Test | None:
     return _Test(test.p_value, test.causes, "; ".join(one.describe() for one in test.contrasts))
 
 
-def _tell_untested(evidence: Evidence) -> str:
+def _name_untested(evidence: Evidence) -> str:
     if evidence.calibrations is not None:
-        return "No test could be made of any chosen model."
-    if len(evidence.cases) > MOST_TESTED:
-        return (
-            f"The test of fit was not made: of more than {MOST_TESTED} components it is made on request, by "
-            "rekka checks RUN --test-fit."
-        )
-    return "The test of fit was not made with the choice: rekka checks makes it, unless --quick is given."
-
-
-CHECKS = (exploratory, constant, goodness)
+        return "impossible"
+    return "many" if len(evidence.cases) > MOST_TESTED else "earlier"

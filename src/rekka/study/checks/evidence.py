@@ -1,4 +1,8 @@
-"""What the checks of a study look at: trials, what was selected, rows, and calibrations where there are."""
+"""What the checks of a study look at and how they say it: trials, what was selected, rows, calibrations.
+
+Every check has one finding in every study. A stop, which a study calls an issue, makes a result in use wrong or
+unusable; a warning, its tip, is something to know. What went wrong with a method that nobody selected is a tip.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,23 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
+from rekka.checks.engine import Finding, Severity
+from rekka.core.words import Said, say
 from rekka.data.panel import ALL_CASES
+from rekka.study.cases import FOLDS
 from rekka.study.choosing import Choice, Verdict
 from rekka.study.confirming import Confirmed
 from rekka.study.large_cases import AnyCase
 from rekka.study.study import Study
 from rekka.study.trial import Case, Key, Status, Trial
-from rekka.study.words import name_trials
 
-NOTHING_DONE = "No trial is done yet."
-NOTHING_SELECTED = "Nothing has been selected."
+NOTHING_DONE = "check.absent.nothing_done"
+NOTHING_SELECTED = "check.absent.nothing_selected"
+NO_COVARIATES = "check.absent.no_covariates"
+
+Name = str | Said  # of a component: its own, or ours where it has none
 
 
 class Tested(Protocol):
@@ -51,7 +60,7 @@ class Pick:
     verdict: Verdict
     trial: Trial
     case: Case
-    label: str  # the case, and its preset where there are several
+    label: Name  # the case, and its preset where there are several
     confirmed: Confirmed | None
 
     @property
@@ -87,10 +96,11 @@ class Evidence:
         """Those of which a trial is done."""
         return tuple(dict.fromkeys(trial.key.preset for trial in self.study.results))
 
-    def label(self, case: str, preset: str) -> str:
+    def label(self, case: str, preset: str) -> Name:
         """A case by name; with its preset where there are several."""
         name = name_case(case)
-        return name if len(self.study.plan.study.presets) == 1 else f"{name} ({preset})"
+        several = len(self.study.plan.study.presets) > 1
+        return say("component.preset", case=name, preset=preset) if several else name
 
     def prefix(self, preset: str) -> str:
         """'paper: ' where there are several presets."""
@@ -129,9 +139,9 @@ class Evidence:
     def _selected_keys(self) -> set[Key]:
         return {pick.trial.key for pick in self.selected}
 
-    def name_trials(self, trials: Iterable[Trial]) -> str:
+    def name_trials(self, trials: Iterable[Trial]) -> list[Said]:
         """Methods and cases, with the preset too where there are several."""
-        return name_trials([(self.label(one.key.case, one.key.preset), one.key.method) for one in trials])
+        return name_trials((self.label(one.key.case, one.key.preset), one.key.method) for one in trials)
 
     def with_status(self, *statuses: Status) -> list[Trial]:
         """The trials of which this became."""
@@ -155,16 +165,69 @@ class Evidence:
         return {name: table.case(name) for name in self.cases}
 
 
-def name_case(case: str) -> str:
+def name_case(case: str) -> Name:
     """A case as a sentence names it; a table without cases is one, which has no name of its own."""
-    return "all rows" if case == ALL_CASES else case
+    return say("component.all") if case == ALL_CASES else case
 
 
-def name_within(trials: Iterable[Trial]) -> str:
+def name_rows(part: str) -> Said:
+    """'golden rows'."""
+    return say(f"rows_of.{part}", folds=FOLDS)
+
+
+def name_trials(trials: Iterable[tuple[Name, str]]) -> list[Said]:
+    """'max, minmax in Pier, Abutment', 'zscore in Pier': methods that share their cases together."""
+    by_method: dict[str, list[Name]] = {}
+    for case, method in trials:
+        by_method.setdefault(method, []).append(case)
+    by_cases: dict[str, tuple[list[Name], list[str]]] = {}
+    for method, cases in by_method.items():
+        by_cases.setdefault(str(cases), (cases, []))[1].append(method)
+    return [say("check.trials", methods=methods, cases=cases) for cases, methods in by_cases.values()]
+
+
+def name_within(trials: Iterable[Trial]) -> list[Said]:
     """Methods and cases, all of one preset."""
-    return name_trials([(name_case(one.key.case), one.key.method) for one in trials])
+    return name_trials((name_case(one.key.case), one.key.method) for one in trials)
 
 
 def name_methods(trials: Iterable[Trial]) -> list[str]:
     """Their methods, each once."""
     return list(dict.fromkeys(trial.key.method for trial in trials))
+
+
+def group_methods(facts: Iterable[tuple[Name, str, Said]]) -> list[Said]:
+    """(case, method, fact), those that differ by the method alone as one: 'max, zscore in Pier: fact'."""
+    groups: dict[str, tuple[Name, Said, list[str]]] = {}
+    for case, method, fact in facts:
+        groups.setdefault(str((case, fact)), (case, fact, []))[2].append(method)
+    return [say("check.group", methods=methods, case=case, fact=fact) for case, fact, methods in groups.values()]
+
+
+def absent(why: str, **told: Any) -> Finding:
+    """There is nothing to look at."""
+    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", told=told)
+
+
+def passed(*names: str, values: dict[str, Any] | None = None, **told: Any) -> Finding:
+    """All is well."""
+    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, told=told)
+
+
+def found(
+    issue: bool,
+    *names: str,
+    cases: Iterable[str] = (),
+    methods: Iterable[str] = (),
+    values: dict[str, Any],
+    **told: Any,
+) -> Finding:
+    """An issue, or else a tip, with the cases and methods concerned, each once."""
+    return Finding(
+        severity=Severity.STOP if issue else Severity.WARNING,
+        say=names or ("found",),
+        cases=tuple(dict.fromkeys(cases)),
+        methods=tuple(dict.fromkeys(methods)),
+        values=values,
+        told=told,
+    )

@@ -1,115 +1,79 @@
-"""Checks on the trials that came to nothing (R604, R606 to R608): no maximum, solver, transform, refused."""
+"""Checks on the trials that came to nothing (R402, R502, R606, R608): no maximum, transform, solver, refused."""
 
 from __future__ import annotations
 
-from rekka.core.errors import count_of
-from rekka.study.checks.evidence import NOTHING_DONE, Evidence, name_case, name_methods
-from rekka.study.checks.findings import Seen, absent, check, found, passed, tell_some
+from rekka.checks.engine import Finding, Severity, Subject, check
+from rekka.core.words import say
+from rekka.study.checks.evidence import NOTHING_DONE, Evidence, absent, found, name_case, name_methods, passed
 from rekka.study.trial import Status, Trial
-from rekka.study.words import list_names
 
 
-@check(
-    "R604",
-    "No finite maximum",
-    looks_at="Cases in whose training rows covariates tell those that left a state from those that stayed, or "
-    "whose rows never leave a state: the likelihood rises for ever.",
-    matters="There is no best fit then. Whatever a solver stops at, its hazards run to 0 or to infinity and its "
-    "standard errors mean nothing.",
-    issue="A method was selected that has no maximum there.",
-    tip="No such method was selected.",
-    remedy="Leave covariates out, merge states, or let a penalty or the other cases hold the coefficients "
-    "(methods ridge, pooled).",
-)
-def no_maximum(evidence: Evidence) -> Seen:
-    """The trials whose certificate finds none, and what separates the rows."""
-    return _look_at_status(
-        evidence,
-        Status.NO_MAXIMUM,
-        "The likelihood has no finite maximum",
-        "Every case that was fitted has a finite maximum.",
-    )
+@check(Subject.STUDY, R402=Severity.STOP)
+def no_maximum(evidence: Evidence) -> Finding:
+    """The trials whose certificate finds no maximum, and what separates the rows."""
+    return _look_at_status(evidence, Status.NO_MAXIMUM, "fitted")
 
 
-@check(
-    "R606",
-    "Solvers that failed",
-    looks_at="Trials whose solver gave up, by what it said.",
-    matters="A failed trial says nothing about its method: on the same rows another solver may reach the maximum.",
-    tip="Some did. They cannot be selected.",
-    remedy="Fit with the preset exact beside it: rekka compare --preset both says if it is the data or the "
-    "optimizer.",
-)
-def solver_failures(evidence: Evidence) -> Seen:
+@check(Subject.STUDY, R606=Severity.WARNING)
+def solver_failures(evidence: Evidence) -> Finding:
     """Grouped by the solver's own words."""
-    if not evidence.study.results:
+    trials = len(evidence.study.results)
+    if not trials:
         return absent(NOTHING_DONE)
     failed = evidence.with_status(Status.SOLVER_FAILED)
     if not failed:
-        return passed(f"None of {count_of(len(evidence.study.results), 'trial')}.")
+        return passed(trials=trials)
     groups: dict[str, list[Trial]] = {}
     for one in failed:
         groups.setdefault((one.reason or "").split("; ")[0], []).append(one)
-    facts = [f"{evidence.name_trials(some)}: {said}" for said, some in groups.items()]
-    values = [one.key.model_dump() | {"reason": one.reason} for one in failed]
-    of = count_of(len(evidence.study.results), "trial")
-    words = f"The solver failed in {len(failed)} of {of}: {tell_some(facts)}."
-    return found(False, words, (one.key.case for one in failed), name_methods(failed), {"trials": values})
+    return found(
+        False,
+        cases=(one.key.case for one in failed),
+        methods=name_methods(failed),
+        values={"trials": [one.key.model_dump() | {"reason": one.reason} for one in failed]},
+        failed=len(failed),
+        trials=trials,
+        facts=[
+            say("check.R606.fact", trials=evidence.name_trials(some), reason=said) for said, some in groups.items()
+        ],
+    )
 
 
-@check(
-    "R607",
-    "Transforms that failed",
-    looks_at="Trials whose scaling could not be fitted to the training rows, or could not take a held-out row.",
-    matters="Nothing is clipped: a value that a fitted transform cannot take, as Box-Cox cannot take one far "
-    "below the training rows, has no forecast at all.",
-    tip="Some did. They cannot be selected.",
-    remedy="Look at the value named: a slip, or a bridge unlike all others. Otherwise use z-score, or "
-    "yeojohnson+zscore, which take any value.",
-)
-def transform_failures(evidence: Evidence) -> Seen:
+@check(Subject.STUDY, R502=Severity.WARNING)
+def transform_failures(evidence: Evidence) -> Finding:
     """With the covariate and the value."""
-    return _look_at_status(evidence, Status.TRANSFORM_FAILED, "The transform fails", "No transform failed.")
+    return _look_at_status(evidence, Status.TRANSFORM_FAILED, "failed")
 
 
-@check(
-    "R608",
-    "Trials that could not be fitted",
-    looks_at="Trials that were refused before a solver saw them: no training rows, or covariates that say the "
-    "same.",
-    matters="The case has no model, whatever the method.",
-    tip="Some were. They cannot be selected.",
-    remedy="rekka check, on the same table, names the rows and covariates and what to do about them.",
-)
-def not_fitted(evidence: Evidence) -> Seen:
+@check(Subject.STUDY, R608=Severity.WARNING)
+def not_fitted(evidence: Evidence) -> Finding:
     """With the reason."""
-    return _look_at_status(evidence, Status.NOT_FITTED, "Cannot be fitted", "Every case could be fitted.")
+    return _look_at_status(evidence, Status.NOT_FITTED, "failed")
 
 
-def _look_at_status(evidence: Evidence, status: Status, words: str, well: str) -> Seen:
+def _look_at_status(evidence: Evidence, status: Status, words: str) -> Finding:
     """The trials with a status, once for all methods and presets that share a case and a reason."""
     if not evidence.study.results:
         return absent(NOTHING_DONE)
     here = evidence.with_status(status)
     if not here:
-        return passed(well)
+        return passed()
     groups: dict[tuple[str, str], list[Trial]] = {}
     for one in here:
         groups.setdefault((one.key.case, _reason(one)), []).append(one)
-    facts = [
-        f"{name_case(case)} ({list_names(name_methods(some))}): {reason}"
-        for (case, reason), some in groups.items()
-    ]
     used = [one for one in here if evidence.is_selected(one)]
-    selected = f" Selected all the same: {evidence.name_trials(used)}." if used else ""
-    values = [one.key.model_dump() | {"reason": one.reason} for one in here]
     concerned = used or here
     return found(
-        bool(used),
-        f"{words}: {tell_some(facts, most=3)}.{selected}",
-        (one.key.case for one in concerned),
-        name_methods(concerned),
-        {"trials": values},
+        status is Status.NO_MAXIMUM and bool(used),  # the others cannot be selected
+        *([words, "check.selected"] if used else [words]),
+        cases=(one.key.case for one in concerned),
+        methods=name_methods(concerned),
+        values={"trials": [one.key.model_dump() | {"reason": one.reason} for one in here]},
+        facts=[
+            say("check.failed", case=name_case(case), methods=name_methods(some), reason=reason)
+            for (case, reason), some in groups.items()
+        ],
+        used=evidence.name_trials(used),
     )
 
 
@@ -118,6 +82,3 @@ def _reason(trial: Trial) -> str:
     return "; ".join(
         part for part in (trial.reason or "").rstrip(".").split("; ") if not part.startswith("remedies:")
     )
-
-
-CHECKS = (no_maximum, solver_failures, transform_failures, not_fitted)

@@ -1,17 +1,15 @@
-"""``check_study``: every check on a study, in the order of their codes."""
+"""``check_study``: every check on a study, the gravest findings first."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
-from rekka.study.checks import baselines, cases, choices, failures, fits, golden
+from rekka.checks.engine import Finding, Severity, Subject, load_checks, run_checks, sort_findings
+from rekka.core.errors import count_of
 from rekka.study.checks.evidence import Calibrations, Evidence
-from rekka.study.checks.findings import Check, Finding, sort_findings
 from rekka.study.compare import load_study
 from rekka.study.study import Study
-
-_ALL = (*fits.CHECKS, *failures.CHECKS, *cases.CHECKS, *choices.CHECKS, *baselines.CHECKS, *golden.CHECKS)
-CHECKS: tuple[Check, ...] = tuple(sorted(_ALL, key=lambda one: one.code))
 
 
 def check_study(study: Study | str | Path, *, calibrations: Calibrations | None = None) -> tuple[Finding, ...]:
@@ -26,5 +24,14 @@ def check_study(study: Study | str | Path, *, calibrations: Calibrations | None 
         takes some seconds a case; without calibrations it is not applicable.
 
     """
+    load_checks("rekka.study.checks")
     evidence = Evidence(study if isinstance(study, Study) else load_study(study), calibrations)
-    return sort_findings(check.run(evidence) for check in CHECKS)
+    return sort_findings(run_checks(Subject.STUDY, evidence))
+
+
+def headline(findings: Collection[Finding]) -> str:
+    """'2 issues, 5 tips; 12 checks passed, 3 not applicable'."""
+    verdicts = [one.verdict for one in findings]
+    issues, tips = (count_of(verdicts.count(word), word) for word in ("issue", "tip"))
+    fine = count_of(verdicts.count(Severity.PASSED), "check")
+    return f"{issues}, {tips}; {fine} passed, {verdicts.count(Severity.NOT_APPLICABLE)} not applicable"
