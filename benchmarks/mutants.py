@@ -40,20 +40,15 @@ SECONDS = 300  # for the tests of one mutant; they take a few
 AIM = 0.85
 PASSED, FAILED, INTERRUPTED = 0, 1, 2  # exit codes of pytest; the last is that of tests that cannot be imported
 WRONG = 90  # exit code where pytest could not be run, or not on the copy
-PYTEST = (
-    "-x",
-    "-q",
-    "-p",
-    "no:cacheprovider",
-    "--hypothesis-seed=0",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
-)
+REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis is imported before pytest sees it
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "-W", REWRITE)
 # Processes that have imported what rekka needs, and nothing of rekka: half of the time of most tests goes there.
-LIBRARIES = ("altair", "hypothesis", "narwhals", "numba", "pandas", "polars", "pydantic", "pytest", "rich", "scipy.optimize",
-             "scipy.stats", "sklearn.utils.estimator_checks", "tomli_w", "typer.testing", "xlsxwriter")  # fmt: skip
+LIBRARIES = (
+    "altair hypothesis narwhals numba pandas polars pydantic pytest rich scipy.optimize scipy.stats "
+    "sklearn.utils.estimator_checks tomli_w typer.testing xlsxwriter"
+)
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(list(LIBRARIES))
+FORKS.set_forkserver_preload(LIBRARIES.split())
 
 
 @dataclass(frozen=True)
@@ -159,9 +154,8 @@ def _work(src: str, arguments: list[str]) -> None:
 
 def tell(found: Found) -> Found:
     """Print a line of a mutant as soon as it is known."""
-    print(
-        f"{found.outcome:8}  {found.mutant.file}: {_line(found.mutant.text)}  ->  {_line(found.mutant.replacement)}"
-    )
+    one = found.mutant
+    print(f"{found.outcome:8}  {one.file}: {_line(one.text)}  ->  {_line(one.replacement)}", flush=True)
     return found
 
 

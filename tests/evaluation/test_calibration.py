@@ -328,7 +328,9 @@ def test_the_operator_is_the_predictors_own():
 def test_the_ends_of_the_training_range_are_inside_it():
     def rows(*values: float) -> Sample:
         x, none = np.array(values)[:, None], np.zeros(len(values), np.int64)
-        return Sample(Rows(none, none, np.ones(len(values)), np.ones(len(values)), 2), x, none.astype(str), ("age",))
+        return Sample(
+            Rows(none, none, np.ones(len(values)), np.ones(len(values)), 2), x, none.astype(str), ("age",)
+        )
 
     p, bands = np.full((3, 2), 0.5), Bands(np.zeros(3, np.int64), np.ones(1), np.ones(1))
     assert _find_outside(rows(0.0, 1.0), rows(0.0, 0.5, 1.0), p, bands) is None

@@ -291,6 +291,8 @@ def test_refits_that_do_not_finish_count_as_larger(simulated, monkeypatch):
 
 def test_two_rows_that_start_with_one_visit_follow_none():
     """Members that are not told apart: the second row may go on from the first, or from another's."""
-    frame = pl.DataFrame({"bridge_id": ["A"] * 3, "visit_1": [1, 2, 2], "visit_2": [2, 3, 4], "state_1": 1, "state_2": 1})
+    frame = pl.DataFrame(
+        {"bridge_id": ["A"] * 3, "visit_1": [1, 2, 2], "visit_2": [2, 3, 4], "state_1": 1, "state_2": 1}
+    )
     assert find_links(frame).tolist() == [-1, -1, -1]
     assert find_links(frame.head(2)).tolist() == [-1, 0]

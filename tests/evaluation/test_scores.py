@@ -9,7 +9,15 @@ from hypothesis.extra import numpy as hnp
 from sklearn import metrics
 
 from rekka.core.errors import BadStates, BadValues
-from rekka.evaluation.scores import LOG_FLOOR, PROBABILITY_FLOOR, Scores, score, score_persistence, score_rows, split_supported
+from rekka.evaluation.scores import (
+    LOG_FLOOR,
+    PROBABILITY_FLOOR,
+    Scores,
+    score,
+    score_persistence,
+    score_rows,
+    split_supported,
+)
 
 NUMBERS = ("accuracy", "log_loss", "log_loss_exact", "macro_recall", "brier", "rps")
 
@@ -220,4 +228,9 @@ def test_a_logarithm_above_all_numbers_is_no_forecast():
 
 
 def test_the_state_after_the_last_is_not_supported():
-    assert split_supported(np.array([0, 2, 0, 3]), np.array([2, 2, 3, 3]), 3).tolist() == [True, True, False, False]
+    assert split_supported(np.array([0, 2, 0, 3]), np.array([2, 2, 3, 3]), 3).tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]

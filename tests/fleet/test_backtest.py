@@ -22,7 +22,7 @@ from rekka.evaluation.intervals import mean_interval
 from rekka.fleet import backtest_totals
 from rekka.fleet.backtest import Backtest, backtest
 from rekka.fleet.backtest_case import forecast_visits
-from rekka.fleet.backtest_rows import Cut, Records, link_chains, prepare, read_cut
+from rekka.fleet.backtest_rows import Cut, Records, _follow, link_chains, prepare, read_cut
 from rekka.fleet.backtest_totals import NETWORKS, Network, draw_networks
 from rekka.forecast.ageing import plan_course
 from rekka.forecast.propagation import Walkers
@@ -568,3 +568,21 @@ def test_ontario(ontario):
     ]
     assert losses[0] == pytest.approx(0.5690, abs=1e-4)
     assert losses[1] < 0.45
+
+
+def test_a_visit_from_which_two_transitions_go_on_leads_nowhere():
+    """Of members that are not told apart: which of the two is its own cannot be known."""
+    frame = pl.DataFrame(
+        {
+            "bridge_id": ["A"] * 3,
+            "case": ["Pier"] * 3,
+            "visit_1": [1, 2, 2],
+            "visit_2": [2, 3, 4],
+            "state_1": [1, 1, 1],
+            "state_2": [1, 2, 3],
+        }
+    )
+    follower, doubtful = _follow(frame, np.ones(3, bool))
+    assert (follower.tolist(), doubtful.tolist()) == ([-1, -1, -1], [True, False, False])
+    follower, doubtful = _follow(frame.head(2), np.ones(2, bool))
+    assert (follower.tolist(), doubtful.tolist()) == ([1, -1], [False, False])

@@ -166,3 +166,10 @@ def test_cases_that_nobody_asked_for_are_not_set_aside():
     members = read_members(frame)
     lots = make_lots(members, Matched({"Deck": make_model()}, {}), Ask())
     assert (lots.size, len(lots.aside)) == (4, 0)
+
+
+def test_the_state_after_the_worst_of_the_training_rows_cannot_be_forecast():
+    frame = draw_members(5).with_columns(state=pl.Series([1, 2, 3, 4, 5]))
+    lots = lots_of(frame)
+    assert reasons(lots) == {"the state is above 4, the worst of the training rows": 1}
+    assert lots.lots[0].rows["state"].max() == 4

@@ -122,3 +122,9 @@ def test_an_old_model_knows_no_step():
     with pytest.raises(rekka.InputError, match="no usual change of salt: this model file, of an earlier version"):
         plan_changes(fit, np.array([40.0, 3.0]))
     assert [one.written for one in plan_changes(fit, np.array([40.0, 3.0]), {"salt": 1})] == ["+10", "+1"]
+
+
+def test_a_step_goes_up_where_either_way_leaves_the_training_rows():
+    fit = fake_fit(share=[0.0] * 50 + [1.0] * 50)
+    assert plan_changes(fit, np.array([0.5]))[0].written == "+1"
+    assert plan_changes(fit, np.array([1.0]))[0].written == "-1"

@@ -6,7 +6,7 @@ from scipy import integrate, stats
 
 import rekka
 from rekka.forecast.ageing import ADVANCES, FIXED, plan_course
-from rekka.forecast.first_passage import LONGEST, pass_through
+from rekka.forecast.first_passage import LONGEST, _Found, pass_through
 from rekka.forecast.propagation import Walkers, walk
 
 
@@ -93,3 +93,9 @@ def test_mixed_is_the_quantile_of_all_draws_together(fit):
     for target, when in zip((0.3, 0.9), time, strict=True):
         share = np.mean([stats.gamma(3, scale=1 / h).cdf(when) for h in (0.01, 1, 0.1)])  # the estimate is no draw
         assert share == pytest.approx(target, abs=1e-9)
+
+
+def test_a_quantile_that_is_reached_exactly_is_reached():
+    found = _Found(np.array([[[0.5, 0.5]], [[0.5, 0.5]]]), 1, (0.4, 0.5, 0.6), mixed=True)
+    np.testing.assert_array_equal(found.quantile[0, 0], [0.0, 0.0, np.inf])
+    np.testing.assert_array_equal(found.mixed[0], [0.0, 0.0, np.inf])

@@ -1,6 +1,7 @@
 """Profiles: the grid, the closed form of its intervals, where it is cut."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -8,7 +9,7 @@ import pytest
 
 import rekka
 from rekka.forecast.forecast import NOT_CERTIFIED, Doubt
-from rekka.forecast.profiles import BEYOND, INSIDE, profile_covariate
+from rekka.forecast.profiles import BEYOND, INSIDE, _make_grid, profile_covariate
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 
@@ -169,3 +170,13 @@ def test_a_covariate_of_one_value_has_one_point(shifted):
     found = profile_covariate(replace(shifted, survey=same), "far")
     assert found.values.tolist() == [shifted.survey.median[0]]
     assert not found.outside.any()
+
+
+@pytest.mark.parametrize("low", [0.0, 0.5, -5.0])
+def test_no_value_of_a_grid_is_there_twice(low):
+    """From 0 on there is nothing below, unless the training rows have it."""
+    survey = SimpleNamespace(low=np.array([low]), high=np.array([100.0]))
+    fit = SimpleNamespace(covariates=("age",), survey=survey, design=lambda x: x)
+    grid = _make_grid(fit, 0, np.array([50.0]))
+    assert (np.diff(grid) > 0).all()
+    assert (grid[0] == 0.0) if low >= 0 else (grid[0] < low)

@@ -155,6 +155,8 @@ def test_separated_states_need_one_program_each(monkeypatch):
 ])  # fmt: skip
 def test_each_kind_of_separation_has_its_own_remedy(left, stayed, advice):
     """A ridge is no remedy where a rate has no maximum."""
-    one = Separation((2,), ("age",), np.array([1]), np.ones(1), certain=True, nobody_left=left, nobody_stayed=stayed)
+    one = Separation(
+        (2,), ("age",), np.array([1]), np.ones(1), certain=True, nobody_left=left, nobody_stayed=stayed
+    )
     found = advise([one])
     assert [words.startswith(begin) for words, begin in zip(found, advice, strict=True)] == [True]

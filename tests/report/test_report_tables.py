@@ -361,3 +361,10 @@ def test_what_a_person_reads_as_one_is_several_columns_in_a_file():
 
 def test_hostile_names_pass_as_they_are():
     assert column(tables_of(hostile_document())["cases"], "case") == sorted(HOSTILE)
+
+
+def test_where_numbers_change_their_form():
+    assert (numbers.show_number(9_999_999, 0), numbers.show_number(1e7, 0)) == ("9,999,999", "1.00\u00d710\u2077")
+    assert (numbers.show_p(0.0009), numbers.show_p(0.001)) == ("<0.001", "0.001")
+    assert (numbers.show_years(200.0), numbers.show_years(200.1)) == ("200.0", ">200")
+    assert (numbers.show_share(0.005), numbers.show_share(0.006), numbers.show_share(0.0)) == ("<1%", "1%", "0%")

@@ -134,12 +134,14 @@ def transitions_to(*ends):
 @pytest.mark.parametrize("ends", [(1, 4, 1, 2), (1, 2, 4, 1)])
 def test_blocks_may_know_fewer_states_than_others(ends):
     found = look_over(transitions_to(*ends))
-    np.testing.assert_array_equal(found.counts, np.diag([0] * 4) + [[2, 1, 0, 1], [0] * 4, [0] * 4, [0] * 4])
+    np.testing.assert_array_equal(found.counts, [[2, 1, 0, 1], [0] * 4, [0] * 4, [0] * 4])
 
 
 def test_so_many_states_and_no_more():
     assert len(look_over(transitions_to(1, MOST_STATES)).counts) == MOST_STATES
-    with pytest.raises(BadStates, match=f"There is a state {MOST_STATES + 1}; so many rows can have {MOST_STATES}"):
+    with pytest.raises(
+        BadStates, match=f"There is a state {MOST_STATES + 1}; so many rows can have {MOST_STATES}"
+    ):
         look_over(transitions_to(1, MOST_STATES + 1))
 
 
@@ -147,7 +149,9 @@ def test_so_many_states_and_no_more():
 def test_the_last_row_of_a_file_is_read(rows):
     """Frames hold eight blocks of two rows."""
     frame = pl.DataFrame({"s": 1, "e": 2, "d": np.arange(1.0, rows + 1)})
-    blocks = ScanSource(frame.lazy(), Reading("s", "e", "d", ()), block_rows=2).map(lambda block: block.dt.tolist())
+    blocks = ScanSource(frame.lazy(), Reading("s", "e", "d", ()), block_rows=2).map(
+        lambda block: block.dt.tolist()
+    )
     assert [year for block in blocks for year in block] == frame["d"].to_list()
 
 

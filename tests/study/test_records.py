@@ -10,8 +10,9 @@ import pytest
 from study_cases import draw_rows, read_json, write_json
 
 from rekka.core.folders import last_line
+from rekka.core.seals import read_sealed, write_sealed
 from rekka.study.plan import PartitionPlan, StudyPlan, TrialPlan
-from rekka.study.records import FOLDERS, Files, Memory, add_line
+from rekka.study.records import _CHOICE, FOLDERS, Files, Memory, add_line
 from rekka.study.rows import split_rows
 from rekka.study.runner import carry_out, choose, list_keys, open_cases
 from rekka.study.trial import Key, Status
@@ -241,3 +242,13 @@ class TestLog:
 
     def test_memory_has_none(self):
         assert Memory().note("x") is None
+
+
+def test_the_choice_under_another_preset_is_not_taken(kept, made):
+    file = sorted((kept / "choices").iterdir())[0]
+    body = read_sealed(file, _CHOICE)
+    body["choice"]["preset"] = "paper"
+    write_sealed(file, _CHOICE, body)
+    files = open_files(kept, list(made.trials))
+    assert list(files.choices) == [("exact", "Pier")]
+    assert files.damaged == ["choices/001-deck-slab-exact.json"]

@@ -12,10 +12,14 @@ from study_cases import COVARIATES, draw_rows
 
 import rekka
 from rekka.estimator import ExponentialHazardMarkovModel
+from rekka.evaluation.scores import Scores
 from rekka.model.certificate import Verdict
+from rekka.model.fit import Options, refit_rows
+from rekka.model.solvers import Outcome
 from rekka.scaling.fitting import METHODS
 from rekka.scaling.serial import scaling_from_json
 from rekka.study import trial as module
+from rekka.study.cases import CaseRows, forecast, forecast_folds
 from rekka.study.plan import PartitionPlan, TrialPlan
 from rekka.study.rows import split_rows
 from rekka.study.trial import Case, Fitted, Key, Status, Trial, describe_case, run_trial, spread, time_trial
@@ -325,3 +329,35 @@ def test_spread():
 
 def test_a_key_reads_well():
     assert str(Key(case="Pier", preset="exact", method="max")) == "Pier, max (exact)"
+
+
+def test_a_covariate_of_two_values_varies():
+    train = draw_rows(("Pier",)).with_columns(steel=pl.int_range(pl.len()) % 2, old=pl.lit(1.0))
+    case = CaseRows.build("Pier", train, train, train, ("steel", "old"))
+    assert (case.covariates, case.constant) == (("steel",), ("old",))
+
+
+def test_forecasts_in_folds_are_in_the_order_of_the_rows():
+    """With one model for all folds they are those of all rows together."""
+    train = draw_rows(("Pier",))
+    case = CaseRows.build("Pier", train, train, train, COVARIATES)
+    fitted = refit_rows(case.training.rows, case.training.x, COVARIATES, Options())
+    folds, whole = forecast_folds(case.training, lambda _: fitted, 1), forecast(fitted, case.training)
+    np.testing.assert_array_equal(folds.label, whole.label)
+    np.testing.assert_allclose(folds.log_p, whole.log_p)
+
+
+def test_what_was_not_fitted_needs_no_timing():
+    key = Key(case="Pier", preset="exact", method="max")
+    failed = Trial(key=key, status=Status.NOT_FITTED, reason="none", converged=False)
+    assert failed.timed
+    assert failed.model_copy(update={"seconds": (0.1,)}).timed
+    assert not failed.model_copy(update={"outcome": Outcome(True, "", 1, 1, 0.1, 0.0)}).timed
+
+
+def test_a_case_without_coefficients_has_no_events_per_parameter():
+    nothing = Scores.empty()
+    none = {"train": 0, "validation": 0, "golden": 5, "bridges": 0, "moves": 0, "covariates": (), "constant": ()}
+    case = Case(name="Pier", judged_on="golden", n_states=1, persistence=nothing, no_covariates=nothing, **none)
+    assert math.isnan(case.events_per_parameter)
+    assert case.model_copy(update={"n_states": 3, "moves": 10}).events_per_parameter == 5.0
