@@ -148,7 +148,7 @@ def test_fit_without_it(table):
 
 
 def test_above_fifty_components_it_is_made_on_request(table, monkeypatch):
-    monkeypatch.setattr("rekka.evaluation.calibration.MOST_TESTED", 0)
+    monkeypatch.setattr("rekka.workflows.fit.MOST_TESTED", 0)
     said = words(call("fit", table).stdout)
     assert tell_untested(1) in said
     assert "Ask for it with --test-fit." in said
