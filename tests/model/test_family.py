@@ -30,11 +30,14 @@ from rekka.forecast.propagation import Walkers, walk
 from rekka.model.family import EXPONENTIAL, FAMILIES, Family, find_family, register
 from rekka.model.fit import Options, check_options, fit_rows
 from rekka.model.likelihood import Likelihood, Rows
+from rekka.model.serial import ModelFile, load_model
+from rekka.model.survey import FitTest
 from rekka.model.tables import ratio_interval
 from rekka.streaming.blocks import Reading
 from rekka.streaming.fit import fit_source
 from rekka.streaming.sources import FrameSource
 from rekka.study.plan import PRESETS
+from rekka.study.trial import Fitted
 
 FACTOR = 1.6
 COVARIATES = ("age_at_inspection_1", "bridge_length")
@@ -385,7 +388,13 @@ def test_slopes_of_another_link_are_those_of_differences():
 
 
 def test_files_of_the_exponential_family_do_not_name_it(plain):
-    assert "family" not in plain.to_json()
+    text = plain.to_json()
+    assert "family" not in text
+    assert ModelFile.model_validate_json(text).to_text() == text
+    fitted = Fitted(None, text, None).with_test(FitTest(0.3, 1.0, 0.05, 30, 0, 0, 1, 100))
+    assert "family" not in fitted.model
+    toy = Fitted(None, fit_model(SAME[0]).to_json(), None).with_test(FitTest(0.3, 1.0, 0.05, 30, 0, 0, 1, 100))
+    assert load_model(toy.model)[0].family == SAME[0]
 
 
 def test_unknown_families_are_refused():

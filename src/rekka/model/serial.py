@@ -94,7 +94,11 @@ class ModelFile(_Part):
     clock: _Clock | None = None
     fit_test: FitTest | None = None
     reading: TableReading | None = None
-    family: str = EXPONENTIAL.name  # written where it is another
+    family: str = EXPONENTIAL.name
+
+    def to_text(self) -> str:
+        """The text of the file. The exponential family is not named: so were files before there were others."""
+        return self.model_dump_json(indent=1, exclude={"family"} if self.family == EXPONENTIAL.name else None)
 
 
 def dump_model(
@@ -109,7 +113,6 @@ def dump_model(
     """Write a fit and its estimator's parameters as JSON; ``labels`` are the states' names, best first."""
     _check_names(case, labels, fit.n_states)
     inference = dataclasses.asdict(fit.inference)
-    default = fit.family.name == EXPONENTIAL.name
     return ModelFile(
         format="rekka-model",
         version=VERSION,
@@ -138,7 +141,7 @@ def dump_model(
         fit_test=fit.fit_test,
         reading=reading,
         family=fit.family.name,
-    ).model_dump_json(indent=1, exclude={"family"} if default else None)
+    ).to_text()
 
 
 def _check_names(case: object, labels: object, n_states: int) -> None:

@@ -159,7 +159,7 @@ class Fitted:
 def _change(model: str, **parts: Any) -> str:
     """A model, as JSON, with other parts."""
     file = ModelFile.model_validate_json(model).model_copy(update={"version": VERSION, **parts})
-    return file.model_dump_json(indent=1)
+    return file.to_text()
 
 
 def run_trial(rows: AnyCase, key: Key, seed: int, *, threads: int | None = None) -> Fitted:
