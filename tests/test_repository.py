@@ -113,6 +113,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(("page", "number", "code"), EXAMPLES, ids=[f"{p}-{n}" for p, n, _ in EXAMPLES])
 def test_examples_run_and_print_what_they_say(page, number, code, capsys, tmp_path, monkeypatch):
     """A line ``# prints: text`` after a print must be in what was printed."""

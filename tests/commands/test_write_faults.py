@@ -174,13 +174,13 @@ def keep_costly(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     if command == "effects":
         monkeypatch.setattr("rekka.report.drawing.draw_svg_file", lambda spec: "<svg></svg>")
     if command == "report":
-        make, made = rekka.make_report, {}
+        make, made = report_module.make_report, {}
 
         def make_once(study: Any, **options: Any) -> Any:
             title = options["title"]
             return made[title] if title in made else made.setdefault(title, make(study, **options))
 
-        monkeypatch.setattr(rekka, "make_report", make_once)
+        monkeypatch.setattr(report_module, "make_report", make_once)
 
 
 def prepare(place: Place, command: str) -> tuple[str, dict[str, bytes], dict[str, bytes]]:
