@@ -233,13 +233,13 @@ TABLE: dict[str, tuple[str, list[tuple[str, ...]]]] = {
         ],
     ),
     "streaming/blocks.py": (
-        "tests/streaming/test_streamed_fit.py tests/streaming/test_large_fits.py",
+        "tests/streaming/test_large_fits.py tests/streaming/test_streamed_fit.py",
         [
             ("numbers = [first + row for row in found]", "numbers = found"),
         ],
     ),
     "streaming/passes.py": (
-        "tests/streaming/test_streamed_fit.py tests/streaming/test_large_fits.py",
+        "tests/streaming/test_large_fits.py tests/streaming/test_streamed_fit.py",
         [
             ("n_states = max(len(one.counts), len(other.counts))", "n_states = len(other.counts)"),
             ("if n_states > MOST_STATES:", "if n_states > MOST_STATES + 100:"),
@@ -264,7 +264,7 @@ TABLE: dict[str, tuple[str, list[tuple[str, ...]]]] = {
         ],
     ),
     "streaming/sources.py": (
-        "tests/streaming/test_streamed_fit.py tests/streaming/test_large_fits.py",
+        "tests/streaming/test_large_fits.py tests/streaming/test_streamed_fit.py",
         [
             (
                 "        if rows:\n            yield first, pl.concat(held)",
@@ -273,7 +273,7 @@ TABLE: dict[str, tuple[str, list[tuple[str, ...]]]] = {
         ],
     ),
     "streaming/clusters.py": (
-        "tests/streaming/test_streamed_fit.py",
+        "tests/streaming/test_large_fits.py tests/streaming/test_streamed_fit.py",
         [
             ("(group >= lowest) & (group <= highest)", "(group >= lowest) & (group < highest)"),
         ],
