@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -15,7 +16,7 @@ from rekka.core.errors import BadOption, DamagedFile
 from rekka.model.serial import load_model
 from rekka.report import parts
 from rekka.report.document import VERSION, Document
-from rekka.report.summary import _find_step, summarize
+from rekka.report.summary import _find_step, _judge_difference, _leave_tested, summarize
 from rekka.study.stability import load_stability
 
 CASES = ["Pier", "Main girder", "Slope protection"]  # one large, one middling, one that no fit suits
@@ -255,3 +256,20 @@ def test_the_study_file_in_the_report_runs_beside_the_table(tmp_path):
 def test_control_characters_stay_out():
     rows = draw_rows(("Pi\x00er\x1b",))
     assert [case.case for case in summarize(rekka.compare(rows, methods=["zscore"])).cases] == ["Pi\ufffder\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "higher", "lower"),
+    [(0.1, 1.0, "better", "worse"), (-1.0, -0.1, "worse", "better"), (0.0, 1.0, "not shown", "not shown"),
+     (-1.0, 0.0, "not shown", "not shown"), (-math.inf, 1.0, None, None)],
+)  # fmt: skip
+def test_a_difference_is_shown_where_its_interval_leaves_zero_out(low, high, higher, lower):
+    assert _judge_difference(low, high, higher=True) == higher
+    assert _judge_difference(low, high, higher=False) == lower
+
+
+def test_models_that_were_tested_are_not_calibrated_again():
+    choices = [SimpleNamespace(preset="exact", case=case, fit_test=test) for case, test in (("a", 1), ("b", None))]
+    study = SimpleNamespace(choices=choices)
+    assert _leave_tested(study, {("exact", "a"): "A", ("exact", "b"): "B"}) == {("exact", "b"): "B"}
+    assert _leave_tested(study, {("exact", "a"): "A"}) is None
