@@ -8,7 +8,7 @@ import pytest
 
 import rekka
 from rekka.model.serial import load_model
-from rekka.report.hazards import _root, list_coefficients, list_ratios, list_years
+from rekka.report.hazards import list_coefficients, list_ratios, list_years
 
 STEPS = {"age_at_inspection_1": 10.0, "bridge_length": 20.0, "bridge_area": 500.0, "traffic_mean": 1000.0}
 
@@ -89,8 +89,3 @@ def test_years_in_each_state_are_those_of_the_estimator(fitted):
     ours, theirs = list_years(fit, typical, 0.95), model.hazards(frame(typical))
     for name in ("hazard", "hazard_low", "hazard_high", "years", "years_low", "years_high"):
         np.testing.assert_allclose([getattr(one, name) for one in ours], theirs[name], rtol=1e-12)
-
-
-def test_a_variance_below_zero_has_no_root():
-    assert (_root(4.0), _root(0.0)) == (2.0, 0.0)
-    assert math.isnan(_root(-1e-9))
