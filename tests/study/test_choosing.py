@@ -1,5 +1,7 @@
 """A study's choice: on which rows, with which evidence, how optimistic."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +12,7 @@ from rekka.core.errors import BadOption
 from rekka.evaluation.intervals import mean_interval
 from rekka.evaluation.selection import Guard, Standing, Step
 from rekka.model.serial import load_model
+from rekka.study import choosing
 from rekka.study.cases import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows, forecast
 from rekka.study.choosing import Choice, Contest, apply_rule, choose_case
 from rekka.study.plan import TrialPlan
@@ -296,3 +299,25 @@ def test_pareto_ties_go_to_the_default():
 
     assert choose(max=tie, zscore=tie) == choose(zscore=tie, max=tie) == "zscore"
     assert choose(max=tie, zscore=slow) == choose(max=tie, zscore=wrong) == "max"
+
+
+@pytest.mark.parametrize(("picked", "changed"), [("max", 0), ("boxcox", FOLDS)])
+def test_a_fold_that_picks_the_same_model_under_another_scaling_has_not_changed(picked, changed, monkeypatch):
+    """Max, min-max and z-score are one model: picking another of them is no other choice."""
+
+    class Rows:
+        bridges, scores = 100, SimpleNamespace(accuracy=0.5, log_loss=1.0)
+
+        def folds(self, k, seed):
+            return [(None, None)] * k
+
+        def take(self, rows):
+            return self
+
+        def join(self, parts):
+            return self
+
+    monkeypatch.setattr(choosing, "_judge_outside", lambda contest, outside: {})
+    monkeypatch.setattr(choosing, "_apply", lambda contest, judged: SimpleNamespace(chosen=picked))
+    contest = SimpleNamespace(judged=dict.fromkeys(("zscore", picked), Rows()), plan=SimpleNamespace(seed=1))
+    assert choosing.measure_optimism(contest, "zscore").changed == changed
