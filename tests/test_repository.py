@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,15 @@ def modules() -> dict[str, Path]:
     return {".".join(f.relative_to(SOURCE).with_suffix("").parts): f for f in files}
 
 
+@lru_cache
+def parse(file: Path) -> ast.Module:
+    """The syntax tree of a file, which several tests look at."""
+    return ast.parse(file.read_text())
+
+
 def imports(file: Path) -> list[tuple[str, bool]]:
     """Layers of rekka that a file imports from, and whether at its top."""
-    tree = ast.parse(file.read_text())
+    tree = parse(file)
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "rekka":
@@ -112,9 +119,17 @@ EXAMPLES = [
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL))
 ]
 
+SLOW = {("docs/quickstart.md", 0), ("docs/report.md", 0)}  # whole studies with their reports
+
 
 @pytest.mark.usefixtures("no_pictures")
-@pytest.mark.parametrize(("page", "number", "code"), EXAMPLES, ids=[f"{p}-{n}" for p, n, _ in EXAMPLES])
+@pytest.mark.parametrize(
+    ("page", "number", "code"),
+    [
+        pytest.param(*one, id=f"{one[0]}-{one[1]}", marks=pytest.mark.slow if one[:2] in SLOW else ())
+        for one in EXAMPLES
+    ],
+)
 def test_examples_run_and_print_what_they_say(page, number, code, capsys, tmp_path, monkeypatch):
     """A line ``# prints: text`` after a print must be in what was printed."""
     monkeypatch.chdir(tmp_path)
@@ -154,10 +169,11 @@ FILLERS = {
 }
 
 
+@lru_cache
 def called(file: Path) -> list[tuple[str, ast.Call]]:
     """What a module calls, with the calls: 'print', 'os.replace' or, of a value, 'write_csv'."""
     found = []
-    for call in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)):
+    for call in (node for node in ast.walk(parse(file)) if isinstance(node, ast.Call)):
         if isinstance(call.func, ast.Name):
             found.append((f"builtin {call.func.id}", call))
         elif isinstance(call.func, ast.Attribute):

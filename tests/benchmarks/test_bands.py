@@ -14,6 +14,7 @@ def found():
     return measure(sets=40, bridges=600, kinds=(DELTA,))
 
 
+@pytest.mark.slow
 def test_intervals_of_parameters_and_of_single_members(found):
     assert found.uncertified == 0
     assert LIMITS[0] <= found.together(DELTA, predicted=False) <= LIMITS[1]
@@ -21,6 +22,7 @@ def test_intervals_of_parameters_and_of_single_members(found):
     assert found.passes
 
 
+@pytest.mark.slow
 def test_ages_that_run_on_within_intervals():
     """Few sets here; the stored run has many, and its shares are within the limits at every gap."""
     found = measure_ageing(sets=40, bridges=600, gaps=(5.0,))

@@ -19,6 +19,7 @@ TRIAL = study.Trial(
 COMMAND = study.Command((4.0, 6.0, 4.5), {"imports": 1.0, "scoring": 3.0})
 
 
+@pytest.mark.slow
 def test_trials_are_those_of_rekka_compare_on_the_same_rows(monkeypatch):
     seen = []
 

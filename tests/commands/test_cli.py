@@ -36,6 +36,31 @@ def inspections(tmp_path):
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_demo_of_two_components(tmp_path, monkeypatch):
+    """From tables to the page, as ``rekka demo`` goes it, with fewer members."""
+    write = rekka.write_inventory
+
+    def write_some(folder, **options):
+        write(folder, **options)
+        table = pl.read_csv(folder / "inspections.csv", infer_schema=False)
+        table.filter(pl.col("case").is_in(["Cross girder", "Slope protection"])).write_csv(
+            folder / "inspections.csv"
+        )
+
+    monkeypatch.setattr(rekka, "write_inventory", write_some)
+    done = call("demo", "--folder", tmp_path / "demo")
+    assert done.exit_code == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "2 cases by 4 methods under 2 presets: 16 trials." in words
+    assert f"The report is in {tmp_path / 'demo' / 'study' / 'report.html'}" in words
+    assert f"next: rekka forecast {tmp_path / 'demo' / 'study'} {tmp_path / 'demo'}" in words
+    trials = pl.read_parquet(tmp_path / "demo" / "study" / "trials.parquet")
+    assert set(trials["preset"]) == {"paper", "exact"}
+    assert (tmp_path / "demo" / "study" / "report.html").stat().st_size > 100_000
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_pictures")
 def test_demo_goes_the_whole_way(tmp_path):
     done = call("demo", "--folder", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr

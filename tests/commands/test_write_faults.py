@@ -24,7 +24,7 @@ from rekka.report import report as report_module
 from rekka.report.drawing import PICTURE_MARK
 
 # Steps of a command that are failed one by one; of more, so many evenly spread. REKKA_FAULTS=1000 fails them all.
-MOST = int(os.environ.get("REKKA_FAULTS", "8"))
+MOST = int(os.environ.get("REKKA_FAULTS", "5"))
 ROOM = pytest.mark.skipif(sys.platform == "win32", reason="limits on the size of files are of POSIX")
 
 
@@ -172,7 +172,7 @@ def keep_costly(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     ):
         monkeypatch.setattr(report_module, name, lambda spec, content=content: content)
     if command == "effects":
-        monkeypatch.setattr("rekka.report.drawing.draw_svg_file", lambda spec: "<svg></svg>")
+        monkeypatch.setattr("rekka.report.profile_pictures.draw_svg_file", lambda spec: "<svg></svg>")
     if command == "report":
         make, made = report_module.make_report, {}
 
@@ -270,7 +270,8 @@ def test_a_run_folder_on_a_full_disk(command, empty, monkeypatch):
 
 KILL = """
 import os, signal, sys
-from rekka import files, transitions
+from rekka.core import files
+from rekka.data import transitions
 from rekka.cli import main
 
 def die(*_, **__):

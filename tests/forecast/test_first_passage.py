@@ -8,6 +8,7 @@ import rekka
 from rekka.forecast.ageing import ADVANCES, FIXED, plan_course
 from rekka.forecast.first_passage import LONGEST, _Found, pass_through
 from rekka.forecast.propagation import Walkers, walk
+from rekka.model.family import EXPONENTIAL
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +97,6 @@ def test_mixed_is_the_quantile_of_all_draws_together(fit):
 
 
 def test_a_quantile_that_is_reached_exactly_is_reached():
-    found = _Found(np.array([[[0.5, 0.5]], [[0.5, 0.5]]]), 1, (0.4, 0.5, 0.6), mixed=True)
+    found = _Found(EXPONENTIAL, np.array([[[0.5, 0.5]], [[0.5, 0.5]]]), 1, (0.4, 0.5, 0.6), mixed=True)
     np.testing.assert_array_equal(found.quantile[0, 0], [0.0, 0.0, np.inf])
     np.testing.assert_array_equal(found.mixed[0], [0.0, 0.0, np.inf])

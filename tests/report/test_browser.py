@@ -31,6 +31,7 @@ def opened(browser, file, viewport=DESKTOP, **options):
     """The page in a window of its own; afterwards nothing has gone wrong in it and nothing was asked for."""
     context = browser.new_context(viewport=viewport, **options)
     wrong, asked = [], []
+    context.set_default_timeout(120_000)  # a busy machine is slow, not wrong
     context.route("**/*", lambda route: (asked.append(route.request.url), route.continue_()))
     window = context.new_page()
     window.on(

@@ -29,7 +29,7 @@ from rekka.study.runner import open_cases
 from rekka.study.trial import Key, refitting
 
 CASES = ("Pier", "Deck slab", "Bearing")
-QUICK = {"guard": {"resamples": 2}}
+QUICK = {"guard": {"resamples": 2}, "select_on": "validation"}
 
 
 @pytest.fixture(scope="module")

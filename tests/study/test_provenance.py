@@ -8,9 +8,9 @@ import pytest
 from study_cases import draw_rows
 
 import rekka
+from rekka.core import machine
 from rekka.core.machine import describe_command
 from rekka.core.seals import digest_file
-from rekka.study import provenance
 from rekka.study.plan import PartitionPlan, TrialPlan, make_plan
 from rekka.study.provenance import describe_run, differ_from, digest_sources, read_reading
 from rekka.study.rows import split_rows
@@ -70,16 +70,16 @@ def test_another_version_and_machine_are_named(tmp_path, rows):
     begun["versions"]["numpy"] = "1.0"
     begun["machine"]["cores"] = 1024
     assert differ_from(begun) == [
-        f"numpy was 1.0 when the run began and is {provenance.describe_versions()['numpy']}",
+        f"numpy was 1.0 when the run began and is {machine.describe_versions()['numpy']}",
         f"cores was 1024 when the run began and is {os.cpu_count()}",
     ]
 
 
 def test_a_processor_without_a_name(monkeypatch):
-    monkeypatch.setattr(provenance.Path, "exists", lambda _: False)
-    monkeypatch.setattr(provenance.platform, "processor", lambda: "")
-    monkeypatch.setattr(provenance.platform, "machine", lambda: "riscv64")
-    assert provenance.describe_machine()["processor"] == "riscv64"
+    monkeypatch.setattr(machine.Path, "exists", lambda _: False)
+    monkeypatch.setattr(machine.platform, "processor", lambda: "")
+    monkeypatch.setattr(machine.platform, "machine", lambda: "riscv64")
+    assert machine.describe_machine()["processor"] == "riscv64"
 
 
 @pytest.mark.parametrize(
