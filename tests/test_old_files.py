@@ -177,6 +177,7 @@ def test_a_report_of_version_1_is_refused_with_the_command_that_writes_it_again(
         Document.from_json(text.replace(b'"version": 2', b'"version": 1', 1))
 
 
+@pytest.mark.slow
 def test_the_oldest_run_folder_is_reported(copy_run):
     run = copy_run(VERSIONS[0])
     call("report", run, "--quick")

@@ -192,6 +192,7 @@ def test_groups_and_counts_add_up(found):
     assert (worse["state"], worse["observed"]) == (4, int((listed["observed"] == 4).sum()))
 
 
+@pytest.mark.slow
 def test_totals_of_known_hazards_lie_in_their_prediction_intervals(monkeypatch):
     """12 networks, fitted and forecast: about 95 % of the totals, and about half in intervals of 50 %."""
     monkeypatch.setattr(backtest_totals, "NETWORKS", 400)

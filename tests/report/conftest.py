@@ -25,7 +25,7 @@ def document() -> Document:
 
 def _summarize_district() -> Document:
     study = rekka.compare(
-        cases=[CHOSEN, SHOWN, NONE], preset="both", methods=["zscore", "boxcox"], guard={"resamples": 4}
+        cases=[CHOSEN, SHOWN, NONE], preset="both", methods=["zscore", "boxcox"], guard={"resamples": 2}
     )
     refits = rekka.stability(study, resamples=2, kinds=["bootstrap"])
     return summarize(

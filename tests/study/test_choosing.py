@@ -235,6 +235,7 @@ def test_a_wrong_rule_is_refused(options):
         rekka.compare(enough_rows(), **options)
 
 
+@pytest.mark.slow
 def test_workers_choose_the_same(study):
     assert rekka.compare(enough_rows(), workers=2).choices == study.choices
 
