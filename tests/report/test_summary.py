@@ -25,7 +25,7 @@ CASES = ["Pier", "Main girder", "Slope protection"]  # one large, one middling, 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reported") / "run"
-    rekka.compare(cases=CASES, preset="both", guard={"resamples": 4}, out=folder)
+    rekka.compare(cases=CASES, preset="both", out=folder)
     rekka.stability(folder, resamples=2, kinds=["bootstrap"], cases=["Pier"])
     return folder
 
