@@ -169,7 +169,8 @@ def call(arguments: Sequence[str], tally: Tally) -> Ended:
 
 def describe(error: BaseException) -> str:
     """The kind of an exception and the last place of ours that it passed."""
-    places = [one for one in traceback.extract_tb(error.__traceback__) if "rekka" in Path(one.filename).parts]
+    own = Path(rekka.__file__).parent
+    places = [one for one in traceback.extract_tb(error.__traceback__) if own in Path(one.filename).parents]
     where = f" at {Path(places[-1].filename).name}:{places[-1].lineno}" if places else ""
     return f"{type(error).__name__}{where}: {str(error)[:160]}"
 

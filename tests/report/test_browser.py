@@ -238,7 +238,7 @@ def test_a_link_into_something_folded_unfolds_it(window):
     window.locator("#table-trials").wait_for()
     assert window.locator("#table-trials tbody tr").first.is_visible()
     window.locator("#table-answer th a").nth(2).click()
-    assert window.locator("#case-3").get_attribute("open") == ""
+    window.locator("#case-3[open]").wait_for()
 
 
 def test_the_keyboard_reaches_the_answer_and_the_tables(window):
