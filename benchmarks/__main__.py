@@ -14,7 +14,7 @@ from rich.table import Table
 from benchmarks import accuracy, configuration, problems, rekka_newton, rival_msm, rival_paper, scaling
 from benchmarks.aims import Comparison, judge, print_aims
 from benchmarks.runs import Run
-from rekka.core.seals import plain
+from rekka.core.folders import plain
 
 PARTS = ("simulated", "ontario", "scaling", "accuracy")
 RESULTS = Path(__file__).with_name("results")

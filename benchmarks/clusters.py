@@ -36,8 +36,7 @@ from rich.table import Table
 from benchmarks import configuration
 from benchmarks.problems import SEED
 from rekka.core.numerics import generator
-from rekka.evaluation.intervals import CONFIDENCE, mean_interval
-from rekka.evaluation.scores import LOG_FLOOR
+from rekka.evaluation.scores import CONFIDENCE, LOG_FLOOR, mean_interval
 from rekka.model.fit import Options, Refit, refit_rows
 from rekka.model.likelihood import Rows
 from rekka.simulation.rows import COVARIATES, draw_ends

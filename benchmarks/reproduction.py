@@ -29,8 +29,7 @@ from benchmarks.reproduction_figures import list_pictures
 from benchmarks.reproduction_page import write_page
 from benchmarks.reproduction_sides import BOXCOX, CASES, METHODS, STEADY, Row, Stored, list_sides
 from benchmarks.reproduction_tables import tell_hypotheses, tell_methods, tell_selection
-from rekka.report.charts import combine
-from rekka.report.drawing import draw_svg_file
+from rekka.report.charts.drawing import combine, draw_svg_file
 from rekka.study.trial import Key
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,7 +21,7 @@ from benchmarks.reproduction_sides import (
 )
 from benchmarks.reproduction_words import claim, join, name_methods, one_digit, show_range
 from rekka.core.errors import count_of
-from rekka.report.numbers import show_accuracy, show_figure, show_number, show_share
+from rekka.report.text import show_accuracy, show_figure, show_number, show_share
 from rekka.study.tables import AT_MAXIMUM
 
 

@@ -20,7 +20,7 @@ from benchmarks.reproduction_sides import (
 )
 from benchmarks.reproduction_words import claim, join, one_digit, show_range, two_digits
 from rekka.core.errors import count_of
-from rekka.report.numbers import show_accuracy, show_number, show_seconds, show_share
+from rekka.report.text import show_accuracy, show_number, show_seconds, show_share
 from rekka.study.hypotheses import FEW_ROWS
 
 

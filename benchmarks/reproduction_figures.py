@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from benchmarks.problems import SEED
 from benchmarks.reproduction_sides import METHODS, TRIALS, WORDS, ZSCORE, Row, Side, Stored, list_sides
 from benchmarks.reproduction_words import NoLongerSo
-from rekka.report.chart_heatmaps import draw_heatmaps
-from rekka.report.chart_trials import draw_tradeoff
+from rekka.report.charts.base import PRINT
+from rekka.report.charts.study import draw_heatmaps, draw_tradeoff
 from rekka.report.document import (
     AuditPart,
     CasePart,
@@ -19,7 +19,6 @@ from rekka.report.document import (
     StudyPart,
     TrialPart,
 )
-from rekka.report.palette import PRINT
 from rekka.report.views import FigureView
 from rekka.study.trial import Value
 

@@ -12,8 +12,8 @@ import polars as pl
 
 from rekka.evaluation.scores import LOG_FLOOR
 from rekka.report.document import PresetPart
-from rekka.report.words import load_words
-from rekka.scaling.fitting import is_affine
+from rekka.report.text import load_words
+from rekka.scaling.registry import is_affine
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
 from rekka.study.plan import PRESETS
 from rekka.study.tables import mark_selected, tabulate_methods, tabulate_presets, tabulate_selection

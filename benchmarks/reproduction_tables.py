@@ -31,7 +31,7 @@ from benchmarks.reproduction_words import (
     two_digits,
     wrap,
 )
-from rekka.report.numbers import (
+from rekka.report.text import (
     MISSING,
     show_accuracy,
     show_count,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from benchmarks.reproduction_sides import NAMES
-from rekka.report.numbers import MISSING, show_number
+from rekka.report.text import MISSING, show_number
 
 WIDTH = 118  # letters of a line of the page
 

@@ -19,7 +19,7 @@ from rekka import RekkaError
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.model.paper import FlooredLikelihood
 from rekka.model.solvers import Outcome, lbfgs, random_start
-from rekka.scaling.fitting import fit_scaling
+from rekka.scaling.registry import fit_scaling
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.reproduction_words import bullets, claim, show_range, table, wrap
 from benchmarks.scale_costs import ASKED
 from benchmarks.scale_tables import Row, Stored, show, significant
-from rekka.report.numbers import MISSING
+from rekka.report.text import MISSING
 
 GIGA = 1e9
 RIVALS = {"msm": "R's msm", "paper": "the paper's way"}

@@ -24,9 +24,8 @@ import rekka
 from benchmarks.scaling import own_peak_megabytes
 from rekka.model.fit import Fit
 from rekka.simulation.rows import COVARIATES
-from rekka.streaming.blocks import Reading, Source
+from rekka.streaming.blocks import FrameSource, Reading, ScanSource, Source
 from rekka.streaming.cluster.clients import Session, connect
-from rekka.streaming.sources import FrameSource, ScanSource
 
 ROOT = Path(__file__).resolve().parents[1]
 N_STATES, END = 5, "state_2"

@@ -12,7 +12,7 @@ from benchmarks.reproduction_words import claim, table, wrap
 from benchmarks.scale_fits import EQUAL, HELD, HELD_ONE, STREAMED
 from benchmarks.scaling import LINEAR_FROM, Point, exponent
 from rekka.core.errors import count_of
-from rekka.report.numbers import MISSING
+from rekka.report.text import MISSING
 
 Stored = Mapping[str, Any]
 Row = Mapping[str, Any]

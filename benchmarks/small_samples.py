@@ -35,11 +35,10 @@ from rich.table import Table
 from benchmarks import configuration
 from benchmarks.aims import Aim, print_aims
 from benchmarks.problems import SEED
-from rekka.evaluation.intervals import mean_interval
 from rekka.evaluation.pooling import pool_cases
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.ridge import choose_ridge
-from rekka.evaluation.scores import Scores, score, score_persistence, split_supported
+from rekka.evaluation.scores import Scores, mean_interval, score, score_persistence, split_supported
 from rekka.model.fit import Options, Refit, refit_rows
 from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
 from rekka.study.rows import read_source, split_rows

@@ -29,7 +29,7 @@ PLACES = {
     "certificates: linear programs": ("rekka.model.fit:find_separations",),
     "certificates: other starts": ("rekka.model.fit:restart",),
     "certificates: verdict": ("rekka.model.fit:certify",),
-    "scoring": ("rekka.study.trial:judge", "rekka.study.cases:CaseRows.persist", "rekka.study.trial:judge_plain"),
+    "scoring": ("rekka.study.trial:judge", "rekka.study.rows:CaseRows.persist", "rekka.study.trial:judge_plain"),
     "choosing: rule, folds, resamples": ("rekka.study.compare:choose",),
     "confirming": ("rekka.study.compare:confirm_choices",),
     "writing: models and operators as JSON": (
@@ -37,9 +37,9 @@ PLACES = {
         "rekka.study.trial:scaling_to_json",
     ),
     "writing: cases and trials": (
-        "rekka.study.records:Files.add_case",
-        "rekka.study.records:Files.add_trial",
-        "rekka.study.records:Files.note",
+        "rekka.study.run_folder:Files.add_case",
+        "rekka.study.run_folder:Files.add_trial",
+        "rekka.study.run_folder:Files.note",
     ),
     "writing: plan, rows, provenance": (
         "rekka.study.compare:begin_run",
@@ -51,7 +51,7 @@ PLACES = {
     "printing": ("rekka.commands.study:print_study",),
 }
 # what the command imports
-MODULES = ("rekka.cli", "rekka.commands.study", "rekka.study.request", "rekka.study.checks.registry")
+MODULES = ("rekka.cli", "rekka.commands.study", "rekka.study.compare", "rekka.study.checks.registry")
 
 
 class Stopwatch:

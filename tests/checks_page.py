@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from rekka.checks.engine import Subject, list_codes, load_checks, tell_part
-from rekka.core.codes import RETIRED
-from rekka.core.words import ENGLISH, load_words
+from rekka.core.language import ENGLISH, RETIRED, load_words
 
 PAGE = Path(__file__).parent.parent / "docs" / "checks.md"
 WORDS = load_words(ENGLISH)

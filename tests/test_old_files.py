@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import rekka
 from rekka.cli import app
 from rekka.core.errors import DamagedFile, RunFolderError
-from rekka.core.seals import read_sealed, write_sealed
+from rekka.core.folders import read_sealed, write_sealed
 from rekka.fleet.document import load_forecast
 from rekka.report.document import Document
 from rekka.study import runner

@@ -163,8 +163,7 @@ FILLERS = {
     "simulation.inventory": {"write_csv", "write_parquet", "write_text", "sink_parquet", "open"},
     "data.tables": {"ZipFile"},  # opens a workbook to read it
     "simulation.rows": {"write_parquet"},
-    "study.large": {"sink_parquet"},
-    "study.large_digests": {"write_parquet"},
+    "study.large": {"sink_parquet", "write_parquet"},
     "fleet.store": {"write_csv", "write_parquet", "sink_parquet", "open", "os.replace"},
 }
 
@@ -218,7 +217,7 @@ def test_everything_is_printed_through_one_module():
 # Exponentials outside model/ that are not hazards of a predictor, or not those of a fitted model.
 EXPONENTIALS = {
     "evaluation.resampling": "Poisson probabilities of how often a bridge is drawn",
-    "fleet.counts": "weights of a normal distribution",
+    "fleet.network": "weights of a normal distribution",
     "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
     "scaling.operators": "the inverse of an operator",
     "scaling.registry": "the likelihood of Box-Cox exponents",

@@ -6,9 +6,8 @@ Two workers of a test run would each compile them; here it can be done while the
 import rekka
 from rekka.model.fit import Options
 from rekka.model.likelihood import compile_kernels
-from rekka.streaming.blocks import Reading
+from rekka.streaming.blocks import FrameSource, Reading
 from rekka.streaming.fit import fit_source
-from rekka.streaming.sources import FrameSource
 
 
 def warm() -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rekka.core.errors import RekkaError as RekkaError
     from rekka.data.audit import Audit as Audit
     from rekka.data.nbi import read_nbi as read_nbi
-    from rekka.data.options import ReadingOptions as ReadingOptions
     from rekka.data.panel import Panel as Panel
     from rekka.data.panel import read_panel as read_panel
     from rekka.data.partition import Partition as Partition
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rekka.data.partition import partition_by_bridge as partition_by_bridge
     from rekka.data.partition import partition_by_date as partition_by_date
     from rekka.data.partition import partition_paper as partition_paper
+    from rekka.data.transitions import ReadingOptions as ReadingOptions
     from rekka.data.transitions import Transitions as Transitions
     from rekka.data.transitions import pair_visits as pair_visits
     from rekka.data.transitions import read_transitions as read_transitions
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rekka.forecast.forecast import Forecast as Forecast
     from rekka.model.certificate import affine_agreement as affine_agreement
     from rekka.model.probabilities import transition_probabilities as transition_probabilities
-    from rekka.report.plots import Plots as Plots
+    from rekka.report.charts.plots import Plots as Plots
     from rekka.report.report import Report as Report
     from rekka.report.report import make_report as make_report
     from rekka.report.report import write_report as write_report
@@ -69,8 +69,8 @@ _HOMES = {
     "Members": "rekka.fleet.members",
     "Panel": "rekka.data.panel",
     "Partition": "rekka.data.partition",
-    "Plots": "rekka.report.plots",
-    "ReadingOptions": "rekka.data.options",
+    "Plots": "rekka.report.charts.plots",
+    "ReadingOptions": "rekka.data.transitions",
     "RekkaError": "rekka.core.errors",
     "Report": "rekka.report.report",
     "Stability": "rekka.study.stability",

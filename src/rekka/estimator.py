@@ -21,9 +21,9 @@ from rekka.model import inputs
 from rekka.model.bootstrap import bootstrap_rows, check_rows
 from rekka.model.certificate import Certificate
 from rekka.model.clock import MIDDLE, make_clock
+from rekka.model.coordinates import Effects, Shared
 from rekka.model.family import EXPONENTIAL
 from rekka.model.fit import Fit, Options, check_options
-from rekka.model.layout import Effects, Shared
 from rekka.model.likelihood import Rows
 from rekka.model.serial import dump_model, load_saved
 from rekka.model.tables import Table, check_units, coefficient_table, hazard_table

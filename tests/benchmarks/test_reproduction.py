@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rekka.report.numbers import MISSING
+from rekka.report.text import MISSING
 from rekka.study.hypotheses import Verdict
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

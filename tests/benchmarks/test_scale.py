@@ -11,7 +11,7 @@ import pytest
 
 from rekka.model.likelihood import Rows
 from rekka.simulation.rows import write_transitions
-from rekka.streaming.sources import FrameSource
+from rekka.streaming.blocks import FrameSource
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.runs import Run

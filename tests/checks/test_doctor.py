@@ -11,7 +11,7 @@ import rekka
 from rekka.checks.doctor import check_transitions
 from rekka.checks.engine import MOST_ROWS, Severity, Subject, list_codes, load_checks
 from rekka.core.errors import BadOption, BadValues, InputError, MissingColumns
-from rekka.core.words import LANGUAGES, load_words
+from rekka.core.language import LANGUAGES, load_words
 from rekka.data.partition import Partition, partition_by_bridge
 from rekka.data.values import IndexEnd, Scale
 

@@ -12,10 +12,9 @@ import rekka.checks
 import rekka.study.checks
 from rekka.checks import engine
 from rekka.checks.engine import Finding, Severity, Subject, check, find, leave_said, sort_findings
-from rekka.core import words
-from rekka.core.codes import RETIRED, current
+from rekka.core import language as words
 from rekka.core.errors import BadOption
-from rekka.core.words import load_words, say
+from rekka.core.language import RETIRED, current, load_words, say
 from rekka.data.direction import read_allowed
 
 ON_DATA = """

@@ -9,7 +9,7 @@ import pytest
 from test_cli import call
 
 import rekka
-from rekka.core.cells import GUARD
+from rekka.core.sheets import GUARD
 
 SLOPE = "age_at_inspection_1"
 

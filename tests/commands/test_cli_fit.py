@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 import rekka
 from rekka.cli import app
-from rekka.workflows import file_names, fit
+from rekka.core import files as file_names
+from rekka.workflows import fit
 
 
 def call(*args):

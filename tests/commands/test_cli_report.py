@@ -11,7 +11,7 @@ from test_cli import call
 
 import rekka
 from rekka.report.document import Document
-from rekka.study.store import clear_run
+from rekka.study.run_folder import clear_run
 
 
 @pytest.fixture(scope="module")

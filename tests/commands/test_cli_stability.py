@@ -17,7 +17,7 @@ from test_cli import call
 
 import rekka
 from rekka.commands.stability import _watch
-from rekka.report.terminal.stability import print_stability
+from rekka.report.terminal.study import print_stability
 from rekka.study import stability as module
 from rekka.study.stability_draws import Unit, refit_draws
 

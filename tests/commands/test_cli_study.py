@@ -473,7 +473,7 @@ def test_a_study_file_with_a_wrong_join(table, tmp_path, join):
 
 
 def test_a_demo_leaves_files_of_others(tmp_path, monkeypatch):
-    from rekka.study.store import clear_run
+    from rekka.study.run_folder import clear_run
 
     rekka.compare(rekka.simulate_transitions(200, n_states=3, seed=1), methods=["zscore"], out=tmp_path / "run")
     mine = [tmp_path / "run" / "mine.txt", tmp_path / "run" / "models" / "mine.txt"]

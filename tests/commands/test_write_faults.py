@@ -21,7 +21,7 @@ from test_cli import call
 import rekka
 from rekka.core import files
 from rekka.report import report as report_module
-from rekka.report.drawing import PICTURE_MARK
+from rekka.report.charts.drawing import PICTURE_MARK
 
 # Steps of a command that are failed one by one; of more, so many evenly spread. REKKA_FAULTS=1000 fails them all.
 MOST = int(os.environ.get("REKKA_FAULTS", "4"))
@@ -172,7 +172,7 @@ def keep_costly(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     ):
         monkeypatch.setattr(report_module, name, lambda spec, content=content: content)
     if command == "effects":
-        monkeypatch.setattr("rekka.report.profile_pictures.draw_svg_file", lambda spec: "<svg></svg>")
+        monkeypatch.setattr("rekka.report.charts.models.draw_svg_file", lambda spec: "<svg></svg>")
     if command == "report":
         make, made = report_module.make_report, {}
 

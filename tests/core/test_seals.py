@@ -5,7 +5,7 @@ import math
 import pytest
 
 from rekka.core.errors import DamagedFile
-from rekka.core.seals import digest, digest_file, plain, read_sealed, seal, write_sealed
+from rekka.core.folders import digest, digest_file, plain, read_sealed, seal, write_sealed
 
 
 def test_a_sealed_file_comes_back(tmp_path):

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from test_cli import call
 
 import rekka
-from rekka.core.cells import guard_text, unguard_text
 from rekka.core.errors import BadOption
-from rekka.core.sheets import guard_table, render_sheet, unguard_table, write_csv
+from rekka.core.sheets import guard_table, guard_text, render_sheet, unguard_table, unguard_text, write_csv
 
 NAMES = (
     "=1+1",

@@ -8,14 +8,13 @@ import pytest
 from scipy import linalg
 
 from rekka.core.errors import BadOption, BadStates, BadValues
-from rekka.evaluation.calibration import _find_outside, calibrate
+from rekka.evaluation.calibration import MOVES, _find_outside, calibrate
 from rekka.evaluation.goodness import Bands, link_rows
-from rekka.evaluation.reliability import MOVES
 from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options, refit_rows
 from rekka.model.likelihood import Rows
 from rekka.model.predictor import Predictor
-from rekka.scaling.fitting import fit_scaling
+from rekka.scaling.registry import fit_scaling
 from rekka.simulation.rows import draw_ends
 
 OPTIONS = Options(threads=1, clock="start")  # covariates are standard normal numbers, not years

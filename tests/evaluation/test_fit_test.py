@@ -278,7 +278,7 @@ def test_the_report_says_it_at_its_top(run):
 
 
 def test_more_than_fifty_components_are_not_tested_in_a_study(decks, monkeypatch):
-    for module in ("rekka.study.compare", "rekka.study.checks.cases", "rekka.study.study"):
+    for module in ("rekka.study.compare", "rekka.study.checks.held_out", "rekka.study.study"):
         monkeypatch.setattr(f"{module}.MOST_TESTED", 0)
     study = rekka.compare(
         decks.with_columns(age=pl.int_range(pl.len()) % 50), methods=["zscore"], guard={"resamples": 2}

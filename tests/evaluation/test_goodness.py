@@ -23,11 +23,11 @@ from rekka.evaluation.goodness import (
     simulate,
 )
 from rekka.evaluation.resampling import Sample
+from rekka.model.coordinates import Prior
 from rekka.model.fit import Options, refit_rows
 from rekka.model.likelihood import Rows
 from rekka.model.predictor import Predictor
-from rekka.model.prior import Prior
-from rekka.scaling.fitting import fit_scaling
+from rekka.scaling.registry import fit_scaling
 from rekka.simulation.rows import COVARIATES, simulate_transitions
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rekka.evaluation.intervals import Interval
+from rekka.evaluation.scores import Interval
 from rekka.evaluation.selection import (
     LOSS_TOLERANCE,
     SECONDS_TOLERANCE,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rekka.evaluation.intervals import Interval, mean_interval
+from rekka.evaluation.scores import Interval, mean_interval
 
 unhurried = settings(max_examples=50, deadline=None)
 

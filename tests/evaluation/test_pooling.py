@@ -8,9 +8,8 @@ import pytest
 from scipy import optimize, stats
 
 import rekka
-from rekka.evaluation import hierarchy as levels
-from rekka.evaluation.hierarchy import SMALLEST_SPREAD, Hierarchy, Spreads, climb, find_mode
-from rekka.evaluation.pooling import Pooling, pool_cases
+from rekka.evaluation import pooling as levels
+from rekka.evaluation.pooling import SMALLEST_SPREAD, Hierarchy, Pooling, Spreads, climb, find_mode, pool_cases
 from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options, fit_rows
 from rekka.model.likelihood import Evaluation, Rows

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rekka.evaluation.intervals import mean_interval
-from rekka.evaluation.reliability import (
+from rekka.evaluation.calibration import (
     BIN_ROWS,
     MOST_BINS,
     MOVES,
@@ -14,6 +13,7 @@ from rekka.evaluation.reliability import (
     share_interval,
     tabulate_reliability,
 )
+from rekka.evaluation.scores import mean_interval
 
 
 @given(st.integers(0, 500), st.integers(0, 2**32 - 1), st.integers(0, 3))

@@ -8,9 +8,9 @@ from scipy import optimize
 
 import rekka
 from rekka.evaluation import ridge as module
-from rekka.evaluation.intervals import mean_interval
 from rekka.evaluation.resampling import Sample, folds
 from rekka.evaluation.ridge import Edge, choose_ridge, score_path
+from rekka.evaluation.scores import mean_interval
 from rekka.model.fit import Options, fit_rows, refit_rows
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.simulation.rows import COVARIATES, draw_ends

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fleet_cases import draw_members, fit_model
 
-from rekka.fleet.arrivals import find_arrivals
 from rekka.fleet.eligibility import take_covariates
+from rekka.fleet.first_passage import find_arrivals
 from rekka.forecast.ageing import plan_course
 from rekka.forecast.first_passage import pass_through
 from rekka.forecast.propagation import Walkers, walk

@@ -17,13 +17,12 @@ from threadpoolctl import threadpool_limits
 
 import rekka
 from rekka.core.errors import BadOption, InputError, MissingColumns
-from rekka.core.seals import plain
-from rekka.evaluation.intervals import mean_interval
-from rekka.fleet import backtest_totals
+from rekka.core.folders import plain
+from rekka.evaluation.scores import mean_interval
+from rekka.fleet import backtest_scores as backtest_totals
 from rekka.fleet.backtest import Backtest, backtest
-from rekka.fleet.backtest_case import forecast_visits
 from rekka.fleet.backtest_rows import Cut, Records, _follow, link_chains, prepare, read_cut
-from rekka.fleet.backtest_totals import NETWORKS, Network, draw_networks
+from rekka.fleet.backtest_scores import NETWORKS, Network, draw_networks, forecast_visits
 from rekka.forecast.ageing import plan_course
 from rekka.forecast.propagation import Walkers
 from rekka.forecast.uncertainty import NORMAL, Spread

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rekka.fleet.counts import Moments, find_quantile, mix_normal, share_up_to, sum_members
+from rekka.fleet.network import Moments, find_quantile, mix_normal, share_up_to, sum_members
 
 ONE = np.ones(1)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rekka
-from rekka.forecast.changes import Change, plan_changes, read_change, round_step
+from rekka.forecast.effects import Change, plan_changes, read_change, round_step
 from rekka.model.survey import survey_covariates
 
 

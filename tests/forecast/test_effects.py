@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 import rekka
-from rekka.forecast.changes import Change
-from rekka.forecast.effects import Effect, Estimate, marginal_effects, show_years, tell_effect
+from rekka.forecast.effects import Change, Effect, Estimate, marginal_effects, show_years, tell_effect
 from rekka.forecast.forecast import NOT_CERTIFIED, Doubt
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rekka
-from rekka.forecast.layouts import LAYOUTS, lay_out, round_together
-from rekka.forecast.matrices import Matrix
+from rekka.forecast.matrices import LAYOUTS, Matrix, lay_out, round_together
 
 NOTHING = np.full((3, 3), np.nan)
 

@@ -6,7 +6,7 @@ import pytest
 
 import rekka
 from rekka.model.certificate import Verdict, _conditioning, _judge, plateau_share, remark_errors
-from rekka.model.layout import build_layout
+from rekka.model.coordinates import build_layout
 from rekka.model.restarts import Restarts
 from rekka.model.separation import Separation
 

@@ -16,8 +16,8 @@ from rekka.forecast.ageing import HELD, plan_course
 from rekka.model.bootstrap import bootstrap_rows
 from rekka.model.clock import CLOCKS, make_clock
 from rekka.model.fit import Options, fit_rows
+from rekka.streaming.blocks import ArraySource
 from rekka.streaming.fit import fit_source, refit_source
-from rekka.streaming.sources import ArraySource
 
 AGE, NAMES = "age_at_inspection_1", ("age_at_inspection_1", "bridge_length")
 ROWS = rekka.simulate_transitions(500, n_states=4, seed=8)

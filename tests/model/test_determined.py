@@ -6,13 +6,11 @@ import pytest
 
 import rekka
 from rekka.model.certificate import FEW_EVENTS, MOST_NAMED, Verdict, _conditioning, count_pairs
-from rekka.model.coordinates import Coordinates
+from rekka.model.coordinates import Coordinates, build_layout
 from rekka.model.fit import Options, pose
-from rekka.model.layout import build_layout
 from rekka.model.likelihood import Evaluation, Rows
-from rekka.streaming.blocks import Reading
+from rekka.streaming.blocks import FrameSource, Reading
 from rekka.streaming.fit import fit_source
-from rekka.streaming.sources import FrameSource
 
 
 def frame(rows):

@@ -19,12 +19,12 @@ from rekka.core.errors import BadOption, ModelFileError
 from rekka.evaluation.pooling import pool_cases
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.ridge import choose_ridge
-from rekka.fleet.arrivals import find_arrivals
 from rekka.fleet.backtest_rows import Chains
-from rekka.fleet.backtest_totals import Network
+from rekka.fleet.backtest_scores import Network
+from rekka.fleet.first_passage import find_arrivals
 from rekka.fleet.network import walk_sloped
 from rekka.forecast.ageing import plan_course
-from rekka.forecast.layouts import MEDIAN, lay_out
+from rekka.forecast.matrices import MEDIAN, lay_out
 from rekka.forecast.profiles import profile_covariate
 from rekka.forecast.propagation import Walkers, walk
 from rekka.model.family import EXPONENTIAL, FAMILIES, Family, find_family, register
@@ -33,9 +33,8 @@ from rekka.model.likelihood import Likelihood, Rows
 from rekka.model.serial import ModelFile, load_model
 from rekka.model.survey import FitTest
 from rekka.model.tables import ratio_interval
-from rekka.streaming.blocks import Reading
+from rekka.streaming.blocks import FrameSource, Reading
 from rekka.streaming.fit import fit_source
-from rekka.streaming.sources import FrameSource
 from rekka.study.plan import PRESETS
 from rekka.study.trial import Fitted
 

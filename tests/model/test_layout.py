@@ -1,6 +1,6 @@
 import numpy as np
 
-from rekka.model.layout import build_layout
+from rekka.model.coordinates import build_layout
 
 
 def test_every_coefficient_is_free_by_default():

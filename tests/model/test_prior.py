@@ -8,11 +8,11 @@ from scipy import optimize
 import rekka
 from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import Verdict
+from rekka.model.coordinates import Prior, read_prior
 from rekka.model.fit import Options, fit_rows, refit_rows
 from rekka.model.inference import native_units
 from rekka.model.likelihood import Rows
-from rekka.model.prior import Prior, read_prior
-from rekka.scaling.fitting import fit_scaling
+from rekka.scaling.registry import fit_scaling
 from rekka.simulation.rows import COVARIATES
 
 NAMES = COVARIATES[:2]

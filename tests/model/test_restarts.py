@@ -11,10 +11,9 @@ from rekka.model import inputs, restarts
 from rekka.model.certificate import Verdict
 from rekka.model.fit import Options, refit_rows
 from rekka.simulation.rows import draw_ends
-from rekka.streaming import sample
-from rekka.streaming.blocks import Reading
+from rekka.streaming import separation as sample
+from rekka.streaming.blocks import FrameSource, Reading
 from rekka.streaming.fit import fit_source
-from rekka.streaming.sources import FrameSource
 
 SHARED = Path(__file__).parents[3] / "shared"
 

@@ -5,8 +5,7 @@ import pytest
 from scipy import optimize
 
 from rekka.model import separation
-from rekka.model.coordinates import orthonormal_coordinates
-from rekka.model.layout import build_layout
+from rekka.model.coordinates import build_layout, orthonormal_coordinates
 from rekka.model.likelihood import Rows
 from rekka.model.separation import HeldConstraints, Separation, advise, find_direction, find_separations
 

@@ -13,7 +13,7 @@ import rekka
 from rekka.report.document import Document
 from rekka.report.networks import find_network
 from rekka.report.page import render_page
-from rekka.report.summary import summarize
+from rekka.report.summarize import summarize
 from sharing import share
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from rekka.report.charts.figures import MOST_PROFILED
 from rekka.report.document import Document
-from rekka.report.figures import MOST_PROFILED
 from rekka.report.views import FigureView
 from sharing import share
 

@@ -10,10 +10,10 @@ from study_cases import draw_rows
 import rekka
 from rekka.report.document import Document
 from rekka.report.networks import find_network
-from rekka.report.summary import summarize
-from rekka.report.tables import list_tables
+from rekka.report.summarize import summarize
+from rekka.report.tables.catalog import list_tables
+from rekka.report.text import load_words
 from rekka.report.views import TableView
-from rekka.report.words import load_words
 
 WORDS = load_words("en")
 HOSTILE = (

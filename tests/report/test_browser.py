@@ -7,11 +7,11 @@ import pytest
 from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case, repeat_figures
 
 from rekka.report import page as page_module
-from rekka.report.figures import list_figures
+from rekka.report.charts.base import CSS_VARIABLES, PAGE
+from rekka.report.charts.figures import list_figures
 from rekka.report.outline import SECTIONS
 from rekka.report.page import render_page
-from rekka.report.palette import CSS_VARIABLES, PAGE
-from rekka.report.words import LANGUAGES, load_words
+from rekka.report.text import LANGUAGES, load_words
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 A4_WIDTH = 680  # pixels between the margins of 15 mm

@@ -7,16 +7,11 @@ import pytest
 from page_cases import uncertify
 from table_cases import WORDS, plain_document
 
-from rekka.report.chart_covariates import draw_profiles
-from rekka.report.chart_curves import draw_curve
-from rekka.report.chart_network import draw_network
-from rekka.report.chart_parts import STAMP
-from rekka.report.chart_ratios import draw_ratios
-from rekka.report.chart_reach import FARTHEST, draw_reach, draw_reaching
-from rekka.report.charts import combine
-from rekka.report.drawing import draw_svg_file, slim_svg
-from rekka.report.palette import PRINT
-from rekka.report.words import load_words
+from rekka.report.charts.base import PRINT, STAMP
+from rekka.report.charts.drawing import combine, draw_svg_file, slim_svg
+from rekka.report.charts.forecast import FARTHEST, draw_curve, draw_network, draw_reach, draw_reaching
+from rekka.report.charts.models import draw_profiles, draw_ratios
+from rekka.report.text import load_words
 
 LOOK = {"words": WORDS, "palette": PRINT}
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 import altair as alt
 import pytest
 
-from rekka.report.chart_profiles import (
+from rekka.report.charts.base import PAGE, PRINT
+from rekka.report.charts.drawing import combine, draw_svg_file
+from rekka.report.charts.models import (
     HEIGHT,
     ProfilePart,
     ProfileWords,
@@ -13,9 +15,6 @@ from rekka.report.chart_profiles import (
     hazard_profile,
     years_profile,
 )
-from rekka.report.charts import combine
-from rekka.report.drawing import draw_svg_file
-from rekka.report.palette import PAGE, PRINT
 
 WORDS = ProfileWords(
     covariate="age (years)",

@@ -12,28 +12,29 @@ import altair as alt
 import pytest
 from table_cases import HOSTILE, WORDS, failed_document, hostile_document, plain_document, without_cases
 
-from rekka.report.chart_calibration import draw_calibration
-from rekka.report.chart_parts import PICKED, WIDTH, finish, log_ticks, tell_name
-from rekka.report.chart_ratios import WIDEST, ratios
-from rekka.report.chart_stability import draw_stability
-from rekka.report.chart_trials import tradeoff
-from rekka.report.charts import combine
-from rekka.report.document import RatioPart, SharePart, StabilityPart
-from rekka.report.drawing import VERSION, draw_svg_file
-from rekka.report.figures import list_figures
-from rekka.report.palette import (
+from rekka.report.charts.base import (
     CSS_VARIABLES,
     FIXED,
     PAGE,
+    PICKED,
     PRINT,
     RAMP,
     SHAPES,
+    WIDTH,
     contrast,
+    finish,
     ink_on,
+    log_ticks,
     place_of,
     shade,
+    tell_name,
 )
-from rekka.report.words import load_words
+from rekka.report.charts.drawing import VERSION, combine, draw_svg_file
+from rekka.report.charts.figures import list_figures
+from rekka.report.charts.models import WIDEST, draw_calibration, ratios
+from rekka.report.charts.study import draw_stability, tradeoff
+from rekka.report.document import RatioPart, SharePart, StabilityPart
+from rekka.report.text import load_words
 
 LIGHT, DARK = 0, 1
 

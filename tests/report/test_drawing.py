@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rekka.report.drawing import (
+from rekka.report.charts.drawing import (
     POINTS_PER_INCH,
     VERSION,
     bundle_script,

@@ -9,7 +9,7 @@ from scipy.linalg import expm
 
 import rekka
 from rekka.model.serial import load_model
-from rekka.report.expectations import HORIZON, expect
+from rekka.report.summarize import HORIZON, expect
 
 COVARIATES = ["age_at_inspection_1", "bridge_length", "traffic_mean"]
 

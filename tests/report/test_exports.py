@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from table_cases import HOSTILE, column, hostile_document, plain_document, tables_of
 
-from rekka.core.cells import guard_text, unguard_text
-from rekka.report.exports import (
+from rekka.core.sheets import guard_text, unguard_text
+from rekka.report.export import (
     LONGEST_SHEET_NAME,
     LONGEST_TEXT,
     name_column,
@@ -21,7 +21,7 @@ from rekka.report.exports import (
     render_workbook,
     write_tables,
 )
-from rekka.report.table_cells import expand
+from rekka.report.tables.cells import expand
 from rekka.report.views import Cell, Column, Row, TableView
 
 ACTIVE = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\u3000=1", "＝1", "＋1", "－1", "＠x")

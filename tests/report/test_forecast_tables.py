@@ -7,12 +7,11 @@ from page_cases import uncertify
 from table_cases import column, plain_document, tables_of, texts
 
 from rekka.report.document import Document
-from rekka.report.numbers import show_years, show_years_difference
 from rekka.report.outline import list_cases
-from rekka.report.table_cells import expand
-from rekka.report.table_forecast import show_change
-from rekka.report.tables import list_tables
-from rekka.report.words import load_words
+from rekka.report.tables.catalog import list_tables
+from rekka.report.tables.cells import expand
+from rekka.report.tables.models import show_change
+from rekka.report.text import load_words, show_years, show_years_difference
 
 NAMES = ("network", "network_cases", "risks", "passages", "forecast", "effects", "matrices")
 

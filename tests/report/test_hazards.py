@@ -8,7 +8,7 @@ import pytest
 
 import rekka
 from rekka.model.serial import load_model
-from rekka.report.hazards import list_coefficients, list_ratios, list_years
+from rekka.report.summarize import list_coefficients, list_ratios, list_years
 
 STEPS = {"age_at_inspection_1": 10.0, "bridge_length": 20.0, "bridge_area": 500.0, "traffic_mean": 1000.0}
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from table_cases import HOSTILE, hostile_document, plain_document, tables_of
 
-from rekka.report.latex import LONGEST_FLOAT, OTHER_SCRIPTS, escape_latex, latex_table, render_latex
+from rekka.report.export import LONGEST_FLOAT, OTHER_SCRIPTS, escape_latex, latex_table, render_latex
 from rekka.report.views import Cell, Column, Row, TableView
 
 # what escaping may leave: escaped signs, commands closed by {} or a space, short mathematics, empty groups, quotes

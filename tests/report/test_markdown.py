@@ -15,11 +15,16 @@ from table_cases import (
     without_cases,
 )
 
-from rekka.report.markdown import render_markdown
-from rekka.report.markdown_text import escape_markdown, markdown_table, render_tables
-from rekka.report.sentences import QUESTIONS, list_causes, list_methods, split_findings, tell_stability
-from rekka.report.teller import Teller
-from rekka.report.telling_cases import tell_case
+from rekka.report.markdown import escape_markdown, markdown_table, render_markdown, render_tables
+from rekka.report.statements import (
+    QUESTIONS,
+    Teller,
+    list_causes,
+    list_methods,
+    split_findings,
+    tell_case,
+    tell_stability,
+)
 from rekka.report.views import Cell, Column, FigureView, Panel, Row, TableView
 
 FIGURE = FigureView(

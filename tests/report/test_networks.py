@@ -12,12 +12,10 @@ from rekka.core.errors import DamagedFile
 from rekka.fleet.document import load_forecast
 from rekka.report import networks, report
 from rekka.report.document import Document
-from rekka.report.expectations import HORIZON
 from rekka.report.networks import INVENTORY, OTHER_MODELS, STUDY, WHY_NOT, Found, find_network, forecast_study
-from rekka.report.summary import summarize
-from rekka.report.teller import Teller
-from rekka.report.telling_network import tell_network
-from rekka.report.words import load_words
+from rekka.report.statements import Teller, tell_network
+from rekka.report.summarize import HORIZON, summarize
+from rekka.report.text import load_words
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case, repeat_figures
 
 from rekka.core.errors import BadOption
 from rekka.report import page as page_module
-from rekka.report.figures import list_figures
+from rekka.report.charts.base import PAGE
+from rekka.report.charts.figures import list_figures
 from rekka.report.outline import CUT, MOST_DRAWN, SECTIONS, TOLD, UNDER, list_cases, list_sections
 from rekka.report.page import render_page
-from rekka.report.palette import PAGE
-from rekka.report.tables import list_tables
+from rekka.report.tables.catalog import list_tables
+from rekka.report.text import load_words
 from rekka.report.views import Cell, Column, Row, TableView
-from rekka.report.words import load_words
 
 MOST_BYTES = 3_000_000
 MANY = 80  # cases; more of them is more of the same

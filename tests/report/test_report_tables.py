@@ -22,13 +22,13 @@ from rekka.checks.engine import Severity
 from rekka.data import audit, nbi, pairing, panel
 from rekka.evaluation.selection import Step
 from rekka.model.certificate import Verdict as Certificate
-from rekka.report import numbers
+from rekka.report import text as numbers
 from rekka.report.document import OutcomePart
-from rekka.report.table_cells import Compound, CompoundCell, expand
-from rekka.report.table_data import tabulate_audit
-from rekka.report.table_models import show_step
-from rekka.report.tables import list_tables
-from rekka.report.words import name_method, slug
+from rekka.report.tables.catalog import list_tables
+from rekka.report.tables.cells import Compound, CompoundCell, expand
+from rekka.report.tables.models import show_step
+from rekka.report.tables.study import tabulate_audit
+from rekka.report.text import name_method, slug
 from rekka.study import hypotheses
 from rekka.study.stability_draws import KINDS
 from rekka.study.tables import Cause

@@ -13,7 +13,7 @@ from jinja2 import Environment, nodes
 import rekka.report
 from rekka.checks.engine import list_codes, load_checks
 from rekka.core.errors import BadOption
-from rekka.core.words import FOLDER, LANGUAGES, flatten, load_words
+from rekka.core.language import FOLDER, LANGUAGES, flatten, load_words
 
 ENGLISH = "en"
 OTHERS = [lang for lang in LANGUAGES if lang != ENGLISH]

@@ -14,9 +14,9 @@ import rekka
 from rekka.cli import app
 from rekka.core.errors import BadOption, DamagedFile
 from rekka.model.serial import load_model
-from rekka.report import parts
+from rekka.report import summarize as parts
 from rekka.report.document import VERSION, Document
-from rekka.report.summary import _find_step, _judge_difference, _leave_tested, summarize
+from rekka.report.summarize import _find_step, _judge_difference, _leave_tested, summarize
 from rekka.study.stability import load_stability
 
 CASES = ["Pier", "Main girder", "Slope protection"]  # one large, one middling, one that no fit suits

@@ -7,19 +7,20 @@ from page_cases import CHOSEN, NONE, SHOWN
 from table_cases import failed_document, plain_document
 
 from rekka.report.outline import list_cases
-from rekka.report.sentences import list_methods, tell_no_calibration
-from rekka.report.tables import list_tables
-from rekka.report.teller import Teller
-from rekka.report.telling_answer import (
+from rekka.report.statements import (
+    Teller,
     list_banners,
     list_headlines,
+    list_methods,
+    tell_case,
     tell_headline,
+    tell_no_calibration,
     tell_run,
     tell_shown,
     tell_use,
 )
-from rekka.report.telling_cases import tell_case
-from rekka.report.words import LANGUAGES, load_words
+from rekka.report.tables.catalog import list_tables
+from rekka.report.text import LANGUAGES, load_words
 
 TELL = Teller(load_words("en"))
 LOOKED = "golden rows looked at with another model (run-1, 2026-11-16)"

@@ -6,11 +6,9 @@ import pytest
 from page_cases import CHOSEN, NONE, SHOWN, uncertify
 
 from rekka.report.markdown import render_markdown
-from rekka.report.tables import list_tables
-from rekka.report.teller import Teller
-from rekka.report.telling_forecast import list_warnings, tell_effect, tell_future
-from rekka.report.telling_network import tell_network
-from rekka.report.words import LANGUAGES, load_words
+from rekka.report.statements import Teller, list_warnings, tell_effect, tell_future, tell_network
+from rekka.report.tables.catalog import list_tables
+from rekka.report.text import LANGUAGES, load_words
 
 TELL = Teller(load_words("en"))
 

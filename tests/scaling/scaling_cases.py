@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rekka.scaling.fitting import BEYOND, METHODS, OPERATORS
+from rekka.scaling.registry import BEYOND, METHODS, OPERATORS
 
 RNG = np.random.default_rng(3)
 X = np.column_stack([RNG.gamma(2, 10, 80), RNG.normal(5, 30, 80), np.exp(RNG.normal(9, 1, 80))])

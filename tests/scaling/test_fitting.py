@@ -5,7 +5,7 @@ from scipy import stats
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
 from rekka.core.errors import BadOption, OutsideTrainingRange, ScalingError
-from rekka.scaling.fitting import BEYOND, METHODS, OPERATORS, check_method, fit_scaling, is_affine, name_method
+from rekka.scaling.registry import BEYOND, METHODS, OPERATORS, check_method, fit_scaling, is_affine, name_method
 from rekka.scaling.transformer import CovariateScaler
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scaling_cases import EVERY, HARD, NAMES, X
 
 from rekka.core.errors import ModelFileError, OutsideTrainingRange, ScalingError
-from rekka.scaling.fitting import fit_scaling, is_affine, name_method
+from rekka.scaling.registry import fit_scaling, is_affine, name_method
 from rekka.scaling.serial import scaling_from_dict, scaling_from_json, scaling_to_json
 
 GOLDEN = X * 0.98 + 0.6  # other rows, within every operator's reach

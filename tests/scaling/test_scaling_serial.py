@@ -5,8 +5,8 @@ import pytest
 from scaling_cases import NAMES, X
 
 from rekka.core.errors import BadOption, ModelFileError
-from rekka.scaling.fitting import fit_scaling
-from rekka.scaling.foreign import ForeignScaling
+from rekka.scaling.operators import ForeignScaling
+from rekka.scaling.registry import fit_scaling
 from rekka.scaling.serial import scaling_from_dict, scaling_from_json, scaling_to_json
 
 CHAIN = json.loads(scaling_to_json(fit_scaling("boxcox+zscore", X, NAMES)))

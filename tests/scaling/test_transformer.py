@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import rekka
 from rekka.core.errors import BadOption, InputError, ModelFileError, OutsideTrainingRange
-from rekka.scaling.fitting import fit_scaling
+from rekka.scaling.registry import fit_scaling
 from rekka.scaling.serial import scaling_from_json, scaling_to_json
 from rekka.scaling.transformer import CovariateScaler
 

@@ -8,8 +8,7 @@ import polars as pl
 from rekka.model import inputs
 from rekka.model.fit import fit_rows
 from rekka.simulation.rows import COVARIATES, simulate_transitions
-from rekka.streaming.blocks import Reading
-from rekka.streaming.sources import FrameSource
+from rekka.streaming.blocks import FrameSource, Reading
 
 READING = Reading("state_1", "state_2", "interval_years", COVARIATES, group="bridge_id")
 

@@ -12,10 +12,9 @@ from rekka.model import inputs
 from rekka.model.fit import Options
 from rekka.streaming import any_size as large
 from rekka.streaming import tables
-from rekka.streaming.blocks import Reading
+from rekka.streaming.blocks import ArraySource, Reading, ScanSource
 from rekka.streaming.fit import fit_source
 from rekka.streaming.passes import MOST_STATES, look_over
-from rekka.streaming.sources import ArraySource, ScanSource
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 
@@ -157,8 +156,8 @@ def test_the_last_row_of_a_file_is_read(rows):
 
 def test_the_last_hash_of_a_range_is_in_it(monkeypatch):
     """Two groups whose hashes, 0 and 1, are all that there are."""
-    monkeypatch.setattr("rekka.streaming.sources.SCATTER", np.uint64(1))
-    monkeypatch.setattr("rekka.streaming.clusters.ALL", 2)
+    monkeypatch.setattr("rekka.streaming.blocks.SCATTER", np.uint64(1))
+    monkeypatch.setattr("rekka.streaming.clustered_errors.ALL", 2)
     frame = drawn(300)
     columns = inputs.Columns("state_1", "interval_years", ())
     training = inputs.read_training(

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streaming_cases import source_of
 
-from rekka.streaming import quantiles
+from rekka.streaming import passes as quantiles
 from rekka.streaming.blocks import Reading
-from rekka.streaming.quantiles import find_quantiles
+from rekka.streaming.passes import find_quantiles
 
 
 def source(values, block_rows):

@@ -8,9 +8,8 @@ from rekka.core.errors import BadCovariates, BadOption, BadStates, BadValues, Ba
 from rekka.model.certificate import Verdict
 from rekka.model.fit import Options
 from rekka.model.likelihood import Likelihood, Rows
-from rekka.streaming.blocks import Reading, read_block
+from rekka.streaming.blocks import Reading, ScanSource, read_block
 from rekka.streaming.fit import fit_source, refit_source
-from rekka.streaming.sources import ScanSource
 
 
 @pytest.mark.parametrize("scaling", ["zscore", "minmax", "max", "robust", "log+zscore", None])
@@ -117,7 +116,7 @@ def test_groups_in_several_passes_are_those_in_one():
 
 def test_groups_that_do_not_fit_are_gone_through_in_more_passes(monkeypatch):
     one = fit_source(source_of(drawn()), Options(), clustered=True)
-    monkeypatch.setattr("rekka.streaming.clusters.MARKED", 0)  # as if nobody knew how many there are
+    monkeypatch.setattr("rekka.streaming.clustered_errors.MARKED", 0)  # as if nobody knew how many there are
     few = fit_source(source_of(drawn()), Options(), clustered=True, score_bytes=20_000)
     np.testing.assert_allclose(few.inference.covariance, one.inference.covariance, rtol=1e-9, atol=1e-18)
     assert few.inference.kind == one.inference.kind
@@ -143,7 +142,7 @@ def test_the_sample_on_which_starts_were_tried_is_named(monkeypatch):
     whole = fit_source(source_of(drawn()), Options()).certificate
     assert whole.starts == 4
     assert "on a sample" not in str(whole)
-    monkeypatch.setattr("rekka.streaming.sample.SAMPLE", 500)
+    monkeypatch.setattr("rekka.streaming.separation.SAMPLE", 500)
     some = fit_source(source_of(drawn()), Options()).certificate
     assert some.certified
     assert "other starts were tried on a sample of" in str(some)

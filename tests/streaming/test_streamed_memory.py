@@ -1,7 +1,7 @@
 import pytest
 
 from rekka.core.errors import BadOption
-from rekka.streaming.memory import free_memory, read_memory, say_bytes
+from rekka.streaming.blocks import free_memory, read_memory, say_bytes
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_too_little_is_refused():
 
 
 def test_without_a_limit_half_of_what_is_free_is_taken(monkeypatch):
-    monkeypatch.setattr("rekka.streaming.memory.free_memory", lambda: 10**10)
+    monkeypatch.setattr("rekka.streaming.blocks.free_memory", lambda: 10**10)
     assert read_memory(None) == 5 * 10**9
     assert free_memory() > 10**8
 

@@ -16,9 +16,8 @@ import checks_page
 import rekka
 from rekka.checks.engine import Severity, Subject, list_codes, load_checks
 from rekka.cli import app
-from rekka.core.codes import RETIRED
-from rekka.core.seals import plain
-from rekka.core.words import ENGLISH, LANGUAGES, load_words
+from rekka.core.folders import plain
+from rekka.core.language import ENGLISH, LANGUAGES, RETIRED, load_words
 from rekka.evaluation.selection import Step
 from rekka.model.certificate import Verdict as Certified
 from rekka.study.checks.registry import check_study, headline

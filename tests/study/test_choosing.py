@@ -9,14 +9,13 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.core.errors import BadOption
-from rekka.evaluation.intervals import mean_interval
+from rekka.evaluation.scores import mean_interval
 from rekka.evaluation.selection import Guard, Standing, Step
 from rekka.model.serial import load_model
-from rekka.study import choosing
-from rekka.study.cases import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows, forecast
-from rekka.study.choosing import Choice, Contest, apply_rule, choose_case
+from rekka.study import choice as choosing
+from rekka.study.choice import Choice, Contest, apply_rule, choose_case, tell_case, tell_method
 from rekka.study.plan import TrialPlan
-from rekka.study.rulings import tell_case, tell_method
+from rekka.study.rows import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows, forecast
 from rekka.study.trial import Key
 
 GOLDEN_COLUMNS = ("state_1", "state_2", "interval_years", "age_at_inspection_1", "bridge_length", "traffic_mean")

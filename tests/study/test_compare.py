@@ -326,7 +326,7 @@ class TestWorkers:
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("rekka.study.records.Files.add_trial", full)
+        monkeypatch.setattr("rekka.study.run_folder.Files.add_trial", full)
         with pytest.raises(OSError, match="No space left"):
             rekka.compare(draw_rows(), methods=METHODS, workers=2, out=tmp_path / "run")
         assert not worker_processes()

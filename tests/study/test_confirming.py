@@ -10,9 +10,9 @@ from study_cases import draw_rows, write_rows
 
 import rekka
 from rekka.core.errors import RunFolderError
-from rekka.evaluation.intervals import mean_interval
-from rekka.scaling.fitting import fit_scaling
-from rekka.study.confirming import Candidate, Seen, identify_golden, identify_model, identify_rows, look
+from rekka.evaluation.scores import mean_interval
+from rekka.scaling.registry import fit_scaling
+from rekka.study.confirmation import Candidate, Seen, identify_golden, identify_model, identify_rows, look
 
 OPTIONS = {"methods": ["zscore", "minmax"], "guard": {"resamples": 2}}
 

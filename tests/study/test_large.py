@@ -14,14 +14,12 @@ import rekka
 from rekka.core.errors import BadOption, BadStates, BadValues, DamagedFile, RunFolderError
 from rekka.data import partition as partition_module
 from rekka.streaming import blocks
+from rekka.study import large as large_digests
 from rekka.study import large as large_module
-from rekka.study import large_digests
-from rekka.study.cases import CaseRows
-from rekka.study.large import LargeRows, choose_whole, open_rows
-from rekka.study.large_cases import LargeCase
+from rekka.study.large import LargeCase, LargeRows, choose_whole, open_rows
 from rekka.study.plan import make_plan
-from rekka.study.rows import split_rows
-from rekka.study.store import load_plan, open_kept_rows, read_provenance
+from rekka.study.rows import CaseRows, split_rows
+from rekka.study.run_folder import load_plan, open_kept_rows, read_provenance
 from rekka.study.study import TIMES
 
 GB = 1_000_000_000

@@ -12,18 +12,16 @@ import rekka
 from rekka.core.errors import ScalingError
 from rekka.data.partition import order_bridges, place_bridges
 from rekka.data.transitions import scan_transitions
-from rekka.evaluation.intervals import mean_interval, sums_interval
 from rekka.evaluation.resampling import draw_times
+from rekka.evaluation.scores import mean_interval, sums_interval
 from rekka.model.fit import Options, refit_rows
 from rekka.streaming import blocks
 from rekka.streaming.fit import refit_source
-from rekka.study import large_digests
-from rekka.study.cases import CaseRows, Judged
-from rekka.study.confirming import identify_golden
-from rekka.study.large import LargeRows, open_rows
-from rekka.study.large_cases import LargeCase
+from rekka.study import large as large_digests
+from rekka.study.confirmation import identify_golden
+from rekka.study.large import LargeCase, LargeRows, open_rows
 from rekka.study.plan import make_plan
-from rekka.study.rows import StudyRows, digest_values, split_rows
+from rekka.study.rows import CaseRows, Judged, StudyRows, digest_values, split_rows
 from rekka.study.tallies import Tally
 
 CONFIDENCE = 0.9

@@ -12,18 +12,19 @@ from rekka.core.errors import BadOption
 from rekka.evaluation.resampling import folds
 from rekka.evaluation.ridge import choose_ridge
 from rekka.model.fit import Options
-from rekka.scaling.fitting import METHODS
-from rekka.study.methods import (
+from rekka.scaling.registry import METHODS
+from rekka.study.plan import (
     POOLED,
     RIDGE,
     SHRINKING,
+    PartitionPlan,
+    TrialPlan,
     check_method,
     choose_options,
     is_affine,
     leave_out,
     model_of,
 )
-from rekka.study.plan import PartitionPlan, TrialPlan
 from rekka.study.rows import split_rows
 from rekka.study.runner import open_cases
 from rekka.study.trial import Key, refitting
@@ -115,6 +116,6 @@ def test_a_ridge_that_was_chosen_is_kept():
 
 
 def test_small_is_a_group():
-    from rekka.study.request import GROUPS
+    from rekka.study.compare import GROUPS
 
     assert GROUPS["small"] == SHRINKING

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from rekka.evaluation.scores import LOG_FLOOR
-from rekka.scaling.fitting import is_affine
+from rekka.scaling.registry import is_affine
 from rekka.study.hypotheses import Verdict, judge_hypotheses
 from rekka.study.tables import (
     mark_selected,

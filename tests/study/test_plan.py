@@ -5,11 +5,10 @@ import datetime
 import pytest
 
 from rekka.core.errors import BadOption, InputError
-from rekka.core.seals import seal
-from rekka.study.compare import BOTH
+from rekka.core.folders import seal
+from rekka.study.compare import BOTH, Request, _change
 from rekka.study.plan import PRESETS, StudyPlan, make_plan, read_plan
-from rekka.study.request import Request, _change
-from rekka.study.store import mark_run
+from rekka.study.run_folder import mark_run
 
 
 def full_plan() -> StudyPlan:

@@ -9,8 +9,8 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.core import machine
+from rekka.core.folders import digest_file
 from rekka.core.machine import describe_command
-from rekka.core.seals import digest_file
 from rekka.study.plan import PartitionPlan, TrialPlan, make_plan
 from rekka.study.provenance import describe_run, differ_from, digest_sources, read_reading
 from rekka.study.rows import split_rows

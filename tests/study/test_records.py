@@ -9,11 +9,10 @@ import polars as pl
 import pytest
 from study_cases import draw_rows, read_json, write_json
 
-from rekka.core.folders import last_line
-from rekka.core.seals import read_sealed, write_sealed
+from rekka.core.folders import last_line, read_sealed, write_sealed
 from rekka.study.plan import PartitionPlan, StudyPlan, TrialPlan
-from rekka.study.records import _CHOICE, FOLDERS, Files, Memory, add_line
 from rekka.study.rows import split_rows
+from rekka.study.run_folder import _CHOICE, FOLDERS, Files, Memory, add_line
 from rekka.study.runner import carry_out, choose, list_keys, open_cases
 from rekka.study.trial import Key, Status
 
@@ -157,7 +156,7 @@ def test_records_of_another_run_are_not_taken(kept, made):
 
 @pytest.mark.parametrize("body", [None, [], {}, {"run": RUN}, {"run": RUN, "trial": {}, "files": []}])
 def test_a_sealed_record_without_a_trial_is_not_taken(kept, made, body):
-    from rekka.core.seals import write_sealed
+    from rekka.core.folders import write_sealed
 
     write_sealed(trial_files(kept)[0], "rekka-trial", body)
     assert len(open_files(kept, list(made.trials)).trials) == 3

@@ -3,11 +3,10 @@ from pathlib import Path
 import pytest
 
 from rekka.core.errors import BadOption, RunFolderError
-from rekka.data.options import ReadingOptions
-from rekka.scaling.fitting import BEYOND, METHODS
-from rekka.study.methods import SHRINKING
-from rekka.study.plan import make_plan, read_plan
-from rekka.study.request import Request, begin_study, continue_study, move_plan
+from rekka.data.transitions import ReadingOptions
+from rekka.scaling.registry import BEYOND, METHODS
+from rekka.study.compare import Request, begin_study, continue_study, move_plan
+from rekka.study.plan import SHRINKING, make_plan, read_plan
 
 TABLE = "bridge_id,case,state_1,state_2,interval_years,age,part\n" + "".join(
     f"B{i % 9},deck,{1 + i % 2},{1 + i % 2 + (i % 3 == 0)},{3 + i % 4},{20 + i * 7 % 31},{('train', 'golden')[i % 4 == 3]}\n"

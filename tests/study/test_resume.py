@@ -21,15 +21,15 @@ from study_cases import draw_rows, file_names, log_of, model_texts, read_json, u
 import rekka
 from rekka.core import files
 from rekka.core.errors import BadOption, DamagedFile, RunFolderError, WriteError
+from rekka.core.folders import write_sealed
 from rekka.core.machine import describe_machine
-from rekka.core.seals import write_sealed
 from rekka.study import compare as compare_module
 from rekka.study import runner
-from rekka.study.calibrating import check_model
 from rekka.study.changes import describe_difference
-from rekka.study.choosing import choose_case
+from rekka.study.choice import choose_case
 from rekka.study.plan import make_plan
 from rekka.study.rows import StudyRows
+from rekka.study.study import check_model
 from rekka.study.trial import Key, describe_case, run_trial
 
 METHODS = ["zscore", "boxcox"]

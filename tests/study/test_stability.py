@@ -20,10 +20,10 @@ from rekka.core.folders import hold
 from rekka.core.numerics import generator
 from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options, fit_rows, refit_rows
-from rekka.scaling.fitting import fit_scaling
+from rekka.scaling.registry import fit_scaling
 from rekka.study import stability as module
 from rekka.study.runner import open_cases
-from rekka.study.stability import Stability, stability
+from rekka.study.stability import Stability, find_levels, stability
 from rekka.study.stability_draws import (
     SCHEMA,
     Attempt,
@@ -34,7 +34,6 @@ from rekka.study.stability_draws import (
     draw_start,
     refit_draws,
 )
-from rekka.study.stability_remarks import find_levels
 from rekka.study.stability_tables import find_wilson
 from rekka.study.trial import Key, Status, refitting
 

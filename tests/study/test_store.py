@@ -12,13 +12,12 @@ from study_cases import draw_rows
 
 from rekka.core import folders
 from rekka.core.errors import BadOption, DamagedFile, RunFolderError
-from rekka.core.folders import hold
-from rekka.core.seals import read_sealed, write_sealed
+from rekka.core.folders import hold, read_sealed, write_sealed
 from rekka.study.plan import PartitionPlan, TrialPlan, make_plan
 from rekka.study.provenance import describe_run
-from rekka.study.records import add_line
 from rekka.study.rows import split_rows
-from rekka.study.store import (
+from rekka.study.run_folder import (
+    add_line,
     begin_run,
     clear_run,
     keep_rows,

@@ -16,12 +16,11 @@ from rekka.evaluation.scores import Scores
 from rekka.model.certificate import Verdict
 from rekka.model.fit import Options, refit_rows
 from rekka.model.solvers import Outcome
-from rekka.scaling.fitting import METHODS
+from rekka.scaling.registry import METHODS
 from rekka.scaling.serial import scaling_from_json
 from rekka.study import trial as module
-from rekka.study.cases import CaseRows, forecast, forecast_folds
 from rekka.study.plan import PartitionPlan, TrialPlan
-from rekka.study.rows import split_rows
+from rekka.study.rows import CaseRows, forecast, forecast_folds, split_rows
 from rekka.study.trial import Case, Fitted, Key, Status, Trial, describe_case, run_trial, spread, time_trial
 
 SEED = 20260924

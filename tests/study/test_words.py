@@ -1,5 +1,5 @@
 from rekka.core.errors import name_rows, name_some
-from rekka.study.words import list_names, name_trials
+from rekka.study.explanations import list_names, name_trials
 
 
 def test_names_are_listed_and_many_are_counted():

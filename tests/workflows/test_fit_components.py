@@ -6,7 +6,7 @@ from study_cases import draw_rows, write_rows
 
 import rekka
 from rekka.core.errors import BadOption
-from rekka.data.options import ReadingOptions
+from rekka.data.transitions import ReadingOptions
 from rekka.fleet.models import load_folder
 
 

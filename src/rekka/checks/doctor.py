@@ -16,19 +16,19 @@ import numpy as np
 import polars as pl
 
 from rekka.checks.engine import Finding, Severity, Subject, load_checks, run_checks, sort_findings
-from rekka.checks.rows import (
+from rekka.checks.table import (
     Array,
     Component,
     Components,
     Table,
     any_of,
+    count_records,
     find_covariates,
     find_unusable,
     read_part,
     read_rows,
     split_cases,
 )
-from rekka.checks.table import count_records
 from rekka.core.errors import InputError, count_of, missing_columns
 from rekka.data.direction import Moves, count_moves
 from rekka.data.partition import PARTS, Partition

@@ -22,8 +22,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from rekka.core.codes import RETIRED
-from rekka.core.words import ENGLISH, Words, load_words, say
+from rekka.core.language import ENGLISH, RETIRED, Words, load_words, say
 
 MOST_ROWS = 20  # row numbers kept with a finding
 

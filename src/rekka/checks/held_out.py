@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rekka.checks.covariates import fit_boxcox
+from rekka.checks.components import fit_boxcox
 from rekka.checks.engine import Finding, Severity, Subject, check, find
-from rekka.checks.rows import Component, Mask, Table
+from rekka.checks.table import Component, Mask, Table
 from rekka.core.errors import ScalingError
-from rekka.core.words import say
+from rekka.core.language import say
 
 HELD_OUT = ("validation", "golden")
 FAR_OUTSIDE = 0.10  # of the training range

@@ -56,7 +56,7 @@ def backtest(
 
       rekka backtest transitions.parquet --until-visit 4 --only Pier --threshold 3
     """
-    from rekka.report.terminal.backtest import print_backtest
+    from rekka.report.terminal.forecast import print_backtest
 
     with count_progress(new_console(stderr=True), "Networks drawn") as on_progress:
         found = rekka.backtest(tables, **asked, allow=reader.allow, reading=reader, on_progress=on_progress)

@@ -16,7 +16,7 @@ from rekka.commands.bars import count_progress
 from rekka.commands.options import AsJson, Run
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import quote
-from rekka.study.words import list_names
+from rekka.study.explanations import list_names
 
 if TYPE_CHECKING:
     from rekka.checks.engine import Finding

@@ -28,9 +28,9 @@ def demo(
     Example: rekka demo --folder demo
     """
     from rekka.report.terminal.study import print_all
-    from rekka.study.request import Request, begin_study
+    from rekka.study.compare import Request, begin_study
+    from rekka.study.run_folder import clear_run
     from rekka.study.runner import RunOptions
-    from rekka.study.store import clear_run
 
     console, errors = new_console(), new_console(stderr=True)
     truth = folder / "truth.json"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from rekka.data.options import ReadingOptions
+    from rekka.data.transitions import ReadingOptions
 
     Reader = ReadingOptions
 else:
@@ -315,7 +315,7 @@ def _collect(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
 def _collect_reading(given: Mapping[Flag, Any]) -> Reader:
     """The options that were given, as sections of a mapping."""
     from rekka.data.direction import read_allowed
-    from rekka.data.options import ReadingOptions
+    from rekka.data.transitions import ReadingOptions
 
     sections = _collect(given)
     file = sections.pop("file", {})

@@ -18,7 +18,7 @@ from rekka.commands.options import Flag, asks
 from rekka.commands.study import BEFORE_FIRST, STOPPED
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_plain, quote
-from rekka.streaming.cluster.failures import ClusterError
+from rekka.streaming.cluster.clients import ClusterError
 
 if TYPE_CHECKING:
     from rekka.study.stability import Stability
@@ -53,7 +53,7 @@ def stability(run: options.Run, asked: options.Asked, as_json: options.AsJson = 
 
       rekka stability run --cluster tcp://host:8786
     """
-    from rekka.report.terminal.stability import print_stability
+    from rekka.report.terminal.study import print_stability
 
     with _watch(new_console(stderr=True), _spell(run, asked)) as on_unit:
         found = rekka.stability(run, **asked, on_unit=on_unit)

@@ -18,10 +18,10 @@ from rekka.commands.options import Flag, asks, plans_study, reads_tables
 from rekka.commands.report import print_place, report_run
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_plain, quote
-from rekka.streaming.cluster.failures import ClusterError
+from rekka.streaming.cluster.clients import ClusterError
 
 if TYPE_CHECKING:
-    from rekka.study.choosing import Choice
+    from rekka.study.choice import Choice
     from rekka.study.large import LargeRows
     from rekka.study.study import Study
     from rekka.study.trial import Trial
@@ -92,7 +92,7 @@ def compare(
 
       rekka compare --resume run
     """  # fmt: skip
-    from rekka.study.request import Request, begin_study, continue_study
+    from rekka.study.compare import Request, begin_study, continue_study
     from rekka.study.runner import RunOptions
 
     folder = resume or out

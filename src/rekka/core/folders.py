@@ -1,17 +1,24 @@
-"""Folders that rekka writes: held by one process at a time, and paths that count from them."""
+"""Folders that rekka writes: held by one process at a time, and paths that count from them.
+
+Files of a run that know whether they are as they were written: JSON sealed with its own SHA-256.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
-from rekka.core.errors import BadOption, RunFolderError
-from rekka.core.files import naming, refuse_file, refuse_foreign, refuse_inputs
+from rekka.core.errors import BadOption, DamagedFile, RunFolderError
+from rekka.core.files import naming, refuse_file, refuse_foreign, refuse_inputs, write_text
 
 PLAN = "study.toml"  # a folder with this file is a run folder
 LOCK, LOG = ".lock", "log.txt"
@@ -84,3 +91,49 @@ def last_line(log: Path) -> str | None:
     """The log's last line, if there is one."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     return lines[-1] if lines else None
+
+
+def write_sealed(path: Path, kind: str, body: Any) -> None:
+    """Plain data as JSON with its own SHA-256, so that a damaged file is known from a whole one."""
+    text = json.dumps({"format": kind, "version": 1, "sha256": seal(body), "body": body}, indent=1)
+    write_text(path, text + "\n")
+
+
+def read_sealed(path: Path, kind: str) -> Any:
+    """The body of a sealed file; a truncated, edited or foreign one is refused."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{path.name} is not whole: {error}.", file=str(path)) from None
+    if not isinstance(found, dict) or found.get("format") != kind or found.get("version") != 1:
+        raise DamagedFile(f"{path.name} is not a file of the kind {kind}, version 1.", file=str(path))
+    if found.get("sha256") != seal(found.get("body")):
+        raise DamagedFile(f"{path.name} has been changed since it was written.", file=str(path))
+    return found["body"]
+
+
+def plain(value: Any) -> Any:
+    """The same with infinite and undefined numbers as words: JSON has none."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def seal(body: Any) -> str:
+    """SHA-256 of plain data."""
+    return digest(json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
+
+
+def digest(content: bytes) -> str:
+    """SHA-256, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

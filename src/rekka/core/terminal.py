@@ -1,13 +1,15 @@
 """What is printed: control characters in names, which could move the cursor or hide text, are shown as escapes.
 
 Every console is made by ``new_console``, and every line beside it goes through ``echo`` or ``echo_json``.
+
+How a verb says how far it has got.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import typer
@@ -15,7 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from rekka.core.seals import plain
+from rekka.core.folders import plain
 
 # Control characters but for the tab and the line feed, DEL, the second set of control characters, and marks that
 # turn the direction of writing: a terminal obeys them.
@@ -54,3 +56,11 @@ def echo_json(value: Any) -> None:
     """Print JSON for machines; infinite and undefined numbers as words, which JSON has not."""
     text = json.dumps(plain(value), ensure_ascii=False, default=str, allow_nan=False)
     typer.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+# What is done, of which component or file, how much of it is done, and of how much; None where that is not known.
+OnProgress = Callable[[str, str, float, float | None], None]
+
+
+def say_nothing(stage: str, name: str, done: float, total: float | None) -> None:
+    """Nobody looks on."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from rekka.core.codes import current
 from rekka.core.errors import BadOption, StoppedByCheck, name_some
-from rekka.core.words import ENGLISH, load_words, say
-from rekka.data.queries import collect
+from rekka.core.language import ENGLISH, current, load_words, say
+from rekka.data.text import collect
 
 CODE = "R109"
 ALLOWABLE = (CODE,)

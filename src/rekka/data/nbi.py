@@ -21,10 +21,9 @@ from rekka.core.errors import InputError, UnreadableTable, missing_columns
 from rekka.data.attributes import translate
 from rekka.data.mapping import Rules, State
 from rekka.data.panel import PROBLEMS, Panel, Problem, code_dates, code_states
-from rekka.data.queries import collect
 from rekka.data.reading import TableReading
 from rekka.data.tables import ROW
-from rekka.data.text import HEAD_BYTES, name_columns
+from rekka.data.text import HEAD_BYTES, collect, name_columns
 from rekka.data.values import CENTURY_TURN, Scale, clean_text, read_dates, read_numbers, read_states
 
 CASES = {

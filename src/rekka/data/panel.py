@@ -15,13 +15,31 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import BadValues, MissingColumns, UnreadableTable, count_of, missing_columns, name_some
-from rekka.data.attributes import ATTRIBUTES, check_names, read_attributes, read_name, survey, translate
-from rekka.data.joins import join_table
-from rekka.data.mapping import Columns, Join, Rules, TableMapping, Wide, load_mapping
-from rekka.data.names import KNOWN_NAMES, find_columns, is_fiscal, is_known, resolve
-from rekka.data.queries import collect
+from rekka.data.attributes import (
+    ATTRIBUTES,
+    check_names,
+    join_table,
+    read_attributes,
+    read_name,
+    survey,
+    translate,
+)
+from rekka.data.mapping import (
+    KNOWN_NAMES,
+    Columns,
+    Join,
+    Rules,
+    TableMapping,
+    Wide,
+    find_columns,
+    is_fiscal,
+    is_known,
+    load_mapping,
+    resolve,
+)
 from rekka.data.reading import TableReading, settle
 from rekka.data.tables import EXCEL, PARQUET, ROW, TEXT, Table, is_folder, open_table
+from rekka.data.text import collect
 from rekka.data.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states, take_dates
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, InputError, missing_columns
-from rekka.data.queries import collect
+from rekka.data.text import collect
 
 Places = NDArray[np.intp]
 

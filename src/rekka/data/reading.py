@@ -15,8 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, MissingColumns, UnreadableTable, did_you_mean, name_some
-from rekka.data.mapping import File, State, TableMapping, Wide, load_mapping
-from rekka.data.names import is_there
+from rekka.data.mapping import File, State, TableMapping, Wide, is_there, load_mapping
 from rekka.data.tables import EXCEL, TEXT, FileOptions, Table
 from rekka.data.values import Scale
 

@@ -1,4 +1,7 @@
-"""Delimited text as agencies export it: which encoding, which separator, which row is the header."""
+"""Queries over a user's table: what polars cannot read is our error.
+
+Delimited text as agencies export it: which encoding, which separator, which row is the header.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,43 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
-from rekka.core.cells import unguard_text
 from rekka.core.errors import UnreadableTable, bad_option, count_of
-from rekka.core.sheets import unguard_table
-from rekka.data.queries import collect
+from rekka.core.files import is_full_disk
+from rekka.core.sheets import unguard_table, unguard_text
+
+_FOLDERS = re.compile(r"(?:/[^/\s'\"]+)+/(?=[^/\s'\"])")  # of a path in a message of polars
+
+
+def collect(
+    frame: pl.LazyFrame, name: str, *, engine: Literal["streaming", "in-memory"] = "streaming"
+) -> pl.DataFrame:
+    """Run a query."""
+    with reading(name):
+        return frame.collect(engine=engine)
+
+
+@contextmanager
+def reading(name: str, into: Path | None = None) -> Iterator[None]:
+    """While a table is read: what polars cannot read is our error.
+
+    Where it goes ``into`` a folder on its way, an error of that folder's disk is left to whoever writes there.
+    """
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if into is not None and is_full_disk(error, into):
+            raise
+        reason = _FOLDERS.sub("", str(error).strip().splitlines()[0]).rstrip(".")
+        raise UnreadableTable(f"{name} cannot be read to its end: {reason}.", file=name) from None
+
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 1 << 20  # enough for the header; a longer first line is no table

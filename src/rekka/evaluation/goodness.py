@@ -39,12 +39,10 @@ from rekka.core.errors import BadValues, count_of, name_rows
 from rekka.core.numerics import generator
 from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import is_settled
-from rekka.model.coordinates import Coordinates, orthonormal_coordinates
+from rekka.model.coordinates import Coordinates, build_layout, orthonormal_coordinates, read_prior
 from rekka.model.fit import Options
-from rekka.model.layout import build_layout
 from rekka.model.likelihood import Likelihood, compile_kernels
 from rekka.model.predictor import Predictor
-from rekka.model.prior import read_prior
 from rekka.model.restarts import MOST_ITERATIONS, crude_start
 from rekka.model.solvers import newton
 

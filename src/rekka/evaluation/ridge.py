@@ -32,17 +32,15 @@ from threadpoolctl import threadpool_limits
 
 from rekka.core.errors import BadOption
 from rekka.data.partition import PAPER_SEED
-from rekka.evaluation.intervals import Interval, mean_interval
 from rekka.evaluation.resampling import Sample, folds
-from rekka.model.coordinates import Coordinates, moments, scaled_coordinates
+from rekka.evaluation.scores import Interval, mean_interval
+from rekka.model.coordinates import Coordinates, Layout, Prior, build_layout, moments, scaled_coordinates
 from rekka.model.family import Family, find_family
 from rekka.model.fit import Options, check_options
-from rekka.model.layout import Layout, build_layout
 from rekka.model.likelihood import Likelihood, Rows, compile_kernels
-from rekka.model.prior import Prior
 from rekka.model.restarts import crude_start
 from rekka.model.solvers import newton
-from rekka.scaling.fitting import fit_scaling
+from rekka.scaling.registry import fit_scaling
 
 Array = NDArray[np.float64]
 

@@ -43,7 +43,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from rekka.core.errors import BadValues
-from rekka.evaluation.intervals import CONFIDENCE, Interval
+from rekka.evaluation.scores import CONFIDENCE, Interval
 
 ACCURACY_TOLERANCE = 1e-12  # paper, after Eq. pareto-set
 SECONDS_TOLERANCE = 1e-9  # paper, after Eq. pareto-set

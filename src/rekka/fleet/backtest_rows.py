@@ -5,6 +5,11 @@
     chain     the visits after it, as long as each transition starts at the visit at which the one before ended
 
 A pair that was set aside, such as a repair or an upward move, ends a chain: what is forecast is decay alone.
+
+Later visits that no forecast is held against, because a pair was set aside on the way: how many, and why.
+
+What is scored are members that were not repaired and whose rating did not improve. That is a choice by what
+happened later, which nobody could have made with the forecast: the reader is told how large it is.
 """
 
 from __future__ import annotations
@@ -20,11 +25,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, InputError, count_of, missing_columns, no_such_case
+from rekka.data.audit import PAIR
+from rekka.data.audit import VISIT as VISIT_OUTCOME
 from rekka.data.mapping import load_mapping
-from rekka.data.options import ReadingOptions, take_one
 from rekka.data.panel import PAIRED, Panel
 from rekka.data.tables import is_folder, open_table
-from rekka.data.transitions import Transitions, pair_visits, read_transitions
+from rekka.data.text import collect
+from rekka.data.transitions import ReadingOptions, Transitions, pair_visits, read_transitions, take_one
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -283,3 +290,63 @@ def visit_keys(frame: pl.DataFrame) -> list[str]:
             for name in (f"{key}_1", f"{key}_2")
         )
     ]
+
+
+UNKNOWN = "no transition leads on"
+LOSSES_SCHEMA: dict[str, Any] = {"case": pl.String, "reason": pl.String, "members": pl.Int64, "visits": pl.Int64}
+
+
+def count_losses(records: Records, frame: pl.DataFrame, chains: Chains, cut: Cut) -> pl.DataFrame:
+    """Members seen by the moment and after it that have visits outside their chain: case, reason, members, visits.
+
+    With a panel all visits are known. Without one only those of transitions are: visits after a member's last
+    transition are not counted.
+    """
+    frame = frame if "member" in frame.columns else frame.with_columns(member=pl.lit(""))
+    keys = [*MEMBER, *_tell_apart(frame)]
+    linked = _ends(frame[chains.place], keys).with_columns(linked=pl.lit(value=True)).unique()
+    visits = _list_visits(records, frame, keys, cut).join(linked, on=keys, how="left")
+    known = pl.col("moment") <= cut.moment
+    visits = visits.filter(known.any().over(MEMBER))
+    lost = visits.filter(~known & pl.col("linked").is_null()).group_by(MEMBER).agg(visits=pl.len())
+    ends = visits.filter(known | pl.col("linked")).sort("moment").group_by(MEMBER, maintain_order=True).last()
+    told = lost.join(_add_reasons(ends, records, keys).select(*MEMBER, "reason"), on=MEMBER, how="left")
+    counted = told.group_by("case", "reason").agg(pl.col("visits").sum(), members=pl.len())
+    counted = counted.select(pl.col(name).cast(kind) for name, kind in LOSSES_SCHEMA.items())
+    return counted.sort("case", "visits", "reason", descending=[False, True, False])
+
+
+def _tell_apart(frame: pl.DataFrame) -> list[str]:
+    """The columns that tell visits of a member apart; no number, which a restart begins anew, where others do."""
+    there = visit_keys(frame)
+    return [key for key in there if key != VISIT] or there
+
+
+def _ends(frame: pl.DataFrame, keys: list[str], end: int = 2) -> pl.DataFrame:
+    """The visits at which transitions end, or start."""
+    return frame.select(pl.col(key if key in MEMBER else f"{key}_{end}").alias(key) for key in keys)
+
+
+def _list_visits(records: Records, frame: pl.DataFrame, keys: list[str], cut: Cut) -> pl.DataFrame:
+    """Every visit that pairing looked at, with its ``moment``."""
+    panel, audit = records.panel, records.found.audit
+    if panel is None or audit is None or audit.set_aside is None or cut.kind not in panel.columns:
+        ends = [
+            _ends(frame, keys, end).with_columns(moment=frame[column])
+            for end, column in enumerate(cut.columns, start=1)
+        ]
+        return pl.concat(ends).unique()
+    usable = panel.visits.filter(pl.col("problem") == 0).select(*keys, moment=pl.col(cut.kind))
+    visits = collect(usable, panel.name).with_columns(pl.col(name).cast(pl.String) for name in MEMBER)
+    visits = visits.filter(pl.col("case").is_in(frame["case"].unique().to_list()))
+    lost = audit.set_aside.filter(pl.col("outcome") == VISIT_OUTCOME)
+    return visits.join(lost.select(keys), on=keys, how="anti")
+
+
+def _add_reasons(ends: pl.DataFrame, records: Records, keys: list[str]) -> pl.DataFrame:
+    """Why the last visit of each chain was not paired with the next one, where that is known."""
+    audit = records.found.audit
+    if audit is None or audit.set_aside is None or not set(keys) <= set(audit.set_aside.columns):
+        return ends.with_columns(reason=pl.lit(UNKNOWN))
+    reasons = audit.set_aside.filter(pl.col("outcome") == PAIR).select(*keys, "reason")
+    return ends.join(reasons, on=keys, how="left").with_columns(pl.col("reason").fill_null(UNKNOWN))

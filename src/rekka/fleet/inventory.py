@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.fleet.arrivals import find_arrivals
-from rekka.fleet.eligibility import Ask, Lot, Lots
+from rekka.fleet.eligibility import Ask, Lot, Lots, find_outside, remark
+from rekka.fleet.first_passage import find_arrivals
 from rekka.fleet.network import (
     Tally,
     Totals,
@@ -31,7 +31,6 @@ from rekka.fleet.network import (
     tally_path,
     walk_sloped,
 )
-from rekka.fleet.notes import find_outside, remark
 from rekka.fleet.tables import (
     QUANTILES,
     rank_members,

@@ -16,8 +16,7 @@ from rekka.core.errors import (
     name_some,
     no_such_case,
 )
-from rekka.core.folders import PLAN, locate
-from rekka.core.seals import digest
+from rekka.core.folders import PLAN, digest, locate
 from rekka.data.panel import ALL_CASES
 from rekka.data.reading import TableReading
 from rekka.forecast.forecast import NOT_CERTIFIED

@@ -29,8 +29,7 @@ from rekka.core.sheets import LARGEST_SHEET, guard_table, to_parquet, write_csv
 from rekka.fleet.document import FORECAST, ForecastFile
 from rekka.fleet.eligibility import REASON
 from rekka.fleet.inventory import Fleet
-from rekka.fleet.tables import MEANING
-from rekka.fleet.workbook import Workbook
+from rekka.fleet.tables import MEANING, Workbook
 
 PARQUET, CSV, EXCEL = "parquet", "csv", "xlsx"
 FORMATS = (PARQUET, CSV, EXCEL)

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.model.coordinates import Coordinates
-from rekka.model.layout import Layout
+from rekka.model.coordinates import Coordinates, Layout
 from rekka.model.likelihood import Evaluation, Likelihood
 from rekka.model.restarts import Restarts
 from rekka.model.separation import Separation, advise, describe_separations

@@ -1,4 +1,18 @@
-"""The coordinates a solver works in, and the way back to coefficients.
+"""Which coefficients exist, which are shared: the linear map from free parameters to coefficients.
+
+    beta (K-1, p+1), flattened state by state, = select @ phi,   select (F, P) of zeros and ones
+
+Every state has an intercept of its own; a covariate may act on some states only (``effects``), and states may
+share one coefficient (``shared``).
+
+What is believed of the coefficients before a case's rows are seen: a normal distribution.
+
+    log prior = -(b - mean)' precision (b - mean) / 2,   b (F,) the coefficients of the scaled covariates
+
+Coefficients are flattened state by state, intercept first. Every one of them is held: the precision is positive
+definite, so that a maximum always exists.
+
+The coordinates a solver works in, and the way back to coefficients.
 
     eta = W gamma_k,   gamma, flattened state by state, = basis @ psi,   beta of the scaled covariates = back @ psi
 
@@ -9,6 +23,7 @@ L-BFGS-B works in the coordinates the scaling gives it, because that is what the
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -16,12 +31,153 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from rekka.core.errors import BadOption, did_you_mean
 from rekka.model.family import EXPONENTIAL, Family
-from rekka.model.layout import Layout
 from rekka.model.likelihood import Evaluation, Likelihood, LikelihoodProtocol, Rows
-from rekka.model.prior import Prior
 
 Array = NDArray[np.float64]
+INTERCEPT = "intercept"
+
+Effects = Mapping[str, Sequence[int]]
+Shared = Mapping[str, Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Coefficient f belongs to state f // (p+1) and term f % (p+1); ``parameter[f]`` is -1 if it is absent."""
+
+    terms: tuple[str, ...]
+    n_states: int
+    parameter: NDArray[np.int64]
+
+    @property
+    def n_parameters(self) -> int:
+        """P, the number of free parameters."""
+        return int(self.parameter.max()) + 1
+
+    @property
+    def select(self) -> Array:
+        """The map from free parameters to coefficients, (F, P)."""
+        matrix = np.zeros((self.parameter.size, self.n_parameters))
+        present = self.parameter >= 0
+        matrix[np.flatnonzero(present), self.parameter[present]] = 1.0
+        return matrix
+
+    @property
+    def term_of(self) -> NDArray[np.int64]:
+        """The term, 0 for the intercept, of each free parameter."""
+        first = np.array([np.flatnonzero(self.parameter == q)[0] for q in range(self.n_parameters)])
+        return first % len(self.terms)
+
+    def states_of(self, parameter: int) -> list[int]:
+        """The states, 1-based, in which a free parameter stands."""
+        return [int(f) // len(self.terms) + 1 for f in np.flatnonzero(self.parameter == parameter)]
+
+    def name(self, parameter: int) -> str:
+        """'state 2: traffic_mean', or 'states 1, 2: ...' where it is shared."""
+        states = self.states_of(parameter)
+        label = ", ".join(map(str, states))
+        return f"state{'s' if len(states) > 1 else ''} {label}: {self.terms[self.term_of[parameter]]}"
+
+
+def build_layout(
+    covariates: Sequence[str], n_states: int, effects: Effects | None, shared: Shared | None
+) -> Layout:
+    """Number the free parameters, state by state; checks both options against covariates and states."""
+    effects, shared = dict(effects or {}), dict(shared or {})
+    for option, table in (("effects", effects), ("shared", shared)):
+        for name in table:
+            if name not in covariates:
+                raise BadOption(
+                    f"{option} names {name}, which is not a covariate of this model. "
+                    f"Covariates: {', '.join(covariates) or 'none'}.{did_you_mean(name, covariates)}",
+                    option=option,
+                    value=name,
+                )
+    for name, states in effects.items():
+        _check_states("effects", name, states, n_states)
+    parameter = np.full((n_states - 1, len(covariates) + 1), -1, dtype=np.int64)
+    leader = {}
+    for name, groups in shared.items():
+        acts = effects.get(name, range(1, n_states))
+        if isinstance(groups, str) or not all(isinstance(group, Sequence) for group in groups):
+            raise BadOption(
+                f"shared gives {groups!r} for {name}; a list of groups of states is needed, e.g. [[1, 2]]."
+            )
+        for group in groups:
+            _check_states("shared", name, group, n_states)
+            for state in group:
+                if state not in acts:
+                    raise BadOption(f"shared names state {state} for {name}, but effects leaves it out there.")
+                if (name, state) in leader:
+                    raise BadOption(f"shared names state {state} twice for {name}.")
+                leader[name, state] = min(group)
+    count = 0
+    for state in range(1, n_states):
+        for t, name in enumerate([INTERCEPT, *covariates]):
+            first = leader.get((name, state), state)
+            if t and state not in effects.get(name, range(1, n_states)):
+                continue
+            if first < state:
+                parameter[state - 1, t] = parameter[first - 1, t]
+            else:
+                parameter[state - 1, t] = count
+                count += 1
+    return Layout((INTERCEPT, *covariates), n_states, parameter.ravel())
+
+
+def _check_states(option: str, name: str, states: object, n_states: int) -> None:
+    if isinstance(states, str) or not isinstance(states, Iterable):
+        raise BadOption(f"{option} gives {states!r} for {name}; a list of states is needed, e.g. [1, 2].")
+    for state in states:
+        if state not in range(1, n_states):
+            raise BadOption(
+                f"{option} names state {state} for {name}; covariates can act on states 1 to {n_states - 1} "
+                f"(K = {n_states}, and state {n_states} is never left).",
+                option=option,
+                value=state,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Mean (F,) and precision (F, F) of the coefficients.
+
+    ``uncertainty`` (F, F) is the covariance of the mean, where that was estimated: it moves no coefficient and
+    widens their intervals.
+    """
+
+    mean: Array
+    precision: Array
+    uncertainty: Array | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, which ``read_prior`` takes."""
+        known = {} if self.uncertainty is None else {"uncertainty": self.uncertainty.tolist()}
+        return {"mean": self.mean.tolist(), "precision": self.precision.tolist()} | known
+
+
+def read_prior(given: Prior | Mapping[str, Any] | None, size: int) -> Prior | None:
+    """A checked prior of ``size`` coefficients."""
+    if given is None:
+        return None
+    parts = given.to_dict() if isinstance(given, Prior) else given
+    if not isinstance(parts, Mapping) or set(parts) - {"uncertainty"} != {"mean", "precision"}:
+        raise BadOption(f"prior is a {type(given).__name__}; mean and precision are needed, or None.")
+    mean, precision = (np.asarray(parts[name], dtype=np.float64) for name in ("mean", "precision"))
+    uncertainty = np.asarray(parts.get("uncertainty", np.zeros((size, size))), dtype=np.float64)
+    if mean.shape != (size,) or precision.shape != (size, size) or uncertainty.shape != (size, size):
+        raise BadOption(
+            f"prior has mean {mean.shape} and precision {precision.shape}; this model has {size} coefficients, "
+            f"so that ({size},) and ({size}, {size}) are needed.",
+            size=size,
+        )
+    finite = all(np.isfinite(part).all() for part in (mean, precision, uncertainty))
+    if not finite or not np.allclose(precision, precision.T) or np.linalg.eigvalsh(precision)[0] <= 0:
+        raise BadOption("prior: the precision must be symmetric and positive definite, and everything finite.")
+    return Prior(mean, precision, uncertainty if "uncertainty" in parts else None)
+
+
 Seen = TypeVar("Seen", bound=LikelihoodProtocol)
 LEAST_RANK = 1e-10  # least diagonal of the triangular factor of standardised columns that are independent
 

@@ -21,20 +21,28 @@ from rekka.model.certificate import (
     plateau_share,
 )
 from rekka.model.clock import MIDDLE, Clock, check_clock, make_clock
-from rekka.model.coordinates import Coordinates, orthonormal_coordinates, scaled_coordinates
+from rekka.model.coordinates import (
+    Coordinates,
+    Effects,
+    Layout,
+    Prior,
+    Shared,
+    build_layout,
+    orthonormal_coordinates,
+    read_prior,
+    scaled_coordinates,
+)
 from rekka.model.family import EXPONENTIAL, Family, find_family
 from rekka.model.inference import Inference, Meat, add_row_scores, add_scores, infer
-from rekka.model.layout import Effects, Layout, Shared, build_layout
 from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
 from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.predictor import Predictor
-from rekka.model.prior import Prior, read_prior
 from rekka.model.restarts import Fewer, Restarts, crude_start, draw_fewer, restart
 from rekka.model.separation import Separation, find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
 from rekka.model.survey import FitTest, Resampled, Survey, survey_covariates
-from rekka.scaling.fitting import check_method, fit_scaling
 from rekka.scaling.operators import FittedScaling
+from rekka.scaling.registry import check_method, fit_scaling
 
 Array = NDArray[np.float64]
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from rekka.model.coordinates import Coordinates
-from rekka.model.layout import INTERCEPT, Layout
+from rekka.model.coordinates import INTERCEPT, Coordinates, Layout
 from rekka.model.likelihood import Likelihood
 
 Array = NDArray[np.float64]

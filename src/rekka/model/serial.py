@@ -16,10 +16,10 @@ from rekka.core.errors import BadOption, ModelFileError, count_of
 from rekka.data.reading import TableReading
 from rekka.model.certificate import Certificate
 from rekka.model.clock import START, Clock, make_clock
+from rekka.model.coordinates import Layout
 from rekka.model.family import EXPONENTIAL, FAMILIES, Family
 from rekka.model.fit import Fit
 from rekka.model.inference import Inference, native_units
-from rekka.model.layout import Layout
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
 from rekka.scaling.serial import ScalingPart, as_part

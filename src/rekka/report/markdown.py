@@ -1,4 +1,9 @@
-"""The whole report as Markdown: what the page says, in its order, with the tables and the figures' captions."""
+"""Text and tables as Markdown, of the kind that GitHub, GitLab and pandoc read.
+
+What data named is escaped: a case called ``<script>`` or ``a | b`` is shown as it is spelt, and nothing else.
+
+The whole report as Markdown: what the page says, in its order, with the tables and the figures' captions.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,71 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from rekka.report import sentences
+from rekka.report import statements as sentences
 from rekka.report.document import Document, FindingPart
-from rekka.report.markdown_text import escape_markdown, markdown_table
 from rekka.report.outline import SECTIONS, find_section
-from rekka.report.table_cells import coded_cell
-from rekka.report.table_data import finding_cell
-from rekka.report.teller import Teller
-from rekka.report.telling_answer import list_banners, list_headlines, tell_headline, tell_run, tell_shown
-from rekka.report.telling_cases import tell_case
-from rekka.report.telling_forecast import list_warnings, tell_future
-from rekka.report.telling_network import tell_network
-from rekka.report.views import FigureView, TableView
-from rekka.report.words import Words, join_names, join_sentences
+from rekka.report.statements import (
+    Teller,
+    list_banners,
+    list_headlines,
+    list_warnings,
+    tell_case,
+    tell_future,
+    tell_headline,
+    tell_network,
+    tell_run,
+    tell_shown,
+)
+from rekka.report.tables.cells import coded_cell
+from rekka.report.tables.study import finding_cell
+from rekka.report.text import Words, join_names, join_sentences
+from rekka.report.views import Cell, Column, FigureView, TableView
+
+_ACTIVE = re.compile(r"([\\`*_{}\[\]|~$#])")
+_FIRST = re.compile(r"^(\d{0,9})([-+.)=])(?=\s|$|[-=]+$)")  # a list or a rule, where a line begins so
+_LINK = re.compile(r"(?i)(:)(?=//)|(?<=www)(\.)|(@)")  # GitHub makes links of these by itself
+_TAGS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def escape_markdown(text: str) -> str:
+    """Any text on one line, shown as it is spelt: no markup, no HTML, no link, no column of a table."""
+    line = " ".join(_drop_controls(text).split())
+    line = _ACTIVE.sub(r"\\\1", line.translate(_TAGS))
+    line = _LINK.sub(lambda found: "\\" + found.group(), line)
+    return _FIRST.sub(r"\1\\\2", line)
+
+
+def _drop_controls(text: str) -> str:
+    return "".join(letter if letter.isprintable() or letter.isspace() else "" for letter in text)
+
+
+def markdown_table(table: TableView) -> str:
+    """Its rows under its columns; a sentence where there are none."""
+    if not table.rows:
+        return escape_markdown(table.note) + "\n"
+    lines = [[_title(column) for column in table.columns], [_rule(column) for column in table.columns]]
+    lines += [[_cell(cell) for cell in row.cells] for row in table.rows]
+    text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return text + (f"\n{escape_markdown(table.note)}\n" if table.note else "")
+
+
+def render_tables(tables: Iterable[TableView]) -> str:
+    """All tables, each under its title."""
+    return "\n".join(f"## {escape_markdown(table.title)}\n\n{markdown_table(table)}" for table in tables)
+
+
+def _cell(cell: Cell) -> str:
+    text = escape_markdown(cell.text)
+    return f"**{text}**" if cell.strong and text else text
+
+
+def _title(column: Column) -> str:
+    return escape_markdown(f"{column.title} ({column.unit})" if column.unit else column.title)
+
+
+def _rule(column: Column) -> str:
+    return "---:" if column.kind == "number" else "---"
+
 
 _FENCE = re.compile(r"`+")
 LISTED = ("findings", "hypotheses")  # not as tables, since their cells are sentences

@@ -15,8 +15,8 @@ from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import read_members
 from rekka.fleet.models import Models, match_models
 from rekka.fleet.tables import NETWORK, REACHED
-from rekka.report.expectations import HORIZON
-from rekka.report.forecast_parts import AsidePart, NetworkPart, NetworkYear, RiskPart
+from rekka.report.document import AsidePart, NetworkPart, NetworkYear, RiskPart
+from rekka.report.summarize import HORIZON
 from rekka.study.models import choose_models
 from rekka.study.study import Study
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
-from rekka.report.table_cells import EstimateTable, has_intervals
+from rekka.report.tables.cells import EstimateTable, has_intervals
+from rekka.report.text import Words
 from rekka.report.views import FigureView, Panel, TableView
-from rekka.report.words import Words
 
 View = TypeVar("View", TableView, FigureView)
 

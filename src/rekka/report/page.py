@@ -19,22 +19,25 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from rekka.report import sentences, telling_answer
-from rekka.report.chart_parts import style
+from rekka.report import statements
+from rekka.report.charts.base import CSS_VARIABLES, PAGE, style
+from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
+from rekka.report.charts.figures import list_figures
 from rekka.report.document import Document, HypothesisPart
-from rekka.report.drawing import bundle_script, draw_svg, slim_svg
-from rekka.report.figures import list_figures
-from rekka.report.numbers import MISSING
 from rekka.report.outline import CUT, CaseOutline, Section, lay_under, list_cases, list_sections, split_network
-from rekka.report.palette import CSS_VARIABLES, PAGE
-from rekka.report.table_cells import CompoundCell
-from rekka.report.tables import list_tables
-from rekka.report.teller import Teller
-from rekka.report.telling_cases import CaseTold, tell_case
-from rekka.report.telling_forecast import FutureTold, list_warnings, tell_future
-from rekka.report.telling_network import tell_network
+from rekka.report.statements import (
+    CaseTold,
+    FutureTold,
+    Teller,
+    list_warnings,
+    tell_case,
+    tell_future,
+    tell_network,
+)
+from rekka.report.tables.catalog import list_tables
+from rekka.report.tables.cells import CompoundCell
+from rekka.report.text import ENGLISH, MISSING, Words, load_words, slug
 from rekka.report.views import Cell, Column, Panel
-from rekka.report.words import ENGLISH, Words, load_words, slug
 
 SORTED_DIGITS = 9  # of a number that rows are sorted by
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
@@ -91,7 +94,7 @@ def _fill(
     """Everything that the template sets."""
     words = tell.words
     places = {case.case: number for number, case in enumerate(document.cases)}
-    findings, passed = sentences.split_findings(document.findings)
+    findings, passed = statements.split_findings(document.findings)
     by_id = {section.id: section for section in sections}
     return {
         "document": document,
@@ -103,23 +106,23 @@ def _fill(
         "by_id": by_id,
         "places": places,
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
-        "run": telling_answer.tell_run(document, tell),
-        "banners": telling_answer.list_banners(document, tell),
-        "headline": telling_answer.tell_headline(document, tell),
-        "title": sentences.name_study(document, words),
-        "headlines": telling_answer.list_headlines(document, tell),
-        "shown": telling_answer.tell_shown(document, tell),
+        "run": statements.tell_run(document, tell),
+        "banners": statements.list_banners(document, tell),
+        "headline": statements.tell_headline(document, tell),
+        "title": statements.name_study(document, words),
+        "headlines": statements.list_headlines(document, tell),
+        "shown": statements.tell_shown(document, tell),
         "answers": [
-            lay_under(one, [telling_answer.tell_use(answer, tell) for answer in document.answers])
+            lay_under(one, [statements.tell_use(answer, tell) for answer in document.answers])
             for one in by_id["answer"].tables
         ],
         "findings": findings,
         "passed": passed,
-        "causes": sentences.list_causes(document, tell),
+        "causes": statements.list_causes(document, tell),
         "hypotheses": _group_hypotheses(document),
         "own_calibration": [one for one in by_id["calibration"].figures if one.view.case in places],
-        "stability": sentences.tell_stability(document, tell),
-        "remarks": sentences.split_remarks(document),
+        "stability": statements.tell_stability(document, tell),
+        "remarks": statements.split_remarks(document),
         "cases": [
             CaseView(outline, tell_case(document, case, tell))
             for outline, case in zip(outlines["models"], document.cases, strict=True)
@@ -131,17 +134,17 @@ def _fill(
         "warnings": list_warnings(document, tell),
         "network": tell_network(document, tell),
         "typical": split_network(by_id["forecast"]),
-        "no_calibration": sentences.tell_no_calibration(document, tell),
-        "methods": sentences.list_methods(document, tell),
-        "presets": sentences.list_presets(document, tell),
-        "limits": sentences.list_limits(words),
-        "steps": sentences.STEPS,
-        "scores": sentences.SCORES,
-        "questions": sentences.QUESTIONS,
-        "records": sentences.tell_records(document, tell),
-        "doctor": sentences.group_doctor(document.audit.findings, tell),
-        "guard": sentences.tell_guard(document, tell),
-        "eligible": sentences.tell_eligible(document, tell),
+        "no_calibration": statements.tell_no_calibration(document, tell),
+        "methods": statements.list_methods(document, tell),
+        "presets": statements.list_presets(document, tell),
+        "limits": statements.list_limits(words),
+        "steps": statements.STEPS,
+        "scores": statements.SCORES,
+        "questions": statements.QUESTIONS,
+        "records": statements.tell_records(document, tell),
+        "doctor": statements.group_doctor(document.audit.findings, tell),
+        "guard": statements.tell_guard(document, tell),
+        "eligible": statements.tell_eligible(document, tell),
         "script_words": {"texts": _list_script_words(words), "cases": list(places), "style": style(PAGE)},
         "style": Markup(_write_colours() + _read("page.css")),
         "script": Markup(_read("page.js")),

@@ -21,25 +21,24 @@ from rekka.core.files import (
     write_whole,
 )
 from rekka.core.folders import PLAN, refuse_run
-from rekka.core.progress import OnProgress, say_nothing
+from rekka.core.terminal import OnProgress, say_nothing
 from rekka.model.tables import check_units
-from rekka.report.charts import combine
+from rekka.report.charts.base import PRINT
+from rekka.report.charts.drawing import PICTURE_MARK, combine, draw_pdf, draw_png, draw_svg_file, mark_picture
+from rekka.report.charts.figures import list_figures
 from rekka.report.document import Document
-from rekka.report.drawing import PICTURE_MARK, draw_pdf, draw_png, draw_svg_file, mark_picture
-from rekka.report.exports import LATEX, TABLES_MARK, list_table_files, write_tables
-from rekka.report.figures import list_figures
+from rekka.report.export import LATEX, TABLES_MARK, list_table_files, write_tables
 from rekka.report.markdown import render_markdown
 from rekka.report.networks import find_network
 from rekka.report.page import render_page
-from rekka.report.palette import PRINT
-from rekka.report.sentences import name_study
-from rekka.report.summary import summarize
-from rekka.report.tables import list_tables
+from rekka.report.statements import name_study
+from rekka.report.summarize import summarize
+from rekka.report.tables.catalog import list_tables
+from rekka.report.text import Words, load_words
 from rekka.report.views import FigureView, TableView
-from rekka.report.words import Words, load_words
 from rekka.study.compare import load_study
+from rekka.study.run_folder import list_own, read_provenance
 from rekka.study.stability import Stability, load_stability
-from rekka.study.store import list_own, read_provenance
 from rekka.study.study import Study
 
 PAGE = "report.html"

@@ -7,6 +7,10 @@
 
 ``x`` raw and ``z`` scaled are (n, p). A constant training column becomes zero, whatever other rows hold. A value
 that an operator cannot take, or turns into infinity, is refused: nothing is clipped.
+
+Composition: operators applied one after the other.
+
+Transformers from elsewhere, scikit-learn's above all, as a fitted scaling.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rekka.core.errors import OutsideTrainingRange
+from rekka.core.errors import BadOption, OutsideTrainingRange, ScalingError
 
 Array = NDArray[np.float64]
 
@@ -221,3 +225,126 @@ def fitted_on(values: dict[str, Any]) -> str:
     """The training range, as errors say it."""
     shift = "" if values["shift"] is None else f", shift {values['shift']}"
     return f"fitted on {values['low']} to {values['high']}{shift}"
+
+
+@dataclass(frozen=True)
+class ChainScaling:
+    """Operators one after the other, each fitted on what the one before made of the training rows."""
+
+    kind: ClassVar[str] = "chain"
+
+    links: tuple[ColumnScaling, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The covariates."""
+        return self.links[0].names
+
+    @property
+    def method(self) -> str:
+        """The names of the links, joined by +."""
+        return "+".join(link.method for link in self.links)
+
+    def transform(self, x: Array) -> Array:
+        """Apply the links in turn."""
+        z = x
+        for done, link in enumerate(self.links):
+            try:
+                z = link.transform(z)
+            except OutsideTrainingRange as error:
+                if not done:
+                    raise
+                raise _after(self.links[:done], error.values, x) from None
+        return z
+
+    def inverse(self, z: Array) -> Array:
+        """Undo the links, the last one first."""
+        for link in reversed(self.links):
+            z = link.inverse(z)
+        return z
+
+    def affine(self) -> tuple[Array, Array] | None:
+        """Offset and factor of z = (x - offset) * factor where every link is of that form."""
+        offset, factor = np.zeros(len(self.names)), np.ones(len(self.names))
+        for link in self.links:
+            then = link.affine()
+            if then is None:
+                return None
+            flat = factor == 0
+            offset = offset + np.where(flat, 0.0, then[0] / np.where(flat, 1.0, factor))
+            factor = factor * then[1]
+        return offset, factor
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything needed to make it again."""
+        return {"kind": self.kind, "links": [link.to_dict() for link in self.links]}
+
+
+def _after(links: tuple[ColumnScaling, ...], values: dict[str, Any], x: Array) -> OutsideTrainingRange:
+    """The error of a later link, with the value in the table beside the one that the link was given."""
+    name, row = values["covariate"], values["row"]
+    raw = float(x[row, links[0].names.index(name)])
+    return OutsideTrainingRange(
+        f"{values['method']} cannot transform {name} = {values['value']} after {ChainScaling(links).method} "
+        f"(row {row}, where {name} is {raw}): {fitted_on(values)}.",
+        **values | {"raw": raw},
+    )
+
+
+@dataclass(frozen=True)
+class ForeignScaling:
+    """A fitted transformer from elsewhere, anything with fit and transform on an (n, p) array."""
+
+    transformer: Any
+
+    @property
+    def method(self) -> str:
+        """The transformer's class."""
+        return type(self.transformer).__name__
+
+    def transform(self, x: Array) -> Array:
+        """Apply the transformer as fitted."""
+        z = np.asarray(self.transformer.transform(x), dtype=np.float64)
+        if z.shape != x.shape:
+            raise ScalingError(
+                f"{self.method} turned {x.shape[1]} covariates into shape {z.shape}. "
+                "A scaling keeps one column per covariate; do feature engineering before the model."
+            )
+        return z
+
+    def inverse(self, z: Array) -> Array:
+        """The transformer's own ``inverse_transform``, where it has one."""
+        if not hasattr(self.transformer, "inverse_transform"):
+            raise BadOption(f"{self.method} has no inverse_transform: its covariates cannot be had back.")
+        return np.asarray(self.transformer.inverse_transform(z), dtype=np.float64)
+
+    def affine(self) -> tuple[Array, Array] | None:
+        """Known for scikit-learn's own affine scalers, from their fitted attributes."""
+        t = self.transformer
+        zero = np.zeros(getattr(t, "n_features_in_", 0))
+        match self.method:
+            case "StandardScaler":
+                return (t.mean_ if t.with_mean else zero), 1.0 / (t.scale_ if t.with_std else zero + 1.0)
+            case "RobustScaler":
+                return (t.center_ if t.with_centering else zero), 1.0 / (
+                    t.scale_ if t.with_scaling else zero + 1.0
+                )
+            case "MaxAbsScaler":
+                return zero, 1.0 / t.scale_
+            case "MinMaxScaler" if not t.clip:
+                return -t.min_ / t.scale_, t.scale_
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Refused: a foreign object has no exact text form."""
+        raise BadOption(
+            f"A model scaled by {self.method} cannot be written as JSON: only rekka's own operators "
+            "(zscore, boxcox+zscore, ..., None) have an exact text form. Use one of them, or pickle the model."
+        )
+
+
+def fit_foreign(transformer: Any, x: Array) -> ForeignScaling:
+    """Fit a copy of a transformer on training rows x (n, p); the one given stays as it is."""
+    from sklearn.base import clone  # a second of imports; whoever hands a transformer in has them already
+
+    return ForeignScaling(clone(transformer, safe=False).fit(x))

@@ -8,16 +8,16 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from rekka.core.errors import ModelFileError
-from rekka.scaling.chain import ChainScaling
-from rekka.scaling.fitting import NONE, OPERATORS
 from rekka.scaling.operators import (
     AffineScaling,
     BoxCoxScaling,
+    ChainScaling,
     ColumnScaling,
     FittedScaling,
     LogScaling,
     YeoJohnsonScaling,
 )
+from rekka.scaling.registry import NONE, OPERATORS
 
 VERSION: Literal[1] = 1
 CLASSES: dict[str, type[ColumnScaling]] = {

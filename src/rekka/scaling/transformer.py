@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rekka.core.errors import InputError
-from rekka.scaling.fitting import NamedScaler, fit_scaling
 from rekka.scaling.operators import Array
+from rekka.scaling.registry import NamedScaler, fit_scaling
 from rekka.scaling.serial import read_scaling, scaling_to_json
 
 SKLEARN_FRAMES = ("pandas", "polars")  # which scikit-learn takes by itself, with their names

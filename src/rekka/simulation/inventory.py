@@ -16,7 +16,7 @@ import polars as pl
 from rekka.core.errors import BadOption, bad_option
 from rekka.core.files import Batch, make_folder, naming, scratch_beside, writing_together
 from rekka.data.partition import PAPER_SEED, PAPER_VALIDATION, split_bridges
-from rekka.simulation import dirt as soiling
+from rekka.simulation import soiling as soiling
 from rekka.simulation import stock
 
 Counts = dict[str, int]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.simulation.dirt import Repairs
+from rekka.simulation.soiling import Repairs
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -10,19 +10,17 @@ import logging
 from typing import Any
 
 from rekka.core.errors import count_of
-from rekka.data.queries import collect
+from rekka.data.text import collect
 from rekka.model import inputs
 from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.model.likelihood import count_threads
-from rekka.streaming.blocks import WHOLE, Reading
+from rekka.streaming.blocks import WHOLE, ArraySource, Reading, read_memory
 from rekka.streaming.cluster.clients import connect
 from rekka.streaming.cluster.source import spread_rows
-from rekka.streaming.clusters import leave_for_scores
+from rekka.streaming.clustered_errors import leave_for_scores
 from rekka.streaming.fit import fit_source, takes_blocks
-from rekka.streaming.memory import read_memory
 from rekka.streaming.passes import OnPass
-from rekka.streaming.sources import ArraySource
 from rekka.streaming.tables import LazyTable, open_source
 
 LOG = logging.getLogger("rekka")

@@ -1,12 +1,18 @@
-"""A table in blocks of rows, and what is done with each of them in turn.
+"""How much memory there is to work in, and in words.
+
+A table in blocks of rows, and what is done with each of them in turn.
 
 Block b of a table is its rows b B to (b + 1) B - 1, whether they lie in memory, in files or on the workers of a
 cluster. Whatever a fit needs of the rows is a sum, a minimum or a small factor of each block, put together in the
 order of the blocks: the result has the same bits wherever the rows are and however many threads look at them.
+
+Rows in memory, and rows in files that are read again for every pass.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,9 +25,62 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.core.errors import InputError, name_rows
+from rekka.core.errors import BadOption, InputError, name_rows
+from rekka.data.text import reading as translating
 from rekka.model import inputs
+from rekka.model.inputs import Training
 from rekka.streaming import block_kernel
+
+UNITS = {
+    "": 1,
+    "k": 10**3,
+    "m": 10**6,
+    "g": 10**9,
+    "t": 10**12,
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+}
+LEAST = 500_000_000  # Python, its libraries, compiled kernels and what polars reads ahead take about so much
+SHARE = 0.5  # of what is free, where no limit is given
+UNKNOWN = 2_000_000_000  # where the machine does not say what is free
+
+
+def read_memory(limit: Any) -> int:
+    """Bytes of a limit such as "1GB", "512 MiB" or a number; None takes half of what is free."""
+    if limit is None:
+        return int(SHARE * free_memory())
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", str(limit), flags=re.IGNORECASE)
+    if isinstance(limit, bool) or found is None:
+        raise BadOption(f"memory is {limit!r}; a size such as 1GB or 500MB is needed.", option="memory")
+    size = int(float(found[1]) * UNITS[(found[2] or "").lower()])
+    if size < LEAST:
+        raise BadOption(
+            f"memory is {limit!r}; at least {say_bytes(LEAST)} are needed, for rekka itself.", option="memory"
+        )
+    return size
+
+
+def free_memory() -> int:
+    """Bytes that no program uses, or that are there only to speed files up."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            found = re.search(r"^MemAvailable:\s+(\d+) kB", file.read(), flags=re.MULTILINE)
+        if found:
+            return int(found[1]) * 1024
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):  # another system
+        return UNKNOWN
+
+
+def say_bytes(size: int) -> str:
+    """'1.2 GB' for a message."""
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size / 1000:.3g} kB"
+
 
 Array = NDArray[np.float64]
 States = NDArray[np.int64]
@@ -218,3 +277,93 @@ def work_through_frame(
         function(read_block(frame.slice(place, block_rows), reading, first + place))
         for place in range(0, len(frame), block_rows)
     ]
+
+
+SCATTER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: whole numbers times this are all over the range
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSource:
+    """Rows in memory, in columns as they were read; no copy of them is made beyond a block."""
+
+    frame: pl.DataFrame
+    reading: Reading
+    threads: int = 1
+    block_rows: int = BLOCK_ROWS
+
+    def without_groups(self) -> FrameSource:
+        """The same rows, whose bridges are not read."""
+        return replace(self, reading=self.reading.without_groups())
+
+    def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
+        """The function's result for each block, in their order."""
+        step = self.block_rows * BLOCKS_AT_ONCE
+        slices = ((first, self.frame.slice(first, step)) for first in range(0, len(self.frame), step))
+        return work_through(slices, self.reading, function, self.threads, self.block_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """Rows that were checked already, in arrays; groups are whole numbers from 0."""
+
+    training: Training
+    covariates: tuple[str, ...]
+    threads: int = 1
+    block_rows: int = BLOCK_ROWS
+
+    @property
+    def reading(self) -> Reading:
+        """The covariates' names; the other columns have none any more."""
+        return Reading("start", "end", "dt", self.covariates)
+
+    def without_groups(self) -> ArraySource:
+        """The same: groups are numbers already."""
+        return self
+
+    def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
+        """The function's result for each block, in their order."""
+        places = range(0, self.training.rows.dt.size, self.block_rows)
+        return work_side_by_side(lambda first: [function(self._block(first))], places, self.threads)
+
+    def _block(self, first: int) -> Block:
+        here = slice(first, first + self.block_rows)
+        rows, groups = self.training.rows, self.training.groups
+        group = None if groups is None else groups[here].astype(np.uint64) * SCATTER
+        x = np.asfortranarray(self.training.x[here])
+        return Block(rows.start[here], rows.end[here], rows.dt[here], rows.weight[here], x, group)
+
+
+@dataclass(frozen=True, eq=False)
+class ScanSource:
+    """Rows of a query over files, read from them in every pass; no more than a few blocks are in memory."""
+
+    query: pl.LazyFrame
+    reading: Reading
+    threads: int = 1
+    block_rows: int = BLOCK_ROWS
+    name: str = "the table"
+
+    def without_groups(self) -> ScanSource:
+        """The same rows, whose bridges are not read."""
+        return replace(self, reading=self.reading.without_groups())
+
+    def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
+        """The function's result for each block, in their order."""
+        return work_through(self._frames(), self.reading, function, self.threads, self.block_rows)
+
+    def _frames(self) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Frames of whole blocks, whatever pieces the reader hands out."""
+        step = self.block_rows * BLOCKS_AT_ONCE
+        first, held, rows = 0, [], 0
+        wanted = self.query.select(self.reading.columns)
+        with translating(self.name):
+            for batch in wanted.collect_batches(chunk_size=step, lazy=True, engine="streaming"):
+                held.append(batch)
+                rows += len(batch)
+                while rows >= step:
+                    frame = held[0] if len(held) == 1 else pl.concat(held)
+                    yield first, frame[:step]
+                    first, rows = first + step, rows - step
+                    held = [frame[step:]] if rows else []
+        if rows:
+            yield first, pl.concat(held)

@@ -19,36 +19,42 @@ from rekka.core.errors import BadOption
 from rekka.model import inputs
 from rekka.model.certificate import certify, count_pairs
 from rekka.model.clock import Clock, make_clock
-from rekka.model.coordinates import LEAST_RANK, Coordinates, in_orthonormal, in_scaled
+from rekka.model.coordinates import (
+    LEAST_RANK,
+    Coordinates,
+    Layout,
+    Prior,
+    build_layout,
+    in_orthonormal,
+    in_scaled,
+    read_prior,
+)
 from rekka.model.family import find_family
 from rekka.model.fit import Fit, Options, Refit, check_options, linear_algebra, run_lbfgs, settle
 from rekka.model.inference import Meat, infer
-from rekka.model.layout import Layout, build_layout
 from rekka.model.likelihood import Pairs, compile_kernels
-from rekka.model.prior import Prior, read_prior
 from rekka.model.restarts import Fewer, Restarts, crude_start, restart
 from rekka.model.separation import Separation
 from rekka.model.solvers import Outcome, newton
 from rekka.model.survey import PERCENT, Survey
-from rekka.scaling.fitting import NamedScaler, check_method, fit_links, split_method
 from rekka.scaling.operators import FittedScaling
+from rekka.scaling.registry import NamedScaler, check_method, fit_links, split_method
 from rekka.streaming.blocks import Array, Source
-from rekka.streaming.clusters import SCORE_BYTES, add_streamed_row_scores, add_streamed_scores
+from rekka.streaming.clustered_errors import SCORE_BYTES, add_streamed_row_scores, add_streamed_scores
 from rekka.streaming.likelihood import BlockLikelihood, Design
 from rekka.streaming.passes import (
     Moments,
     OnPass,
     Overview,
     Watched,
+    find_quantiles,
     look_over,
     measure_scaled,
     orthonormalise,
     refuse_collinear,
 )
-from rekka.streaming.quantiles import find_quantiles
-from rekka.streaming.sample import Sampled, sample_rows
 from rekka.streaming.scaling import StreamedTraining
-from rekka.streaming.separation import find_streamed_separations
+from rekka.streaming.separation import Sampled, find_streamed_separations, sample_rows
 
 
 @dataclass(frozen=True, eq=False)

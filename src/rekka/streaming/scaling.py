@@ -22,8 +22,7 @@ from scipy import optimize
 from rekka.scaling.operators import ColumnScaling, YeoJohnsonScaling, positivity_shift
 from rekka.scaling.registry import BRACKET, NO_EXPONENT, Training
 from rekka.streaming.blocks import Array, Block
-from rekka.streaming.passes import Moments, Watched, add_moments, apply_links
-from rekka.streaming.quantiles import find_quantiles
+from rekka.streaming.passes import Moments, Watched, add_moments, apply_links, find_quantiles
 
 QUARTERS = np.array([0.25, 0.5, 0.75])
 

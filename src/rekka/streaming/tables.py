@@ -11,13 +11,11 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import InputError, count_of
-from rekka.data.queries import collect
 from rekka.data.tables import ROW, open_table
+from rekka.data.text import collect
 from rekka.model.inputs import find_columns
 from rekka.model.likelihood import count_threads
-from rekka.streaming.blocks import BLOCK_ROWS, WHOLE, Reading
-from rekka.streaming.memory import read_memory, say_bytes
-from rekka.streaming.sources import FrameSource, ScanSource
+from rekka.streaming.blocks import BLOCK_ROWS, WHOLE, FrameSource, Reading, ScanSource, read_memory, say_bytes
 
 BYTES = 8  # of a number
 TEXT_BYTES = 40  # of a bridge's name in memory, about

@@ -13,9 +13,8 @@ from rekka.core.folders import LOG
 from rekka.study.large import PARTITION, AnyRows, LargeRows, open_rows
 from rekka.study.plan import StudyPlan, make_plan
 from rekka.study.provenance import describe_run, digest_sources, list_sources
-from rekka.study.records import add_line
 from rekka.study.rows import StudyRows
-from rekka.study.store import PROVENANCE, keep_rows, open_kept_rows, read_provenance
+from rekka.study.run_folder import PROVENANCE, add_line, keep_rows, open_kept_rows, read_provenance
 
 Provenance = Mapping[str, Any]
 

@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import count_of, name_some
-from rekka.study.methods import is_affine
-from rekka.study.reasons import Row
+from rekka.study.explanations import Row
+from rekka.study.plan import is_affine
 from rekka.study.tables import KEY, MATERIALLY_WORSE, each, is_materially_worse, read_columns
 
 ZSCORE, BOXCOX = "zscore", "boxcox"

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rekka.core.errors import RunFolderError, name_some
-from rekka.core.folders import PLAN
-from rekka.core.seals import digest
+from rekka.core.folders import PLAN, digest
 from rekka.data.reading import TableReading
 from rekka.fleet.models import CaseModel, Models, load_file, load_folder
 from rekka.model.serial import load_saved
+from rekka.study.choice import tell_case
 from rekka.study.compare import load_study
-from rekka.study.rulings import tell_case
 from rekka.study.study import Study
 from rekka.study.tables import EXACT
 from rekka.study.trial import Key, Trial

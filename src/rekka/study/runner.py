@@ -17,15 +17,12 @@ from joblib.externals.loky import get_reusable_executor
 from rekka.core.errors import BadOption
 from rekka.evaluation.pooling import pool_cases
 from rekka.streaming.cluster.clients import connect
-from rekka.streaming.cluster.tasks import CarryOut, recruit
-from rekka.study.cases import CaseRows
-from rekka.study.choosing import Choice, Contest, choose_case
-from rekka.study.large import AnyRows, LargeRows
-from rekka.study.large_cases import AnyCase, LargeCase
-from rekka.study.methods import POOLED
-from rekka.study.plan import StudyPlan, TrialPlan
-from rekka.study.records import Records
-from rekka.study.rows import StudyRows
+from rekka.streaming.cluster.source import CarryOut, recruit
+from rekka.study.choice import Choice, Contest, choose_case
+from rekka.study.large import AnyCase, AnyRows, LargeCase, LargeRows
+from rekka.study.plan import POOLED, StudyPlan, TrialPlan
+from rekka.study.rows import CaseRows, StudyRows
+from rekka.study.run_folder import Records
 from rekka.study.trial import Fitted, Key, Trial, describe_case, run_trial, time_trial
 
 Result = TypeVar("Result")

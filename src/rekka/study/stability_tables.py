@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 from scipy import special
 
-from rekka.evaluation.intervals import CONFIDENCE
-from rekka.study.choosing import Choice
+from rekka.evaluation.scores import CONFIDENCE
+from rekka.study.choice import Choice
 from rekka.study.trial import Case
 
 STABILITY_TABLES = ("cases", "selection", "methods", "statuses", "refits")  # files of the folder stability, as CSV

@@ -1,4 +1,10 @@
-"""The result of a study: its trials as one frame, and everything that follows from them."""
+"""The calibration of a study's model: on its training rows, its validation rows, or its golden rows.
+
+What is chosen is tested on its training rows once, with the choice; the model's file and the choice keep the
+result.
+
+The result of a study: its trials as one frame, and everything that follows from them.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +17,26 @@ from typing import Any
 
 import polars as pl
 
-import rekka  # for what it loads on first use: an estimator brings scikit-learn with it
+import rekka
 from rekka.core.errors import BadOption, bad_option, did_you_mean
-from rekka.core.words import Said
+from rekka.core.language import Said
+from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS
 from rekka.data.reading import TableReading
-from rekka.evaluation.calibration import MOST_TESTED, Calibration
+from rekka.evaluation.calibration import MOST_TESTED, REPLICATES, Calibration, calibrate, check_fit
+from rekka.evaluation.goodness import find_links
+from rekka.evaluation.resampling import Sample
 from rekka.model.clock import Clock, make_clock
-from rekka.study.calibrating import calibrate_model
-from rekka.study.choosing import Choice, Optimism, Verdict
-from rekka.study.confirming import Confirmed, Look
+from rekka.model.fit import Fit, Options
+from rekka.model.serial import load_model
+from rekka.model.survey import FitTest
+from rekka.study.choice import Choice, Optimism, Verdict, explain_case, explain_method, tell_case, tell_method
+from rekka.study.confirmation import Confirmed, Look
+from rekka.study.explanations import explain_selection
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
 from rekka.study.large import AnyRows
-from rekka.study.methods import model_of
-from rekka.study.plan import PARETO, StudyPlan
-from rekka.study.reasons import explain_selection
-from rekka.study.rows import StudyRows
-from rekka.study.rulings import explain_case, explain_method, tell_case, tell_method
+from rekka.study.plan import PARETO, StudyPlan, model_of
+from rekka.study.rows import StudyRows, keep_supported
 from rekka.study.tables import (
     EXACT,
     mark_selected,
@@ -38,6 +47,56 @@ from rekka.study.tables import (
     tabulate_selection,
 )
 from rekka.study.trial import Case, Fitted, Key, Trial, spread
+
+TRAIN = "train"
+
+
+def calibrate_model(
+    rows: StudyRows, case: str, model: str, part: str, *, replicates: int | None = None, seed: int
+) -> Calibration:
+    """Judge the rows of a part by a fitted model, given as JSON; a member's visits are linked where known.
+
+    Rows whose states the training rows do not know are left out, as they are from every score. Without a number of
+    ``replicates`` the test of the training rows is the model's own, where it has one.
+    """
+    fit, parameters, _ = load_model(model)
+    wanted = (TRAIN,) if part == TRAIN else (TRAIN, part)
+    frames = [_take_part(rows, case, name, fit.n_states) for name in wanted]
+    samples = [Sample.of(frame, fit.covariates, fit.n_states) for frame in frames]
+    known = fit.fit_test if part == TRAIN and replicates is None else None
+    if replicates is None:
+        replicates = REPLICATES if known is None else 0
+    with quiet():
+        found = calibrate(
+            fit,
+            samples[-1],
+            training=samples[0],
+            options=_read_options(fit, parameters),
+            follows=find_links(pl.concat(frames)),
+            replicates=replicates,
+            seed=seed,
+            certificate=fit.certificate,
+        )
+    return found if known is None else found.with_test(known)
+
+
+def check_model(rows: StudyRows, case: str, model: str, *, seed: int) -> FitTest | None:
+    """Test a fitted model, given as JSON, on its training rows; None where no test can be made."""
+    fit, parameters, _ = load_model(model)
+    frame = _take_part(rows, case, TRAIN, fit.n_states)
+    sample = Sample.of(frame, fit.covariates, fit.n_states)
+    with quiet():
+        return check_fit(fit, sample, options=_read_options(fit, parameters), follows=find_links(frame), seed=seed)
+
+
+def _take_part(rows: StudyRows, case: str, part: str, n_states: int) -> pl.DataFrame:
+    return keep_supported(rows.frame.filter(pl.col("case") == case, pl.col("part") == part), n_states)
+
+
+def _read_options(fit: Fit, parameters: dict[str, Any]) -> Options:
+    own = {"ridge": parameters.get("ridge", 0.0), "prior": parameters.get("prior")}
+    return Options(scaling=parameters["scaling"], threads=1, **own, family=fit.family.name)
+
 
 SCHEMA: dict[str, Any] = {
     "case": pl.String, "preset": pl.String, "method": pl.String, "status": pl.String, "reason": pl.String,

@@ -17,8 +17,8 @@ import polars as pl
 from rekka.core.errors import BadValues, bad_option, missing_columns
 from rekka.evaluation.selection import pareto_set
 from rekka.model.certificate import affine_agreement
-from rekka.study.methods import model_of
-from rekka.study.reasons import COSTS, Row, comparable, explain
+from rekka.study.explanations import COSTS, Row, comparable, explain
+from rekka.study.plan import model_of
 from rekka.study.trial import Status
 
 Types = dict[str, pl.DataType | type[pl.DataType]]

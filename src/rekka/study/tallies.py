@@ -16,13 +16,20 @@ from numpy.typing import NDArray
 
 from rekka.core.errors import OutsideTrainingRange
 from rekka.data.partition import place_bridges
-from rekka.evaluation.intervals import Interval, sums_interval
 from rekka.evaluation.resampling import Index, Sample
-from rekka.evaluation.scores import LOG_FLOOR, RowScores, Scores, score_persistence_rows, split_supported
+from rekka.evaluation.scores import (
+    LOG_FLOOR,
+    Interval,
+    RowScores,
+    Scores,
+    score_persistence_rows,
+    split_supported,
+    sums_interval,
+)
 from rekka.model.likelihood import Rows
 from rekka.model.predictor import Predictor
 from rekka.streaming.blocks import Block
-from rekka.study.cases import forecast
+from rekka.study.rows import forecast
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int32]  # a bridge has fewer rows than that; there may be millions of bridges

@@ -28,12 +28,11 @@ from rekka.model.serial import VERSION, ModelFile, dump_model
 from rekka.model.solvers import Outcome
 from rekka.model.survey import FitTest
 from rekka.scaling.serial import scaling_to_json
-from rekka.streaming.clusters import leave_for_scores
+from rekka.streaming.clustered_errors import leave_for_scores
 from rekka.streaming.fit import fit_source, refit_source
-from rekka.study.cases import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing
-from rekka.study.large_cases import AnyCase, AnyJudged, LargeCase
-from rekka.study.methods import POOLED, RIDGE, SHRINKING, choose_options, leave_out
-from rekka.study.plan import PRESETS, list_options
+from rekka.study.large import AnyCase, AnyJudged, LargeCase
+from rekka.study.plan import POOLED, PRESETS, RIDGE, SHRINKING, choose_options, leave_out, list_options
+from rekka.study.rows import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing
 from rekka.study.tallies import Tally
 
 

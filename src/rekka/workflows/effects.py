@@ -9,19 +9,18 @@ from typing import Any
 
 import polars as pl
 
-from rekka.core.files import has_columns, has_mark, make_folder, write_whole
+from rekka.core.files import has_columns, has_mark, make_folder, name_apart, write_whole
 from rekka.core.folders import check_folder
-from rekka.core.progress import OnProgress, say_nothing
 from rekka.core.sheets import write_csv
+from rekka.core.terminal import OnProgress, say_nothing
 from rekka.fleet.models import CaseModel
 from rekka.forecast.ageing import FIXED
 from rekka.forecast.effects import Effects, marginal_effects
 from rekka.forecast.forecast import Doubt
 from rekka.forecast.profiles import Profile, profile_covariate
 from rekka.forecast.uncertainty import DELTA, DRAWS, NORMAL
-from rekka.report.drawing import PICTURE_MARK
-from rekka.report.profile_pictures import draw_profile_picture
-from rekka.workflows.file_names import name_apart
+from rekka.report.charts.drawing import PICTURE_MARK
+from rekka.report.charts.models import draw_profile_picture
 from rekka.workflows.models import choose_cases, choose_own, list_files, list_notes, open_models
 
 VERSION = 1  # of the plain data

@@ -12,15 +12,21 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import BadOption, InputError, MissingColumns, count_of
-from rekka.core.files import has_columns, has_mark, make_folder, refuse_foreign, refuse_inputs, write_text
-from rekka.core.folders import check_folder, relate
-from rekka.core.progress import OnProgress, say_nothing
-from rekka.core.seals import digest
+from rekka.core.files import (
+    has_columns,
+    has_mark,
+    make_folder,
+    name_apart,
+    refuse_foreign,
+    refuse_inputs,
+    write_text,
+)
+from rekka.core.folders import check_folder, digest, relate
 from rekka.core.sheets import write_csv
-from rekka.data.options import name_table, read_options
-from rekka.data.queries import collect
+from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.reading import TableReading
-from rekka.data.transitions import LazyTransitions, Transitions, refuse_text
+from rekka.data.text import collect
+from rekka.data.transitions import LazyTransitions, Transitions, name_table, read_options, refuse_text
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
@@ -28,8 +34,7 @@ from rekka.fleet.models import MARK, CaseModel, Models, choose_names
 from rekka.model.clock import MIDDLE
 from rekka.model.serial import load_saved
 from rekka.streaming import blocks
-from rekka.streaming.cluster.failures import ClusterError
-from rekka.workflows.file_names import name_apart
+from rekka.streaming.cluster.clients import ClusterError
 
 OF_A_MAXIMUM = ("se", "z", "p", "ci_low", "ci_high", "hr_low", "hr_high")  # what a fit elsewhere does not have
 FOR_EVERY_CASE = (MissingColumns, BadOption, ClusterError)  # what is wrong with the call, not with a component

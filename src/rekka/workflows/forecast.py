@@ -14,9 +14,9 @@ import polars as pl
 
 from rekka.core.errors import BadOption
 from rekka.core.files import refuse_inputs
-from rekka.core.progress import OnProgress, say_nothing
-from rekka.core.seals import digest_file
-from rekka.data.options import ReadingOptions, list_tables, name_table, read_options, take_one
+from rekka.core.folders import digest_file
+from rekka.core.terminal import OnProgress, say_nothing
+from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
 from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet
 from rekka.fleet.eligibility import Ask, make_lots
 from rekka.fleet.inventory import Fleet, forecast_fleet

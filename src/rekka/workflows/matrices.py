@@ -10,16 +10,14 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import BadOption
-from rekka.core.files import has_columns, make_folder, refuse_inputs
+from rekka.core.files import has_columns, make_folder, name_apart, refuse_inputs
 from rekka.core.folders import check_folder
 from rekka.core.sheets import write_csv
 from rekka.fleet.models import CaseModel
 from rekka.forecast.ageing import FIXED
 from rekka.forecast.forecast import Doubt, typical_covariates
-from rekka.forecast.layouts import lay_out
-from rekka.forecast.matrices import Matrix, transition_matrices
+from rekka.forecast.matrices import Matrix, lay_out, transition_matrices
 from rekka.forecast.uncertainty import DELTA, DRAWS
-from rekka.workflows.file_names import name_apart
 from rekka.workflows.models import choose_cases, choose_own, list_files, list_notes, open_models
 
 VERSION = 1  # of the plain data

@@ -16,8 +16,7 @@ from distributed.comm.addressing import get_address_host_port
 import rekka
 from rekka.core.errors import BadOption
 from rekka.streaming.cluster import clients
-from rekka.streaming.cluster.clients import Session, connect
-from rekka.streaming.cluster.failures import ClusterError, ClusterWarning
+from rekka.streaming.cluster.clients import ClusterError, ClusterWarning, Session, connect
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Dask leaves sockets of the dead open
 

@@ -13,7 +13,7 @@ from cluster_work import kill_worker, pids, refuse, sum_block
 import rekka
 from rekka.core.errors import BadValues, UnreadableTable
 from rekka.model.fit import Options
-from rekka.streaming.blocks import Reading
+from rekka.streaming.blocks import Reading, ScanSource
 from rekka.streaming.cluster.source import (
     MOST_ROWS,
     Part,
@@ -24,7 +24,6 @@ from rekka.streaming.cluster.source import (
     work_on,
 )
 from rekka.streaming.fit import fit_source
-from rekka.streaming.sources import ScanSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Dask leaves sockets of the dead open
 

@@ -25,8 +25,9 @@ import rekka
 from rekka.cli import app
 from rekka.core.errors import BadOption
 from rekka.streaming import blocks
-from rekka.streaming.cluster.tasks import recruit
-from rekka.study import records, runner
+from rekka.streaming.cluster.source import recruit
+from rekka.study import run_folder as records
+from rekka.study import runner
 from rekka.study.stability import load_stability
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Dask leaves sockets of the dead open

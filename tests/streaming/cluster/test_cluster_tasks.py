@@ -11,9 +11,8 @@ from distributed import Client
 from distributed.comm import CommClosedError
 
 from rekka.streaming.cluster import clients, tasks
-from rekka.streaming.cluster.clients import Session
-from rekka.streaming.cluster.failures import ClusterError
-from rekka.streaming.cluster.tasks import in_order, recruit, send, take
+from rekka.streaming.cluster.clients import ClusterError, Session
+from rekka.streaming.cluster.source import in_order, recruit, send, take
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Dask leaves sockets of the dead open
 

@@ -16,8 +16,7 @@ from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import tell_untested
 from rekka.fleet.models import CaseModel, split_notes, tell_misfit
 from rekka.forecast.effects import Effects, show_years
-from rekka.forecast.layouts import LONG, MEDIAN, PERCENT, lay_out, round_together
-from rekka.forecast.matrices import Matrix, tell_intervals
+from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, lay_out, round_together, tell_intervals
 from rekka.model.survey import Resampled
 from rekka.report.terminal.parts import NOTHING, add_columns, new_table, print_list, print_table, print_warning
 

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from rekka.checks.engine import Finding, Severity
-from rekka.core.words import Said, say
+from rekka.core.language import Said, say
 from rekka.data.panel import ALL_CASES
-from rekka.study.cases import FOLDS
-from rekka.study.choosing import Choice, Verdict
-from rekka.study.confirming import Confirmed
-from rekka.study.large_cases import AnyCase
+from rekka.study.choice import Choice, Verdict
+from rekka.study.confirmation import Confirmed
+from rekka.study.large import AnyCase
+from rekka.study.rows import FOLDS
 from rekka.study.study import Study
 from rekka.study.trial import Case, Key, Status, Trial
 

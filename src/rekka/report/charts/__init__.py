@@ -1,0 +1,1 @@
+"""Figures as Vega-Lite charts, and their pictures."""

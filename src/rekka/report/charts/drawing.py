@@ -1,0 +1,196 @@
+"""Charts as pictures: Vega-Lite -> SVG for the page and for files, PNG, PDF; and the script that draws them live.
+
+All by vl-convert, without a browser and without the network. Pictures and script have the Vega-Lite whose schema
+Altair writes. SVG and PNG are the same bytes for the same chart. A PDF shows the same, but vl-convert leaves the
+order of the objects in the file to chance.
+
+Files are set in Liberation Sans, which vl-convert has with it. It has no Japanese: for that, PNG and PDF need a
+font with Japanese installed on the machine that writes them (Debian: fonts-noto-cjk), else these letters are left
+blank. SVG files take whatever font the reader has.
+
+One figure's panels as one chart, for a file: FigureView -> combine -> SVG, PNG, PDF.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+from xml.etree import ElementTree
+
+import altair as alt
+import vl_convert
+
+from rekka.report.charts.base import INNER_WIDTH, PICKED, STAMP, WIDTH, Spec
+from rekka.report.views import FigureView
+
+PICTURE_MARK = b"drawn by rekka"  # in every picture file, by which an earlier one is known
+
+SVG = "http://www.w3.org/2000/svg"
+PIXELS_PER_INCH, POINTS_PER_INCH = 96, 72  # a chart's pixel is that of CSS; vl-convert takes it for a point
+VERSION = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+# Drawn live, the page asks for vegaEmbed and nothing else.
+SNIPPET = "window.vegaEmbed=vegaEmbed;"
+# XML 1.0 has no place for these, not even escaped. A name may have them, and vl-convert 1.9 aborts the process on
+# one: "Failed to parse text SVG: NonXmlChar".
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Much of what Vega writes has no effect in a picture that nobody points at; a page names its font once.
+_TAG = re.compile(r"<[^>]*>")
+_USELESS = re.compile(
+    r'^<path class="foreground" d="" [^>]*/>|^<path class="background" d="M0,0h0v0h0Z" [^>]*/>'
+    r'| class="(?:mark|role|background)[^"]*"| pointer-events="none"| (?:fill-|stroke-)?opacity="1"'
+    r'| font-family="[^"]*"| stroke-width="1"| [xy]2="0"| transform="translate\(0,0\)"'
+)
+_UNSEEN = ' opacity="0"'  # of what answers a pointer, where there is one
+_LONG_DECIMAL = re.compile(r"\d+\.\d{3,}")
+_PATH = re.compile(r' d="[^"]*"')
+_PATH_DECIMAL = re.compile(r"\d+\.\d{2,}")
+_REFERRING = ("clip-path", "fill", "stroke")  # attributes in which Vega refers to a clip path or a gradient
+_PNG_HEAD = 33  # bytes: the signature and the first chunk, which must stay the first
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+
+
+def draw_svg(spec: Spec, prefix: str) -> str:
+    """A chart to stand inside a page: identifiers begin with ``prefix``, so that many charts can.
+
+    Roles and labels for screen readers are taken out: the page says in one sentence what a chart shows. It has its
+    size and a view box, so that a style sheet can make it narrower.
+    """
+    root = ElementTree.fromstring(draw_svg_file(spec))
+    for element in root.iter():
+        for name in [name for name in element.attrib if name == "role" or name.startswith("aria-")]:
+            del element.attrib[name]
+    _rename(root, prefix)
+    root.set("class", "chart")
+    # The reader's font may be wider than the one that was measured here.
+    root.set("overflow", "visible")
+    return _write(root)
+
+
+def slim_svg(svg: str) -> str:
+    """The same picture without what has no effect, its paths to a tenth of a pixel: a page has many."""
+    return _TAG.sub(_shorten_tag, svg)
+
+
+def _shorten_tag(tag: re.Match[str]) -> str:
+    if tag[0].endswith("/>") and _UNSEEN in tag[0]:
+        return ""
+    short = _PATH.sub(lambda path: _PATH_DECIMAL.sub(_round_tenth, path[0]), _USELESS.sub("", tag[0]))
+    return _LONG_DECIMAL.sub(lambda found: f"{float(found[0]):.2f}", short)
+
+
+def _round_tenth(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
+
+
+def draw_svg_file(spec: Spec) -> str:
+    """A chart as an SVG file."""
+    return vl_convert.vegalite_to_svg(_clean(spec), vl_version=VERSION)
+
+
+def draw_png(spec: Spec, scale: float = 3.0) -> bytes:
+    """A chart as a PNG file; 3 times is about 300 dots an inch."""
+    png: bytes = vl_convert.vegalite_to_png(_clean(spec), vl_version=VERSION, scale=scale)
+    return png
+
+
+def draw_pdf(spec: Spec) -> bytes:
+    """A chart as a PDF file in its natural size: 96 pixels an inch."""
+    root = ElementTree.fromstring(draw_svg_file(spec))
+    for name in ("width", "height"):
+        root.set(name, f"{float(root.attrib[name]) * POINTS_PER_INCH / PIXELS_PER_INCH:g}")
+    pdf: bytes = vl_convert.svg_to_pdf(_write(root))
+    return pdf
+
+
+def mark_picture(content: bytes, kind: str) -> bytes:
+    """Add a remark that rekka drew it to a picture file: an SVG or PDF comment, a text chunk of PNG."""
+    if kind != "png":
+        return content + (b"<!-- %s -->\n" if kind == "svg" else b"%% %s\n") % PICTURE_MARK
+    body = b"tEXtSoftware\0" + PICTURE_MARK
+    chunk = (len(body) - 4).to_bytes(4) + body + zlib.crc32(body).to_bytes(4)
+    return content[:_PNG_HEAD] + chunk + content[_PNG_HEAD:]
+
+
+@cache
+def bundle_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script that sets ``window.vegaEmbed`` and no other name.
+
+    It can stand inside <script>: what would end or confuse that element is escaped as strings and patterns allow.
+    """
+    script = vl_convert.javascript_bundle(SNIPPET, vl_version=VERSION)
+    return "(()=>{" + script.replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n})();"
+
+
+def _write(root: ElementTree.Element) -> str:
+    ElementTree.register_namespace("", SVG)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _clean(value: Any) -> Any:
+    """The same with a replacement character for each that no picture can show."""
+    if isinstance(value, str):
+        return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {name: _clean(inner) for name, inner in value.items()}
+    return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _rename(root: ElementTree.Element, prefix: str) -> None:
+    """Number identifiers anew, from 1: Vega counts on from chart to chart, and a chart must stay the same."""
+    found = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    names = {old: f"{prefix}-{number}" for number, old in enumerate(found, start=1)}
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            if name == "id":
+                element.set(name, names[value])
+            elif name in _REFERRING:
+                element.set(name, _REFERENCE.sub(lambda found: f"url(#{names[found[1]]})", value))
+
+
+PRINTED = 680  # pixels of two panels side by side: 180 mm, the width of a page of two columns
+SPACING = 16  # pixels between them
+OWN_SCALES = ("color", "fill", "shape", "stroke", "strokeDash", "xOffset", "yOffset")  # else panels share them
+LESS = WIDTH - (PRINTED - SPACING) // 2  # pixels that a panel has less on paper
+
+
+def combine(figure: FigureView) -> Spec:
+    """The panels of a figure side by side with their titles, as wide as a printed page; a lone one as it is.
+
+    A page has room for two; further panels go below.
+    """
+    panels = [copy.deepcopy(panel.spec) | {"title": panel.title} for panel in figure.panels]
+    config, schema = panels[0]["config"], panels[0]["$schema"]
+    for spec in panels:
+        for name in ("config", "$schema", "params"):
+            spec.pop(name, None)
+    if len(panels) > 1:
+        _narrow(panels)
+    together: Spec = {"$schema": schema, "config": config, "spacing": SPACING}
+    if any(PICKED in repr(spec) for spec in panels):
+        together["params"] = [{"name": PICKED, "value": ""}]
+    return together | {
+        "concat": panels,
+        "columns": 2,
+        "resolve": {"scale": dict.fromkeys(OWN_SCALES, "independent")},
+    }
+
+
+def _narrow(panels: Sequence[Spec]) -> None:
+    """Make panels fit half of a page. What is square stays square, and what was as high beside it stays so."""
+    heights = {}
+    for spec in panels:
+        if spec["width"] == spec["height"]:
+            side = min(spec["width"], INNER_WIDTH - LESS)
+            heights[spec["height"]] = spec["width"] = side
+        else:
+            spec["width"] -= LESS
+    for spec in panels:
+        if isinstance(spec["height"], int | float):
+            spec["height"] = heights.get(spec["height"], spec["height"])
+        for layer in spec["layer"]:
+            if layer["mark"].get("style") == STAMP:
+                layer["encoding"]["x"]["value"] = spec["width"] / 2

@@ -1,0 +1,50 @@
+"""All figures of a report in the order of the page: Document -> FigureView, panels of Vega-Lite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from altair.utils.schemapi import debug_mode
+
+from rekka.report.charts.base import Palette
+from rekka.report.charts.forecast import draw_curve, draw_network, draw_reach, draw_reaching
+from rekka.report.charts.models import draw_calibration, draw_profiles, draw_ratios
+from rekka.report.charts.study import draw_answer, draw_heatmaps, draw_presets, draw_stability, draw_tradeoff
+from rekka.report.document import Document
+from rekka.report.text import Words
+from rekka.report.views import FigureView
+
+MOST_PROFILED = 24  # cases with a panel for each covariate: they are the heaviest part of a page
+
+
+def list_figures(document: Document, words: Words, palette: Palette) -> tuple[FigureView, ...]:
+    """Every figure that has something to show."""
+    with debug_mode(False):  # Altair checks each part of a chart against its schema; the tests do
+        return tuple(figure for figure in _draw_all(document, words, palette) if figure is not None)
+
+
+def _draw_all(document: Document, words: Words, palette: Palette) -> Iterator[FigureView | None]:
+    look: dict[str, Any] = {"words": words, "palette": palette}
+    yield draw_answer(document, **look)
+    for preset in document.study.presets:
+        yield draw_tradeoff(document, preset, **look)
+    for preset in document.study.presets:
+        yield draw_heatmaps(document, preset, **look)
+    yield draw_presets(document, **look)
+    numbers = {case.case: f"{number:03d}" for number, case in enumerate(document.cases, start=1)}
+    for part in document.calibration:
+        if part.preset == document.study.preset:
+            yield draw_calibration(part, numbers[part.case], **look)
+    yield draw_stability(document, **look)
+    for model in document.models:
+        level = document.study.confidence
+        yield draw_ratios(model, document.study.covariates, numbers[model.case], level=level, **look)
+    if document.network is not None:
+        yield draw_network(document.network, **look)
+    yield draw_reaching(document, **look)
+    for place, model in enumerate(document.models):
+        yield draw_curve(model, numbers[model.case], **look)
+        yield draw_reach(model, numbers[model.case], **look)
+        if place < MOST_PROFILED:
+            yield draw_profiles(model, document.study.covariates, numbers[model.case], **look)

@@ -1,0 +1,1 @@
+"""Tables of a report: how a column is written, and which tables there are."""

@@ -1,0 +1,495 @@
+"""Trials and cases as they are made: kept in memory, or in a run folder, each written whole before the next.
+
+cases/             what is known of each case, its baselines among it
+choices/           what was chosen for each case under each preset, and why
+confirmation.json  every look at the golden rows
+trials/            a file for each trial, sealed with its own SHA-256 and written last
+models/ scalings/  the fitted models and operators as JSON; the trial's file holds their SHA-256
+log.txt            what happened when
+
+A trial is done when its file in trials/ is whole and of this run, and its model and operator are as it says.
+Everything else is made again. Files that rekka did not write are left alone.
+
+A run folder that survives anything: begun, held by one process, taken up again.
+
+study.toml         the plan: ``rekka compare study.toml`` runs it again. Written first
+partition.parquet  the rows, each with its part
+provenance.json    what it was run on and with: digests, seeds, versions, machine, command
+cases/ trials/ models/ scalings/ choices/ confirmation.json log.txt    see records
+trials.parquet, .csv, .json; selection.csv; methods.csv; ...   tables, written when all trials are done
+report.html, .json                                             the report, and its numbers
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+from pydantic import ValidationError
+
+from rekka.core.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
+from rekka.core.files import append_line, is_unfinished, make_folder, remove_unfinished, write_text, write_whole
+from rekka.core.folders import LOCK, LOG, PLAN, digest, hold, plain, read_sealed, seal, write_sealed
+from rekka.core.sheets import to_parquet, write_csv
+from rekka.fleet.document import FORECAST
+from rekka.fleet.store import OWN, is_forecast
+from rekka.model.clock import START
+from rekka.streaming import blocks
+from rekka.study.choice import Choice
+from rekka.study.confirmation import Look
+from rekka.study.large import PARTITION as PARTITION
+from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, survey_file
+from rekka.study.plan import BEFORE_CLOCK, VERSION, StudyPlan, read_plan
+from rekka.study.rows import StudyRows
+from rekka.study.stability_tables import STABILITY_TABLES
+from rekka.study.trial import Case, Fitted, Key, Trial
+
+CASES, TRIALS, MODELS, SCALINGS, CHOICES = "cases", "trials", "models", "scalings", "choices"
+CONFIRMATION = "confirmation.json"
+FOLDERS = (CASES, TRIALS, MODELS, SCALINGS, CHOICES)
+LONGEST_SLUG = 40
+_TRIAL, _CASE, _CHOICE, _LOOKS = "rekka-trial", "rekka-case", "rekka-choice", "rekka-confirmation"
+
+Pair = tuple[str, str]  # preset and case
+
+
+class Records(Protocol):
+    """What a study needs of the place its trials are kept in."""
+
+    trials: dict[Key, Trial]
+    cases: dict[str, Case]
+    choices: dict[Pair, Choice]
+    looks: list[Look]
+
+    def add_case(self, case: Case) -> None:
+        """Keep what is known of a case."""
+
+    def add_trial(self, fitted: Fitted) -> None:
+        """Keep a trial with its model and operator."""
+
+    def fitted(self, key: Key) -> Fitted:
+        """A trial with its model and operator."""
+
+    def add_choice(self, choice: Choice) -> None:
+        """Keep what was chosen for a case under a preset."""
+
+    def add_look(self, look: Look) -> None:
+        """Keep a look at the golden rows."""
+
+    def earlier_looks(self) -> dict[str, list[Look]]:
+        """Looks at golden rows that were taken before, by the name of their run."""
+
+    def note(self, line: str) -> None:
+        """Keep a line of the log."""
+
+
+class Memory:
+    """Trials in memory only."""
+
+    def __init__(self) -> None:
+        self.trials: dict[Key, Trial] = {}
+        self.cases: dict[str, Case] = {}
+        self.choices: dict[Pair, Choice] = {}
+        self.looks: list[Look] = []
+        self._fitted: dict[Key, Fitted] = {}
+
+    def add_case(self, case: Case) -> None:
+        """Keep what is known of a case."""
+        self.cases[case.name] = case
+
+    def add_trial(self, fitted: Fitted) -> None:
+        """Keep a trial with its model and operator."""
+        self.trials[fitted.trial.key] = fitted.trial
+        self._fitted[fitted.trial.key] = fitted
+
+    def fitted(self, key: Key) -> Fitted:
+        """A trial with its model and operator."""
+        return self._fitted[key]
+
+    def add_choice(self, choice: Choice) -> None:
+        """Keep what was chosen for a case under a preset."""
+        self.choices[choice.preset, choice.case] = choice
+
+    def add_look(self, look: Look) -> None:
+        """Keep a look at the golden rows, in the place of one that was refused altogether."""
+        self.looks = [*(one for one in self.looks if one.counts), look]
+
+    def earlier_looks(self) -> dict[str, list[Look]]:
+        """Its own, if any: memory does not know of other runs."""
+        return {"this study": self.looks}
+
+    def note(self, line: str) -> None:
+        """Nothing to write to."""
+
+
+class Files:
+    """Trials in a run folder. ``run`` is its mark, which every file bears: those of another run are not taken."""
+
+    def __init__(self, path: Path, keys: Sequence[Key], run: str) -> None:
+        self.path, self.run = path, run
+        self.trials: dict[Key, Trial] = {}
+        self.cases: dict[str, Case] = {}
+        self.choices: dict[Pair, Choice] = {}
+        self.looks: list[Look] = []
+        self.damaged: list[str] = []
+        self._names = {key: _name_trial(number, key) for number, key in enumerate(keys, start=1)}
+        cases = dict.fromkeys(key.case for key in keys)
+        self._case_names = {case: f"{number:03d}-{_slug(case)}.json" for number, case in enumerate(cases, start=1)}
+        pairs = dict.fromkeys((key.preset, key.case) for key in keys)
+        self._choice_names = {
+            pair: f"{number:03d}-{_slug(pair[1])}-{pair[0]}.json" for number, pair in enumerate(pairs, start=1)
+        }
+        self._digests: dict[Key, dict[str, str | None]] = {}
+
+    def load(self) -> None:
+        """Take up what is whole; what is not will be made again."""
+        for case, name in self._case_names.items():
+            if (self.path / CASES / name).exists():
+                self._load_case(case, self.path / CASES / name)
+        for key, name in self._names.items():
+            if (self.path / TRIALS / name).exists():
+                self._load_trial(key, self.path / TRIALS / name)
+        for pair, name in self._choice_names.items():
+            if (self.path / CHOICES / name).exists():
+                self._load_choice(pair, self.path / CHOICES / name)
+        try:
+            self.looks = read_looks(self.path)
+        except DamagedFile:
+            self.damaged.append(CONFIRMATION)
+            self.looks = [Look(made="at a time not known", forced=False, results=(), refused={}, unreadable=True)]
+
+    def _load_choice(self, pair: Pair, file: Path) -> None:
+        try:
+            found = Choice.model_validate(self._open(file, _CHOICE)["choice"])
+            if (found.preset, found.case) != pair:
+                raise DamagedFile(f"{file.name} is of another case.")
+        except (DamagedFile, ValidationError, KeyError):
+            self.damaged.append(f"{CHOICES}/{file.name}")
+        else:
+            self.choices[pair] = found
+
+    def _load_case(self, case: str, file: Path) -> None:
+        try:
+            found = Case.model_validate(self._open(file, _CASE)["case"])
+            if found.name != case:
+                raise DamagedFile(f"{file.name} is of another case.")
+        except (DamagedFile, ValidationError, KeyError):
+            self.damaged.append(f"{CASES}/{file.name}")
+        else:
+            self.cases[case] = found
+
+    def _load_trial(self, key: Key, file: Path) -> None:
+        try:
+            body = self._open(file, _TRIAL)
+            trial = Trial.model_validate(body["trial"])
+            if trial.key != key:
+                raise DamagedFile(f"{file.name} is of another trial.")
+            for folder in (MODELS, SCALINGS):
+                if body["files"][folder] not in (None, self._digest(folder, key)):
+                    raise DamagedFile(f"{file.name} has another file in {folder}, or none.")
+        except (DamagedFile, ValidationError, KeyError, TypeError):
+            self.damaged.append(f"{TRIALS}/{file.name}")
+        else:
+            self.trials[key], self._digests[key] = trial, body["files"]
+
+    def _open(self, file: Path, kind: str) -> dict[str, Any]:
+        body = read_sealed(file, kind)
+        if not isinstance(body, dict) or body.get("run") != self.run:
+            raise DamagedFile(f"{file.name} is of another run.")
+        return body
+
+    def _digest(self, folder: str, key: Key) -> str | None:
+        file = self.path / folder / self._names[key]
+        return digest(file.read_bytes()) if file.exists() else None
+
+    def add_case(self, case: Case) -> None:
+        """Write what is known of a case."""
+        file = self.path / CASES / self._case_names[case.name]
+        write_sealed(file, _CASE, {"run": self.run, "case": json.loads(case.model_dump_json())})
+        self.cases[case.name] = case
+
+    def add_trial(self, fitted: Fitted) -> None:
+        """Write a trial: its model and operator first, its own file last."""
+        trial, name = fitted.trial, self._names[fitted.trial.key]
+        texts = {MODELS: fitted.model, SCALINGS: fitted.scaling}
+        digests = {folder: None if text is None else digest(text.encode()) for folder, text in texts.items()}
+        was = self._digests.pop(trial.key, {})
+        for folder, text in texts.items():
+            if text is not None and digests[folder] != was.get(folder):
+                write_text(self.path / folder / name, text, flush=False)  # known by its digest
+        body = {"run": self.run, "trial": json.loads(trial.model_dump_json()), "files": digests}
+        write_sealed(self.path / TRIALS / name, _TRIAL, body)
+        self.trials[trial.key], self._digests[trial.key] = trial, digests
+
+    def fitted(self, key: Key) -> Fitted:
+        """A trial with its model and operator, read from their files."""
+        texts = (
+            None
+            if self._digests[key][folder] is None
+            else (self.path / folder / self._names[key]).read_bytes().decode()
+            for folder in (MODELS, SCALINGS)
+        )
+        return Fitted(self.trials[key], *texts)
+
+    def add_choice(self, choice: Choice) -> None:
+        """Write what was chosen for a case under a preset."""
+        pair = (choice.preset, choice.case)
+        file = self.path / CHOICES / self._choice_names[pair]
+        write_sealed(file, _CHOICE, {"run": self.run, "choice": json.loads(choice.model_dump_json())})
+        self.choices[pair] = choice
+
+    def add_look(self, look: Look) -> None:
+        """Write a look at the golden rows; those before it stay, unless they were refused altogether."""
+        self.looks = [*(one for one in self.looks if one.counts), look]
+        if CONFIRMATION in self.damaged:
+            (self.path / CONFIRMATION).replace(self.path / f"{CONFIRMATION}.damaged")
+            self.damaged.remove(CONFIRMATION)
+        body = [json.loads(one.model_dump_json()) for one in self.looks]
+        write_sealed(self.path / CONFIRMATION, _LOOKS, body)
+
+    def earlier_looks(self) -> dict[str, list[Look]]:
+        """Of this run, and of the runs in folders beside it."""
+        found = {self.path.name: self.looks}
+        for other in sorted(self.path.parent.glob(f"*/{CONFIRMATION}")):
+            if other.parent.name != self.path.name:
+                try:
+                    found[other.parent.name] = read_looks(other.parent)
+                except (DamagedFile, OSError) as error:
+                    self.note(f"not taken into account: {other.parent.name}: {error}")
+        return found
+
+    def note(self, line: str) -> None:
+        """Add a line to the log."""
+        add_line(self.path / LOG, line)
+
+
+def read_looks(run: Path) -> list[Look]:
+    """The looks at the golden rows that a run has taken."""
+    file = run / CONFIRMATION
+    if not file.exists():
+        return []
+    try:
+        return [Look.model_validate(one) for one in read_sealed(file, _LOOKS)]
+    except (ValidationError, TypeError):
+        raise DamagedFile(f"{CONFIRMATION} is of another version of rekka.", file=str(file)) from None
+
+
+def add_line(log: Path, line: str) -> None:
+    """Add a line to the log, with its moment and process."""
+    moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    text = f"{moment} [{os.getpid()}] {' '.join(line.splitlines())}\n"
+    append_line(log, text.encode(errors="backslashreplace"))  # a command may hold bytes that are no text
+
+
+def _name_trial(number: int, key: Key) -> str:
+    return f"{number:04d}-{_slug(key.case)}-{key.preset}-{_slug(key.method)}.json"
+
+
+def _slug(name: str) -> str:
+    """A name as part of a file's name, on any disk; the number before it tells equal ones apart."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:LONGEST_SLUG].strip("-") or "x"
+
+
+PROVENANCE = "provenance.json"
+_RUN = "rekka-run"
+TABLES = (
+    "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
+    "partition", "provenance", "confirmation", "verdicts", "optimism", "report",
+)  # fmt: skip
+
+
+def refuse_occupied(path: Path) -> None:
+    """Refuse to begin a run in a folder that holds something else, or a run. Hidden files do not count."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise RunFolderError(f"{path.name} is a file; a folder is needed.", folder=str(path))
+    if (path / PLAN).exists():
+        done = sum(file.suffix == ".json" for file in (path / TRIALS).glob("*"))
+        raise RunFolderError(
+            f"{path.name} holds a study already, with {count_of(done, 'trial')} done. Go on with it with "
+            f"rekka compare --resume {path.name}, or choose another folder for a new one.",
+            folder=str(path),
+        )
+    others = sorted(f.name for f in path.iterdir() if not (f.name.startswith(".") or is_unfinished(f)))
+    if others:
+        raise RunFolderError(
+            f"{path.name} holds other files ({', '.join(others[:3])}{', ...' if len(others) > 3 else ''}) "
+            "and no study. Choose an empty or a new folder.",
+            folder=str(path),
+        )
+
+
+def begin_run(path: Path, plan: StudyPlan) -> None:
+    """Write the plan: from now on the run can be gone on with. Call it while holding the folder."""
+    try:
+        text = plan.to_toml().encode()
+    except UnicodeEncodeError:
+        raise BadOption(
+            f"A path of the study is not text: {', '.join(map(ascii, plan.data.source))}. Rename the file.",
+        ) from None
+    tidy(path)
+    write_whole(path / PLAN, text)
+
+
+def withdraw_run(path: Path, *, made: bool) -> None:
+    """Take back a run whose data were refused, and the folder too if it was ``made`` for it."""
+    (path / PLAN).unlink()
+    if made:
+        with contextlib.suppress(OSError):  # not where files cannot be removed while they are open
+            (path / LOCK).unlink()
+            path.rmdir()
+
+
+def clear_run(path: Path) -> None:
+    """Take away a run that is there, so that another can begin in its place; files of others stay."""
+    if not (path / PLAN).exists():
+        return
+    with hold(path):
+        for file in list_own(path):
+            file.unlink()
+        for folder in (
+            *FOLDERS,
+            *(str(one.relative_to(path)) for one in path.glob("stability/draws-*")),
+            "stability",
+            "forecast",
+        ):
+            with contextlib.suppress(OSError):  # not there, or files of others in it
+                (path / folder).rmdir()
+
+
+def list_own(path: Path) -> list[Path]:
+    """The files that a run has written: in its folders, and its tables beside them."""
+    ours = [file for folder in (*FOLDERS, "stability/draws-*") for file in path.glob(f"{folder}/[0-9]*.json")]
+    ours += [path / "stability" / f"{name}.csv" for name in STABILITY_TABLES]
+    forecast = path / "forecast"
+    ours += [forecast / name for name in ((*OWN, FORECAST) if is_forecast(forecast) else ())]
+    ours.append(forecast / LOCK)
+    tables = [file for kind in ("csv", "json", "parquet", "html") for file in path.glob(f"*.{kind}")]
+    ours += [file for file in tables if file.stem in TABLES]
+    return [file for file in (*ours, path / LOG, path / PLAN) if file.exists()]
+
+
+def tidy(path: Path) -> None:
+    """Take away the files that a crash left unfinished."""
+    remove_unfinished([path, *(path / folder for folder in FOLDERS)])
+
+
+def make_folders(path: Path) -> None:
+    """Make the folders of a run that are not there."""
+    for folder in FOLDERS:
+        make_folder(path / folder)
+
+
+def keep_rows(path: Path, rows: AnyRows, provenance: Mapping[str, Any]) -> None:
+    """Write the rows, unless they were split into their file, and what they came from: the trials can begin."""
+    make_folders(path)
+    if isinstance(rows, StudyRows):
+        write_whole(path / PARTITION, to_parquet(rows.frame))
+    write_sealed(path / PROVENANCE, _RUN, dict(provenance))
+
+
+def read_provenance(path: Path) -> dict[str, Any] | None:
+    """What a run was begun on and with; None where it has not got that far."""
+    if not (path / PROVENANCE).exists():
+        return None
+    found = dict(read_sealed(path / PROVENANCE, _RUN))
+    if found["plan"].get("version") not in (BEFORE_CLOCK, VERSION):
+        raise RunFolderError(
+            f"{path.name} was made by rekka {found['versions']['rekka']}, whose trials this one does not read. "
+            f"Run its plan again: rekka compare {path.name}/{PLAN} --out NEW.",
+            folder=str(path),
+        )
+    return found
+
+
+def read_rows(path: Path, provenance: Mapping[str, Any]) -> StudyRows:
+    """The rows of a run as they were."""
+    file, data = path / PARTITION, provenance["data"]
+    try:
+        frame = pl.read_parquet(io.BytesIO(file.read_bytes()))
+    except FileNotFoundError:
+        raise DamagedFile(f"{PARTITION} is gone.", file=str(file)) from None
+    except pl.exceptions.PolarsError as error:
+        raise DamagedFile(f"{PARTITION} is not whole: {str(error).splitlines()[0]}.", file=str(file)) from None
+    rows = StudyRows(frame, tuple(data["covariates"]), data["scheme"], tuple(data["notes"]), _read_audit(data))
+    if rows.digest() != data["rows_sha256"]:
+        raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
+    return rows
+
+
+def _read_audit(data: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
+    return tuple((outcome, reason, count) for outcome, reason, count in data.get("audit", ()))  # 0.4.0 kept none
+
+
+def open_kept_rows(
+    path: Path,
+    provenance: Mapping[str, Any],
+    plan: StudyPlan,
+    memory: int,
+    *,
+    workers: int = 1,
+    trusted: bool = False,
+) -> AnyRows:
+    """The same; very many stay in their file, which is not looked through where it is ``trusted``."""
+    file, data = path / PARTITION, provenance["data"]
+    if sum(number for *_, number in data["rows"]) <= blocks.WHOLE or not file.exists():
+        return read_rows(path, provenance)
+    try:
+        survey = survey_file(file, data["covariates"])
+    except UnreadableTable as error:
+        raise DamagedFile(f"{PARTITION} is not whole: {error}", file=str(file)) from None
+    rows = LargeRows(
+        file=file,
+        covariates=tuple(data["covariates"]),
+        scheme=data["scheme"],
+        survey=survey,
+        memory=memory,
+        whole=choose_whole(plan.study, survey, memory),
+        workers=workers,
+        notes=tuple(data["notes"]),
+        audit=_read_audit(data),
+    )
+    if not trusted:
+        refuse_unfit(rows, plan.study)
+        if rows.digest() != data["rows_sha256"]:
+            raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
+    return rows
+
+
+def mark_run(plan: StudyPlan, rows_sha256: str) -> str:
+    """What tells the trials of this run from those of others: the rows and all that is done with them."""
+    study = plan.study.model_dump(mode="json")
+    if plan.study.clock == START:  # the only one in runs from before there was a choice
+        del study["clock"]
+    return seal([rows_sha256, study, plan.guard.model_dump(mode="json")])
+
+
+def load_plan(path: Path) -> StudyPlan:
+    """The plan of a run folder."""
+    if not path.is_dir():
+        raise RunFolderError(f"There is no run folder {path.name}.", folder=str(path))
+    if not (path / PLAN).exists():
+        raise RunFolderError(
+            f"{path.name} is not a run folder: there is no {PLAN} in it. "
+            f"Start one with rekka compare DATA --out {path.name}.",
+            folder=str(path),
+        )
+    return read_plan(path / PLAN)
+
+
+def write_tables(path: Path, tables: Mapping[str, pl.DataFrame], documents: Mapping[str, Any]) -> None:
+    """The study's tables, for people and for other programs."""
+    for name, table in tables.items():
+        write_csv(path / f"{name}.csv", table)
+    write_whole(path / "trials.parquet", to_parquet(tables["trials"]))
+    for name, document in documents.items():
+        write_text(path / f"{name}.json", json.dumps(plain(document), ensure_ascii=False, indent=1) + "\n")
