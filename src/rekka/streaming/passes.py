@@ -219,13 +219,13 @@ def _measure_scaled_block(scaling: FittedScaling, pair_weight: Array | None, blo
     return Moments.of(scaling.transform(block.x), weigh(block, pair_weight))
 
 
-def orthonormalise(source: Source, scaling: FittedScaling, scaled: Moments, pair_weight: Array | None) -> Array:
+def factor_scaled(source: Source, scaling: FittedScaling, scaled: Moments, pair_weight: Array | None) -> Array:
     """The triangular factor r (p, p) of the standardised covariates, each row times the root of its share."""
-    p = scaled.mean.size
-    return stack_factors(source.map(partial(_orthonormalise_block, scaling, scaled, pair_weight)), p)
+    function = partial(_factor_scaled_block, scaling, scaled, pair_weight)
+    return stack_factors(source.map(function), scaled.mean.size)
 
 
-def _orthonormalise_block(
+def _factor_scaled_block(
     scaling: FittedScaling, scaled: Moments, pair_weight: Array | None, block: Block
 ) -> Array:
     share = weigh(block, pair_weight) / scaled.weight
