@@ -150,7 +150,7 @@ def find_separations(
 ) -> list[Separation]:
     """All states, or groups of states with shared coefficients, that have a separating direction.
 
-    ``constrain(states, to_gamma)`` gives the constraints of a group; None takes all rows of a likelihood in memory.
+    ``constrain(states, to_gamma)`` gives the constraints of a group; None takes a likelihood in memory.
     """
     constrain = constrain or partial(constrain_held, coordinates.likelihood)
     groups = list_directions(coordinates, layout, ridge)
