@@ -248,7 +248,9 @@ class TestRowsThatStartInTheWorstState:
         more = Rows(*(np.append(part, [v] * 4) for part, v in zip((rows.start, rows.end, rows.dt, rows.weight), (2, 2, 50.0, 1.0), strict=True)), 3)  # fmt: skip
         from rekka.model.likelihood import crude_log_rates
 
-        np.testing.assert_allclose(crude_log_rates(more), crude_log_rates(rows), rtol=1e-12)
+        np.testing.assert_allclose(
+            crude_log_rates(more.pairs, more.unit), crude_log_rates(rows.pairs, rows.unit), rtol=1e-12
+        )
 
 
 class TestClassWeights:

@@ -383,4 +383,4 @@ def hold(
 ) -> HeldObservations:
     """Rows in memory as observations, with the clock of the options."""
     clock = make_clock(covariates, options.clock, options.advance)
-    return HeldObservations(rows, x, covariates, clock, groups, classes, options.threads)
+    return HeldObservations.of(rows, x, covariates, clock, groups, classes, options.threads)

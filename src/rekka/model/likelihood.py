@@ -94,8 +94,18 @@ class LikelihoodProtocol(Protocol):
         """Log-likelihood with gradient (order 1) and Hessian (order 2) at parameters of F entries."""
 
 
-class Counted(ABC):
-    """Rows of which the sums by start and end are known."""
+class PairLikelihood(ABC):
+    """The likelihood of rows seen twice; subclasses hold the rows, or pass over them in blocks."""
+
+    @property
+    @abstractmethod
+    def family(self) -> Family:
+        """The family of the hazards."""
+
+    @property
+    @abstractmethod
+    def n_terms(self) -> int:
+        """Columns of the design, p + 1."""
 
     @property
     @abstractmethod
@@ -108,43 +118,29 @@ class Counted(ABC):
         """Number of rows that start in a state that can be left."""
 
     @property
+    def n_states(self) -> int:
+        """K; state K is absorbing."""
+        return len(self.pairs.weight)
+
+    @property
     def unit(self) -> float:
         """Mean weight of the informative rows; 1 where there are none."""
         return self.pairs.unit(self.n_informative)
 
-
-class PairLikelihood(Counted):
-    """The likelihood of rows seen twice; subclasses hold the rows, or pass over them in blocks."""
-
-    @property
-    @abstractmethod
-    def family(self) -> Family:
-        """The family of the hazards."""
-
-    @property
-    @abstractmethod
-    def n_states(self) -> int:
-        """K; state K is absorbing."""
-
-    @property
-    @abstractmethod
-    def n_terms(self) -> int:
-        """Columns of the design, p + 1."""
-
     def start(self, shift: Array | float = 0.0) -> Array:
         """Coefficients (F,) of crude rates, log hazards moved by ``shift`` (K-1,), and zero slopes."""
         beta = np.zeros((self.n_states - 1, self.n_terms))
-        beta[:, 0] = self.family.from_rates(crude_log_rates(self) + shift)
+        beta[:, 0] = self.family.from_rates(crude_log_rates(self.pairs, self.unit) + shift)
         return beta.ravel()
 
 
-def crude_log_rates(rows: Counted) -> Array:
-    """Occurrence/exposure log rates of each state (K-1,): where Newton starts.
+def crude_log_rates(pairs: Pairs, unit: float) -> Array:
+    """Occurrence/exposure log rates of each state (K-1,), per year: where Newton starts.
 
     A row's years are shared out equally among the states it was seen to pass through. Half an event of mean
     weight is added, so that a state nobody left, or nobody was in, has a rate too.
     """
-    (weight, years), unit = rows.pairs, rows.unit
+    weight, years = pairs
     free = len(weight) - 1
     start, end = np.indices(weight.shape)
     share = years / np.maximum(np.minimum(end, free - 1) - start + 1, 1)  # none passed through if it starts in K
@@ -169,7 +165,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 @dataclass(frozen=True)
-class Rows(Counted):
+class Rows:
     """Checked transitions: 0-based states, years and weights, (n,) each; state K is absorbing."""
 
     start: States
@@ -197,6 +193,11 @@ class Rows(Counted):
     def n_informative(self) -> int:
         """Number of rows that start in a state that can be left."""
         return int(self.informative.sum())
+
+    @property
+    def unit(self) -> float:
+        """Mean weight of the informative rows; 1 where there are none."""
+        return self.pairs.unit(self.n_informative)
 
     def take(self, index: NDArray[Any]) -> Rows:
         """Rows by number or mask, in another order or several times; K stays."""

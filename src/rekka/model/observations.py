@@ -6,10 +6,10 @@ by passes over blocks (``streaming.fit``). A likelihood of whole histories is on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,113 +21,103 @@ from rekka.model.family import Family
 from rekka.model.inference import Meat, add_row_scores, add_scores
 from rekka.model.likelihood import Evaluation, Likelihood, Pairs, Rows
 from rekka.model.restarts import Fewer, sample_held
-from rekka.model.separation import Constraints, constrain_held
+from rekka.model.separation import Constrain, constrain_held
 from rekka.scaling.operators import FittedScaling
 from rekka.scaling.registry import fit_scaling
 
 Array = NDArray[np.float64]
 
 
-class Observations(Protocol):
-    """Checked rows with covariates taken at the clock's moment, and the likelihoods made of them."""
+@dataclass(frozen=True, eq=False)
+class Observations(ABC):
+    """Checked rows with p covariates taken at the clock's moment, and the likelihoods made of them."""
 
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Names of the p covariates."""
+    covariates: tuple[str, ...]
+    clock: Clock  # with the mean interval of the rows
+    counts: NDArray[np.int64]  # rows of each start and end (K, K)
+    pairs: Pairs  # sums over them, by the weights given, without those of classes
+    # Whether Newton starts from the best maximum of a sample, because an evaluation is a pass over the rows.
+    starts_on_sample: ClassVar[bool] = False
 
     @property
     def n_rows(self) -> int:
         """Number of rows n."""
+        return int(self.counts.sum())
 
     @property
     def n_states(self) -> int:
         """K; state K is absorbing."""
-
-    @property
-    def clock(self) -> Clock:
-        """The clock, with the mean interval of the rows."""
+        return len(self.counts)
 
     @property
     def frequency(self) -> Array:
-        """Number of rows of each start and end (K, K), by the weights given, without those of classes."""
+        """Number of rows of each start and end (K, K), by the weights given (``count_pairs``)."""
+        return count_pairs(self.pairs.weight, int(self.counts[:-1].sum()))
 
-    @property
-    def starts_on_sample(self) -> bool:
-        """Whether Newton starts from the best maximum of a sample, because an evaluation is a pass over files."""
-
+    @abstractmethod
     def fit_scaling(self, method: Any) -> FittedScaling:
         """Fit a scaling operator on the raw covariates."""
 
+    @abstractmethod
     def orthonormal(self, scaling: FittedScaling, family: Family) -> tuple[Any, Axes]:
         """The likelihood of W = [1, (z - mean) / sd r^-1], z the scaled covariates, and mean, sd and r."""
 
+    @abstractmethod
     def plain(self, scaling: FittedScaling, family: Family) -> Any:
         """The likelihood of [1, z], z the scaled covariates."""
 
-    def constrain(self, coordinates: Coordinates[Any]) -> Callable[[list[int], Array], Constraints]:
-        """Give the constraints of a group of states on directions without a maximum (``separation``)."""
+    @abstractmethod
+    def constrain(self, coordinates: Coordinates[Any]) -> Constrain:
+        """A function that gives the constraints of a group of states on directions without a maximum."""
 
+    @abstractmethod
     def sample(self, coordinates: Coordinates[Any]) -> Fewer | None:
         """A sample of the rows to try other starts on; None where they are tried on all rows."""
 
+    @abstractmethod
     def settles(self, coordinates: Coordinates[Any], here: Evaluation) -> bool:
         """Whether a point is so plainly a maximum that no separation need be looked for (``is_settled``)."""
 
+    @abstractmethod
     def score(self, coordinates: Coordinates[Any], psi: Array) -> tuple[float, Meat | None]:
-        """The share of rows on the plateau at psi, and the sums of scores for robust standard errors, if asked."""
+        """The share of rows on the plateau at psi, and the scores for robust standard errors, if asked for."""
 
+    @abstractmethod
     def quantiles(self, probabilities: Array) -> Array:
         """Quantiles (q, p) of the raw covariates, each row counted once."""
 
 
 @dataclass(frozen=True, eq=False)
-class HeldObservations:
-    """Rows in memory, with raw covariates x (n, p) at first visits.
-
-    ``groups`` (n,) ask for standard errors clustered by them. ``classes`` (n,) are the class weights that the
-    rows' weights contain: without groups the standard errors are then robust by row.
-    """
+class HeldObservations(Observations):
+    """Rows in memory, with raw covariates x (n, p) at the clock's moment. Made by ``of``."""
 
     rows: Rows
     x: Array
-    covariates: tuple[str, ...]
-    kind: Clock
-    groups: NDArray[np.int64] | None = None
-    classes: Array | None = None
-    threads: int | None = None
-    starts_on_sample = False
+    groups: NDArray[np.int64] | None
+    classes: Array | None
+    threads: int | None
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.rows.dt.size
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        x: Array,
+        covariates: tuple[str, ...],
+        clock: Clock,
+        groups: NDArray[np.int64] | None = None,
+        classes: Array | None = None,
+        threads: int | None = None,
+    ) -> HeldObservations:
+        """Count rows with raw covariates x (n, p) at first visits.
 
-    @property
-    def n_states(self) -> int:
-        """K; state K is absorbing."""
-        return self.rows.n_states
-
-    @cached_property
-    def pairs(self) -> Pairs:
-        """Sums over the rows of each start and end, by the weights given."""
-        rows = self.rows
-        weight = rows.weight if self.classes is None else rows.weight / self.classes
-        return Pairs.of(rows.start, rows.end, rows.dt, weight, rows.n_states)
-
-    @cached_property
-    def clock(self) -> Clock:
-        """The clock, with the mean interval of the rows."""
-        return self.kind.measured(*self.pairs)
-
-    @property
-    def frequency(self) -> Array:
-        """Number of rows of each start and end (K, K), by the weights given."""
-        return count_pairs(self.pairs.weight, self.rows.n_informative)
-
-    @cached_property
-    def taken(self) -> Array:
-        """Raw covariates (n, p) at the clock's moment."""
-        return self.kind.take(self.x, self.rows.dt)
+        ``groups`` (n,) ask for standard errors clustered by them. ``classes`` (n,) are the class weights that the
+        rows' weights contain: without groups the standard errors are then robust by row.
+        """
+        K, weight = rows.n_states, rows.weight if classes is None else rows.weight / classes
+        counts = np.bincount(rows.start * K + rows.end, minlength=K * K).reshape(K, K)
+        pairs = Pairs.of(rows.start, rows.end, rows.dt, weight, K)
+        x = clock.take(x, rows.dt)
+        return cls(covariates, clock.measured(*pairs), counts, pairs, rows, x, groups, classes, threads)
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -135,21 +125,20 @@ class HeldObservations:
         return self.rows.grouping
 
     def fit_scaling(self, method: Any) -> FittedScaling:
-        """Fit a scaling operator, of rekka's or elsewhere, on the raw covariates."""
-        return fit_scaling(method, self.taken, self.covariates)
+        """Fit an operator, of rekka's or from elsewhere."""
+        return fit_scaling(method, self.x, self.covariates)
 
     def orthonormal(self, scaling: FittedScaling, family: Family) -> tuple[Likelihood, Axes]:
-        """The likelihood in orthonormal columns, and these."""
-        z = scaling.transform(self.taken[self.order])
+        """The likelihood of rows in the kernel's order."""
+        z = scaling.transform(self.x[self.order])
         return orthonormalise(self.rows.take(self.order), z, self.threads, family)
 
     def plain(self, scaling: FittedScaling, family: Family) -> Likelihood:
-        """The likelihood of the scaled covariates."""
-        z = scaling.transform(self.taken[self.order])
-        X = np.column_stack([np.ones(len(z)), z])
+        """The likelihood of rows in the kernel's order."""
+        X = np.column_stack([np.ones(self.n_rows), scaling.transform(self.x[self.order])])
         return Likelihood.build(self.rows.take(self.order), X, self.threads, family)
 
-    def constrain(self, coordinates: Coordinates[Likelihood]) -> Callable[[list[int], Array], Constraints]:
+    def constrain(self, coordinates: Coordinates[Likelihood]) -> Constrain:
         """The constraints of all rows."""
         return partial(constrain_held, coordinates.likelihood)
 
@@ -162,7 +151,7 @@ class HeldObservations:
         return is_settled(coordinates, here)
 
     def score(self, coordinates: Coordinates[Likelihood], psi: Array) -> tuple[float, Meat | None]:
-        """The share of rows on the plateau, and the scores of groups, or of rows with class weights."""
+        """The scores of groups, or of rows with class weights."""
         likelihood, basis = coordinates.likelihood, coordinates.basis
         log_probability, slope = likelihood.by_row(coordinates.gamma(psi))
         meat = None
@@ -174,4 +163,4 @@ class HeldObservations:
 
     def quantiles(self, probabilities: Array) -> Array:
         """Quantiles (q, p) of the raw covariates."""
-        return np.quantile(self.taken, probabilities, axis=0)
+        return np.quantile(self.x, probabilities, axis=0)

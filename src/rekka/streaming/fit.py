@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,15 +11,15 @@ from scipy import linalg
 
 from rekka.core.errors import BadOption
 from rekka.model import inputs
-from rekka.model.certificate import count_pairs
-from rekka.model.clock import Clock, make_clock
+from rekka.model.clock import make_clock
 from rekka.model.coordinates import Axes, Coordinates
 from rekka.model.family import Family
 from rekka.model.fit import Fit, Options, Refit, check_options, fit_observations, refit_observations
 from rekka.model.inference import Meat
 from rekka.model.likelihood import Evaluation, Pairs
+from rekka.model.observations import Observations
 from rekka.model.restarts import Fewer
-from rekka.model.separation import Constraints
+from rekka.model.separation import Constrain
 from rekka.scaling.operators import FittedScaling
 from rekka.scaling.registry import NamedScaler, check_method, fit_links, split_method
 from rekka.streaming.blocks import Array, Source
@@ -41,43 +40,20 @@ from rekka.streaming.separation import constrain_sampled
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedObservations:
-    """Rows of a source, looked over once; ``pair_weight`` (K, K) is the class weight of each start and end.
+class StreamedObservations(Observations):
+    """Rows of a source, looked over once. Made by ``observe``.
 
-    ``clustered`` asks for standard errors by the groups of the source, whose sums may take ``score_bytes``.
+    ``pair_weight`` (K, K) is the class weight of each start and end. ``clustered`` asks for standard errors by the
+    groups of the source, whose sums may take ``score_bytes``.
     """
+
+    starts_on_sample = True
 
     source: Watched
     overview: Overview
-    pair_weight: Array | None = None
-    clustered: bool = False
-    score_bytes: int = SCORE_BYTES
-    starts_on_sample = True
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates."""
-        return self.source.reading.covariates
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.overview.rows
-
-    @property
-    def n_states(self) -> int:
-        """K; state K is absorbing."""
-        return len(self.overview.counts)
-
-    @property
-    def clock(self) -> Clock:
-        """The clock, with the mean interval of the rows."""
-        return self.source.clock
-
-    @property
-    def frequency(self) -> Array:
-        """Number of rows of each start and end (K, K), by the weights given."""
-        return count_pairs(self.overview.pairs.weight, int(self.overview.counts[:-1].sum()))
+    pair_weight: Array | None
+    clustered: bool
+    score_bytes: int
 
     def fit_scaling(self, method: Any) -> FittedScaling:
         """Fit an operator of rekka's on the raw covariates; refuse covariates that no data could tell apart."""
@@ -126,7 +102,7 @@ class StreamedObservations:
         table[-1] = 0.0
         return table
 
-    def constrain(self, coordinates: Coordinates[BlockLikelihood]) -> Callable[[list[int], Array], Constraints]:
+    def constrain(self, coordinates: Coordinates[BlockLikelihood]) -> Constrain:
         """The constraints of a sample, and passes for those that it does not have."""
         return partial(constrain_sampled, coordinates.likelihood)
 
@@ -188,8 +164,8 @@ def fit_source(
 
     """
     _refuse(options)
-    found = observe(source, options, n_states, class_weight, on_pass, clustered=clustered)
-    return fit_observations(replace(found, score_bytes=score_bytes), options)
+    found = observe(source, options, n_states, class_weight, on_pass, clustered=clustered, score_bytes=score_bytes)
+    return fit_observations(found, options)
 
 
 def refit_source(
@@ -208,16 +184,25 @@ def observe(
     on_pass: OnPass | None = None,
     *,
     clustered: bool = False,
+    score_bytes: int = SCORE_BYTES,
 ) -> StreamedObservations:
     """Make the first pass: every value checked, ranges, counts of each start and end, groups if asked for."""
     clock = make_clock(source.reading.covariates, options.clock, options.advance)
     watched = Watched(source, on_pass, clock=clock)
     overview = look_over(watched.at("checking", grouped=clustered))
-    count = inputs.count_states(np.array([len(overview.counts) - 1]), n_states)
-    overview = overview.with_states(count)
-    watched = replace(watched, clock=clock.measured(*overview.pairs))
-    weights = None if class_weight is None else inputs.weigh_classes(class_weight, overview.counts)
-    return StreamedObservations(watched, overview, weights, clustered)
+    overview = overview.with_states(inputs.count_states(np.array([len(overview.counts) - 1]), n_states))
+    clock = clock.measured(*overview.pairs)
+    return StreamedObservations(
+        source.reading.covariates,
+        clock,
+        overview.counts,
+        overview.pairs,
+        replace(watched, clock=clock),
+        overview,
+        None if class_weight is None else inputs.weigh_classes(class_weight, overview.counts),
+        clustered,
+        score_bytes,
+    )
 
 
 def takes_blocks(options: Options) -> bool:

@@ -174,11 +174,6 @@ class BlockLikelihood(PairLikelihood):
         return self.design.family
 
     @property
-    def n_states(self) -> int:
-        """K; state K is absorbing."""
-        return self.design.n_states
-
-    @property
     def n_terms(self) -> int:
         """Columns of the design, p + 1."""
         return self.design.offset.size + 1
