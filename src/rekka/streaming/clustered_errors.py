@@ -2,8 +2,8 @@
 
     meat = sum_g s_g s_g',   s_g the sum of the scores of bridge g's rows
 
-Bridges are told apart by a hash of their names. So many of them at a time as fit, a range of hashes, have their
-scores added up in a table, in a pass of their own; rows of other bridges are not computed in it.
+Bridges are known by a hash of their names. As many of them at a time as fit, a range of hashes, have their scores
+added up in a table, in a pass of their own; rows of other bridges are not computed in it.
 """
 
 from __future__ import annotations
