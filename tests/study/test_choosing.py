@@ -13,9 +13,10 @@ from rekka.evaluation.scores import mean_interval
 from rekka.evaluation.selection import Guard, Standing, Step
 from rekka.model.serial import load_model
 from rekka.study import choice as choosing
+from rekka.study.case_rows import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows
 from rekka.study.choice import Choice, Contest, apply_rule, choose_case, tell_case, tell_method
 from rekka.study.plan import TrialPlan
-from rekka.study.rows import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows, forecast
+from rekka.study.scores import score_sample
 from rekka.study.trial import Key
 
 GOLDEN_COLUMNS = ("state_1", "state_2", "interval_years", "age_at_inspection_1", "bridge_length", "traffic_mean")
@@ -87,7 +88,7 @@ def test_the_evidence_is_paired_row_by_row_and_clustered_by_bridge(study):
     losses = {}
     for method in ("zscore", "boxcox"):
         fit = load_model(study.read_fitted(Key(case="Pier", preset="exact", method=method)).model)[0]
-        losses[method] = forecast(fit, case.judged[0]).loss
+        losses[method] = score_sample(fit, case.judged[0]).loss
     lenient = choose_case(contest(study, guard=Guard(accuracy_margin=1.0, resamples=0)))  # nobody falls before
     ours = next(one for one in lenient.verdicts if one.method == "boxcox")
     theirs = mean_interval(losses["boxcox"] - losses["zscore"], rows["bridge_id"].to_numpy())

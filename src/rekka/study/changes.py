@@ -10,16 +10,15 @@ import polars as pl
 
 from rekka.core.errors import DamagedFile, InputError, RunFolderError, count_of
 from rekka.core.folders import LOG
-from rekka.study.large import PARTITION, AnyRows, LargeRows, open_rows
 from rekka.study.plan import StudyPlan, make_plan
 from rekka.study.provenance import describe_run, digest_sources, list_sources
-from rekka.study.rows import StudyRows
+from rekka.study.rows import PARTITION, StudyRows, open_rows
 from rekka.study.run_folder import PROVENANCE, add_line, keep_rows, open_kept_rows, read_provenance
 
 Provenance = Mapping[str, Any]
 
 
-def take_up(path: Path, plan: StudyPlan, data: Any = None, *, memory: int, workers: int = 1) -> AnyRows:
+def take_up(path: Path, plan: StudyPlan, data: Any = None, *, memory: int, workers: int = 1) -> StudyRows:
     """The rows of a run that was stopped, as they were; call it while holding the folder.
 
     Where ``data`` is given or a source file has changed, it must still give the same rows; where the folder's own
@@ -55,7 +54,7 @@ def refuse_other_plan(path: Path, was: StudyPlan, now: StudyPlan) -> None:
 
 def _restore(
     path: Path, plan: StudyPlan, begun: Provenance | None, data: Any, trouble: str, memory: int, workers: int
-) -> AnyRows:
+) -> StudyRows:
     """Make the folder's copy of the rows again, and what is said of it."""
     if data is None:
         gone = [name for name, file in list_sources(plan, path).items() if not file.exists()]
@@ -75,7 +74,7 @@ def _restore(
     return rows
 
 
-def _read_changed(path: Path, plan: StudyPlan, begun: Provenance, memory: int) -> AnyRows | None:
+def _read_changed(path: Path, plan: StudyPlan, begun: Provenance, memory: int) -> StudyRows | None:
     """The rows as the source files give them now; None where these are as they were, or gone."""
     was, now = begun["data"]["files"], digest_sources(plan, path)
     gone = [name for name in was if now.get(name) is None]
@@ -96,7 +95,7 @@ def _read_changed(path: Path, plan: StudyPlan, begun: Provenance, memory: int) -
     return rows
 
 
-def _refuse_other_rows(path: Path, was: AnyRows, now: AnyRows, begun: Provenance) -> None:
+def _refuse_other_rows(path: Path, was: StudyRows, now: StudyRows, begun: Provenance) -> None:
     if was.digest() != now.digest():
         _refuse(path, begun, describe_difference(was, now))
 
@@ -109,9 +108,9 @@ def _refuse(path: Path, begun: Provenance, difference: str) -> NoReturn:
     )
 
 
-def describe_difference(was: AnyRows, now: AnyRows) -> str:
+def describe_difference(was: StudyRows, now: StudyRows) -> str:
     """The first thing in which two sets of rows differ."""
-    if isinstance(was, LargeRows) or isinstance(now, LargeRows):
+    if was.streamed or now.streamed:
         return _compare_counts(_count(was), _count(now)) or "other values are there, or in another order"
     return _describe_held(was, now)
 
@@ -133,7 +132,7 @@ def _describe_held(was: StudyRows, now: StudyRows) -> str:
     return _compare_values(before, after)
 
 
-def _count(rows: AnyRows) -> dict[tuple[str, str], int]:
+def _count(rows: StudyRows) -> dict[tuple[str, str], int]:
     """Rows of each case in each part."""
     return {(case, part): number for case, part, number in rows.counts().rows()}
 

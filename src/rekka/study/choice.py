@@ -20,6 +20,7 @@ import numpy as np
 
 from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.core.numerics import generator, quiet
+from rekka.evaluation.resampling import Index
 from rekka.evaluation.scores import Interval
 from rekka.evaluation.selection import (
     ROUNDING,
@@ -37,10 +38,10 @@ from rekka.model.fit import Options
 from rekka.model.predictor import Predictor
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
+from rekka.study.case_rows import FOLDS, IN_FOLDS, CaseRows, score_folds
 from rekka.study.explanations import COSTS, join_names, name_cost
-from rekka.study.large import AnyCase, AnyJudged
 from rekka.study.plan import GUARDED, PRESETS, SHRINKING, TrialPlan, list_options, model_of
-from rekka.study.rows import FOLDS, IN_FOLDS, CaseRows, Judged, forecast_folds
+from rekka.study.scores import BridgeScores
 from rekka.study.trial import Key, Trial, Value, judge, redrawing, refitting, spread
 
 Result = TypeVar("Result")
@@ -105,7 +106,7 @@ class Choice(Value):
 class Contest:
     """The trials of a case under one preset, and what it takes to compare them."""
 
-    rows: AnyCase
+    rows: CaseRows
     preset: str
     plan: TrialPlan
     guard: Guard
@@ -129,8 +130,8 @@ class Contest:
         return tuple(name for name, one in trials if (one.certified if self.strict else one.converged))
 
     @cached_property
-    def judged(self) -> Mapping[str, Any]:
-        """The judged rows as each eligible method forecasts them: ``Judged``, or ``Tally`` where they are many."""
+    def judged(self) -> Mapping[str, BridgeScores]:
+        """Scores of the judged rows, as each eligible method forecasts them."""
         return self.once(lambda name: judge(self.rows, self.fitted(name), self.key(name), self.plan.seed))
 
     def once(self, function: Callable[[str], Result]) -> dict[str, Result]:
@@ -230,7 +231,7 @@ def choose_case(contest: Contest) -> Choice:
     )
 
 
-def _apply(contest: Contest, judged: Mapping[str, Any]) -> Guarded:
+def _apply(contest: Contest, judged: Mapping[str, BridgeScores]) -> Guarded:
     """The rule on these rows."""
     standings = {
         name: Standing(True, judged[name].scores.accuracy, judged[name].scores.log_loss, contest.price(name))
@@ -240,8 +241,7 @@ def _apply(contest: Contest, judged: Mapping[str, Any]) -> Guarded:
     }
 
     def difference(one: str, other: str) -> Interval:
-        found: Interval = judged[one].log_loss_above(judged[other], contest.guard.confidence)
-        return found
+        return judged[one].log_loss_above(judged[other], contest.guard.confidence)
 
     rule, tolerance = contest.plan.rule, COSTS[contest.cost]
     return apply_rule(rule, contest.guard, standings, difference, contest.share, tolerance)
@@ -305,17 +305,15 @@ def measure_optimism(contest: Contest, chosen: str) -> Optimism | None:
     )
 
 
-def _judge_outside(contest: Contest, outside: Any) -> Mapping[str, AnyJudged]:
-    """Every eligible method on some of the judged rows; in folds, by fits that have not seen the others."""
+def _judge_outside(contest: Contest, outside: Index) -> Mapping[str, BridgeScores]:
+    """Score every eligible method on some of the bridges; in folds, by fits that have not seen the others."""
     rows, seed = contest.rows, contest.plan.seed
-    if rows.judged_on != IN_FOLDS or not isinstance(rows, CaseRows):
+    if rows.judged_on != IN_FOLDS:
         return {name: judged.take(outside) for name, judged in contest.judged.items()}
-    sample = rows.judged[0].take(outside)
-
-    def judge_method(name: str) -> Judged:
-        return Judged(forecast_folds(sample, refitting(rows, contest.key(name), seed), seed), sample.bridge)
-
-    return contest.once(judge_method)
+    judged, _ = rows.judged
+    names = next(iter(contest.judged.values())).names.gather(outside)
+    sample = judged.take(np.isin(judged.bridge, names.to_numpy().astype(np.str_)))
+    return contest.once(lambda name: score_folds(sample, refitting(rows, contest.key(name), seed), seed))
 
 
 def _tell(contest: Contest, method: str, ruling: Ruling) -> Verdict:

@@ -24,15 +24,14 @@ from rekka.evaluation.calibration import MOST_TESTED
 from rekka.model.serial import load_model
 from rekka.scaling.registry import BEYOND, METHODS
 from rekka.streaming.blocks import read_memory
+from rekka.study.case_rows import CaseRows
 from rekka.study.changes import refuse_other_plan, take_up
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Candidate, list_seen, look
-from rekka.study.large import AnyCase, AnyRows, LargeRows, open_rows
 from rekka.study.plan import GUARDED, SHRINKING, StudyPlan, default_clock, make_plan, read_plan
 from rekka.study.provenance import describe_data, describe_run, describe_tables, differ_from, read_reading
-from rekka.study.rows import StudyRows
+from rekka.study.rows import PARTITION, StudyRows, open_rows
 from rekka.study.run_folder import (
-    PARTITION,
     PROVENANCE,
     Files,
     Memory,
@@ -44,7 +43,6 @@ from rekka.study.run_folder import (
     mark_run,
     open_kept_rows,
     read_provenance,
-    read_rows,
     refuse_occupied,
     tidy,
     withdraw_run,
@@ -267,12 +265,12 @@ def load_study(out: str | Path) -> Study:
     cases = list(dict.fromkeys(case for case, *_ in data["rows"]))
     files = _open_files(folder, plan, cases, data["rows_sha256"])
     keys = list_keys(plan.study, cases)
-    study = _gather(plan, data["scheme"], files, keys, data["notes"], lambda: read_rows(folder, begun))
-    return replace(
-        study,
-        scan_rows=lambda: open_kept_rows(folder, begun, plan, read_memory(None), trusted=True),
-        reading=read_reading(begun, folder),
-    )
+
+    def read_rows() -> StudyRows:
+        return open_kept_rows(folder, begun, plan, read_memory(None), trusted=True)
+
+    study = _gather(plan, data["scheme"], files, keys, data["notes"], read_rows)
+    return replace(study, reading=read_reading(begun, folder))
 
 
 def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -281,9 +279,9 @@ def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | N
     return None if names is None else tuple(names)
 
 
-def _tell_rows(rows: AnyRows, records: Records, how: RunOptions) -> None:
+def _tell_rows(rows: StudyRows, records: Records, how: RunOptions) -> None:
     """Say how rows are gone through that are too many to be held whole."""
-    if isinstance(rows, LargeRows):
+    if rows.streamed:
         records.note(rows.tell_memory())
         if how.on_rows:
             how.on_rows(rows)
@@ -295,7 +293,7 @@ def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256
     return files
 
 
-def _finish(plan: StudyPlan, rows: AnyRows, records: Records, crew: Crew | None, how: RunOptions) -> Study:
+def _finish(plan: StudyPlan, rows: StudyRows, records: Records, crew: Crew | None, how: RunOptions) -> Study:
     """Carry out what is missing; choose; confirm; gather all; write the tables where there is a folder."""
     keys = list_keys(plan.study, rows.cases)
     case = open_cases(plan.study, rows)
@@ -315,12 +313,12 @@ def _finish(plan: StudyPlan, rows: AnyRows, records: Records, crew: Crew | None,
     return study
 
 
-def _test_choice(plan: StudyPlan, rows: AnyRows, records: Records, choice: Choice) -> Choice:
+def _test_choice(plan: StudyPlan, rows: StudyRows, records: Records, choice: Choice) -> Choice:
     """Test the chosen model on its training rows; its file and the choice keep the result.
 
     Not where there are more than 50 components, nor where rows are too many to be held: ``rekka checks`` says so.
     """
-    if choice.chosen is None or isinstance(rows, LargeRows) or len(plan.study.cases or rows.cases) > MOST_TESTED:
+    if choice.chosen is None or rows.streamed or len(plan.study.cases or rows.cases) > MOST_TESTED:
         return choice
     fitted = records.fitted(choice.key)
     test = check_model(rows, choice.case, fitted.model or "", seed=plan.study.seed)
@@ -346,7 +344,7 @@ def _write(study: Study, records: Records) -> None:
 
 
 def confirm_choices(
-    plan: StudyPlan, case: Callable[[str], AnyCase], records: Records, *, force: bool = False
+    plan: StudyPlan, case: Callable[[str], CaseRows], records: Records, *, force: bool = False
 ) -> None:
     """Look at the golden rows, with what was chosen."""
     candidates = [
@@ -391,14 +389,11 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
         return study
 
 
-def _gather_rows(plan: StudyPlan, rows: AnyRows, records: Records, keys: Sequence[Key]) -> Study:
-    """The study of these rows; those that are too many to be held whole are read when somebody asks for them."""
+def _gather_rows(plan: StudyPlan, rows: StudyRows, records: Records, keys: Sequence[Key]) -> Study:
+    """Gather the study of these rows."""
     reading = rows.reading
     if isinstance(records, Files) and (begun := read_provenance(records.path)):
         reading = read_reading(begun, records.path)
-    if isinstance(rows, LargeRows):
-        study = _gather(plan, rows.scheme, records, keys, rows.notes, rows.read)
-        return replace(study, scan_rows=lambda: rows, reading=reading)
     return replace(_gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows), reading=reading)
 
 

@@ -19,8 +19,8 @@ from rekka.data.partition import PAPER_SEED, Partition
 from rekka.data.reading import TableReading
 from rekka.data.tables import is_folder
 from rekka.data.transitions import ReadingOptions, Transitions, list_tables, read_options
-from rekka.study.large import AnyRows
 from rekka.study.plan import StudyPlan
+from rekka.study.rows import StudyRows
 
 
 def describe_tables(source: Sequence[str | Path], how: ReadingOptions, out: Path | None) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def describe_data(data: Any, mapping: Any, out: Path | None) -> tuple[dict[str, 
     return describe_tables(list_tables(data), how, out), None
 
 
-def describe_run(plan: StudyPlan, rows: AnyRows, base: Path) -> dict[str, Any]:
+def describe_run(plan: StudyPlan, rows: StudyRows, base: Path) -> dict[str, Any]:
     """Data, seeds, versions, machine, command."""
     return {
         "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -71,7 +71,7 @@ def describe_run(plan: StudyPlan, rows: AnyRows, base: Path) -> dict[str, Any]:
     }
 
 
-def _describe_reading(rows: AnyRows, base: Path) -> dict[str, Any] | None:
+def _describe_reading(rows: StudyRows, base: Path) -> dict[str, Any] | None:
     """How the tables were read; joined files count from the run folder."""
     if rows.reading is None:
         return None

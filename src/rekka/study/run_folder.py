@@ -29,6 +29,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -45,10 +46,8 @@ from rekka.model.clock import START
 from rekka.streaming import blocks
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Look
-from rekka.study.large import PARTITION as PARTITION
-from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, survey_file
 from rekka.study.plan import BEFORE_CLOCK, VERSION, StudyPlan, read_plan
-from rekka.study.rows import StudyRows
+from rekka.study.rows import PARTITION, Room, StudyRows, changed_rows
 from rekka.study.stability_tables import STABILITY_TABLES
 from rekka.study.trial import Case, Fitted, Key, Trial
 
@@ -389,10 +388,10 @@ def make_folders(path: Path) -> None:
         make_folder(path / folder)
 
 
-def keep_rows(path: Path, rows: AnyRows, provenance: Mapping[str, Any]) -> None:
+def keep_rows(path: Path, rows: StudyRows, provenance: Mapping[str, Any]) -> None:
     """Write the rows, unless they were split into their file, and what they came from: the trials can begin."""
     make_folders(path)
-    if isinstance(rows, StudyRows):
+    if not rows.streamed:
         write_whole(path / PARTITION, to_parquet(rows.frame))
     write_sealed(path / PROVENANCE, _RUN, dict(provenance))
 
@@ -422,7 +421,7 @@ def read_rows(path: Path, provenance: Mapping[str, Any]) -> StudyRows:
         raise DamagedFile(f"{PARTITION} is not whole: {str(error).splitlines()[0]}.", file=str(file)) from None
     rows = StudyRows(frame, tuple(data["covariates"]), data["scheme"], tuple(data["notes"]), _read_audit(data))
     if rows.digest() != data["rows_sha256"]:
-        raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
+        raise changed_rows(file)
     return rows
 
 
@@ -438,30 +437,21 @@ def open_kept_rows(
     *,
     workers: int = 1,
     trusted: bool = False,
-) -> AnyRows:
+) -> StudyRows:
     """The same; very many stay in their file, which is not looked through where it is ``trusted``."""
     file, data = path / PARTITION, provenance["data"]
     if sum(number for *_, number in data["rows"]) <= blocks.WHOLE or not file.exists():
         return read_rows(path, provenance)
+    own = (tuple(data["covariates"]), data["scheme"], tuple(data["notes"]), _read_audit(data))
+    rows = StudyRows(file, *own, sha256=data["rows_sha256"])
     try:
-        survey = survey_file(file, data["covariates"])
+        rows = replace(rows, room=Room.choose(plan.study, rows.survey, memory, workers))
     except UnreadableTable as error:
         raise DamagedFile(f"{PARTITION} is not whole: {error}", file=str(file)) from None
-    rows = LargeRows(
-        file=file,
-        covariates=tuple(data["covariates"]),
-        scheme=data["scheme"],
-        survey=survey,
-        memory=memory,
-        whole=choose_whole(plan.study, survey, memory),
-        workers=workers,
-        notes=tuple(data["notes"]),
-        audit=_read_audit(data),
-    )
     if not trusted:
-        refuse_unfit(rows, plan.study)
-        if rows.digest() != data["rows_sha256"]:
-            raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
+        rows.refuse_unfit(plan.study)
+        if rows.digest() != rows.sha256:
+            raise changed_rows(file)
     return rows
 
 

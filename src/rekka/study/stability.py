@@ -9,7 +9,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -21,12 +21,12 @@ from joblib import cpu_count
 
 from rekka.core.errors import BadOption, RunFolderError, bad_option, count_of, no_such_case
 from rekka.core.folders import hold
+from rekka.study.case_rows import CaseRows
 from rekka.study.checks.fits import HOPELESS
 from rekka.study.choice import Choice
 from rekka.study.compare import load_study
 from rekka.study.explanations import MOST_NAMES, list_names
 from rekka.study.plan import PRESETS, StudyPlan, model_of
-from rekka.study.rows import CaseRows
 from rekka.study.run_folder import load_plan, mark_run, read_provenance
 from rekka.study.runner import Crew, engage, open_cases
 from rekka.study.stability_draws import (
@@ -450,7 +450,7 @@ def _refit(
         return
     plan = study.plan
     case = open_cases(plan.study, study.read_rows())
-    rows = {name: _without_golden(case(name)) for name in dict.fromkeys(unit.case for unit in units)}
+    rows = {name: case(name).without_golden() for name in dict.fromkeys(unit.case for unit in units)}
     tasks = [(rows[unit.case], plan, unit, seed) for unit in units]
     if crew is not None:
         with closing(crew.carry_out(_refit_unit, tasks)) as results:
@@ -458,11 +458,6 @@ def _refit(
     else:
         for task in tasks:
             yield _refit_unit(*task)
-
-
-def _without_golden(rows: CaseRows) -> CaseRows:
-    """What is not there cannot be looked at."""
-    return replace(rows, golden=rows.golden.clear())
 
 
 def _refit_unit(rows: CaseRows, plan: StudyPlan, unit: Unit, seed: int) -> tuple[Unit, pl.DataFrame]:

@@ -30,13 +30,13 @@ from rekka.model.clock import Clock, make_clock
 from rekka.model.fit import Fit, Options
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
+from rekka.study.case_rows import keep_supported
 from rekka.study.choice import Choice, Optimism, Verdict, explain_case, explain_method, tell_case, tell_method
 from rekka.study.confirmation import Confirmed, Look
 from rekka.study.explanations import explain_selection
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
-from rekka.study.large import AnyRows
 from rekka.study.plan import PARETO, StudyPlan, model_of
-from rekka.study.rows import StudyRows, keep_supported
+from rekka.study.rows import StudyRows
 from rekka.study.tables import (
     EXACT,
     mark_selected,
@@ -137,7 +137,6 @@ class Study:
     read_rows: Callable[[], StudyRows]
     notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
     folder: Path | None = None  # the run folder, where there is one
-    scan_rows: Callable[[], AnyRows] | None = None  # the rows, without reading at once what is too much to hold
     reading: TableReading | None = None  # how the tables were read: forecasts read theirs in the same way
 
     @cached_property

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rekka.checks.engine import Finding, Severity, Subject, check
 from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.selection import ACCURACY_TOLERANCE, LOSS_TOLERANCE, Guard, Point, Step, dominates
+from rekka.study.case_rows import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
     NO_COVARIATES,
     NOTHING_DONE,
@@ -31,7 +32,6 @@ from rekka.study.checks.evidence import (
 from rekka.study.choice import NUMBERS, Choice, Verdict, name_step
 from rekka.study.explanations import COSTS
 from rekka.study.plan import GUARDED, model_of
-from rekka.study.rows import GOLDEN, WORDS
 from rekka.study.tables import MATERIALLY_WORSE, is_materially_worse
 from rekka.study.trial import Case, Key, Trial, spread
 

@@ -15,6 +15,7 @@ from rekka.checks.engine import Finding, Severity, Subject, check
 from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.scores import LOG_FLOOR, PROBABILITY_FLOOR
 from rekka.model.certificate import WEAK_CONDITION
+from rekka.study.case_rows import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
     NOTHING_DONE,
     NOTHING_SELECTED,
@@ -31,7 +32,6 @@ from rekka.study.checks.evidence import (
     passed,
 )
 from rekka.study.explanations import Row
-from rekka.study.rows import GOLDEN, WORDS
 from rekka.study.tables import AT_MAXIMUM, EXACT, each
 from rekka.study.trial import Status, Trial
 
