@@ -14,7 +14,8 @@ from rekka.evaluation.selection import Guard, Standing, Step
 from rekka.model.serial import load_model
 from rekka.study import choice as choosing
 from rekka.study.case_rows import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows
-from rekka.study.choice import Choice, Contest, apply_rule, choose_case, tell_case, tell_method
+from rekka.study.choice import Choice, Contest, apply_rule, choose_case
+from rekka.study.explanations import explain_case, explain_method, in_english
 from rekka.study.plan import TrialPlan
 from rekka.study.scores import score_sample
 from rekka.study.trial import Key
@@ -192,7 +193,7 @@ def test_sentences_name_step_figure_and_threshold(study):
         verdict = {"method": "boxcox", "kept": False, "step": step, **figures}
         others = [one for one in base["verdicts"] if one["method"] != "boxcox"]
         choice = Choice.model_validate(base | {"default": "zscore", "verdicts": [*others, verdict]})
-        told = tell_method(choice, choice.verdicts[-1], guard, trials["boxcox"])
+        told = in_english(explain_method(choice, choice.verdicts[-1], guard, trials["boxcox"]))
         for word in words:
             assert word in told, told
 
@@ -212,7 +213,7 @@ def test_nothing_certified_is_told_with_remedies():
 def test_the_chosen_model_needs_no_name(study):
     chosen = study.choices[0].chosen
     assert study.model("Pier").log_likelihood_ == study.model("Pier", chosen).log_likelihood_
-    assert tell_case(study.choices[0], study.plan.guard, {t.key.method: t for t in study.results})
+    assert in_english(explain_case(study.choices[0], study.plan.guard, {t.key.method: t for t in study.results}))
 
 
 def test_the_default_can_be_another():

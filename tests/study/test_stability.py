@@ -22,9 +22,7 @@ from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options, fit_rows, refit_rows
 from rekka.scaling.registry import fit_scaling
 from rekka.study import stability as module
-from rekka.study.runner import open_cases
-from rekka.study.stability import Stability, find_levels, stability
-from rekka.study.stability_draws import (
+from rekka.study.draws import (
     SCHEMA,
     Attempt,
     Draw,
@@ -34,7 +32,9 @@ from rekka.study.stability_draws import (
     draw_start,
     refit_draws,
 )
-from rekka.study.stability_tables import find_wilson
+from rekka.study.explanations import find_levels
+from rekka.study.runner import open_cases
+from rekka.study.stability import Stability, find_wilson, stability
 from rekka.study.trial import Key, Status, refitting
 
 METHODS = ("max", "zscore", "boxcox")

@@ -25,11 +25,18 @@ from rekka.model.serial import load_model
 from rekka.scaling.registry import BEYOND, METHODS
 from rekka.streaming.blocks import read_memory
 from rekka.study.case_rows import CaseRows
-from rekka.study.changes import refuse_other_plan, take_up
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Candidate, list_seen, look
 from rekka.study.plan import GUARDED, SHRINKING, StudyPlan, default_clock, make_plan, read_plan
-from rekka.study.provenance import describe_data, describe_run, describe_tables, differ_from, read_reading
+from rekka.study.provenance import (
+    describe_data,
+    describe_run,
+    describe_tables,
+    differ_from,
+    read_reading,
+    refuse_other_plan,
+    take_up,
+)
 from rekka.study.rows import PARTITION, StudyRows, open_rows
 from rekka.study.run_folder import (
     PROVENANCE,

@@ -48,7 +48,6 @@ from rekka.study.choice import Choice
 from rekka.study.confirmation import Look
 from rekka.study.plan import BEFORE_CLOCK, VERSION, StudyPlan, read_plan
 from rekka.study.rows import PARTITION, Room, StudyRows, changed_rows
-from rekka.study.stability_tables import STABILITY_TABLES
 from rekka.study.trial import Case, Fitted, Key, Trial
 
 CASES, TRIALS, MODELS, SCALINGS, CHOICES = "cases", "trials", "models", "scalings", "choices"
@@ -298,6 +297,7 @@ def _slug(name: str) -> str:
 
 
 PROVENANCE = "provenance.json"
+STABILITY_TABLES = ("cases", "selection", "methods", "statuses", "refits")  # files of the folder stability, as CSV
 _RUN = "rekka-run"
 TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",

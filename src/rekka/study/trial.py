@@ -34,6 +34,11 @@ from rekka.study.case_rows import GOLDEN, IN_FOLDS, WORDS, CaseRows
 from rekka.study.plan import POOLED, PRESETS, RIDGE, SHRINKING, choose_options, leave_out, list_options
 from rekka.study.scores import BridgeScores
 
+# Log-likelihood units. Two fits this close differ by a hundredth of what separates a coefficient from one a
+# standard error away (half a unit), and in no printed score.
+AT_MAXIMUM = 0.01
+HOPELESS = 1e6  # log-likelihood units; beyond it a fit is nowhere
+
 
 class Status(enum.StrEnum):
     """What became of a trial. The value is what a person reads."""

@@ -29,8 +29,8 @@ from rekka.study.checks.evidence import (
     name_trials,
     passed,
 )
-from rekka.study.choice import NUMBERS, Choice, Verdict, name_step
-from rekka.study.explanations import COSTS
+from rekka.study.choice import COSTS, Choice, MethodVerdict
+from rekka.study.explanations import NUMBERS, name_step
 from rekka.study.plan import GUARDED, model_of
 from rekka.study.tables import MATERIALLY_WORSE, is_materially_worse
 from rekka.study.trial import Case, Key, Trial, spread
@@ -128,12 +128,12 @@ def resamples(evidence: Evidence) -> Finding:
     )
 
 
-def _name_share(verdict: Verdict) -> Said:
+def _name_share(verdict: MethodVerdict) -> Said:
     key = "check.R702.kept" if verdict.kept else "check.R702.dropped"
     return say(key, certified=verdict.certified, drawn=verdict.drawn)
 
 
-def _share(verdict: Verdict) -> float:
+def _share(verdict: MethodVerdict) -> float:
     return (verdict.certified or 0) / (verdict.drawn or 1)
 
 

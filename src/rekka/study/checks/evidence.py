@@ -16,7 +16,7 @@ from rekka.checks.engine import Finding, Severity
 from rekka.core.language import Said, say
 from rekka.data.panel import ALL_CASES
 from rekka.study.case_rows import FOLDS, CaseRows
-from rekka.study.choice import Choice, Verdict
+from rekka.study.choice import Choice, MethodVerdict
 from rekka.study.confirmation import Confirmed
 from rekka.study.study import Study
 from rekka.study.trial import Case, Key, Status, Trial
@@ -56,7 +56,7 @@ class Pick:
     """A method that was selected for a case; ``confirmed`` where it was chosen and golden rows were scored."""
 
     choice: Choice
-    verdict: Verdict
+    verdict: MethodVerdict
     trial: Trial
     case: Case
     label: Name  # the case, and its preset where there are several

@@ -32,12 +32,11 @@ from rekka.study.checks.evidence import (
     passed,
 )
 from rekka.study.explanations import Row
-from rekka.study.tables import AT_MAXIMUM, EXACT, each
-from rekka.study.trial import Status, Trial
+from rekka.study.tables import EXACT, each
+from rekka.study.trial import AT_MAXIMUM, HOPELESS, Status, Trial
 
 MANY_AT_FLOOR = 0.01  # share of rows
 FLOOR_COST = -MANY_AT_FLOOR * LOG_FLOOR  # in log loss: 0.28, more than covariates gain on most rows
-HOPELESS = 1e6  # log-likelihood units; beyond it a fit is nowhere
 TRAIN, NEAR = "train", "near"
 
 
