@@ -587,7 +587,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "study/run_folder.py",
         "tests/study/test_records.py tests/study/test_confirming.py",
         [
-            ("if (found.preset, found.case) != pair:", "if found.case != pair[1]:"),
+            ("(choice.preset, choice.case)),", '("exact", choice.case)),'),
             ("[:LONGEST_SLUG].strip", ".strip"),
         ],
     ),

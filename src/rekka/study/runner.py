@@ -22,7 +22,7 @@ from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice, Contest, choose_case
 from rekka.study.plan import POOLED, StudyPlan, TrialPlan
 from rekka.study.rows import StudyRows
-from rekka.study.run_folder import Records
+from rekka.study.run_folder import RunRecords
 from rekka.study.trial import Fitted, Key, Trial, describe_case, run_trial, time_trial
 
 Result = TypeVar("Result")
@@ -101,7 +101,7 @@ def carry_out(
     plan: TrialPlan,
     case: Callable[[str], CaseRows],
     keys: Sequence[Key],
-    records: Records,
+    records: RunRecords,
     crew: Crew | None = None,
     on_trial: OnTrial | None = None,
 ) -> None:
@@ -137,7 +137,7 @@ def choose(
     plan: StudyPlan,
     case: Callable[[str], CaseRows],
     keys: Sequence[Key],
-    records: Records,
+    records: RunRecords,
     crew: Crew | None = None,
     on_choice: OnChoice | None = None,
     test: Callable[[Choice], Choice] = lambda choice: choice,
@@ -157,7 +157,7 @@ def choose(
         records.choices[pair] = records.choices.pop(pair)
 
 
-def _contest(plan: StudyPlan, rows: CaseRows, preset: str, records: Records) -> tuple[Any, ...]:
+def _contest(plan: StudyPlan, rows: CaseRows, preset: str, records: RunRecords) -> tuple[Any, ...]:
     """The rows of a case, and what else there is to know for a contest under a preset."""
     keys = {method: Key(case=rows.name, preset=preset, method=method) for method in plan.study.methods}
     trials = {method: records.trials[key] for method, key in keys.items()}
