@@ -41,7 +41,7 @@ VALIDATION, IN_FOLDS, GOLDEN = "validation", "folds", "golden"
 WORDS = {
     VALIDATION: "validation rows",
     IN_FOLDS: f"{FOLDS} folds by bridge of the training and validation rows",
-    GOLDEN: "golden rows",
+    GOLDEN: "confirmation rows",
 }
 IDENTITY = ("bridge_id", "state_1", "state_2", "interval_years")  # which rows they are, whatever their covariates
 BRIDGE = "bridge"  # a number for each row's bridge: shorter than its name

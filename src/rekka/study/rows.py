@@ -237,7 +237,7 @@ class StudyRows:
                 )
             if POOLED in study.methods:
                 raise BadOption(
-                    f"pooled fits all cases together, and {many}. Leave it out: it is for small cases."
+                    f"pooled fits all components together, and {many}. Leave it out: it is for small components."
                 )
             judged_on = VALIDATION if study.judges_on == "auto" else study.judges_on
             if not counts[judged_on]:
@@ -413,7 +413,7 @@ def _account(found: Transitions) -> list[str]:
     aside = found.audit.table.filter(pl.col("outcome").str.contains("set aside"))
     reasons = "; ".join(f"{reason}: {count:,}" for reason, count in aside.select("reason", "count").rows())
     made = f"{count_of(found.audit.records, 'record')} make {count_of(found.audit.transitions, 'transition')}"
-    return [f"{made}; set aside: {reasons}" if reasons else made]
+    return [f"{made}; excluded: {reasons}" if reasons else made]
 
 
 def _join_parts(parts: Partition) -> pl.DataFrame:
@@ -486,7 +486,7 @@ def refuse_nameless(column: pl.Series) -> None:
     if rows:
         raise BadValues(
             f"{column.name} is missing in {len(rows)} of {len(column)} rows ({name_rows(rows)}). "
-            "Fill it in, or set such rows aside.",
+            "Fill it in, or exclude such rows.",
             column=column.name,
             rows=rows,
         )
