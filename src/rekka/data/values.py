@@ -1,4 +1,4 @@
-"""What a cell's text means: dates, states and numbers, as agencies write them."""
+"""Values of cells: dates, states and numbers from text, as agencies write them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class IndexEnd:
 
 @dataclass(frozen=True)
 class Scale:
-    """The states' names, best first, how they were recognised, and what to do if that is the wrong way round.
+    """States' names, best first, how they were recognised, and what to do if that is the wrong way round.
 
     ``state`` is the scale as a mapping says it, so that another table can be read by the very same; ``ends`` is
     filled only where the states are bands of an index.
@@ -59,6 +59,12 @@ def clean_text(column: pl.Expr) -> pl.Expr:
     """Full width as half width, no blanks around, blank as missing."""
     text = column.str.normalize("NFKC").str.strip_chars(SPACES)
     return pl.when(text.str.to_lowercase().is_in(BLANK).not_()).then(text)
+
+
+def means_none(column: pl.Expr) -> pl.Expr:
+    """Whether a text is blank or 0: no date, or a size that is not known."""
+    text = clean_text(column)
+    return text.is_null() | (text.cast(pl.Float64, strict=False) == 0).fill_null(value=False)
 
 
 def read_numbers(column: pl.Expr, dtype: pl.DataType, decimal: str = ".") -> pl.Expr:
@@ -112,7 +118,7 @@ def read_dates(
 
 
 def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[Callable[[pl.Expr], pl.Expr]]:
-    """The formats that cannot be mistaken, and day and month in the order that the values themselves show."""
+    """Formats that cannot be mistaken, and day and month in the order that the values themselves show."""
     tries: list[Callable[[pl.Expr], pl.Expr]] = [
         _iso,
         _compact,
@@ -236,7 +242,7 @@ def read_states(
 
 
 def _settle(spec: State, names: Sequence[str]) -> State:
-    """The scale with nothing left to be recognised."""
+    """Scale with nothing left to be recognised."""
     if spec.bands is not None or spec.best is not None or spec.labels is not None:
         return spec
     if all(name.isdecimal() for name in names):
@@ -245,7 +251,7 @@ def _settle(spec: State, names: Sequence[str]) -> State:
 
 
 def _explain_turn(spec: State, names: Sequence[str]) -> str:
-    """What to do if the scale was read from its wrong end, which depends on how it was given."""
+    """Sentence on what to do if the scale was read from its wrong end, which depends on how it was given."""
     if spec.bands is not None and len(spec.bands) == 1:
         return (
             "With one limit a higher index is better. If a lower one is, take an index that counts the other way; "
@@ -268,7 +274,7 @@ def _explain_turn(spec: State, names: Sequence[str]) -> str:
 
 
 def _examples(frame: pl.DataFrame) -> str:
-    """The commonest states as they are written."""
+    """Commonest states as they are written."""
     return ", ".join(frame.drop_nulls("label").sort("count", descending=True)["text"].head(5))
 
 
@@ -286,7 +292,7 @@ def _apply(frame: pl.DataFrame, spec: State, missing: Sequence[str]) -> tuple[pl
 
 
 def _turn(states: pl.DataFrame, scale: Scale) -> tuple[pl.DataFrame, Scale]:
-    """The same scale from its other end."""
+    """Turn a scale round."""
     names = scale.names[::-1]
     words = f"{', '.join(names)}, best first, the recognised order turned round"
     return states.with_columns(state=len(names) + 1 - pl.col("state")), Scale(names, words)
