@@ -133,26 +133,18 @@ def _read_dates(table: SourceTable, column: str, formats: Format) -> tuple[pl.Ex
 def _unread_numbers(table: SourceTable, columns: dict[str, str], decimal: str) -> list[str]:
     """A sentence for each column of numbers that holds something else."""
     schema = table.frame.collect_schema()
-    texts = [column for column in dict.fromkeys(columns.values()) if schema[column] == pl.String]
-    wrong = [
-        (
-            clean_text(pl.col(column)).is_not_null()
-            & read_numbers(pl.col(column), schema[column], decimal).is_null()
-        )
-        for column in texts
-    ]
-    if not texts:
-        return []
-    sums = collect(table.frame.select(bad.sum().alias(c) for c, bad in zip(texts, wrong, strict=True)), table.name)
-    filled = collect(table.frame.select(clean_text(pl.col(c)).count().alias(c) for c in texts), table.name)
+    asked = {}
+    for column in (one for one in columns.values() if schema[one] == pl.String):
+        filled = clean_text(pl.col(column)).is_not_null()
+        bad = filled & read_numbers(pl.col(column), pl.String(), decimal).is_null()
+        first = {ROW: pl.col(ROW).filter(bad).first(), "text": pl.col(column).filter(bad).first()}
+        asked[column] = pl.struct(**first, count=bad.sum(), filled=filled.sum())
     notes = []
-    for column, bad in zip(texts, wrong, strict=True):
-        if sums[column].item():
-            first = table.frame.filter(bad).select(ROW, text=column).head(1)
-            unread = collect(first, table.name).with_columns(count=sums[column])
-            if sums[column].item() == filled[column].item():
-                raise text_for_numbers(table.name, column, *unread.select(ROW, "text").row(0))
-            notes += _unread_note(table, column, "numbers", unread)
+    for column, found in collect(table.frame.select(**asked), table.name).to_dict().items() if asked else ():
+        unread = found.struct.unnest().filter(pl.col("count") > 0)
+        if not unread.is_empty() and unread["count"].item() == unread["filled"].item():
+            raise text_for_numbers(table.name, column, *unread.select(ROW, "text").row(0))
+        notes += _unread_note(table, column, "numbers", unread)
     return notes
 
 

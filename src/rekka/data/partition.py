@@ -311,7 +311,8 @@ def fold_bridges(transitions: Any, k: int, *, seed: int = PAPER_SEED) -> pl.Seri
 
 
 def _to_lazy(transitions: Any) -> pl.LazyFrame:
-    return nw.from_native(transitions, eager_only=True).to_polars().lazy()
+    frame: pl.DataFrame = nw.from_native(transitions, eager_only=True).to_polars()
+    return frame.lazy()
 
 
 def _check_rows(frame: pl.LazyFrame, columns: tuple[str, ...]) -> pl.LazyFrame:

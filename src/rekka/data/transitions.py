@@ -37,7 +37,7 @@ from rekka.data.partition import Partition, mark_parts
 from rekka.data.reading import TableReading
 from rekka.data.tables import ROW, SourceTable, is_folder, open_table
 from rekka.data.text import collect, reading
-from rekka.data.values import Scale, clean_text, read_dates, read_numbers, take_dates
+from rekka.data.values import Scale, clean_text, holds_numbers, read_dates, read_numbers, take_dates
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
@@ -211,13 +211,10 @@ def _read_texts(frame: pl.LazyFrame, table: SourceTable, plan: TableMapping) -> 
     texts = [name for name in table.columns if schema[name] == pl.String and name not in NAMES]
     if not texts:
         return frame
-    numbers = {name: read_numbers(pl.col(name), pl.String(), plan.table.decimal) for name in texts}
-    blanks = {name: clean_text(pl.col(name)).is_null() for name in texts}
-    is_number = [
-        ((numbers[name].is_not_null() | blanks[name]).all() & ~blanks[name].all()).alias(name) for name in texts
-    ]
-    found = collect(frame.select(is_number), table.name).row(0, named=True)
-    return frame.with_columns(numbers[name].alias(name) for name in texts if found[name])
+    decimal = plan.table.decimal
+    found = collect(frame.select(holds_numbers(pl.col(name), decimal).alias(name) for name in texts), table.name)
+    numbers = [name for name in texts if found[name].item()]
+    return frame.with_columns(read_numbers(pl.col(name), pl.String(), decimal) for name in numbers)
 
 
 def _read_whole(frame: pl.LazyFrame, table: SourceTable) -> pl.LazyFrame:

@@ -34,7 +34,7 @@ from rekka.data.panel import (
 from rekka.data.tables import ROW, SourceTable
 from rekka.data.text import collect
 from rekka.data.transitions import Transitions
-from rekka.data.values import Scale, clean_text, read_dates, read_numbers, take_dates
+from rekka.data.values import Scale, clean_text, holds_numbers, read_dates, read_numbers, take_dates
 from rekka.model.clock import AGE_NAMES
 
 MEMBER = ("bridge_id", "case", "member")
@@ -145,10 +145,8 @@ def _find_numbers(table: SourceTable, columns: Sequence[str], decimal: str) -> l
     free = [c for c in columns if c not in OWN_NAMES | table.repeated and not re.fullmatch(ours, c)]
     schema = table.frame.collect_schema()
     holds = {name: schema[name].is_numeric() for name in free}
-    asked = {}
-    for name in (name for name in free if schema[name] == pl.String):
-        number = read_numbers(pl.col(name), pl.String(), decimal).is_not_null()
-        asked[name] = (number | clean_text(pl.col(name)).is_null()).all() & number.any()
+    texts = [name for name in free if schema[name] == pl.String]
+    asked = {name: holds_numbers(pl.col(name), decimal) for name in texts}
     if asked:
         holds |= collect(table.frame.select(**asked), table.name).row(0, named=True)
     return [name for name in free if holds[name]]
