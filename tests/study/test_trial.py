@@ -110,7 +110,7 @@ class TestFailuresAreValues:
         rows = draw_rows().filter((pl.col("case") != "Pier") | (pl.col("part") != "train"))
         fitted = run(case_rows(rows))
         assert fitted.trial.status is Status.NOT_FITTED
-        assert fitted.trial.reason == "no row of this case trains; 36 are golden"
+        assert fitted.trial.reason == "no training row of this component; 36 confirmation rows"
         assert fitted.model is None
         assert fitted.trial.timed
         assert not fitted.trial.eligible

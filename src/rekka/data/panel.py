@@ -191,8 +191,8 @@ def choose_case(table: SourceTable, found: dict[str, str], given: ColumnRoles, w
         return []
     if "member" in found and given.member is None:
         found["case"] = found.pop("member")
-        return [f"{table.name}: case is {found['case']}; say member if it tells members of one kind apart"]
-    return [f"{table.name}: no column for the case, so that all {what} one case, {ALL_CASES!r}"]
+        return [f"{table.name}: case is {found['case']}; name it as member if it identifies members of one kind"]
+    return [f"{table.name}: no column for the case, so that all {what} one component, {ALL_CASES!r}"]
 
 
 def list_asked(what: str, columns: ColumnRoles, joins: Sequence[Join]) -> tuple[str, ...]:

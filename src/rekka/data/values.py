@@ -156,8 +156,8 @@ def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[
         )
     if len(either) and not len(day_first) and not len(month_first):
         raise BadValues(
-            f"{where}Dates such as {either[0]} can be day or month first, and the others do not tell. Say dmy or "
-            "mdy (--dates dmy for inspections).",
+            f"{where}Dates such as {either[0]} can be day or month first, and the others do not show which. "
+            "Say dmy or mdy (--dates dmy for inspections).",
             value=either[0],
         )
     plain = ("iso", "compact", "month", "fy", "年度", "fiscal_year" if fiscal else "year")

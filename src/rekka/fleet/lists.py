@@ -41,8 +41,9 @@ MEMBER = ("bridge_id", "case", "member")
 LISTED_AGE, AGES = AGE_NAMES[0], (*AGE_NAMES[1:], "橋齢", "経過年数", "供用年数")
 ROLES = ("bridge", "case", "member", *ATTRIBUTES, "visit", "date", "state")  # in the order of ``read_panel``
 ONE_ROW = (
-    "A list without dates has one row for each member. Tell the members of one kind apart (--member COLUMN), "
-    "leave out what is older, or say which column is the date of the inspection (--date COLUMN)."
+    "A list without dates has one row for each member. Name the column that identifies members "
+    "of one kind (--member COLUMN), leave out what is older, or say which column is the date of the "
+    "inspection (--date COLUMN)."
 )
 
 

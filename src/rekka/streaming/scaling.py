@@ -1,4 +1,4 @@
-"""Operators fitted on rows that come in blocks: the same questions, answered by passes.
+"""Scaling operators fitted on rows that come in blocks: the questions of ``scaling.registry``, answered by passes.
 
 Ranges follow from the first pass, because every operator keeps the order of values. Means and deviations take one
 pass, quartiles two or three. The exponent of Box-Cox is searched as in memory, by Brent's method on the profile
