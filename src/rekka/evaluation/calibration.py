@@ -47,8 +47,7 @@ from rekka.evaluation.misfit import Evidence, Outside, find_contrasts, name_caus
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.scores import CONFIDENCE, LOG_FLOOR, Interval, mean_interval, split_supported
 from rekka.model.certificate import Certificate
-from rekka.model.fit import Fit, Options
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Fit, Options, Predictor
 from rekka.model.survey import FitTest
 
 MOST_BINS = 10

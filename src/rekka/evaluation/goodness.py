@@ -40,9 +40,8 @@ from rekka.core.numerics import generator
 from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import is_settled
 from rekka.model.coordinates import Coordinates, build_layout, orthonormal_coordinates, read_prior
-from rekka.model.fit import Options
+from rekka.model.fit import Options, Predictor
 from rekka.model.likelihood import Likelihood, compile_kernels
-from rekka.model.predictor import Predictor
 from rekka.model.restarts import MOST_ITERATIONS, crude_start
 from rekka.model.solvers import newton
 

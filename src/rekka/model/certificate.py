@@ -376,6 +376,23 @@ def affine_agreement(log_likelihoods: Mapping[str, float] | Sequence[tuple[str, 
 
     Every state has an intercept, so an affine change of a covariate changes no prediction: at the maximum
     the three coincide, and a lower one stopped short.
+
+    Parameters
+    ----------
+    log_likelihoods : mapping or pairs
+        The log-likelihood of each fit, by the name of its scaling.
+
+    Returns
+    -------
+    Agreement
+        Whether all are within 1e-6 log-likelihood units of the best, the best, and the gap of those that are not.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.affine_agreement({"max": -521.0, "minmax": -520.5, "zscore": -520.5})
+    Agreement(agree=False, best=-520.5, short={'max': 0.5})
+
     """
     table = dict(log_likelihoods)
     best = max(table.values())

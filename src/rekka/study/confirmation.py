@@ -20,7 +20,7 @@ from pydantic import Field
 
 from rekka.core.errors import ScalingError, count_of
 from rekka.core.numerics import quiet
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Predictor
 from rekka.study.choice import Choice
 from rekka.study.large import AnyCase, LargeCase, digest_sorted
 from rekka.study.rows import GOLDEN, digest_values

@@ -37,8 +37,8 @@ from rekka.data.text import collect, reading
 from rekka.data.transitions import LazyTransitions, scan_transitions
 from rekka.evaluation.resampling import draw_times
 from rekka.model.clock import MIDDLE
+from rekka.model.fit import Predictor
 from rekka.model.likelihood import count_threads
-from rekka.model.predictor import Predictor
 from rekka.streaming import blocks
 from rekka.streaming.blocks import Block, FrameSource, Reading, Result, ScanSource, Source, read_block, say_bytes
 from rekka.study.plan import POOLED, SHRINKING, DataPlan, StudyPlan, TrialPlan

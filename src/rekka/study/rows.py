@@ -52,7 +52,7 @@ from rekka.evaluation.scores import (
 )
 from rekka.model import inputs
 from rekka.model.clock import MIDDLE
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Predictor
 from rekka.simulation.inventory import simulate_inventory
 from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
 
