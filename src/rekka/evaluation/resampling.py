@@ -1,7 +1,7 @@
-"""A case's rows drawn again: whole bridges, never single rows, because rows of one bridge go together.
+"""Resamples and folds of a case's rows: whole bridges, never single rows, because rows of one bridge go together.
 
-Folds are cut from the order of a SHA-256 of seed and bridge, as partitions are. Draws come from a generator made
-for each from seed, case, kind and number, so that any of them can be made again by itself.
+Folds are cut from the order of a SHA-256 of seed and bridge, as partitions are. Resamples come from a generator
+made for each from seed, case, kind and number, so that any of them can be rebuilt by itself.
 """
 
 from __future__ import annotations
@@ -44,14 +44,12 @@ class Sample:
         return self.rows.dt.size
 
     def at(self, clock: str, advance: Sequence[str] | None = None) -> Sample:
-        """The same rows with covariates at the clock's moment, as a fit takes them."""
+        """The rows with covariates at the clock's moment, as a fit takes them."""
         return replace(self, x=make_clock(self.covariates, clock, advance).take(self.x, self.rows.dt))
 
     def take(self, index: Index | NDArray[np.bool_]) -> Sample:
         """Some of the rows, or some of them several times; K stays."""
-        rows = self.rows
-        some = Rows(rows.start[index], rows.end[index], rows.dt[index], rows.weight[index], rows.n_states)
-        return replace(self, rows=some, x=self.x[index], bridge=self.bridge[index])
+        return replace(self, rows=self.rows.take(index), x=self.x[index], bridge=self.bridge[index])
 
 
 def fold_rows(bridge: NDArray[np.str_], k: int, seed: int | str) -> NDArray[np.int64]:

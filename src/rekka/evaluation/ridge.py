@@ -23,10 +23,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -82,25 +81,6 @@ class RidgeChoice:
     edge: Edge | None
     held: tuple[int, ...]
     options: Options
-
-    def table(self) -> pl.DataFrame:
-        """The values tried, with 95 % intervals."""
-        columns: dict[str, Any] = {"ridge": [value.ridge for value in self.values]}
-        for name in ("loss", "excess"):
-            found = [getattr(value, name) for value in self.values]
-            columns |= {
-                f"{name}_{part}": [getattr(one, part) for one in found] for part in ("mean", "low", "high")
-            }
-        return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
-
-    def sentence(self) -> str:
-        """The choice in words."""
-        if self.edge is Edge.NO_COVARIATES:
-            return f"no ridge: {self.edge}"
-        chosen = f"ridge {self.ridge:.3g}"
-        words = f"{chosen}, {self.edge}" if self.edge else f"{chosen}, by cross-validation"
-        states = ", ".join(map(str, self.held))
-        return f"{words}; the hazard of leaving state {states} is held at that of all states" if states else words
 
 
 def choose_ridge(
