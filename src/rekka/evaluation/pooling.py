@@ -186,7 +186,7 @@ def _invert(matrix: Array) -> Array:
 
 
 def _log_det(matrix: Array) -> float:
-    """Of a positive definite matrix; not a number of any other, which no step then accepts."""
+    """Log determinant of a positive definite matrix; NaN of any other, which no step then accepts."""
     sign, value = np.linalg.slogdet(matrix)
     return float(value) if sign > 0 else np.nan
 
@@ -275,7 +275,7 @@ class Place:
 
     @classmethod
     def of(cls, sample: Sample) -> Place:
-        """With the operator fitted on the sample's rows, as a fit to them will."""
+        """Fit the operator on the sample's rows, as a fit to them will."""
         affine = fit_scaling(SCALING, sample.x, sample.covariates).affine() if sample.covariates else None
         offset, factor = affine or (np.zeros(0), np.zeros(0))
         return cls(sample.covariates, sample.rows.n_states, offset, factor)
@@ -306,7 +306,7 @@ class Pooling:
 
     @property
     def log_marginal(self) -> float:
-        """Of all rows of all cases, at the end."""
+        """Log marginal likelihood of all rows of all cases, at the end."""
         return self.history[-1]
 
     def prior(self, case: str) -> Prior:
@@ -409,7 +409,7 @@ def _common_units(samples: Iterable[Sample], covariates: Sequence[str]) -> tuple
 
 
 def _locate(place: Place, covariates: Sequence[str]) -> NDArray[np.intp]:
-    """Which of the common coefficients, flattened state by state, a case has."""
+    """Places (F_c,) of a case's coefficients among the common ones, flattened state by state."""
     terms = np.array([0, *(1 + covariates.index(name) for name in place.covariates)])
     states = np.arange(place.n_states - 1)[:, None] * (len(covariates) + 1)
     return np.asarray((states + terms).ravel(), dtype=np.intp)
@@ -443,7 +443,7 @@ def _build(
 def _first_mode(
     hierarchy: Hierarchy, names: Sequence[str], start: Pooling | None, covariates: tuple[str, ...]
 ) -> Mode:
-    """From crude rates without effects; or from an earlier estimate, where it has the same coefficients."""
+    """The mode from crude rates without effects, or from an earlier estimate with the same coefficients."""
     crude = [one.likelihood.start() for one in hierarchy.members]
     if start is None or start.covariates != covariates or start.mean.size != hierarchy.centre.size:
         return find_mode(hierarchy, Spreads.first(hierarchy.n_terms), hierarchy.centre, crude)

@@ -34,7 +34,7 @@ class Sample:
 
     @classmethod
     def of(cls, frame: pl.DataFrame, covariates: tuple[str, ...], n_states: int) -> Sample:
-        """From checked transitions whose states are all within ``n_states``."""
+        """Take checked transitions whose states are all within ``n_states``."""
         start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
         rows = Rows(start, end, frame["interval_years"].to_numpy(), np.ones(len(frame)), n_states)
         x = inputs.read_covariates(inputs.as_frame(frame), covariates)
@@ -60,14 +60,14 @@ def fold_rows(bridge: NDArray[np.str_], k: int, seed: int | str) -> NDArray[np.i
 
 
 def draw_bootstrap(bridge: NDArray[np.str_], rng: np.random.Generator) -> tuple[Index, Index]:
-    """As many bridges as there are, drawn with replacement: their rows, and the rows of those not drawn."""
+    """Draw as many bridges as there are, with replacement: their rows, and the rows of those not drawn."""
     names, inverse = np.unique(bridge, return_inverse=True)
     times = np.bincount(rng.integers(0, names.size, names.size), minlength=names.size)[inverse]
     return np.repeat(np.arange(len(bridge)), times), np.flatnonzero(times == 0)
 
 
 def draw_times(key: NDArray[np.uint64], seed: int) -> NDArray[np.int64]:
-    """How often the bridge of each row (n,), known by a number of 64 bits, is drawn: a Poisson number of mean 1.
+    """Times (n,) that each row's bridge, known by a number of 64 bits, is drawn: a Poisson number of mean 1.
 
     Where bridges are very many, their numbers in a bootstrap are as good as independent, so that each can be had
     from its key and the seed alone, without a list of them (Chamandy and others 2012).

@@ -1,4 +1,4 @@
-"""How strong a ridge? Chosen by cross-validation: folds of whole bridges, log loss of the rows left out.
+"""Choice of a ridge by cross-validation: folds of whole bridges, log loss of the rows left out.
 
     b(ridge) = arg max  l(b) - ridge / 2 sum of squared slopes, in z-scored units, intercepts left alone
 
@@ -51,7 +51,7 @@ UNHELD = 1e-6  # precision of an intercept that need not be held, where a prior 
 
 
 class Edge(enum.StrEnum):
-    """What a choice at the edge of the grid means, or that nothing was chosen."""
+    """Meanings of a choice at the edge of the grid, or of none."""
 
     WEAKEST = "the weakest of the grid: as good as no ridge"
     STRONGEST = "the strongest of the grid: as good as no covariates"
@@ -202,7 +202,7 @@ def _varying(z: Array) -> NDArray[np.bool_]:
 
 
 def _layout(train: Sample, options: Options, vary: NDArray[np.bool_]) -> Layout:
-    """Of the covariates that vary in these rows."""
+    """The layout of the covariates that vary in these rows."""
     names = [name for name, varies in zip(train.covariates, vary, strict=True) if varies]
     build_layout(train.covariates, train.rows.n_states, options.effects, options.shared)  # checks both
     effects = {name: states for name, states in (options.effects or {}).items() if name in names}
@@ -220,7 +220,7 @@ def _hold_intercepts(posed: Coordinates[Likelihood], layout: Layout) -> tuple[Ar
 
 
 def _without_rate(rows: Rows) -> NDArray[np.bool_]:
-    """Which states (K-1,) no row leaves, or no row stays in."""
+    """Mask (K-1,) of states that no row leaves, or no row stays in."""
     k = np.arange(rows.n_states - 1)[:, None]
     left, stayed = (rows.start <= k) & (rows.end > k), rows.end == k
     return np.asarray(~(left.any(axis=1) & stayed.any(axis=1)))

@@ -155,7 +155,7 @@ def score_persistence_rows(start: States, end: States, n_states: int) -> RowScor
 
 
 def split_supported(start: States, end: States, n_states: int) -> NDArray[np.bool_]:
-    """Which rows (n,) have both states within the K states that the training rows know."""
+    """Mask (n,) of rows with both states within the K states of the training rows."""
     supported: NDArray[np.bool_] = (start >= 0) & (start < n_states) & (end >= 0) & (end < n_states)
     return supported
 

@@ -81,7 +81,7 @@ class Family(ABC):
         return np.asarray(np.exp(self.log_hazards(eta)))
 
     def step_hazards(self, eta: Array) -> Array:
-        """The same as steps take them: none above FASTEST."""
+        """Hazards per year as steps take them: none above FASTEST."""
         with np.errstate(over="ignore"):  # what is infinite is fast enough
             return np.asarray(np.minimum(self.hazards(eta), FASTEST))
 
@@ -149,11 +149,11 @@ class Family(ABC):
         probabilities.step(p, theta, h)
 
     def step_integrated(self, p: Array, theta: Array, h: Array | float, years: Array) -> None:
-        """The same, and years (..., K) += the expected time in each state."""
+        """Carry p as ``step`` does, and add the expected years in each state to ``years`` (..., K)."""
         probabilities.step_integrated(p, theta, h, years)
 
     def step_sloped(self, p: Array, slope: Array, theta: Array, h: Array | float, drive: Array) -> None:
-        """The same for p (n, K), and slope (n, K-1, D, K) = d p / d beta_kd, d eta_k / d beta_kd = drive."""
+        """Carry p (n, K) and its slope (n, K-1, D, K) = d p / d beta_kd, drive (n, D) = d eta_k / d beta_kd."""
         first, _ = self.bend(self.predictors(_log(theta)))
         push = np.zeros((*theta.shape, 1, p.shape[1]))  # d p / d log theta_k of this step alone
         length = np.broadcast_to(h, p.shape[:1])
@@ -245,7 +245,7 @@ class Exponential(Family):
         kernel.rows_block(X, dt, log_dt, start, end, beta, lo, hi, 1, value, slope)
 
     def step_sloped(self, p: Array, slope: Array, theta: Array, h: Array | float, drive: Array) -> None:
-        """In one go: what moves the predictors moves the log hazards."""
+        """Carry both at once: the predictors are the log hazards."""
         probabilities.step_sloped(p, slope, theta, h, drive)
 
 

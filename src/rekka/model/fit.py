@@ -98,7 +98,7 @@ LIKELIHOODS = ("exact", "paper")
 
 @dataclass(frozen=True)
 class Options:
-    """How to fit; the estimator's constructor documents each."""
+    """Options of a fit; the estimator's constructor documents each."""
 
     scaling: Any = "zscore"
     solver: str = "newton"

@@ -81,7 +81,7 @@ def _measure_block(links: tuple[ColumnScaling, ...], units: NDArray[np.int32], b
 
 
 def _logarithms(method: str, shift: Array, x: Array) -> Array:
-    """Of the shifted values; for Yeo-Johnson sign(x) log(1 + |x|), whose sum is that of the slopes' logarithms."""
+    """log(x + shift); for Yeo-Johnson sign(x) log(1 + |x|), whose sum is that of the slopes' logarithms."""
     return np.log(x + shift) if method == "boxcox" else np.sign(x) * np.log1p(np.abs(x))
 
 
