@@ -43,7 +43,8 @@ def stability(run: options.Run, asked: options.Asked, as_json: options.AsJson = 
     """Refit a study's components to resamples and from other starts, to see which choices hold.
 
     For each component, how often each method reaches a maximum and is chosen. Confirmation rows are not used.
-    Every resample is kept in the run folder: a stopped call can be continued, and more --resamples add only new ones.
+    Every resample is kept in the run folder: a stopped call can be continued, and more --resamples add only new
+    ones.
 
     For example:
 
