@@ -478,7 +478,9 @@ def _build(
         likelihood = Likelihood.build(sample.rows.take(order), X, threads, family)
         members.append(Member(likelihood, _locate(place, covariates)))
     centre = np.zeros((max(place.n_states for place in places) - 1, len(covariates) + 1))
-    centre[:, 0] = family.from_rates(np.mean([crude_log_rates(sample.rows).mean() for sample in samples]))
+    centre[:, 0] = family.from_rates(
+        np.mean([crude_log_rates(one.rows.pairs, one.rows.unit).mean() for one in samples])
+    )
     return Hierarchy(members, *centre.shape, centre.ravel())
 
 

@@ -1,6 +1,4 @@
-"""What can be wrong with a cluster, in words a person can act on.
-
-A Dask cluster, reached or started here, and looked over: whether its workers have what they need.
+"""A Dask cluster, reached or started here: whether its workers have what they need, and the errors if not.
 
 Dask is an extra. It is imported when a cluster is asked for, not before: it takes a second, and few ask.
 """
