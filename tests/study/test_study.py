@@ -38,6 +38,12 @@ def test_columns(study):
     assert set(TIMES) < set(TrialRow.model_fields)
 
 
+def test_the_page_on_studies_describes_every_column(study):
+    page = Path(__file__).parents[2].joinpath("docs", "study.md").read_text(encoding="utf-8")
+    table = page.split("## The table of trials")[1].split("```")[0]
+    assert [name for name in study.trials.columns if f"`{name}`" not in table] == []
+
+
 def test_failed_trials_stay_with_their_reason(study):
     failed = study.trials.filter(case="Bearing")
     assert len(failed) == 4

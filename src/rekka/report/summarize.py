@@ -251,7 +251,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but 
 
 
 def clean(value: Any) -> Any:
-    """The same without control characters, which no page, table or picture may hold."""
+    """A value without control characters, which no page, table or picture may hold."""
     if isinstance(value, str):
         return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):
@@ -277,7 +277,7 @@ def describe_calibration(study: Study, preset: str, case: str, found: Calibratio
 
 
 def describe_stability(found: Stability) -> StabilityPart:
-    """How often each method is chosen and certified over the draws."""
+    """Shares of the draws in which each method is chosen and certified."""
     keys = ["preset", "case", "kind", "method"]
     shares = found.selection.join(found.methods, on=keys, maintain_order="left")
     own = {"shares": rows_of(SharePart, shares), "remarks": found.remarks()}
@@ -360,7 +360,7 @@ def describe_finding(finding: Finding) -> dict[str, Any]:
 
 
 def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> AuditPart:
-    """What came in, what became of it, and what the data doctor says of the study's rows.
+    """Records of the input, their outcomes, and findings of the data doctor on the study's rows.
 
     What the findings of the study have ``said`` of a component is not said twice.
     """
@@ -377,7 +377,7 @@ def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> Au
 
 
 def describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: str | None) -> ProvenancePart:
-    """What the study was run on and with, without the folders of whoever ran it: a report is handed over."""
+    """Files, versions and seeds of a study, without the folders of whoever ran it: a report is handed over."""
     known: Mapping[str, Any] = begun or {}
     data: Mapping[str, Any] = known.get("data", {})
     plan = study.plan
@@ -539,7 +539,7 @@ def describe_case(case: Case) -> CasePart:
 
 
 def _answer(study: Study, case: Case, preset: str) -> Answer:
-    """What to use in a case: confirmed where it was, else as it was judged."""
+    """The method to use in a case, with its confirmed scores, else with those it was chosen by."""
     why = next((r["why"] for r in study.selection.filter(preset=preset, case=case.name).to_dicts()), NOT_CHOSEN)
     choice = study.choice(case.name, preset)
     own: dict[str, Any] = {"case": case.name, "why": why, "confirmed": False, "same_model": ()}

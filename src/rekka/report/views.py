@@ -1,4 +1,4 @@
-"""What a report shows, before it is HTML, Markdown, LaTeX or a workbook: tables and figures with their words."""
+"""Tables and figures with their words, before they are HTML, text in a terminal, Markdown, LaTeX or a workbook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = Literal["text", "number", "mark"]
 
 @dataclass(frozen=True)
 class Column:
-    """``unit`` stands under the title; numbers go to the right. ``form`` is a number's format in a workbook."""
+    """A column by its heading; numbers go to the right. ``form`` is a number's format in a workbook."""
 
     key: str
     title: str
@@ -19,10 +19,15 @@ class Column:
     unit: str = ""
     form: str = ""
 
+    @property
+    def heading(self) -> str:
+        """'median time (s)'."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
 
 @dataclass(frozen=True)
 class Cell:
-    """``value`` is what a program reads, not rounded; ``text`` what a person reads.
+    """A cell: ``value`` is for a program, not rounded, ``text`` for a person.
 
     ``strong`` marks what was selected, ``faint`` what failed; ``english`` a sentence that stays English on a page
     of another language.
@@ -37,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """``case`` is what the page filters and highlights by."""
+    """A row; the page filters and highlights by ``case``."""
 
     cells: tuple[Cell, ...]
     case: str | None = None

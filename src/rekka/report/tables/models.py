@@ -118,7 +118,7 @@ def _change(make: Fields) -> Field:
 
 
 def _per(make: Fields) -> Field:
-    """What one more of is: the covariate's unit, or that it was transformed."""
+    """Unit of a coefficient's covariate, or that it was transformed."""
     units = find_units(make.document, make.words)
 
     def cell(one: Any) -> Cell:

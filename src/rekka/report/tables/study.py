@@ -306,7 +306,7 @@ def _grid_column(method: str, words: Words) -> Compound:
 
 
 def _grid_cell(trial: TrialRow | None, words: Words) -> Cell:
-    """What failed, or could not be scored, is a dash; what was not run yet is told."""
+    """A dash where a trial failed or could not be scored; a trial that was not run yet is told."""
     if trial is None:
         return CompoundCell(None, words("cell.not_run"), faint=True, parts=(None, None))
     if not trial.converged or trial.accuracy is None:

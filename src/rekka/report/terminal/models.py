@@ -72,7 +72,7 @@ def _show_ratio(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _tell_bootstrap(drawn: Resampled) -> str:
-    """How many refits reached a maximum, in words."""
+    """Number of refits that reached a maximum, in words."""
     told = (
         f"bootstrap: {len(drawn.beta):,} of {count_of(drawn.asked, 'refit')} to {drawn.groups:,} bridges drawn "
         f"with replacement reached a maximum (seed {drawn.seed})."
@@ -117,7 +117,7 @@ def _shorten(name: str) -> str:
 
 
 def tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> list[str]:
-    """What several tests come to, or that none was made because there are too many components."""
+    """Summarize several tests, or say that none was made because there are too many components."""
     if untested is not None:
         return [tell_untested(untested)]
     tests = [one["fit_test"] for one in described if one.get("fit_test") is not None]
@@ -292,7 +292,7 @@ def _print_head(console: Console, title: str, head: Sequence[str], lines: Sequen
 
 
 def _list_warnings(model: CaseModel, head: Sequence[str]) -> list[str]:
-    """What must be known first: not a certified maximum, not chosen, not a model that describes its data."""
+    """Warnings: not a certified maximum, not chosen, not a model that describes its data."""
     return [*dict.fromkeys(head), *(line for line in (model.unchosen, model.misfit) if line is not None)]
 
 
@@ -306,7 +306,7 @@ def _tell_covariates(model: CaseModel, values: Mapping[str, float], given: Mappi
 
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:
-    """What to know, each once."""
+    """Print notes, each once."""
     if notes:
         console.print("[bold]What to know[/]")
         print_list(console, list(dict.fromkeys(notes)))
