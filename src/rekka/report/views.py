@@ -11,13 +11,17 @@ Kind = Literal["text", "number", "mark"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column by its heading; numbers go to the right. ``form`` is a number's format in a workbook."""
+    """A column by its heading; numbers go to the right. ``form`` is a number's format in a workbook.
+
+    Cells with several values that a person reads as one, such as an interval, have ``parts``: columns of a file.
+    """
 
     key: str
     title: str
     kind: Kind = "text"
     unit: str = ""
     form: str = ""
+    parts: tuple[Column, ...] = ()
 
     @property
     def heading(self) -> str:
@@ -30,7 +34,7 @@ class Cell:
     """A cell: ``value`` is for a program, not rounded, ``text`` for a person.
 
     ``strong`` marks what was selected, ``faint`` what failed; ``english`` a sentence that stays English on a page
-    of another language.
+    of another language. ``parts`` are the values of the parts of the column; ``value`` is the first of them.
     """
 
     value: Scalar
@@ -38,6 +42,7 @@ class Cell:
     strong: bool = False
     faint: bool = False
     english: bool = False
+    parts: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True)
