@@ -47,7 +47,7 @@ LOW, HIGH = 0.05, 0.95  # quantiles: of 200 draws ten lie beyond each
 HERE = ("preset", "case", "kind")
 
 
-def tabulate_methods(refits: pl.DataFrame) -> pl.DataFrame:
+def tabulate_refits(refits: pl.DataFrame) -> pl.DataFrame:
     """Certified share, scores and cost of each method in each case."""
     found = refits.group_by(*HERE, "method", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("refits"),
@@ -93,7 +93,7 @@ def tabulate_statuses(refits: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def tabulate_selection(refits: pl.DataFrame, choices: Sequence[Choice]) -> pl.DataFrame:
+def tabulate_shares(refits: pl.DataFrame, choices: Sequence[Choice]) -> pl.DataFrame:
     """Shares of the draws in which each method is chosen and kept; missing where no draw had rows to score."""
     scorable = pl.col("held_out") > 0
     found = refits.group_by(*HERE, "method", maintain_order=True).agg(
@@ -157,7 +157,7 @@ class Stability:
         Scores are spread over the refits that could be scored, evaluations over those that ended. Low and high are
         5 % and 95 % quantiles; of ``certified`` the ends of its 95 % interval (Wilson).
         """
-        return tabulate_methods(self.refits)
+        return tabulate_refits(self.refits)
 
     @cached_property
     def statuses(self) -> pl.DataFrame:
@@ -170,7 +170,7 @@ class Stability:
 
         ``none`` is the share in which nothing is chosen; ``in_study`` marks what the study itself chose.
         """
-        return tabulate_selection(self.refits, self.study.choices)
+        return tabulate_shares(self.refits, self.study.choices)
 
     @cached_property
     def cases(self) -> pl.DataFrame:
