@@ -12,7 +12,8 @@ import rekka
 from rekka.core.errors import RunFolderError
 from rekka.evaluation.scores import mean_interval
 from rekka.scaling.registry import fit_scaling
-from rekka.study.confirmation import Candidate, Seen, identify_golden, identify_model, identify_rows, look
+from rekka.study.confirmation import Candidate, Seen, identify_model, look
+from rekka.study.rows import StudyRows
 
 OPTIONS = {"methods": ["zscore", "minmax"], "guard": {"resamples": 2}}
 
@@ -50,7 +51,7 @@ def test_what_was_chosen_is_scored_on_golden_rows(done):
     assert found["persistence_difference"] == pytest.approx(right.mean() - same.mean())
     assert found["seen"] is None
     assert (done / "confirmation.json").exists()
-    assert "looked at the golden rows" in (done / "log.txt").read_text()
+    assert "looked at the confirmation rows" in (done / "log.txt").read_text()
 
 
 def test_going_on_does_not_look_again(run):
@@ -59,7 +60,7 @@ def test_going_on_does_not_look_again(run):
 
 
 def test_a_second_look_is_refused(run):
-    with pytest.raises(RunFolderError, match=r"looked at its golden rows already.*--force"):
+    with pytest.raises(RunFolderError, match=r"looked at its confirmation rows already.*--force"):
         rekka.confirm(run)
 
 
@@ -118,15 +119,17 @@ def test_no_golden_rows_confirm_nothing():
 def test_an_unfinished_run_is_not_confirmed(run):
     for file in (run / "choices").iterdir():
         file.unlink()
-    with pytest.raises(RunFolderError, match="is not finished: 1 choice to be made yet"):
+    with pytest.raises(RunFolderError, match="is not finished: 1 choice not made yet"):
         rekka.confirm(run)
 
 
 def test_rows_are_known_whatever_their_order_and_covariates():
     golden = rows().filter(part="golden")
     shuffled = golden.sample(fraction=1.0, shuffle=True, seed=3).drop("traffic_mean")
-    assert identify_rows(golden) == identify_rows(shuffled)
-    assert identify_rows(golden) != identify_rows(golden.head(5))
+    one, same, other = (
+        StudyRows(frame, (), "").case("Pier").digest_golden() for frame in (golden, shuffled, golden.head(5))
+    )
+    assert one == same != other
 
 
 def test_a_model_is_known_by_its_coefficients(done):
@@ -171,7 +174,7 @@ def test_a_record_of_its_own_that_is_damaged_counts_as_a_look(run):
     file.write_text("[]")
     assert rekka.load_study(run).looks[0].unreadable
     assert len(rekka.resume_study(run).confirmation) == 0
-    with pytest.raises(RunFolderError, match="looked at its golden rows already"):
+    with pytest.raises(RunFolderError, match="looked at its confirmation rows already"):
         rekka.confirm(run)
     assert len(rekka.confirm(run, force=True).confirmation) == 1
     assert (run / "confirmation.json.damaged").exists()
@@ -203,7 +206,7 @@ def candidate(done):
 
 def test_a_forced_repeat_names_the_other_looks(candidate):
     """The same model again is the same look; forced, the look that another model has had is named all the same."""
-    golden, model = identify_golden(candidate.rows), identify_model(candidate.fitted)
+    golden, model = candidate.rows.digest_golden(), identify_model(candidate.fitted)
     seen = [
         Seen(where, "2026-01-02 03:04:05", "Pier", golden, whose) for where, whose in (("a", model), ("b", "x"))
     ]

@@ -5,7 +5,6 @@ import pytest
 
 from rekka.core.errors import BadOption, BadValues, MissingColumns
 from rekka.study.tables import (
-    AT_MAXIMUM,
     MATERIALLY_WORSE,
     Cause,
     mark_selected,
@@ -15,7 +14,7 @@ from rekka.study.tables import (
     tabulate_presets,
     tabulate_selection,
 )
-from rekka.study.trial import Status
+from rekka.study.trial import AT_MAXIMUM, Status
 
 
 def trial(case, method, accuracy=None, seconds=None, preset="paper", **values):
@@ -98,7 +97,7 @@ class TestWhy:
 
     def test_nothing_scored(self):
         row = trial("pier", "max", math.nan, 1.0)
-        assert why(row) == "none: no golden row could be scored"
+        assert why(row) == "none: no confirmation row could be scored"
 
     def test_one_alone(self):
         rows = [trial("pier", "max"), trial("pier", "zscore", 0.6069, 0.126)]

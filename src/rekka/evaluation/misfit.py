@@ -1,4 +1,4 @@
-"""Why do forecasts not fit? Causes in sentences, with figures; nothing is recalibrated.
+"""Causes of a misfit, in sentences with figures; nothing is recalibrated.
 
 A recalibrated forecast fits the rows at hand and hides what was wrong, so the cause is named instead. A cause is
 looked for only where the test of ``goodness`` rejects at the level, or a row is at the probability floor. p(...)
@@ -59,10 +59,10 @@ FORM = (
     "or another covariate."
 )
 NO_FORM = (
-    "The model has no covariates: it takes all members for alike. Give it a covariate that tells those that "
-    "deteriorate fast from the others, such as age, or fit these as components of their own."
+    "The model has no covariates: it treats all members alike. Give it a covariate that distinguishes "
+    "members that deteriorate fast, such as age, or fit these as components of their own."
 )
-RAN_AWAY = "Its coefficients ran away on rows that are told apart, or these rows lie far from the training rows."
+RAN_AWAY = "Its coefficients grew without limit (separation), or these rows lie far from the training rows."
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ def _floor(evidence: Evidence) -> Iterator[str]:
 
 
 def _tell_beyond(evidence: Evidence) -> str:
-    """Why held-out rows are at the floor where no training row is."""
+    """Reason why held-out rows are at the floor where no training row is."""
     if evidence.certificate is None or not evidence.certificate.certified:
         return RAN_AWAY
     return EXTREME if evidence.covariates else BEYOND_RATES

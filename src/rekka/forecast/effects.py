@@ -36,7 +36,7 @@ from rekka.forecast.uncertainty import DELTA, LOG, Spread
 from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
 from rekka.model.inference import normal_quantile
-from rekka.model.tables import Table, table
+from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
@@ -166,8 +166,8 @@ def _choose_change(fit: Fit, place: int, value: float) -> Change:
         return Change(name, TIMES_TRAFFIC, times=True)
     if fit.survey is None:
         raise BadOption(
-            f"There is no usual change of {name}: this model file, of an earlier version, does not know how its "
-            "training rows are spread. Say what changes (+5, x2), or fit the model again.",
+            f"There is no usual change of {name}: this model file, of an earlier version, does not know the "
+            "quartiles of its training rows. Say what changes (+5, x2), or fit the model again.",
             option="changes",
             value=name,
         )
@@ -264,7 +264,7 @@ class Effects:
         """A sentence for each covariate."""
         return tuple(tell_effect(effect, self.journey, self.level) for effect in self.effects)
 
-    def table(self) -> Table:
+    def table(self) -> TitledTable:
         """A row for each covariate."""
         return effect_table(self)
 
@@ -337,7 +337,7 @@ def check_start(start: int, threshold: int) -> None:
         )
 
 
-def effect_table(found: Effects) -> Table:
+def effect_table(found: Effects) -> TitledTable:
     """A row for each covariate: the change, years before and after, difference, ratio, and hazard ratios."""
     rows = [_row_of(effect) | {"certified": found.certified} for effect in found.effects]
     what = (
@@ -433,7 +433,7 @@ def tell_effect(effect: Effect, journey: str, level: float) -> str:
     if max(before, after) > LONGEST_TOLD:
         return (
             f"{subject}: the mean time {journey} is {first} years before and {last} after, so that no difference "
-            "can be told."
+            "can be given."
         )
     if by == (0.0, 0.0, 0.0) or (by.value == 0.0 and np.isnan(by.low)):
         return f"{subject} {has} no effect on the mean time {journey} in this model, which is {first} years."

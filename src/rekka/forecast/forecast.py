@@ -21,7 +21,7 @@ from rekka.forecast.first_passage import LONGEST, mix, pass_through
 from rekka.forecast.propagation import States, Walkers, walk
 from rekka.forecast.uncertainty import BOOTSTRAP, DRAWS, LOG, LOGIT, NONE, NORMAL, Spread, spread_out
 from rekka.model.fit import Fit
-from rekka.model.tables import Table, table
+from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class Journey:
             found.append(f"No intervals: {self.spread.why}.")
         if self.fit.resampled is not None and self.spread.kind == BOOTSTRAP:
             left, asked = len(self.fit.resampled.beta), self.fit.resampled.asked
-            found.append(f"Intervals from {left} refits to bridges drawn again ({asked - left} had no maximum).")
+            found.append(f"Intervals from {left} refits to resampled bridges ({asked - left} had no maximum).")
         return tuple(found)
 
     def entitle(self, what: str) -> str:
@@ -141,7 +141,7 @@ class Forecast:
     predicted_high: States
     outside: NDArray[np.bool_]
 
-    def table(self) -> Table:
+    def table(self) -> TitledTable:
         """A row for each member and time: probabilities, mean state, threshold, with their intervals."""
         n, times, states = self.probability.shape
         columns: dict[str, Any] = {
@@ -218,7 +218,7 @@ def _first_beyond(below: Array, share: float) -> States:
     return np.asarray((below < share - 1e-12).sum(axis=-1) + 1, dtype=np.int64)
 
 
-def years_until(journey: Journey, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> Table:
+def years_until(journey: Journey, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> TitledTable:
     """Years until a state or worse: mean and median with intervals, and what one member may take.
 
     ``predicted_low`` and ``predicted_high`` are the times by which a member gets there with the probabilities that
@@ -254,7 +254,7 @@ def years_until(journey: Journey, state: int, quantiles: Sequence[float] = (0.1,
     )
 
 
-def years_in_states(journey: Journey) -> Table:
+def years_in_states(journey: Journey) -> TitledTable:
     """Years in each state, for a member that comes into it with its covariates as they are."""
     n, free = len(journey.start), journey.fit.n_states - 1
     found = []
@@ -289,7 +289,7 @@ def check_threshold(state: int | None, n_states: int) -> int:
         return min(WORST_ASKED, n_states)
     if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 2 <= state <= n_states:
         raise BadOption(
-            f"The state to be reached is {state!r}; a whole number from 2 to {n_states} (K, the worst state of "
+            f"The state to reach is {state!r}; a whole number from 2 to {n_states} (K, the worst state of "
             "the training rows) is needed.",
             option="threshold",
             value=state,

@@ -22,7 +22,7 @@ from rekka.model.fit import Fit
 from rekka.model.inference import Inference, native_units
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
-from rekka.scaling.serial import ScalingPart, as_part
+from rekka.scaling.serial import ScalingPart
 
 # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock,
 # test of fit and how the table was read
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 class Saved(NamedTuple):
-    """What a model file holds: a fit, its estimator's parameters, the columns it saw, and what it models."""
+    """Content of a model file: a fit, its estimator's parameters, the columns it saw, and its component."""
 
     fit: Fit
     parameters: dict[str, Any]
@@ -72,7 +72,7 @@ class _Clock(_Part):
 
 
 class ModelFile(_Part):
-    """What is in the file; None is what its version did not have yet."""
+    """Schema of the file; None is what its version did not have yet."""
 
     format: Literal["rekka-model"]
     version: Literal[2, 3, 4]
@@ -121,7 +121,7 @@ def dump_model(
         n_states=fit.n_states,
         covariates=list(fit.covariates),
         layout=fit.layout.parameter.tolist(),
-        scaling=as_part(fit.scaling),
+        scaling=fit.scaling.to_dict(),
         beta=fit.beta.tolist(),
         inference=_Inference(
             **inference
@@ -219,7 +219,7 @@ def _read_fit(file: ModelFile) -> Fit:
         n_states=file.n_states,
         covariates=covariates,
         layout=Layout(("intercept", *covariates), file.n_states, np.asarray(file.layout, dtype=np.int64)),
-        scaling=file.scaling.build(),
+        scaling=file.scaling,
         beta=np.asarray(file.beta, dtype=np.float64).reshape(file.n_states - 1, len(covariates) + 1),
         inference=Inference(
             **file.inference.model_dump()

@@ -67,7 +67,8 @@ from rekka.report.text import (
     slug,
 )
 from rekka.report.views import FigureView
-from rekka.study.tables import AT_MAXIMUM, Cause
+from rekka.study.tables import Cause
+from rekka.study.trial import AT_MAXIMUM
 
 UPRIGHT = "M0,-1.6V1.6"  # the baseline's mark
 CORNER = "M-1,-1H1L-1,1Z"  # a cell's upper left corner
