@@ -73,7 +73,7 @@ COMMANDS = {
         "data",
         "Draw a bridge inventory from known hazards: inventory, inspections, traffic, and the truth beside them.",
     ),
-    "check": ("data", "Look a table over before fitting: numbered findings, with rows and remedies."),
+    "check": ("data", "Check a table before fitting: numbered findings, with rows and remedies."),
     "transitions": ("data", "Turn inspection records into transitions, with an account of every record."),
 }
 

@@ -125,14 +125,14 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
         notes.append(f"{table.name}: {_choose_case(found, plan.columns)}")
     attributes = read_attributes(table, found, plan.columns, plan.table, plan.dates)
     notes += [*known, *attributes.notes]
-    columns = _identity(table, found) | attributes.columns
+    columns = identify_rows(table.frame.collect_schema(), found) | attributes.columns
     records = _unpivot(table, columns, wide, plan.table.decimal) if wide else _lay_out(table, found, columns)
     fiscal = wide.key == "fiscal_year" if wide and not wide.date else is_fiscal(found.get("date", ""))
-    visits, scale, number = _understand(records, plan, fiscal, table.name, notes)
+    visits, scale, number = understand_records(records, plan, fiscal, table.name, notes)
     notes += _find_twins(visits, table.name, "member" in found)
     for join in [*sides, *plan.join]:
         visits = join_table(visits, join, plan.dates, notes)
-    panel = _finish(table.name, visits, plan, scale, number, "member" in found, notes)
+    panel = finish_panel(table.name, visits, plan, scale, number, "member" in found, notes)
     read = [source, *(join.file for join in [*sides, *plan.join])]
     files = tuple(Path(one) for one in read if isinstance(one, str | Path))
     return replace(panel, files=files, reading=settle(plan, found, wide, scale))
@@ -215,9 +215,8 @@ def _find_remedy(table: Table, role: str) -> str:
     return words + (" Some have no name: if the header is another row, give header_row." if unnamed else "")
 
 
-def _identity(table: Table, found: dict[str, str]) -> dict[str, pl.Expr]:
+def identify_rows(schema: pl.Schema, found: Mapping[str, str]) -> dict[str, pl.Expr]:
     """Row, bridge, case and member; the last three as text."""
-    schema = table.frame.collect_schema()
     return {
         ROW: pl.col(ROW),
         "bridge_id": read_name(found["bridge"], schema),
@@ -264,8 +263,8 @@ def _unpivot(table: Table, columns: dict[str, pl.Expr], wide: Wide, decimal: str
     return records.with_columns(traffic=read_numbers(pl.col("traffic"), pl.String(), decimal))
 
 
-def _understand(
-    records: pl.LazyFrame, plan: TableMapping, fiscal: bool, name: str, notes: list[str]
+def understand_records(
+    records: pl.LazyFrame, plan: TableMapping, fiscal: bool, name: str, notes: list[str], *, dated: bool = True
 ) -> tuple[pl.LazyFrame, Scale, int]:
     """Dates and states from their texts, the problem of each record that has one, and how many there are."""
     states = survey(records, "state", name)
@@ -278,7 +277,9 @@ def _understand(
     state_problem = pl.lit(Problem.NONE)
     if (codes != Problem.NONE).any():  # a clean column is not looked up twice
         state_problem = translate("state", states, codes).fill_null(Problem.BLANK_STATE)
-    date, date_problem = _understand_dates(records, plan.dates.inspection, fiscal, name, notes)
+    date, date_problem = pl.col("date"), pl.lit(Problem.NONE)
+    if dated:
+        date, date_problem = _understand_dates(records, plan.dates.inspection, fiscal, name, notes)
     no_visit = pl.col("visit").is_null() if "visit" in records.collect_schema() else pl.lit(value=False)
     visits = records.with_columns(
         date=date,
@@ -391,7 +392,7 @@ def _find_twins(visits: pl.LazyFrame, table: str, members: bool) -> list[str]:
     return lines
 
 
-def _finish(
+def finish_panel(
     name: str,
     visits: pl.LazyFrame,
     plan: TableMapping,

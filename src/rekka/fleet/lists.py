@@ -1,16 +1,16 @@
-"""A plain list of members as a panel: a row each, their states, and numbers under a model's own names.
+"""Panels for members that are not inspections: a plain list of members, and the ends of paired transitions.
 
-The ends of transitions that are paired already, as a panel of visits.
+A list has a row for each member, its state, and numbers under a model's own names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from rekka.core.errors import BadStates, BadValues, UnreadableTable, count_of, name_rows
+from rekka.core.errors import BadStates, BadValues, count_of, name_rows
 from rekka.data.attributes import (
     ATTRIBUTES,
     OWN_NAMES,
@@ -18,25 +18,22 @@ from rekka.data.attributes import (
     join_table,
     read_attributes,
     read_name,
-    survey,
-    translate,
 )
 from rekka.data.mapping import Columns, TableMapping, find_columns, is_fiscal, is_known, resolve
 from rekka.data.pairing import SOURCES
 from rekka.data.panel import (
     ALL_CASES,
-    PROBLEMS,
     Panel,
     Problem,
-    code_dates,
     code_problems,
-    code_states,
-    code_typed_dates,
+    finish_panel,
+    identify_rows,
+    understand_records,
 )
 from rekka.data.tables import ROW, Table
 from rekka.data.text import collect
 from rekka.data.transitions import Transitions
-from rekka.data.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states, take_dates
+from rekka.data.values import Scale, clean_text, read_counts, read_dates, read_numbers, take_dates
 from rekka.model.clock import AGE_NAMES
 
 MEMBER = ("bridge_id", "case", "member")
@@ -49,10 +46,10 @@ ONE_ROW = (
 
 
 def recognise_list(table: Table, plan: TableMapping) -> dict[str, str]:
-    """The columns of a list by their parts: bridges and states, and no dates or a model's own covariates; or none.
+    """Find the columns of a list by role; none where the table is no list.
 
-    A date beside the state makes an inspection; but no table of inspections has an ``age_at_inspection_1`` or a
-    ``traffic_mean``.
+    A list has bridges and states, and no dates. With dates it is a table of inspections, unless it has an
+    ``age_at_inspection_1`` or a ``traffic_mean``, which only models know.
     """
     if plan.wide or not (plan.columns.state or any(is_known("state", name) for name in table.columns)):
         return {}
@@ -62,46 +59,37 @@ def recognise_list(table: Table, plan: TableMapping) -> dict[str, str]:
 
 
 def read_list(table: Table, plan: TableMapping) -> Panel:
-    """The members as records of a panel; the covariates are the named columns, or else all that hold numbers.
+    """Read the members of a list; the covariates are the named columns, or else all that hold numbers.
 
     Without dates there is no age by the completion, and nobody can say whether a repair came later: neither is
     looked at.
     """
-    notes = list(table.notes)
+    notes, schema = list(table.notes), table.frame.collect_schema()
     found, known = find_columns(table, plan.columns, ROLES)
+    dated, ordered = "date" in found, bool({"date", "visit"} & set(found))
     if "case" not in found:
         notes.append(f"{table.name}: {_choose_case(found, plan.columns)}")
     columns = _choose_columns(table, found, plan)
     attributes = read_attributes(table, found, columns, plan.table, plan.dates)
     notes += [*known, *attributes.notes]
-    records = _lay_out(table, found, attributes.columns)
-    visits, scale, number = _understand(records, found, plan, table.name, notes)
+    read = identify_rows(schema, found) | attributes.columns | {"state": pl.col(found["state"])}
+    read["date"] = pl.col(found["date"]) if dated else pl.lit(None, pl.Date)
+    if "visit" in found:
+        read["visit"] = read_counts(pl.col(found["visit"]), schema[found["visit"]])
+    fiscal, records = is_fiscal(found.get("date", "")), table.frame.select(**read)
+    visits, scale, number = understand_records(records, plan, fiscal, table.name, notes, dated=dated)
     for join in plan.join:
         visits = join_table(visits, join, plan.dates, notes)
     visits, columns = _name_age(visits, columns, table.name, notes)
-    visits = _name_columns(visits, "date" in found, columns.covariates, table.name, notes)
-    if not {"date", "visit"} & set(found):
+    visits = _drop_unused(visits, columns.covariates, dated, table.name, notes)
+    if not ordered:
         refuse_repeated(visits, table.name, ONE_ROW)
-    names = visits.collect_schema().names()
-    asked = (columns, *(join.columns for join in plan.join))
-    return Panel(
-        name=table.name,
-        visits=visits,
-        columns=tuple(names),
-        covariates=tuple(dict.fromkeys(name for one in asked for name in one.covariates)),
-        keep=tuple(dict.fromkeys(name for one in asked for name in one.keep)),
-        repairs=tuple(name for name in names if name.startswith("repair_")),
-        members="member" in found,
-        problems={int(problem): sentence for problem, sentence in PROBLEMS.items()},
-        records=number,
-        scale=scale,
-        rules=plan.rules,
-        notes=tuple(notes),
-    )
+    own = plan.model_copy(update={"columns": columns})
+    return finish_panel(table.name, visits, own, scale, number, "member" in found, notes)
 
 
 def _name_age(visits: pl.LazyFrame, columns: Columns, name: str, notes: list[str]) -> tuple[pl.LazyFrame, Columns]:
-    """A column that is called an age is the age that models know, unless there is one of that name."""
+    """Rename a column that is called an age to the age that models know, unless there is one of that name."""
     ages = [one for one in columns.covariates if one.strip().lower() in AGES]
     if len(ages) != 1 or LISTED_AGE in columns.covariates:
         return visits, columns
@@ -111,7 +99,7 @@ def _name_age(visits: pl.LazyFrame, columns: Columns, name: str, notes: list[str
 
 
 def refuse_repeated(visits: pl.LazyFrame, name: str, remedy: str) -> None:
-    """Refuse members that have several usable records where nothing puts these in order."""
+    """Refuse members with several usable records where nothing puts these in order."""
     usable = visits.filter(pl.col("problem") == Problem.NONE).select(ROW, *MEMBER)
     groups = usable.group_by(*MEMBER).agg(first=pl.col(ROW).min(), count=pl.len())
     repeated = collect(groups.filter(pl.col("count") > 1), name).sort("first")
@@ -130,12 +118,12 @@ def refuse_repeated(visits: pl.LazyFrame, name: str, remedy: str) -> None:
 
 
 def _own(table: Table) -> list[str]:
-    """Covariates that only a model, and a table made for one, calls like this."""
+    """Covariates under names that only a model, and a table made for one, uses."""
     return [name for name in SOURCES if name in table.columns]
 
 
 def _choose_case(found: dict[str, str], given: Columns) -> str:
-    """As for inspections: without a column for the case, one that is called member tells kinds of member."""
+    """Choose the case: without a column for it, one that is called member tells kinds of member."""
     if "member" in found and given.member is None:
         found["case"] = found.pop("member")
         return f"case is {found['case']}; say member if it tells members of one kind apart"
@@ -143,7 +131,7 @@ def _choose_case(found: dict[str, str], given: Columns) -> str:
 
 
 def _choose_columns(table: Table, found: dict[str, str], plan: TableMapping) -> Columns:
-    """The columns, with the covariates of the list among them."""
+    """Roles of the columns, with the covariates of the list among them."""
     given, own = plan.columns, _own(table)
     named = [name for name in given.covariates if name not in own]
     check_names(table, given.model_copy(update={"covariates": named}))
@@ -153,7 +141,7 @@ def _choose_columns(table: Table, found: dict[str, str], plan: TableMapping) -> 
 
 
 def _find_numbers(table: Table, columns: Sequence[str], decimal: str) -> list[str]:
-    """Those of the columns that hold numbers and nothing else, under names that are not ours."""
+    """Columns that hold numbers and nothing else, under names that rekka does not use."""
     ours = rf"repair_\d+|{ROW} \(2\)"  # a row number that was written to a file is no covariate
     free = [c for c in columns if c not in OWN_NAMES | table.repeated and not re.fullmatch(ours, c)]
     schema = table.frame.collect_schema()
@@ -167,75 +155,15 @@ def _find_numbers(table: Table, columns: Sequence[str], decimal: str) -> list[st
     return [name for name in free if holds[name]]
 
 
-def _lay_out(table: Table, found: dict[str, str], attributes: dict[str, pl.Expr]) -> pl.LazyFrame:
-    """The list's records under our names; state and date as they are written."""
-    schema = table.frame.collect_schema()
-    columns = {
-        ROW: pl.col(ROW),
-        "bridge_id": read_name(found["bridge"], schema),
-        "case": read_name(found["case"], schema) if "case" in found else pl.lit(ALL_CASES),
-        "member": read_name(found["member"], schema).fill_null("") if "member" in found else pl.lit(""),
-        "state": pl.col(found["state"]),
-        "date": pl.col(found["date"]) if "date" in found else pl.lit(None, pl.Date),
-    }
-    if "visit" in found:
-        columns["visit"] = read_counts(pl.col(found["visit"]), schema[found["visit"]])
-    return table.frame.select(**columns, **attributes)
-
-
-def _understand(
-    records: pl.LazyFrame, found: dict[str, str], plan: TableMapping, name: str, notes: list[str]
-) -> tuple[pl.LazyFrame, Scale, int]:
-    """States and dates from their texts, the problem of each record that has one, and how many there are."""
-    states = survey(records, "state", name)
-    if states.is_empty():
-        raise UnreadableTable(f"{name} has no rows.", file=name)
-    read, scale = read_states(states["text"], states["count"], plan.state, plan.table.decimal)
-    notes.append(f"{name}: states are {scale.words}")
-    codes = states.hstack(read).select(code_states()).to_series()
-    state_problem = translate("state", states, codes).fill_null(Problem.BLANK_STATE)
-    date, date_problem = _understand_dates(records, found, plan, name)
-    no_visit = pl.col("visit").is_null() if "visit" in found else pl.lit(value=False)
-    visits = records.with_columns(
-        date=date,
-        state=translate("state", states, read["state"]),
-        state_text=pl.col("state"),
-        problem=code_problems(state_problem, date_problem, no_visit),
-    )
-    return visits, scale, int(states["count"].sum())
-
-
-def _understand_dates(
-    records: pl.LazyFrame, found: dict[str, str], plan: TableMapping, name: str
-) -> tuple[pl.Expr, pl.Expr]:
-    """The date of each record and its problem; a list without dates has neither."""
-    if "date" not in found:
-        return pl.lit(None, pl.Date), pl.lit(Problem.NONE)
-    if records.collect_schema()["date"].is_temporal():
-        return take_dates(pl.col("date")), code_typed_dates(pl.col("date"))
-    seen = survey(records, "date", name)
-    formats, fiscal = plan.dates.inspection, is_fiscal(found["date"])
-    dates = read_dates(seen["text"], formats, fiscal=fiscal, where=f"{name}, dates of inspection: ")
-    codes = seen.select(code_dates(pl.col("text"), dates)).to_series()
-    return translate("date", seen, dates), translate("date", seen, codes).fill_null(Problem.BLANK_DATE)
-
-
-def _name_columns(
-    visits: pl.LazyFrame, dated: bool, covariates: Sequence[str], name: str, notes: list[str]
+def _drop_unused(
+    visits: pl.LazyFrame, covariates: Sequence[str], dated: bool, name: str, notes: list[str]
 ) -> pl.LazyFrame:
-    """Area from length and width, our names, and without what the list has no use for."""
+    """Drop the sources of covariates that the list has itself; without dates completion and repairs, too."""
     here = visits.collect_schema().names()
-    if {"length", "width"} <= set(here):
-        product = pl.col("length") * pl.col("width")
-        visits = visits.with_columns(area=pl.coalesce("area", product) if "area" in here else product)
-        notes.append(f"{name}: area is {'as given, else ' if 'area' in here else ''}length times width")
-    unused = ["width", *(SOURCES[one] for one in covariates if one in SOURCES)]
     undated = [] if dated else [one for one in here if one == "completed" or one.startswith("repair_")]
     if undated:
         notes.append(f"{name}: without a date a completion gives no age, and a repair is not looked at")
-    return visits.drop(*unused, *undated, strict=False).rename(
-        {"length": "bridge_length", "area": "bridge_area"}, strict=False
-    )
+    return visits.drop(*(SOURCES[one] for one in covariates if one in SOURCES), *undated, strict=False)
 
 
 AGE, YEARS, STATE, DATE, VISIT, HISTORY = (
@@ -260,7 +188,7 @@ NO_ORDER = (
 
 
 def read_ends(table: Table, plan: TableMapping, found: Transitions) -> Panel:
-    """``state_2`` at ``date_2``, the age so many years on, and other covariates as they are.
+    """Read the ends of transitions: ``state_2`` at ``date_2``, the age by then, other covariates as they are.
 
     Visits go by ``date_2``; without dates by ``visit_2``; without either there must be one transition a member.
     """
@@ -272,9 +200,11 @@ def read_ends(table: Table, plan: TableMapping, found: Transitions) -> Panel:
     covariates = tuple(name for name in found.covariates if name not in (bridge, *OURS))
     keep = tuple(resolve(table, name) for name in plan.columns.keep)
     moment = _find_moment(frame, plan)
-    columns = _name_members(frame, bridge or "bridge_id") | {name: pl.col(name) for name in keep}
+    roles = {"bridge": bridge or "bridge_id"} | {one: one for one in ("case", "member") if one in frame.columns}
+    columns = identify_rows(frame.schema, roles) | {"date": pl.lit(None, pl.Date)}
+    columns |= {name: pl.col(name) for name in keep}
     columns |= _read_numbers(frame, covariates, plan.table.decimal) | moment
-    visits = frame.lazy().select(**columns).with_columns(problem=_find_problem(list(moment)))
+    visits = frame.lazy().select(**columns).with_columns(problem=_find_problem(moment))
     visits = visits.with_columns(state=pl.when(pl.col("problem") == Problem.NONE).then("state").cast(pl.Int64))
     if not moment:
         refuse_repeated(visits, table.name, NO_ORDER)
@@ -294,20 +224,8 @@ def read_ends(table: Table, plan: TableMapping, found: Transitions) -> Panel:
     )
 
 
-def _name_members(frame: pl.DataFrame, bridge: str) -> dict[str, pl.Expr]:
-    """Row, bridge, case and member; the date is not known yet."""
-    schema = frame.schema
-    return {
-        ROW: pl.col(ROW),
-        "bridge_id": read_name(bridge, schema),
-        "case": read_name("case", schema),
-        "member": read_name("member", schema).fill_null("") if "member" in schema else pl.lit(""),
-        "date": pl.lit(None, pl.Date),
-    }
-
-
 def _read_numbers(frame: pl.DataFrame, covariates: Sequence[str], decimal: str) -> dict[str, pl.Expr]:
-    """The state and the covariates at the end of each transition."""
+    """State and covariates at the end of each transition."""
 
     def read(name: str) -> pl.Expr:
         return read_numbers(pl.col(name), frame.schema[name], decimal)
@@ -320,7 +238,7 @@ def _read_numbers(frame: pl.DataFrame, covariates: Sequence[str], decimal: str) 
 
 
 def _number_rows(table: Table) -> pl.Series:
-    """Numbers of the rows that ``read_transitions`` keeps: all, or those that name their case."""
+    """Row numbers that ``read_transitions`` keeps: all, or those that name their case."""
     rows = table.frame
     if "case" in table.columns:
         rows = rows.filter(read_name("case", rows.collect_schema()).is_not_null())
@@ -328,7 +246,7 @@ def _number_rows(table: Table) -> pl.Series:
 
 
 def _require_numbers(frame: pl.DataFrame, decimal: str, name: str) -> None:
-    """Refuse a table none of whose states is a number; a table of transitions has them as models do."""
+    """Refuse a table none of whose states is a number."""
     number = read_numbers(pl.col(STATE), frame.schema[STATE], decimal)
     text = clean_text(pl.col(STATE).cast(pl.String))
     found = frame.filter(text.is_not_null())
@@ -342,7 +260,7 @@ def _require_numbers(frame: pl.DataFrame, decimal: str, name: str) -> None:
 
 
 def _find_moment(frame: pl.DataFrame, plan: TableMapping) -> dict[str, pl.Expr]:
-    """What puts a member's transitions in order: its dates, or its visit numbers, or nothing."""
+    """Find what puts a member's transitions in order: dates, visit numbers, or nothing."""
     if DATE in frame.columns and frame[DATE].null_count() < len(frame):
         if frame[DATE].dtype.is_temporal():
             return {"date": take_dates(pl.col(DATE))}
@@ -354,23 +272,12 @@ def _find_moment(frame: pl.DataFrame, plan: TableMapping) -> dict[str, pl.Expr]:
     return {}
 
 
-def _find_problem(moment: list[str]) -> pl.Expr:
-    """Why the end of a transition cannot be used; 0 where it can."""
-    state = pl.col("state")
-    whole = (state == state.floor()) & state.is_between(1, MOST_STATES)
-    return (
-        pl.when(pl.col("bridge_id").is_null())
-        .then(Problem.NO_BRIDGE)
-        .when(pl.col("case").is_null())
-        .then(Problem.NO_CASE)
-        .when(clean_text(pl.col("state_text")).is_null())
-        .then(Problem.BLANK_STATE)
-        .when(~whole.fill_null(value=False))
-        .then(Problem.UNKNOWN_STATE)
-        .when(pl.col("date").is_null() & ("date" in moment))
-        .then(Problem.BLANK_DATE)
-        .when(pl.col("visit").is_null() if "visit" in moment else pl.lit(value=False))
-        .then(Problem.NO_VISIT)
-        .otherwise(Problem.NONE)
-        .cast(pl.UInt8)
-    )
+def _find_problem(moment: Mapping[str, pl.Expr]) -> pl.Expr:
+    """Problem of the end of a transition; 0 where it can be used."""
+    state, nothing = pl.col("state"), pl.lit(Problem.NONE)
+    whole = ((state == state.floor()) & state.is_between(1, MOST_STATES)).fill_null(value=False)
+    blank, unknown = clean_text(pl.col("state_text")).is_null(), pl.lit(Problem.UNKNOWN_STATE)
+    state_problem = pl.when(blank).then(Problem.BLANK_STATE).when(~whole).then(unknown).otherwise(nothing)
+    date_problem = pl.when(pl.col("date").is_null()).then(Problem.BLANK_DATE).otherwise(nothing)
+    no_visit = pl.col("visit").is_null() if "visit" in moment else pl.lit(value=False)
+    return code_problems(state_problem, date_problem if "date" in moment else nothing, no_visit)

@@ -1,11 +1,11 @@
-"""A forecast as files in a folder: all of them whole, or none.
+"""Files of an inventory's forecast in a folder: all of them whole, or none.
 
 members.parquet or .csv    a row for each member, by risk
 years.parquet or .csv      a row for each member and year
 forecast.xlsx              both, with the totals and notes, in one workbook, in place of the two
 network.csv                the totals, by case, year and state
 set_aside.csv              who was not forecast, and why
-forecast.json              what was done, the totals and the first risks: see document. Written last
+forecast.json              options, totals and first risks: see document. Written last
 
 All is written beside its place first. The years come some thousand members at a time, and are never held together.
 """
@@ -43,7 +43,7 @@ OWN = tuple(
 
 
 def choose_format(asked: str | None, rows: int) -> str:
-    """The format that was asked for; else CSV, or Parquet where a sheet would not hold the rows of the years."""
+    """Choose the format: as asked; else CSV, or Parquet where a sheet would not hold the rows of the years."""
     if asked is None:
         return CSV if rows <= LARGEST_SHEET else PARQUET
     if asked not in FORMATS:
@@ -59,7 +59,7 @@ def choose_format(asked: str | None, rows: int) -> str:
 
 
 def list_files(form: str) -> tuple[str, ...]:
-    """The files of a forecast."""
+    """Names of the files of a forecast."""
     return (*TABLES[form], "network.csv", "set_aside.csv", FORECAST)
 
 
@@ -91,20 +91,20 @@ def is_forecast(folder: Path) -> bool:
 
 
 class Years(Protocol):
-    """Where rows of members and years go."""
+    """Destination of the rows of members and years."""
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Some more of them."""
+        """Write more rows."""
 
     def close(self) -> None:
-        """There are no more."""
+        """Complete the file."""
 
     def drop(self) -> None:
-        """They are not wanted; nothing if they are closed."""
+        """Give up what is open; nothing once closed."""
 
 
 class Writer:
-    """A forecast on its way into a folder: ``add_years`` as they come, then ``finish``, once."""
+    """Writer of a forecast into a folder: ``add_years`` as they come, then ``finish``, once."""
 
     def __init__(self, folder: Path, place: Path, form: str) -> None:
         self.folder, self.form, self._place = folder, form, place
@@ -114,7 +114,7 @@ class Writer:
             self._years: Years = self._book or (_CsvYears(place) if form == CSV else _ParquetYears(place))
 
     def add_years(self, rows: pl.DataFrame) -> None:
-        """Rows of some members and years."""
+        """Write rows of some members and years."""
         with naming(self._largest):
             self._years.add(rows)
 
@@ -178,14 +178,14 @@ class Writer:
                 (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Let go of what is open."""
+        """Give up what is open."""
         with contextlib.suppress(OSError):  # the disk may be full; the first error is the one to tell
             self._years.drop()
 
 
 @contextmanager
 def open_folder(folder: Path, form: str) -> Iterator[Writer]:
-    """A folder to write a forecast into, made if need be; without ``finish`` it is left as it was."""
+    """Open a folder to write a forecast into, made if need be; without ``finish`` it is left as it was."""
     refuse_place(folder)
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
@@ -200,7 +200,7 @@ def open_folder(folder: Path, form: str) -> Iterator[Writer]:
 
 
 def _fill(folder: Path, form: str) -> Iterator[Writer]:
-    """A writer that works in a folder inside, which goes with it."""
+    """Yield a writer that works in a scratch folder inside."""
     place = folder / f"forecast.{os.getpid()}.unfinished"
     place.mkdir()
     try:
@@ -214,7 +214,7 @@ def _fill(folder: Path, form: str) -> Iterator[Writer]:
 
 
 def _take_back(folder: Path, made: list[Path]) -> None:
-    """Remove the folders that were made for nothing."""
+    """Remove the folders that were made in vain."""
     with contextlib.suppress(OSError):  # not empty, or still open
         (folder / LOCK).unlink(missing_ok=True)
         for one in made:
@@ -222,7 +222,7 @@ def _take_back(folder: Path, made: list[Path]) -> None:
 
 
 def list_notes(document: ForecastFile) -> list[tuple[str, str]]:
-    """What a reader of the tables should know, each line with what it is about; the columns come last."""
+    """Notes for a reader of the tables, each with its subject; the meanings of the columns come last."""
     models = [
         (f"model of {one.case}", f"{one.file}; {one.verdict}; threshold {one.threshold}")
         for one in document.models
@@ -242,16 +242,16 @@ def list_notes(document: ForecastFile) -> list[tuple[str, str]]:
 
 
 def tabulate_aside(fleet: Fleet) -> pl.DataFrame:
-    """A row for each member set aside; what the reader left out, by reason, with the first rows."""
-    own = fleet.lots.aside.with_columns(pl.lit(1, pl.Int64).alias("count"), pl.lit("members").alias("what"))
-    read = fleet.lots.members.aside.rename({"rows": "first_rows"})
+    """Table of excluded members; records excluded in reading come by reason, with the first rows."""
+    own = fleet.eligible.aside.with_columns(pl.lit(1, pl.Int64).alias("count"), pl.lit("members").alias("what"))
+    read = fleet.eligible.members.aside.rename({"rows": "first_rows"})
     table = pl.concat([own, read], how="diagonal_relaxed")
     order = [*(name for name in table.columns if name not in (REASON, "count", "what", "first_rows")), REASON]
     return table.select(*order, "count", "what", "first_rows")
 
 
 class _ParquetYears:
-    """Rows in files of their own, which are made one file at the end."""
+    """Rows in Parquet files of their own, joined to one at the end."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._parts = place, place / "years"
@@ -259,34 +259,34 @@ class _ParquetYears:
         self._number = 0
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Some more rows, as a file."""
+        """Write more rows, as a file."""
         rows.write_parquet(self._parts / f"{self._number:06d}.parquet", compression="lz4")
         self._number += 1
 
     def close(self) -> None:
-        """One file of all."""
+        """Join the files."""
         if self._number:
             pl.scan_parquet(self._parts / "*.parquet").sink_parquet(self._place / "years.parquet")
 
     def drop(self) -> None:
-        """The files go with their folder."""
+        """Nothing to do: the files go with their folder."""
 
 
 class _CsvYears:
-    """Rows at the end of a file, without a text that could be taken for a formula."""
+    """Rows at the end of a CSV file, without a text that could be taken for a formula."""
 
     def __init__(self, place: Path) -> None:
         self._file: BinaryIO = (place / "years.csv").open("wb")
         self._begun = False
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Some more rows."""
+        """Write more rows."""
         first = not self._begun
         guard_table(rows).write_csv(self._file, include_header=first, include_bom=first)
         self._begun = True
 
     def close(self) -> None:
-        """No more rows."""
+        """Close the file."""
         self._file.close()
 
     drop = close
