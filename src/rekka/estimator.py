@@ -27,8 +27,7 @@ from rekka.model.fit import Fit, Options, check_options
 from rekka.model.likelihood import Rows
 from rekka.model.serial import dump_model, load_saved
 from rekka.model.tables import Table, check_units, coefficient_table, hazard_table
-from rekka.streaming.any_size import fit_table, fit_training
-from rekka.streaming.tables import LazyTable, is_lazy, open_lazy, read_columns
+from rekka.streaming.any_size import LazyTable, fit_table, fit_training, is_lazy, open_lazy, read_columns
 
 Array = NDArray[np.float64]
 

@@ -109,7 +109,7 @@ def test_where_no_case_can_be_fitted_nothing_is_written(tmp_path):
     done = call("fit", tmp_path / "t.csv", "--bootstrap", 2, "--out", tmp_path / "models")
     assert done.exit_code == 1
     assert "all cannot be fitted: Every row stays in state 1" in done.stderr
-    assert done.stdout.splitlines() == ["Nothing was written: no case could be fitted."]
+    assert done.stdout.splitlines() == ["Nothing was written: no component could be fitted."]
     assert not (tmp_path / "models").exists()
 
 
@@ -196,7 +196,7 @@ def test_the_table_is_scanned_once_for_all_small_components(form, tmp_path, monk
 @pytest.fixture
 def nation(tmp_path, monkeypatch):
     """A folder of Parquet files that counts as large: two cases, one of them with a constant covariate."""
-    for room in ("rekka.streaming.blocks.WHOLE", "rekka.streaming.any_size.WHOLE", "rekka.streaming.tables.WHOLE"):
+    for room in ("rekka.streaming.blocks.WHOLE", "rekka.streaming.any_size.WHOLE"):
         monkeypatch.setattr(room, 100)
     folder = tmp_path / "nation"
     folder.mkdir()
@@ -208,7 +208,7 @@ def nation(tmp_path, monkeypatch):
 
 
 def test_a_folder_larger_than_memory_is_fitted_where_it_is(nation, tmp_path, monkeypatch):
-    monkeypatch.setattr("rekka.streaming.tables.ROOM", 1e6)
+    monkeypatch.setattr("rekka.streaming.any_size.ROOM", 1e6)
     done = call("fit", nation, "--memory", "1GB", "--threads", "2", "--out", tmp_path / "models")
     assert done.exit_code == 0, done.stderr
     assert done.stderr.count("400 rows, ") == 2

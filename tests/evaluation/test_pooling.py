@@ -246,9 +246,9 @@ def test_a_case_without_rows_is_left_out():
     empty = stock()["tiny"].take(np.zeros(15, bool))
     found = pool_cases({**stock(), "empty": empty}, threads=1, clock="start")
     assert found.log_marginal == pooled().log_marginal
-    with pytest.raises(rekka.InputError, match="no case 'empty'"):
+    with pytest.raises(rekka.InputError, match="no component 'empty'"):
         found.prior("empty")
-    with pytest.raises(rekka.InputError, match="no row in any case"):
+    with pytest.raises(rekka.InputError, match="no row in any component"):
         pool_cases({"empty": empty})
 
 
@@ -300,9 +300,7 @@ def test_a_new_case_gets_a_wider_prior_with_the_same_mean():
 def test_a_new_case_with_other_states_or_covariates_is_refused():
     with pytest.raises(rekka.InputError, match="this one has 5 states and age_at_inspection_1, bridge_length"):
         pooled().prior_elsewhere(draw(30, 1, rates=(0.1,) * 4))
-    with pytest.raises(
-        rekka.InputError, match="the covariates age_at_inspection_1, bridge_length; this one has 4"
-    ):
+    with pytest.raises(rekka.InputError, match="covariates age_at_inspection_1, bridge_length; this one has 4"):
         pooled().prior_elsewhere(draw(30, 1, names=("age_at_inspection_1", "depth")))
 
 

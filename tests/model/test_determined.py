@@ -1,5 +1,7 @@
 """What the certificate says of estimates that few rows decide, of weights, and of rows that say nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,8 +9,8 @@ import pytest
 import rekka
 from rekka.model.certificate import FEW_EVENTS, MOST_NAMED, Verdict, _conditioning, count_pairs
 from rekka.model.coordinates import Coordinates, build_layout
-from rekka.model.fit import Options, pose
-from rekka.model.likelihood import Evaluation, Rows
+from rekka.model.fit import Options
+from rekka.model.likelihood import Evaluation, Likelihood, Rows
 from rekka.streaming.blocks import FrameSource, Reading
 from rekka.streaming.fit import fit_source
 
@@ -246,7 +248,9 @@ class TestRowsThatStartInTheWorstState:
         more = Rows(*(np.append(part, [v] * 4) for part, v in zip((rows.start, rows.end, rows.dt, rows.weight), (2, 2, 50.0, 1.0), strict=True)), 3)  # fmt: skip
         from rekka.model.likelihood import crude_log_rates
 
-        np.testing.assert_allclose(crude_log_rates(more), crude_log_rates(rows), rtol=1e-12)
+        np.testing.assert_allclose(
+            crude_log_rates(more.pairs, more.unit), crude_log_rates(rows.pairs, rows.unit), rtol=1e-12
+        )
 
 
 class TestClassWeights:
@@ -261,10 +265,9 @@ class TestClassWeights:
         free, n = model.n_states_ - 1, len(data)
         rows = Rows(data["state_1"].to_numpy() - 1, data["state_2"].to_numpy() - 1, data["interval_years"].to_numpy(), np.ones(n), free + 1)  # fmt: skip
         x = data.select("x").to_numpy()
-        problem = pose(rows, x, ("x",), Options(scaling=None, threads=1))
-        likelihood, order = problem.coordinates.likelihood, problem.order
+        order = rows.grouping
         design = np.column_stack([np.ones(n), x])[order]
-        plain = type(likelihood).build(problem.rows, design, 1)
+        plain = Likelihood.build(rows.take(order), design, 1)
         beta = np.asarray(model._fit.coefficients)
         pairs = data.group_by("state_1", "state_2").len()
         able = pairs.filter(pl.col("state_1") <= free)
@@ -277,12 +280,10 @@ class TestClassWeights:
             away[q] = step
             high, low = (plain.by_row(beta + s * away.reshape(beta.shape))[0] for s in (1, -1))
             scores[:, q] = (high - low) / (2 * step)
-        weighted = type(likelihood).build(
-            Rows(problem.rows.start, problem.rows.end, problem.rows.dt, f * c, free + 1), design, 1
-        )
+        weighted = Likelihood.build(replace(rows.take(order), weight=f * c), design, 1)
         bread = np.linalg.inv(-weighted.evaluate(beta).hessian)
         meat = (scores * (f * c**2)[:, None]).T @ scores
-        able_rows = int((problem.rows.start < free).sum())
+        able_rows = int((rows.start < free).sum())
         return np.sqrt(np.diag(bread @ meat @ bread) * able_rows / (able_rows - 1)), np.sqrt(np.diag(bread))
 
     @pytest.mark.parametrize("weighted", [False, True])

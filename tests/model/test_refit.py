@@ -7,7 +7,7 @@ import rekka
 from rekka.core.errors import BadOption
 from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import RUNAWAY, Verdict, is_settled
-from rekka.model.fit import Options, fit_rows, pose, refit_rows
+from rekka.model.fit import Options, fit_rows, hold, pose, refit_rows
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.model.solvers import DECREMENT_TOLERANCE, solve_newton
 from rekka.simulation.rows import COVARIATES, draw_ends
@@ -192,7 +192,8 @@ def test_ridge_does_not_save_a_state_that_nobody_leaves():
 def test_the_way_to_infinity_is_not_settled_however_many_rows(n, leaves):
     """A mark on one row of n: its coefficient of the standardised mark has a standard error that falls with n."""
     sample = rare_mark(n, leaves)
-    coordinates = pose(sample.rows, sample.x, ("x0",), Options(threads=1, scaling=None)).coordinates
+    options = Options(threads=1, scaling=None)
+    coordinates = pose(hold(sample.rows, sample.x, ("x0",), options), options).coordinates
     others = np.log(-np.log(1 - np.mean(sample.rows.end[1:])))
     reached = 0
     for eta in np.linspace(3.2, 3.4, 9) if leaves else np.linspace(-32, -27, 9):
@@ -204,7 +205,8 @@ def test_the_way_to_infinity_is_not_settled_however_many_rows(n, leaves):
 
 def test_a_maximum_is_settled_and_a_point_beside_it_is_not():
     sample = simulated()
-    problem = pose(sample.rows, sample.x, COVARIATES, Options(threads=1))
+    options = Options(threads=1)
+    problem = pose(hold(sample.rows, sample.x, COVARIATES, options), options)
     refit = refit_rows(sample.rows, sample.x, COVARIATES, Options(threads=1))
     psi = problem.coordinates.forward @ refit.beta.ravel()
     assert is_settled(problem.coordinates, problem.coordinates.objective(psi))

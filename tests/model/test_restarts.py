@@ -11,7 +11,7 @@ from rekka.model import inputs, restarts
 from rekka.model.certificate import Verdict
 from rekka.model.fit import Options, refit_rows
 from rekka.simulation.rows import draw_ends
-from rekka.streaming import separation as sample
+from rekka.streaming import likelihood as sample
 from rekka.streaming.blocks import FrameSource, Reading
 from rekka.streaming.fit import fit_source
 

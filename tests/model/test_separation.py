@@ -7,7 +7,13 @@ from scipy import optimize
 from rekka.model import separation
 from rekka.model.coordinates import build_layout, orthonormal_coordinates
 from rekka.model.likelihood import Rows
-from rekka.model.separation import HeldConstraints, Separation, advise, find_direction, find_separations
+from rekka.model.separation import (
+    Constraints,
+    Separation,
+    advise,
+    find_direction,
+    find_separations,
+)
 
 # state 1: overlapping; state 2: left at 2 and 3, not at 0 to 1
 START, END, SPREAD = [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 1, 2, 2], [0.0, 0.5, 1.5, 1, 0, 1, 2, 3]
@@ -63,7 +69,9 @@ def test_all_rows_are_looked_at_however_many():
 
 
 def direction(C):
-    return find_direction(HeldConstraints(C, np.zeros(len(C), bool)), np.arange(C.shape[1]), certain=False)
+    none = np.zeros(0, np.int64)
+    rows = Constraints(C, np.zeros(len(C), bool), none, none)
+    return find_direction(rows, np.arange(C.shape[1]), certain=False)
 
 
 @pytest.mark.parametrize("seed", range(40))

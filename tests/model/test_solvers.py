@@ -88,12 +88,12 @@ def test_crude_rates_are_occurrence_over_exposure():
     rows = Rows(np.array([0, 0, 1]), np.array([0, 2, 1]), np.array([2.0, 4.0, 1.0]), np.ones(3), 3)
     typical = 7 / 3
     expected = np.log([1.5 / (2 + 2 + typical), 1.5 / (2 + 1 + typical)])
-    np.testing.assert_allclose(crude_log_rates(rows), expected)
+    np.testing.assert_allclose(crude_log_rates(rows.pairs, rows.unit), expected)
 
 
 def test_a_state_nobody_was_in_has_a_crude_rate_too():
     rows = Rows(np.array([0, 2]), np.array([0, 2]), np.ones(2), np.ones(2), 4)
-    assert np.isfinite(crude_log_rates(rows)).all()
+    assert np.isfinite(crude_log_rates(rows.pairs, rows.unit)).all()
 
 
 @pytest.mark.parametrize("radius", [10.0, 1.0])
@@ -120,4 +120,4 @@ def test_a_value_that_never_falls_is_a_stall():
 def test_a_row_that_passes_through_counts_in_every_state_it_leaves():
     """One row from 1 to 3 in two years, a year in each: the same rate of leaving 1 and 2."""
     rows = Rows(np.array([0]), np.array([2]), np.array([2.0]), np.ones(1), 3)
-    np.testing.assert_allclose(np.exp(crude_log_rates(rows)), [1.5 / 3.0, 1.5 / 3.0])
+    np.testing.assert_allclose(np.exp(crude_log_rates(rows.pairs, rows.unit)), [1.5 / 3.0, 1.5 / 3.0])

@@ -11,7 +11,6 @@ from rekka.core.errors import BadStates
 from rekka.model import inputs
 from rekka.model.fit import Options
 from rekka.streaming import any_size as large
-from rekka.streaming import tables
 from rekka.streaming.blocks import ArraySource, Reading, ScanSource
 from rekka.streaming.fit import fit_source
 from rekka.streaming.passes import MOST_STATES, look_over
@@ -22,8 +21,7 @@ NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 @pytest.fixture
 def in_blocks(monkeypatch):
     """Every table counts as large."""
-    for room in (large, tables):
-        monkeypatch.setattr(room, "WHOLE", 100)
+    monkeypatch.setattr(large, "WHOLE", 100)
 
 
 @pytest.fixture
@@ -70,7 +68,7 @@ def test_blocks_and_whole_agree(monkeypatch):
 def test_the_limit_decides_and_the_log_says_so(folder, in_blocks, monkeypatch, caplog):
     with caplog.at_level(logging.INFO, logger="rekka"):
         held = Model(covariates=NAMES, memory="2GB").fit(folder)
-        monkeypatch.setattr(tables, "ROOM", 1e6)
+        monkeypatch.setattr(large, "ROOM", 1e6)
         streamed = Model(covariates=NAMES, memory="2GB").fit(folder)
     words = [record.getMessage() for record in caplog.records]
     assert "3,000 rows" in words[0]

@@ -5,8 +5,8 @@ from streaming_cases import fit_in_memory, source_of
 
 from rekka.model.certificate import Verdict
 from rekka.model.fit import Options
+from rekka.streaming import likelihood as sample
 from rekka.streaming import separation
-from rekka.streaming import separation as sample
 from rekka.streaming.blocks import Reading
 from rekka.streaming.fit import fit_source
 

@@ -16,7 +16,6 @@ from rekka.commands.bars import count_progress
 from rekka.commands.options import AsJson, Run
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import quote
-from rekka.study.explanations import list_names
 
 if TYPE_CHECKING:
     from rekka.checks.engine import Finding
@@ -38,7 +37,7 @@ def checks(
         bool,
         typer.Option(
             "--quick",
-            help="Make no test of fit (R611) that was not made with the choice: it takes some seconds a case.",
+            help="Make no test of fit (R611) that was not made with the choice: it takes some seconds each.",
         ),
     ] = False,
     test_fit: Annotated[
@@ -46,10 +45,10 @@ def checks(
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there is an issue.")] = False,
 ) -> None:
-    """Look a study over when it is run: numbered findings, with figures and remedies.
+    """Check a study after it was run: numbered findings, with figures and remedies.
 
-    An issue makes a result in use wrong or unusable, a tip is something to know. Exit code 0 either way, unless
-    --strict. (rekka check, without the s, looks at a table before anything is fitted.)
+    An issue makes a selected result wrong or unusable, a tip is useful to know. The exit code is 0 unless --strict
+    is given. (rekka check, without the s, checks a table before anything is fitted.)
 
     For example:
 
@@ -111,6 +110,7 @@ def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, 
 def print_brief(console: Console, findings: Sequence[Finding], run: Path) -> None:
     """Issues in full, tips by their titles: the end of a study's summary."""
     from rekka.study.checks.registry import headline
+    from rekka.study.explanations import list_names
 
     console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
     tips = [finding for finding in findings if finding.verdict == "tip"]

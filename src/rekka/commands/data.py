@@ -27,7 +27,7 @@ STYLES = {"stop": "bold red", "warning": "yellow", "note": "cyan"}
 
 PARTITION = Flag(
     "--partition", str, "partition", "SCHEME",
-    "Training, validation and confirmation rows: paper (visits 3 to 4; 4 to 5), bridge, date, auto or none.",
+    "Training, validation, confirmation rows: paper (visits 3 to 4; 4 to 5), bridge, date, auto or none.",
     "none",
 )  # fmt: skip
 UNTIL = Flag("--until", options.Text, "until", "DATE", "Last day of training, for --partition date.")
@@ -42,9 +42,9 @@ SEED = Flag("--seed", int, "seed", None, "The same seed gives the same result.",
 def transitions(
     tables: options.Tables, reader: options.Reader, asked: options.Asked, as_json: options.AsJson = False
 ) -> None:
-    """Turn inspection records into transitions, with an account of every record.
+    """Turn inspection records into transitions, and account for every record.
 
-    Beside the output stand its audit (a count for each reason) and the list of excluded records.
+    Two more files are written: the audit (a count for each reason) and the list of excluded records.
 
     For example:
 
@@ -96,8 +96,7 @@ def check(
     """Check a table before fitting: numbered findings, with rows and remedies.
 
     The table is one of inspection records, or of transitions already paired. Exit code 1 means that a
-    finding stops the work. This looks at a table before anything is fitted; rekka checks, with an s, looks at a
-    study afterwards.
+    finding stops the work. (rekka checks, with an s, checks a study after it was run.)
 
     For example:
 
@@ -127,7 +126,7 @@ def check(
 
 @asks(
     Flag("--bridges", options.Number, "bridges", None,
-         "Number of bridges; without it, ten cases of the paper's exact sizes.", least=1),
+         "Number of bridges; without it, ten components of the paper's exact sizes.", least=1),
     SEED,
     Flag("--dirt", float, "dirt", None,
          "Share of repairs, blanks, duplicates, mixed date formats, such as 0.02.", 0.0, 0, most=1),
@@ -141,7 +140,7 @@ def simulate(
     asked: options.Asked,
     as_json: options.AsJson = False,
 ) -> None:
-    """Draw a bridge inventory from known hazards: inventory, inspections, traffic, and the truth beside them.
+    """Simulate a bridge inventory from known hazards: inventory, inspections, traffic, and the true hazards.
 
     For example:
 
@@ -242,4 +241,4 @@ def _print_finding(console: Console, finding: Any) -> None:
 
 def _name_some(cases: Sequence[str]) -> str:
     unique = list(dict.fromkeys(cases))
-    return ", ".join(unique) if len(unique) <= CASES_SHOWN else f"{len(unique)} cases"
+    return ", ".join(unique) if len(unique) <= CASES_SHOWN else f"{len(unique)} components"

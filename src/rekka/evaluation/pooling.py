@@ -346,7 +346,7 @@ class Pooling:
         strangers = [name for name in place.covariates if name not in self.covariates]
         if strangers or place.n_states > self.n_states:
             raise BadOption(
-                f"The cases pooled have {self.n_states} states and the covariates {name_some(self.covariates)}; "
+                f"The components pooled have {self.n_states} states and covariates {name_some(self.covariates)}; "
                 f"this one has {place.n_states} states and {name_some(place.covariates)}. Pool it with the others."
             )
         return self._state_prior(place, self.spreads.case_covariance(len(self.mean)) + self.mean_covariance)
@@ -406,7 +406,7 @@ def pool_cases(
     check_clock(clock, advance)
     there = {name: _take(sample, clock, advance) for name, sample in samples.items() if len(sample)}
     if not there:
-        raise BadOption("There is no row in any case to pool; give at least one case with rows.")
+        raise BadOption("There is no row in any component to pool; give at least one component with rows.")
     covariates = tuple(dict.fromkeys(name for sample in there.values() for name in sample.covariates))
     offset, scale = _common_units(there.values(), covariates)
     places = {name: Place.of(sample) for name, sample in there.items()}
@@ -478,7 +478,9 @@ def _build(
         likelihood = Likelihood.build(sample.rows.take(order), X, threads, family)
         members.append(Member(likelihood, _locate(place, covariates)))
     centre = np.zeros((max(place.n_states for place in places) - 1, len(covariates) + 1))
-    centre[:, 0] = family.from_rates(np.mean([crude_log_rates(sample.rows).mean() for sample in samples]))
+    centre[:, 0] = family.from_rates(
+        np.mean([crude_log_rates(one.rows.pairs, one.rows.unit).mean() for one in samples])
+    )
     return Hierarchy(members, *centre.shape, centre.ravel())
 
 

@@ -223,7 +223,7 @@ def _choose_threshold(asked: int | None, model: CaseModel, case: str) -> int:
     if asked is not None and not 2 <= asked <= states:
         raise BadOption(
             f"threshold is {asked}; a state from 2 to {states} is needed, for the model of {case} knows {states} "
-            "states. Choose another, or other cases with --only.",
+            "states. Choose another, or other components with --only.",
             option="threshold",
             value=asked,
         )
@@ -292,11 +292,11 @@ def _list_notes(members: Members, groups: Sequence[EligibleGroup], base: date | 
     thresholds = ", ".join(f"{group.case} {group.threshold}" for group in groups)
     notes = [_describe_start(members, groups, base), *dict.fromkeys(group.ageing.words for group in groups)]
     if len({group.threshold for group in groups}) > 1:
-        notes.append(f"the state to be reached is 4, or the worst where there are fewer: {thresholds}")
+        notes.append(f"years are counted until state 4, or the worst where there are fewer: {thresholds}")
     if old:
         notes.append(
             f"the model{'s' if len(old) > 1 else ''} of {', '.join(old)}: of an earlier version, without the "
-            "range of the training rows, so that where a forecast goes beyond it is not told"
+            "range of the training rows, so that extrapolation beyond it is not marked"
         )
     notes += [f"{one.case}: no intervals, because {one.uncertainty.why}" for one in groups if one.uncertainty.why]
     for group in groups:

@@ -1,31 +1,22 @@
-"""Which coefficients exist, which are shared: the linear map from free parameters to coefficients.
+"""Free parameters of a model: layout, prior, and the coordinates a solver works in.
 
-    beta (K-1, p+1), flattened state by state, = select @ phi,   select (F, P) of zeros and ones
+    beta (K-1, p+1), flattened state by state, = select @ phi        Layout: select (F, P) of zeros and ones
+    log prior = -(beta - mean)' precision (beta - mean) / 2          Prior: precision (F, F), positive definite
+    eta_k = W gamma_k,   gamma = basis @ psi,   beta = back @ psi    Coordinates: psi (P,)
 
 Every state has an intercept of its own; a covariate may act on some states only (``effects``), and states may
-share one coefficient (``shared``).
+share one coefficient (``shared``). A prior holds every coefficient, so that a maximum always exists.
 
-What is believed of the coefficients before a case's rows are seen: a normal distribution.
-
-    log prior = -(b - mean)' precision (b - mean) / 2,   b (F,) the coefficients of the scaled covariates
-
-Coefficients are flattened state by state, intercept first. Every one of them is held: the precision is positive
-definite, so that a maximum always exists.
-
-The coordinates a solver works in, and the way back to coefficients.
-
-    eta = W gamma_k,   gamma, flattened state by state, = basis @ psi,   beta of the scaled covariates = back @ psi
-
-Newton and the certificate work in orthonormal coordinates: W has orthonormal columns and basis
-has orthonormal columns, so that transformed covariates of size 1e8 or two nearly equal covariates do no harm.
-L-BFGS-B works in the coordinates the scaling gives it, because that is what the study is about.
+Newton and the certificate work in orthonormal coordinates: W and basis have orthonormal columns, so that
+transformed covariates of size 1e8 or two nearly equal covariates do no harm. L-BFGS-B works in the coordinates the
+scaling gives it, because that is what the study is about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +170,7 @@ def read_prior(given: Prior | Mapping[str, Any] | None, size: int) -> Prior | No
 
 
 Seen = TypeVar("Seen", bound=LikelihoodProtocol)
+Other = TypeVar("Other", bound=LikelihoodProtocol)
 LEAST_RANK = 1e-10  # least diagonal of the triangular factor of standardised columns that are independent
 
 
@@ -230,6 +222,23 @@ class Coordinates(Generic[Seen]):
         away = psi - self.centre
         return 0.5 * float(away @ self.penalty @ away) + self.constant
 
+    def of(self, likelihood: Other) -> Coordinates[Other]:
+        """The same coordinates with another likelihood, such as that of a sample."""
+        return replace(cast("Coordinates[Other]", self), likelihood=likelihood)
+
+
+class Axes(NamedTuple):
+    """Mean and deviation (p,) of scaled covariates z, and r (p, p): (z - mean) / sd r^-1 is orthonormal."""
+
+    mean: Array
+    sd: Array
+    r: Array
+
+    @property
+    def independent(self) -> bool:
+        """Whether every column varies, and none is made up of the others."""
+        return bool((self.sd > 0).all()) and np.abs(np.diag(self.r)).min(initial=np.inf) >= LEAST_RANK
+
 
 def scaled_coordinates(
     rows: Rows,
@@ -240,13 +249,13 @@ def scaled_coordinates(
     prior: Prior | None = None,
     family: Family = EXPONENTIAL,
 ) -> Coordinates[Likelihood]:
-    """The scaled covariates as they are: psi are the free coefficients themselves."""
+    """Coordinates of scaled covariates z (n, p) as they are: psi are the free coefficients themselves."""
     likelihood = Likelihood.build(rows, np.column_stack([np.ones(len(z)), z]), threads, family)
     return in_scaled(likelihood, moments(z, rows)[1], layout, ridge, prior)
 
 
 def in_scaled(likelihood: Seen, sd: Array, layout: Layout, ridge: float, prior: Prior | None) -> Coordinates[Seen]:
-    """The same of a likelihood of the scaled covariates, whose standard deviations are ``sd``."""
+    """Coordinates of a likelihood of scaled covariates, whose standard deviations are ``sd`` (p,)."""
     select = layout.select
     ridges = _ridge(layout, ridge * np.concatenate([[0.0], sd]) ** 2)
     return Coordinates(
@@ -268,22 +277,27 @@ def orthonormal_coordinates(
     prior: Prior | None = None,
     family: Family = EXPONENTIAL,
 ) -> Coordinates[Likelihood]:
-    """Orthonormal columns, and an orthonormal basis of the coefficients that the layout allows."""
+    """Orthonormal columns of scaled covariates z (n, p), and an orthonormal basis of the coefficients allowed."""
+    return in_orthonormal(*orthonormalise(rows, z, threads, family), layout, ridge, prior)
+
+
+def orthonormalise(rows: Rows, z: Array, threads: int | None, family: Family) -> tuple[Likelihood, Axes]:
+    """The likelihood of rows whose scaled covariates z (n, p) are made orthonormal, and how."""
     n, p = z.shape
-    mean, sd, r = _orthonormalise(z, informative_weight(z, rows))
-    if p and np.abs(np.diag(r)).min() < LEAST_RANK:  # columns that only the rows that start in K keep apart
-        mean, sd, r = _orthonormalise(z, rows.weight)
+    axes = _find_axes(z, informative_weight(z, rows))
+    if not axes.independent:  # columns that only the rows that start in K keep apart
+        axes = _find_axes(z, rows.weight)
     W = np.ones((n, p + 1))
-    W[:, 1:] = (z - mean) / sd
-    W[:, 1:] = linalg.solve_triangular(r, W[:, 1:].T, trans="T").T if p else 0.0
-    return in_orthonormal(Likelihood.build(rows, W, threads, family), mean, sd, r, layout, ridge, prior)
+    W[:, 1:] = (z - axes.mean) / axes.sd
+    W[:, 1:] = linalg.solve_triangular(axes.r, W[:, 1:].T, trans="T").T if p else 0.0
+    return Likelihood.build(rows, W, threads, family), axes
 
 
 def in_orthonormal(
-    likelihood: Seen, mean: Array, sd: Array, r: Array, layout: Layout, ridge: float, prior: Prior | None
+    likelihood: Seen, axes: Axes, layout: Layout, ridge: float, prior: Prior | None
 ) -> Coordinates[Seen]:
-    """The same of a likelihood of W = (z - mean) / sd r^-1, r the triangular factor that makes it orthonormal."""
-    p = mean.size
+    """Coordinates of a likelihood of the orthonormal W = [1, (z - mean) / sd r^-1]."""
+    (mean, sd, r), p = axes, axes.mean.size
     identity = np.eye(layout.n_states - 1)
     to_standard = linalg.block_diag(1.0, r)  # gamma_k from coefficients of the standardised covariates
     from_scaled = np.block([[np.ones((1, 1)), mean[None, :]], [np.zeros((p, 1)), np.diag(sd)]])
@@ -317,12 +331,11 @@ def _penalty(ridges: Array, prior: Prior | None, back: Array) -> dict[str, Any]:
     return {"penalty": penalty, "centre": centre, "constant": constant, "sway": sway}
 
 
-def _orthonormalise(z: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Mean and deviation (p,) of each column, and the triangular factor (p, p) of the standardised rows."""
+def _find_axes(z: Array, weight: Array) -> Axes:
     mean, sd = _moments(z, weight)
     share = np.sqrt(weight / weight.sum())[:, None]
     r = np.asarray(np.linalg.qr((z - mean) / sd * share, mode="r")) if sd.size else np.zeros((0, 0))
-    return mean, sd, r
+    return Axes(mean, sd, r)
 
 
 def moments(z: Array, rows: Rows) -> tuple[Array, Array]:

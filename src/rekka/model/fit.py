@@ -1,26 +1,23 @@
-"""Checked rows and options in, one frozen Fit out: scale, choose coordinates, solve, certify, infer."""
+"""Fit a model to observations: options, the fit in numbered steps, and the frozen ``Fit`` that comes of it.
+
+The steps are written once (``fit_observations``), for rows in memory, in files or on a cluster: they ask
+``observations`` whatever they need to know of rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rekka.core.errors import BadOption, bad_option
-from rekka.model.certificate import (
-    DECREMENT_LIMIT,
-    Certificate,
-    certify,
-    count_pairs,
-    is_settled,
-    plateau_share,
-)
-from rekka.model.clock import MIDDLE, Clock, check_clock, make_clock
+from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify
+from rekka.model.clock import MIDDLE, check_clock, make_clock
 from rekka.model.coordinates import (
     Coordinates,
     Effects,
@@ -28,21 +25,22 @@ from rekka.model.coordinates import (
     Prior,
     Shared,
     build_layout,
-    orthonormal_coordinates,
+    in_orthonormal,
+    in_scaled,
     read_prior,
-    scaled_coordinates,
 )
-from rekka.model.family import EXPONENTIAL, Family, find_family
-from rekka.model.inference import Inference, Meat, add_row_scores, add_scores, infer
-from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
+from rekka.model.family import EXPONENTIAL, find_family
+from rekka.model.inference import Inference, infer
+from rekka.model.likelihood import Rows, compile_kernels
+from rekka.model.observations import HeldObservations, Observations
 from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.predictor import Predictor
-from rekka.model.restarts import Fewer, Restarts, crude_start, draw_fewer, restart
+from rekka.model.restarts import Fewer, Restarts, crude_start, restart
 from rekka.model.separation import Separation, find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
-from rekka.model.survey import FitTest, Resampled, Survey, survey_covariates
+from rekka.model.survey import PERCENTILES, FitTest, Resampled, Survey
 from rekka.scaling.operators import FittedScaling
-from rekka.scaling.registry import check_method, fit_scaling
+from rekka.scaling.registry import check_method
 
 Array = NDArray[np.float64]
 
@@ -152,165 +150,6 @@ def check_options(options: Options) -> None:
             raise BadOption(f"{option} is {getattr(options, option)!r}; a dict by covariate name is needed.")
 
 
-def fit_rows(
-    rows: Rows,
-    x: Array,
-    covariates: tuple[str, ...],
-    options: Options,
-    groups: NDArray[np.int64] | None = None,
-    classes: Array | None = None,
-) -> Fit:
-    """Fit checked rows.
-
-    ``groups`` (n,) asks for standard errors clustered by it. ``classes`` (n,) are the class weights that the rows'
-    weights contain: these are no numbers of rows, and without groups the standard errors are robust by row.
-    """
-    check_options(options)
-    with linear_algebra().limit(limits=1, user_api="blas"):
-        return _fit_rows(rows, x, covariates, options, groups, classes)
-
-
-@lru_cache
-def linear_algebra() -> ThreadpoolController:
-    """The threads of BLAS. Matrices are small here: threads only wait for each other, long on a busy machine."""
-    return ThreadpoolController()
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Rows in the kernel's order, scaled, in Newton's coordinates: what is left is to solve it.
-
-    ``x`` (n, p) are the covariates as the clock takes them, in the order given.
-    """
-
-    rows: Rows
-    x: Array
-    z: Array
-    order: NDArray[np.intp]
-    layout: Layout
-    scaling: FittedScaling
-    coordinates: Coordinates[Likelihood]
-    prior: Prior | None
-    clock: Clock
-
-    @property
-    def family(self) -> Family:
-        """The family of the hazards."""
-        return self.coordinates.likelihood.family
-
-    @property
-    def held(self) -> bool:
-        """Whether a prior holds every coefficient, so that a maximum exists whatever the rows."""
-        return self.prior is not None
-
-
-def pose(
-    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, classes: Array | None = None
-) -> Problem:
-    """Take the covariates at the clock's moment, fit the operator, transform, choose coordinates.
-
-    ``classes`` (n,) are the class weights that the rows' weights contain; the mean interval is without them.
-    """
-    weight = rows.weight if classes is None else rows.weight / classes
-    pairs = Pairs.of(rows.start, rows.end, rows.dt, weight, rows.n_states)
-    clock = make_clock(covariates, options.clock, options.advance).measured(*pairs)
-    x = clock.take(x, rows.dt)
-    layout = build_layout(covariates, rows.n_states, options.effects, options.shared)
-    scaling = fit_scaling(options.scaling, x, covariates)
-    order = rows.grouping
-    rows, z = rows.take(order), scaling.transform(x[order])
-    prior = read_prior(options.prior, layout.parameter.size)
-    family = find_family(options.family)
-    coordinates = orthonormal_coordinates(rows, z, layout, options.ridge, options.threads, prior, family)
-    compile_kernels(family)
-    return Problem(rows, x, z, order, layout, scaling, coordinates, prior, clock)
-
-
-def solve(problem: Problem, options: Options, start: Array | None = None) -> tuple[Array, Array, Outcome]:
-    """One solver call: psi, beta (K-1, p+1) and the outcome. ``start`` is a beta for Newton to start from."""
-    coordinates = problem.coordinates
-    if options.solver == "newton":
-        first = crude_start(coordinates) if start is None else coordinates.forward @ start.ravel()
-        psi, outcome = newton(coordinates.objective, first, options.max_iter, coordinates.unit)
-        return psi, coordinates.beta(psi), outcome
-    beta, outcome = _fit_lbfgs(problem, options)
-    return coordinates.forward @ beta.ravel(), beta, outcome
-
-
-def _fit_rows(
-    rows: Rows,
-    x: Array,
-    covariates: tuple[str, ...],
-    options: Options,
-    groups: NDArray[np.int64] | None,
-    classes: Array | None,
-) -> Fit:
-    problem = pose(rows, x, covariates, options, classes)
-    coordinates, layout = problem.coordinates, problem.layout
-    separations = [] if problem.held else find_separations(coordinates, layout, options.ridge)
-    psi, beta, outcome, restarts = settle(
-        coordinates,
-        solve(problem, options),
-        separations,
-        draw_fewer(coordinates),
-        newton=options.solver == "newton",
-    )
-    here = coordinates.objective(psi)
-    log_probability, slope = coordinates.likelihood.by_row(coordinates.gamma(psi))
-    log_likelihood = coordinates.evaluate(psi, 0).value
-    plateau = plateau_share(log_probability)
-    return Fit(
-        n_states=rows.n_states,
-        covariates=covariates,
-        layout=layout,
-        scaling=problem.scaling,
-        beta=beta,
-        inference=infer(
-            coordinates, psi, here, log_likelihood, problem.scaling, _meat(problem, slope, groups, classes)
-        ),
-        outcome=outcome,
-        certificate=certify(
-            coordinates, layout, psi, here, plateau, separations, restarts, _frequency(problem, classes)
-        ),
-        n_rows=rows.dt.size,
-        survey=survey_covariates(problem.x, covariates),
-        clock=problem.clock,
-        family=problem.family,
-    )
-
-
-def _meat(problem: Problem, slope: Array, groups: NDArray[np.int64] | None, classes: Array | None) -> Meat | None:
-    """The sandwich's middle: of groups, of rows where they have class weights, or None where neither is given."""
-    likelihood, basis = problem.coordinates.likelihood, problem.coordinates.basis
-    if groups is not None:
-        return add_scores(likelihood, basis, slope, groups[problem.order])
-    return None if classes is None else add_row_scores(likelihood, basis, slope, classes[problem.order])
-
-
-def _frequency(problem: Problem, classes: Array | None) -> Array:
-    """How many rows there are of each start and end (K, K), by the weights given without those of classes."""
-    rows = problem.rows
-    weight = rows.weight if classes is None else rows.weight / classes[problem.order]
-    return count_pairs(Pairs.of(rows.start, rows.end, rows.dt, weight, rows.n_states).weight, rows.n_informative)
-
-
-def settle(
-    coordinates: Coordinates[Any],
-    reached: tuple[Array, Array, Outcome],
-    separations: Sequence[Separation],
-    fewer: Fewer | None,
-    *,
-    newton: bool,
-) -> tuple[Array, Array, Outcome, Restarts]:
-    """Look for a higher point than the one reached; Newton's run ends there if there is one."""
-    psi, beta, outcome = reached
-    restarts = restart(coordinates, psi, separations, fewer)
-    if newton and outcome.success and restarts.outcome is not None and restarts.shortfall > DECREMENT_LIMIT:
-        psi, outcome = restarts.psi, restarts.outcome  # a higher maximum than the one next to crude rates
-        beta, restarts = coordinates.beta(psi), restarts._replace(shortfall=0.0)
-    return psi, beta, outcome, restarts
-
-
 @dataclass(frozen=True)
 class Refit(Predictor):
     """A fit among many, of resampled or simulated rows: no other starts, no standard errors."""
@@ -330,67 +169,151 @@ class Refit(Predictor):
         return self.outcome.success and self.certificate.at_maximum
 
 
-def refit_rows(
-    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, start: Array | None = None
-) -> Refit:
+@lru_cache
+def linear_algebra() -> ThreadpoolController:
+    """The threads of BLAS. Matrices are small here: threads only wait for each other, long on a busy machine."""
+    return ThreadpoolController()
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Observations, scaled and in Newton's coordinates: what is left is to solve it."""
+
+    observations: Observations
+    layout: Layout
+    scaling: FittedScaling
+    coordinates: Coordinates[Any]
+    sd: Array  # (p,), of the scaled covariates
+    prior: Prior | None
+    options: Options
+
+    @cached_property
+    def sample(self) -> Fewer | None:
+        """A sample of the rows for other starts; None where those are tried on all rows."""
+        return self.observations.sample(self.coordinates)
+
+    def separate(self) -> list[Separation]:
+        """Directions in which the likelihood may rise for ever; none where a prior holds every coefficient."""
+        if self.prior is not None:
+            return []
+        constrain = self.observations.constrain(self.coordinates)
+        return find_separations(self.coordinates, self.layout, self.options.ridge, constrain)
+
+    def predictor(self, beta: Array) -> dict[str, Any]:
+        """The fields of a ``Predictor`` with these coefficients (K-1, p+1)."""
+        return {
+            "n_states": self.observations.n_states,
+            "covariates": self.observations.covariates,
+            "scaling": self.scaling,
+            "beta": beta,
+            "clock": self.observations.clock,
+            "family": find_family(self.options.family),
+        }
+
+
+class Reached(NamedTuple):
+    """Where a solver stopped: psi (P,), beta (K-1, p+1) and the outcome."""
+
+    psi: Array
+    beta: Array
+    outcome: Outcome
+
+
+def fit_observations(observations: Observations, options: Options) -> Fit:
+    """Fit a model, certify it, and keep what a forecast needs.
+
+    1. Fit the scaling operator on the covariates, taken at the clock's moment; number the free parameters.
+    2. Choose orthonormal coordinates.
+    3. Look for directions in which the likelihood has no finite maximum.
+    4. Solve: Newton from crude rates, or the best maximum of a sample; L-BFGS-B from the paper's random start.
+    5. Start again elsewhere; Newton's run ends at a higher maximum if there is one.
+    6. At that point, take derivatives, the share of rows on the plateau, and scores of groups or rows.
+    7. Certify the point; infer standard errors; survey the covariates.
+    """
+    with linear_algebra().limit(limits=1, user_api="blas"):
+        problem = pose(observations, options)  # 1, 2
+        coordinates = problem.coordinates
+        separations = problem.separate()  # 3
+        reached = solve(problem)  # 4
+        (psi, beta, outcome), restarts = settle(problem, reached, separations)  # 5
+        here = coordinates.objective(psi)  # 6
+        plateau, meat = observations.score(coordinates, psi)
+        log_likelihood = coordinates.pull(psi) - here.value
+        return Fit(  # 7
+            **problem.predictor(beta),
+            layout=problem.layout,
+            inference=infer(coordinates, psi, here, log_likelihood, problem.scaling, meat),
+            outcome=outcome,
+            certificate=certify(
+                coordinates, problem.layout, psi, here, plateau, separations, restarts, observations.frequency
+            ),
+            n_rows=observations.n_rows,
+            survey=Survey(observations.covariates, observations.quantiles(PERCENTILES).T),
+        )
+
+
+def refit_observations(observations: Observations, options: Options, start: Array | None = None) -> Refit:
     """Solve once and certify what was reached; ``start`` is a beta (K-1, p+1) for Newton to start from.
 
     Where Newton plainly reached a maximum (``is_settled``), nothing more is asked: it is a local maximum, and a
     higher one may lie elsewhere, or at infinity beyond a dip. Otherwise a separation is looked for, and if one is
-    found that need not rise for ever, other starts decide, as in ``fit_rows``.
+    found that need not rise for ever, other starts decide, as in ``fit_observations``.
     """
-    check_options(options)
     with linear_algebra().limit(limits=1, user_api="blas"):
-        problem = pose(rows, x, covariates, options)
-        coordinates, layout = problem.coordinates, problem.layout
-        psi, beta, outcome = solve(problem, options, start)
+        problem = pose(observations, options)
+        coordinates = problem.coordinates
+        psi, beta, outcome = solve(problem, start)
         here = coordinates.objective(psi)
-        plain = problem.held or is_settled(coordinates, here)
-        separations = [] if plain else find_separations(coordinates, layout, options.ridge)
-        undecided = bool(separations) and not any(separation.certain for separation in separations)
+        separations = [] if observations.settles(coordinates, here) else problem.separate()
         restarts = Restarts(psi, None, 0, 0.0)
-        if undecided:
-            restarts = restart(coordinates, psi, separations, draw_fewer(coordinates))
-        log_probability, _ = coordinates.likelihood.by_row(coordinates.gamma(psi))
-        plateau = plateau_share(log_probability)
+        if separations and not any(separation.certain for separation in separations):
+            restarts = restart(coordinates, psi, separations, problem.sample)
+        plateau, _ = observations.score(coordinates, psi)
         return Refit(
-            n_states=rows.n_states,
-            covariates=covariates,
-            scaling=problem.scaling,
-            beta=beta,
+            **problem.predictor(beta),
             outcome=outcome,
             certificate=certify(
-                coordinates, layout, psi, here, plateau, separations, restarts, _frequency(problem, None)
+                coordinates, problem.layout, psi, here, plateau, separations, restarts, observations.frequency
             ),
-            log_likelihood=coordinates.evaluate(psi, 0).value,
-            clock=problem.clock,
-            family=problem.family,
+            log_likelihood=coordinates.pull(psi) - here.value,
         )
 
 
-def _fit_lbfgs(problem: Problem, options: Options) -> tuple[Array, Outcome]:
-    """The paper's solver in the coordinates of the scaling."""
-    rows, layout = problem.rows, problem.layout
-    scaled = scaled_coordinates(
-        rows, problem.z, layout, options.ridge, options.threads, problem.prior, problem.family
-    )
-    if options.likelihood != "paper":
-        return run_lbfgs(scaled, options)
-    X = np.ascontiguousarray(scaled.likelihood.X.T)
-
-    def floored(psi: Array) -> float:
-        beta = np.ascontiguousarray(scaled.beta(psi))
-        value = floored_log_likelihood(X, beta, rows.start, rows.end, rows.dt, rows.weight)
-        return scaled.pull(psi) - float(value)
-
-    start = random_start(layout.n_parameters, options.seed)
-    floored(start)  # compiled, or loaded, before the clock starts
-    psi, outcome = lbfgs(floored, start, options.max_iter, with_gradient=False, unit=scaled.unit)
-    return scaled.beta(psi), outcome
+def pose(observations: Observations, options: Options) -> Problem:
+    """Fit the scaling operator, number the free parameters, choose orthonormal coordinates."""
+    layout = build_layout(observations.covariates, observations.n_states, options.effects, options.shared)
+    scaling = observations.fit_scaling(options.scaling)
+    prior, family = read_prior(options.prior, layout.parameter.size), find_family(options.family)
+    likelihood, axes = observations.orthonormal(scaling, family)
+    coordinates = in_orthonormal(likelihood, axes, layout, options.ridge, prior)
+    compile_kernels(family)
+    return Problem(observations, layout, scaling, coordinates, axes.sd, prior, options)
 
 
-def run_lbfgs(scaled: Coordinates[Any], options: Options) -> tuple[Array, Outcome]:
-    """L-BFGS-B on the exact likelihood: beta (K-1, p+1) and the outcome."""
+def solve(problem: Problem, start: Array | None = None) -> Reached:
+    """Call the solver once. ``start`` is a beta (K-1, p+1) for Newton to start from."""
+    coordinates, options = problem.coordinates, problem.options
+    if options.solver == "lbfgs":
+        beta, outcome = _solve_lbfgs(problem)
+        return Reached(coordinates.forward @ beta.ravel(), beta, outcome)
+    if start is not None:
+        first = coordinates.forward @ start.ravel()
+    elif problem.observations.starts_on_sample and problem.sample is not None and problem.sample.maxima:
+        first = problem.sample.maxima[0].psi
+    else:
+        first = crude_start(coordinates)
+    psi, outcome = newton(coordinates.objective, first, options.max_iter, coordinates.unit)
+    return Reached(psi, coordinates.beta(psi), outcome)
+
+
+def _solve_lbfgs(problem: Problem) -> tuple[Array, Outcome]:
+    """L-BFGS-B in the coordinates of the scaling, on the exact likelihood or the paper's: beta (K-1, p+1)."""
+    options = problem.options
+    likelihood = problem.observations.plain(problem.scaling, find_family(options.family))
+    scaled = in_scaled(likelihood, problem.sd, problem.layout, options.ridge, problem.prior)
+    start = random_start(scaled.centre.size, options.seed)
+    if options.likelihood == "paper":
+        rows, X = likelihood.rows, np.ascontiguousarray(likelihood.X.T)
 
     def exact(psi: Array) -> tuple[float, Array]:
         value, gradient, _ = scaled.objective(psi, 1)
@@ -399,9 +322,65 @@ def run_lbfgs(scaled: Coordinates[Any], options: Options) -> tuple[Array, Outcom
     def value(psi: Array) -> float:
         return scaled.objective(psi, 0).value
 
-    start = random_start(scaled.centre.size, options.seed)
-    if options.gradient == "numeric":
-        psi, outcome = lbfgs(value, start, options.max_iter, with_gradient=False, unit=scaled.unit)
-    else:
+    def floored(psi: Array) -> float:
+        beta = np.ascontiguousarray(scaled.beta(psi))
+        found = floored_log_likelihood(X, beta, rows.start, rows.end, rows.dt, rows.weight)
+        return scaled.pull(psi) - float(found)
+
+    if options.gradient == "exact":
         psi, outcome = lbfgs(exact, start, options.max_iter, with_gradient=True, unit=scaled.unit)
+    else:
+        function = floored if options.likelihood == "paper" else value
+        function(start)  # compiled, or loaded, before the clock starts
+        psi, outcome = lbfgs(function, start, options.max_iter, with_gradient=False, unit=scaled.unit)
     return scaled.beta(psi), outcome
+
+
+def settle(problem: Problem, reached: Reached, separations: Sequence[Separation]) -> tuple[Reached, Restarts]:
+    """Look for a higher point than the one reached; Newton's run ends there if there is one."""
+    coordinates = problem.coordinates
+    restarts = restart(coordinates, reached.psi, separations, problem.sample)
+    higher = restarts.outcome is not None and restarts.shortfall > DECREMENT_LIMIT
+    if problem.options.solver == "newton" and reached.outcome.success and higher:
+        assert restarts.outcome is not None
+        reached = Reached(restarts.psi, coordinates.beta(restarts.psi), restarts.outcome)
+        restarts = restarts._replace(shortfall=0.0)  # a higher maximum than the one next to crude rates
+    return reached, restarts
+
+
+def fit_rows(
+    rows: Rows,
+    x: Array,
+    covariates: tuple[str, ...],
+    options: Options,
+    groups: NDArray[np.int64] | None = None,
+    classes: Array | None = None,
+) -> Fit:
+    """Fit checked rows in memory, with raw covariates x (n, p) at first visits.
+
+    ``groups`` (n,) asks for standard errors clustered by it. ``classes`` (n,) are the class weights that the rows'
+    weights contain: these are no numbers of rows, and without groups the standard errors are robust by row.
+    """
+    check_options(options)
+    return fit_observations(hold(rows, x, covariates, options, groups, classes), options)
+
+
+def refit_rows(
+    rows: Rows, x: Array, covariates: tuple[str, ...], options: Options, start: Array | None = None
+) -> Refit:
+    """Refit checked rows in memory (``refit_observations``)."""
+    check_options(options)
+    return refit_observations(hold(rows, x, covariates, options), options, start)
+
+
+def hold(
+    rows: Rows,
+    x: Array,
+    covariates: tuple[str, ...],
+    options: Options,
+    groups: NDArray[np.int64] | None = None,
+    classes: Array | None = None,
+) -> HeldObservations:
+    """Rows in memory as observations, with the clock of the options."""
+    clock = make_clock(covariates, options.clock, options.advance)
+    return HeldObservations.of(rows, x, covariates, clock, groups, classes, options.threads)

@@ -1,15 +1,15 @@
-"""The log-likelihood of interval-observed rows, and the protocol that every likelihood follows.
+"""Log-likelihood of interval-observed rows, and the protocol that every likelihood follows.
 
     l(beta) = sum_rows weight log pi[start, end](dt),   eta = X beta',   beta (K-1, p+1)
 
-What a row's probability is, the family knows. Rows are cut into blocks whose number depends on the data alone;
-each block is summed by itself and the sums are added in order, so the result has the same bits for any number of
-threads.
+The family computes a row's probability. Rows are cut into blocks whose number depends on the data alone; each
+block is summed by itself and the sums are added in order: the same bits for any number of threads.
 """
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,7 +35,7 @@ class Evaluation(NamedTuple):
     hessian: Array
 
     def per(self, unit: float) -> Evaluation:
-        """The same divided by a unit, such as the mean weight of the rows."""
+        """Value and derivatives divided by a unit, such as the mean weight of the rows."""
         return self if unit == 1.0 else Evaluation(self.value / unit, self.gradient / unit, self.hessian / unit)
 
 
@@ -47,7 +47,7 @@ class Pairs(NamedTuple):
 
     @classmethod
     def of(cls, start: States, end: States, dt: Array, weight: Array, n_states: int) -> Pairs:
-        """Added up in the order of the rows."""
+        """Sum in the order of the rows."""
         kind, size = start * n_states + end, n_states**2
         tables = [
             np.asarray(np.bincount(kind, values, size), dtype=np.float64).reshape(n_states, n_states)
@@ -61,34 +61,23 @@ class Pairs(NamedTuple):
 
 
 class LikelihoodProtocol(Protocol):
-    """A log-likelihood as a function of its parameters (F,), wherever its rows are and whatever they tell.
+    """A log-likelihood as a function of its parameters (F,), as solvers, certificate and inference ask for it.
 
-    The first (K-1)(p+1) parameters are the coefficients of W, state by state, intercept first; a pair likelihood
-    has no others. A likelihood of histories has more behind them (errors of inspection, frailty, improvements,
-    trend), and coordinates whose ``basis`` has a row for each.
+    The first (K-1)(p+1) parameters are the coefficients of the design W, state by state, intercept first; a pair
+    likelihood has no others. A likelihood of histories has more behind them (errors of inspection, frailty,
+    improvements, trend), and coordinates whose ``basis`` has a row for each.
 
-    Who asks for what, through ``Coordinates``:
-
-    ============  ===================================================================
-    solvers       ``evaluate`` with order 0, 1 or 2, and ``unit``
-    starts        ``start``, ``n_states``
-    restarts      the same, and ``n_informative``
-    certificate   ``evaluate`` with order 2, ``unit``, ``n_states``
-    inference     ``evaluate`` with order 2, ``n_informative``
-    pooling       ``evaluate`` with order 2
-    ============  ===================================================================
-
-    What needs the rows themselves is asked of the likelihood that has them, not through this protocol: directions
-    without a maximum, samples of rows, and the scores of rows or groups that robust standard errors are made of.
+    Questions about single rows (directions without a maximum, samples, scores of rows or groups) are not asked
+    here but of the ``Observations`` that the likelihood comes from.
     """
 
     @property
     def n_rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
 
     @property
     def n_informative(self) -> int:
-        """How many rows start in a state that can be left: the others have probability 1 whatever the hazards."""
+        """Number of rows that start in a state that can be left; the others have probability 1."""
 
     @property
     def unit(self) -> float:
@@ -96,7 +85,7 @@ class LikelihoodProtocol(Protocol):
 
     @property
     def n_states(self) -> int:
-        """K, its last state absorbing."""
+        """K; state K is absorbing."""
 
     def start(self, shift: Array | float = 0.0) -> Array:
         """Parameters (F,) to start from: crude rates, log hazards moved by ``shift`` (K-1,), no effects."""
@@ -105,25 +94,53 @@ class LikelihoodProtocol(Protocol):
         """Log-likelihood with gradient (order 1) and Hessian (order 2) at parameters of F entries."""
 
 
-class Counted(Protocol):
-    """Whatever knows the sums over its rows."""
+class PairLikelihood(ABC):
+    """The likelihood of rows seen twice; subclasses hold the rows, or pass over them in blocks."""
 
     @property
+    @abstractmethod
+    def family(self) -> Family:
+        """The family of the hazards."""
+
+    @property
+    @abstractmethod
+    def n_terms(self) -> int:
+        """Columns of the design, p + 1."""
+
+    @property
+    @abstractmethod
     def pairs(self) -> Pairs:
         """Sums over the rows of each start and end."""
 
     @property
+    @abstractmethod
+    def n_informative(self) -> int:
+        """Number of rows that start in a state that can be left."""
+
+    @property
+    def n_states(self) -> int:
+        """K; state K is absorbing."""
+        return len(self.pairs.weight)
+
+    @property
     def unit(self) -> float:
-        """Mean weight of the rows that can still worsen."""
+        """Mean weight of the informative rows; 1 where there are none."""
+        return self.pairs.unit(self.n_informative)
+
+    def start(self, shift: Array | float = 0.0) -> Array:
+        """Coefficients (F,) of crude rates, log hazards moved by ``shift`` (K-1,), and zero slopes."""
+        beta = np.zeros((self.n_states - 1, self.n_terms))
+        beta[:, 0] = self.family.from_rates(crude_log_rates(self.pairs, self.unit) + shift)
+        return beta.ravel()
 
 
-def crude_log_rates(rows: Counted) -> Array:
-    """Occurrence/exposure log rates of each state (K-1,): where Newton starts.
+def crude_log_rates(pairs: Pairs, unit: float) -> Array:
+    """Occurrence/exposure log rates of each state (K-1,), per year: where Newton starts.
 
     A row's years are shared out equally among the states it was seen to pass through. Half an event of mean
     weight is added, so that a state nobody left, or nobody was in, has a rate too.
     """
-    (weight, years), unit = rows.pairs, rows.unit
+    weight, years = pairs
     free = len(weight) - 1
     start, end = np.indices(weight.shape)
     share = years / np.maximum(np.minimum(end, free - 1) - start + 1, 1)  # none passed through if it starts in K
@@ -137,16 +154,8 @@ def crude_log_rates(rows: Counted) -> Array:
     return np.log(rates)
 
 
-def crude_coefficients(rows: Counted, family: Family, n_terms: int, shift: Array | float = 0.0) -> Array:
-    """Coefficients (K-1, p+1) of crude rates, log hazards moved by ``shift`` (K-1,), and zero slopes."""
-    rates = crude_log_rates(rows) + shift
-    beta = np.zeros((rates.size, n_terms))
-    beta[:, 0] = family.from_rates(rates)
-    return beta
-
-
 def count_threads(threads: int | None) -> int:
-    """So many, or one for every core."""
+    """Number of threads: as given, or one for every core."""
     return threads or os.cpu_count() or 1
 
 
@@ -157,7 +166,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked transitions: 0-based states, years, weights. ``n_states`` is K, its last state absorbing."""
+    """Checked transitions: 0-based states, years and weights, (n,) each; state K is absorbing."""
 
     start: States
     end: States
@@ -182,7 +191,7 @@ class Rows:
 
     @property
     def n_informative(self) -> int:
-        """How many rows do."""
+        """Number of rows that start in a state that can be left."""
         return int(self.informative.sum())
 
     @property
@@ -190,14 +199,14 @@ class Rows:
         """Mean weight of the informative rows; 1 where there are none."""
         return self.pairs.unit(self.n_informative)
 
-    def take(self, index: NDArray[np.intp]) -> Rows:
-        """The same rows in another order."""
+    def take(self, index: NDArray[Any]) -> Rows:
+        """Rows by number or mask, in another order or several times; K stays."""
         return Rows(self.start[index], self.end[index], self.dt[index], self.weight[index], self.n_states)
 
 
 @dataclass(frozen=True)
-class Likelihood:
-    """Rows and their design, stored by column, ready to be evaluated at any beta (K-1, p+1)."""
+class Likelihood(PairLikelihood):
+    """The pair likelihood of rows in memory, in the kernel's order; the design X (p+1, n) is stored by column."""
 
     rows: Rows
     X: Array
@@ -207,42 +216,33 @@ class Likelihood:
 
     @classmethod
     def build(cls, rows: Rows, X: Array, threads: int | None = None, family: Family = EXPONENTIAL) -> Likelihood:
-        """X is (n, p+1) with the intercept's ones; ``threads`` None takes every core."""
+        """From X (n, p+1) with the intercept's ones; ``threads`` None takes every core."""
         return cls(rows, np.ascontiguousarray(X.T), np.log(rows.dt), count_threads(threads), family)
 
     @property
     def n_rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return self.rows.dt.size
 
     @property
     def n_informative(self) -> int:
-        """How many rows start in a state that can be left."""
+        """Number of rows that start in a state that can be left."""
         return self.rows.n_informative
 
     @property
-    def unit(self) -> float:
-        """Mean weight of the informative rows."""
-        return self.rows.unit
-
-    @property
     def n_states(self) -> int:
-        """K, its last state absorbing."""
+        """K; state K is absorbing."""
         return self.rows.n_states
 
     @property
     def n_terms(self) -> int:
-        """p + 1."""
+        """Columns of the design, p + 1."""
         return len(self.X)
 
     @property
     def pairs(self) -> Pairs:
         """Sums over the rows of each start and end."""
         return self.rows.pairs
-
-    def start(self, shift: Array | float = 0.0) -> Array:
-        """Coefficients of crude rates, moved, and zero slopes, flattened."""
-        return crude_coefficients(self, self.family, self.n_terms, shift).ravel()
 
     def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
         """Log-likelihood with gradient (order 1) and Hessian (order 2); what is not asked for is zero."""
@@ -253,7 +253,7 @@ class Likelihood:
         gradients = np.zeros((n_blocks, free, p1))
         hessians = np.zeros((n_blocks, size, size) if order > 1 else (n_blocks, 1, 1))
         beta = np.ascontiguousarray(beta).reshape(free, p1)
-        rows, add_pairs = self._arranged, self.family.add_pairs
+        rows, add_pairs = self.arranged, self.family.add_pairs
 
         def block(b: int) -> float:
             return add_pairs(rows, beta, edges[b], edges[b + 1], order, gradients[b], hessians[b])
@@ -267,7 +267,7 @@ class Likelihood:
         n = len(self.rows.dt)
         value = np.empty(n)
         slope = np.zeros((beta.shape[0], n))
-        rows, score_pairs = self._arranged, self.family.score_pairs
+        rows, score_pairs = self.arranged, self.family.score_pairs
         edges = self._edges()
         beta = np.ascontiguousarray(beta)
 
@@ -278,7 +278,8 @@ class Likelihood:
         return value, slope.T
 
     @property
-    def _arranged(self) -> PairRows:
+    def arranged(self) -> PairRows:
+        """The rows as the family takes them."""
         rows = self.rows
         return PairRows(self.X, rows.dt, self.log_dt, rows.start, rows.end, rows.weight)
 

@@ -12,20 +12,23 @@ far out, and some of the others, which count for more. The sample's other maxima
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rekka.model.coordinates import Coordinates
+from rekka.model.family import PairRows
 from rekka.model.likelihood import Likelihood
 from rekka.model.separation import Separation
 from rekka.model.solvers import DECREMENT_TOLERANCE, Outcome, Stop, newton, solve_newton
 
 Array = NDArray[np.float64]
+Pair = tuple[int, int]  # start and end, 0-based
 
 MOST_ROWS = 5000  # informative rows; with more, starts are tried on a sample
 SAMPLE_SHARE = 0.1  # of the informative rows, if these are more than MOST_ROWS
@@ -67,7 +70,7 @@ class Fewer:
 
     @property
     def rows(self) -> int:
-        """How many rows are in the sample."""
+        """Number of rows in the sample."""
         return self.coordinates.likelihood.n_rows
 
     @cached_property
@@ -136,27 +139,34 @@ def choose_rows(W: Array, weight: Array, share: float, unit: float) -> tuple[NDA
     return np.concatenate([out, some]), np.repeat([1.0, near.size / max(size, 1)], [out.size, size])
 
 
-def draw_fewer(coordinates: Coordinates[Likelihood]) -> Fewer | None:
+def draw_sample(
+    rows: PairRows, share: Array, unit: float
+) -> Iterator[tuple[Pair, slice, NDArray[np.intp], Array]]:
+    """Start and end, the run of their rows, which of all rows are drawn, and how many rows each stands for.
+
+    Rows of one start and end follow each other; ``share`` (K, K) of each is drawn, and all that lie far out.
+    """
+    edges = np.flatnonzero(np.diff(rows.start * len(share) + rows.end, prepend=-1, append=-1))
+    for low, high in pairwise(edges.tolist()):
+        pair, run = (int(rows.start[low]), int(rows.end[low])), slice(low, high)
+        some, stands_for = choose_rows(rows.X[:, run], rows.weight[run], float(share[pair]), unit)
+        yield pair, run, low + some, stands_for
+
+
+def sample_held(coordinates: Coordinates[Likelihood]) -> Fewer | None:
     """A sample of rows in memory; None where all of them are few enough to try every start on."""
     likelihood = coordinates.likelihood
-    rows, K = likelihood.rows, likelihood.n_states
-    informative = rows.n_informative
+    rows, K, informative = likelihood.rows, likelihood.n_states, likelihood.n_informative
     if informative <= MOST_ROWS:
         return None
-    kind = rows.start * K + rows.end
-    counts = np.bincount(kind, minlength=K * K).reshape(K, K)
-    share, unit = share_sample(counts, max(MOST_ROWS, int(informative * SAMPLE_SHARE))), rows.unit
-    places, times = [], []
-    for start, end in np.argwhere(counts):
-        here = np.flatnonzero(kind == start * K + end)
-        index, stands_for = choose_rows(likelihood.X[:, here], rows.weight[here], float(share[start, end]), unit)
-        places.append(here[index])
-        times.append(stands_for)
-    place = np.concatenate(places)
+    counts = np.bincount(rows.start * K + rows.end, minlength=K * K).reshape(K, K)
+    share = share_sample(counts, max(MOST_ROWS, int(informative * SAMPLE_SHARE)))
+    drawn = [(place, times) for _, _, place, times in draw_sample(likelihood.arranged, share, rows.unit)]
+    place, times = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     some = rows.take(place)
-    some = replace(some, weight=some.weight * np.concatenate(times))
+    some = replace(some, weight=some.weight * times)
     few = Likelihood.build(some, likelihood.X[:, place].T, likelihood.threads, likelihood.family)
-    return Fewer(replace(coordinates, likelihood=few))
+    return Fewer(coordinates.of(few))
 
 
 def restart(

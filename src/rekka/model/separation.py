@@ -13,19 +13,24 @@ leave open is decided by fitting again from far along d, and by looking whether 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
 from rekka.model.coordinates import INTERCEPT, Coordinates, Layout
+from rekka.model.family import PairRows
 from rekka.model.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Columns = NDArray[np.intp]
+# The largest U e of all rows in a basis, U of length 1, and rows that violate what is asked, the worst first.
+Search = Callable[[Columns, Array, Array, bool], tuple[float, Array, Mask]]
+Constrain = Callable[[list[int], Array], "Constraints"]
 
 ROWS_AT_FIRST = 500
 ROWS_AT_A_TIME = 250
@@ -51,17 +56,17 @@ class Separation:
     nobody_stayed: bool
 
     def sentence(self) -> str:
-        """Which state, which covariates."""
+        """State and covariates in words."""
         return describe_separations([self])[0]
 
     def fact(self) -> str:
-        """The same without the state."""
+        """What separates, without the state."""
         if self.nobody_left:
             return "no row leaves it"
         if self.nobody_stayed:
             return "no row ends in it"
         covariates = ", ".join(term for term in self.terms if term != INTERCEPT)
-        return f"the rows that left it are told apart from those that ended in it by {covariates}"
+        return f"the rows that left it and those that ended in it are separated by {covariates}"
 
 
 def describe_separations(separations: Sequence[Separation]) -> list[str]:
@@ -89,85 +94,67 @@ def advise(separations: Sequence[Separation]) -> list[str]:
     return [words for words, holds in found.items() if holds]
 
 
-class Constraints(Protocol):
+@dataclass(frozen=True, eq=False)
+class Constraints:
     """Rows c (q,) of which a direction d asks that c.d >= 0: those that left a state, and minus those that ended.
 
-    Some of them, those that left for a state that is left again, must have c.d = 0 for a rise that is certain.
+    Those that left for a state that is left again ``must_be_zero``, c.d = 0, for a rise that is certain. ``rows``
+    (n, q) are all of them, or a sample; of a sample the triangular ``factor`` and the ``total`` (q,) of all are
+    known, and ``search`` passes over all for rows that a direction violates.
     """
-
-    @property
-    def left(self) -> NDArray[np.int64]:
-        """How many left each state of the group."""
-
-    @property
-    def stayed(self) -> NDArray[np.int64]:
-        """How many ended in each."""
-
-    @property
-    def known(self) -> tuple[Array, Mask]:
-        """Rows in hand (n, q), and which of them must be zero: all there are, or a sample."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether those are all."""
-
-    def factor(self, columns: Columns) -> tuple[Array, Array]:
-        """Singular values and right singular vectors, one a row, of all rows in these columns."""
-
-    def aim(self, columns: Columns, basis: Array) -> Array:
-        """A sum of all rows, each times something positive, in a basis."""
-
-    def look(self, columns: Columns, basis: Array, e: Array, certain: bool) -> tuple[float, Array, Mask]:
-        """The largest U e of all rows in a basis, U of length 1, and rows that violate what is asked of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class HeldConstraints:
-    """All rows in memory."""
 
     rows: Array
     must_be_zero: Mask
-    left: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    stayed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    whole: bool = True
+    left: NDArray[np.int64]  # rows that left each state of the group
+    stayed: NDArray[np.int64]  # rows that ended in each
+    whole: bool = True  # whether ``rows`` are all
+    factor: Array | None = None
+    total: Array | None = None
+    search: Search | None = None
 
-    @property
-    def known(self) -> tuple[Array, Mask]:
-        """All rows, and which of them must be zero."""
-        return self.rows, self.must_be_zero
-
-    def factor(self, columns: Columns) -> tuple[Array, Array]:
-        """Singular values and right singular vectors, one a row, of these columns."""
-        _, sizes, right = np.linalg.svd(self.rows[:, columns], full_matrices=False)
+    def decompose(self, columns: Columns) -> tuple[Array, Array]:
+        """Singular values and right singular vectors, one a row, of all rows in these columns."""
+        rows = self.rows if self.factor is None else self.factor
+        _, sizes, right = np.linalg.svd(rows[:, columns], full_matrices=False)
         return sizes, right
 
     def aim(self, columns: Columns, basis: Array) -> Array:
-        """The sum of the rows, each of length 1."""
-        return np.asarray(to_length_one(self.rows[:, columns] @ basis).sum(axis=0))
-
-    def look(self, columns: Columns, basis: Array, e: Array, certain: bool) -> tuple[float, Array, Mask]:
-        """Nothing that was not looked at."""
-        return np.inf, self.rows[:0], self.must_be_zero[:0]
+        """A sum of all rows in a basis, each times something positive."""
+        if self.total is None:
+            return np.asarray(to_length_one(self.rows[:, columns] @ basis).sum(axis=0))
+        return np.asarray(self.total[columns] @ basis)
 
 
-def find_separations(coordinates: Coordinates[Likelihood], layout: Layout, ridge: float) -> list[Separation]:
-    """All states, or groups of states with shared coefficients, that have a separating direction."""
-    rows, W = coordinates.likelihood.rows, coordinates.likelihood.X
+def constrain_rows(
+    rows: PairRows, n_states: int, states: list[int], to_gamma: Array
+) -> tuple[Array, Mask, NDArray[np.int64]]:
+    """Constraints (n, q) of s states, which must be zero, and how many rows ended in and left each (2, s)."""
+    constraints, must_be_zero, counts = [], [], []
+    for k in states:
+        ended = rows.end == k
+        passed = (rows.start <= k) & (rows.end > k)
+        constraints += [-rows.X[:, ended].T @ to_gamma[k], rows.X[:, passed].T @ to_gamma[k]]
+        must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < n_states - 1]
+        counts.append((ended.sum(), passed.sum()))
+    return np.concatenate(constraints), np.concatenate(must_be_zero), np.array(counts, dtype=np.int64).T
 
-    def constrain(states: list[int], to_gamma: Array) -> Constraints:
-        constraints, must_be_zero = [], []
-        left, stayed = np.zeros((2, len(states)), np.int64)
-        for place, k in enumerate(states):
-            ended = rows.end == k
-            passed = (rows.start <= k) & (rows.end > k)
-            constraints += [-W[:, ended].T @ to_gamma[k], W[:, passed].T @ to_gamma[k]]
-            must_be_zero += [np.zeros(ended.sum(), bool), rows.end[passed] < rows.n_states - 1]
-            left[place], stayed[place] = passed.sum(), ended.sum()
-        return HeldConstraints(np.concatenate(constraints), np.concatenate(must_be_zero), left, stayed)
 
-    found = (
-        separate(coordinates, layout, *group, constrain) for group in list_directions(coordinates, layout, ridge)
-    )
+def constrain_held(likelihood: Likelihood, states: list[int], to_gamma: Array) -> Constraints:
+    """The constraints of all rows in memory."""
+    rows, zero, (stayed, left) = constrain_rows(likelihood.arranged, likelihood.n_states, states, to_gamma)
+    return Constraints(rows, zero, left, stayed)
+
+
+def find_separations(
+    coordinates: Coordinates[Any], layout: Layout, ridge: float, constrain: Constrain | None = None
+) -> list[Separation]:
+    """All states, or groups of states with shared coefficients, that have a separating direction.
+
+    ``constrain(states, to_gamma)`` gives the constraints of a group; None takes a likelihood in memory.
+    """
+    constrain = constrain or partial(constrain_held, coordinates.likelihood)
+    groups = list_directions(coordinates, layout, ridge)
+    found = (separate(coordinates, layout, *group, constrain) for group in groups)
     return [one for one in found if one is not None]
 
 
@@ -207,7 +194,7 @@ def separate(
     states: list[int],
     numbers: NDArray[np.int64],
     to_gamma: Array,
-    constrain: Callable[[list[int], Array], Constraints],
+    constrain: Constrain,
 ) -> Separation | None:
     """The simplest direction that separates these states, one that rises for certain before others."""
     rows = constrain(states, to_gamma)
@@ -279,7 +266,9 @@ def find_direction(rows: Constraints, columns: Columns, *, certain: bool) -> Arr
             worst = np.argsort(violation)[-ROWS_AT_A_TIME:]
             active = np.union1d(active, worst[violation[worst] > FEASIBILITY])
             continue
-        largest, more, must_be_zero = rows.look(columns, basis, e, certain)
+        if rows.search is None:
+            return np.asarray(basis @ e)
+        largest, more, must_be_zero = rows.search(columns, basis, e, certain)
         if largest <= MARGIN:
             return None
         if not len(more):
@@ -291,11 +280,10 @@ def find_direction(rows: Constraints, columns: Columns, *, certain: bool) -> Arr
 
 def _orient(rows: Constraints, columns: Columns, *, certain: bool) -> tuple[Array, Array, Mask]:
     """An orthonormal basis of what the rows span, the rows in hand there, of length 1, and which must be zero."""
-    sizes, right = rows.factor(columns)
+    sizes, right = rows.decompose(columns)
     rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
     basis = right[:rank].T / sizes[:rank]
-    known, zero = rows.known
-    return basis, to_length_one(known[:, columns] @ basis), zero & certain
+    return basis, to_length_one(rows.rows[:, columns] @ basis), rows.must_be_zero & certain
 
 
 def to_length_one(U: Array) -> Array:

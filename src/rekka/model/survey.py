@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 
 LEAST_SHOWN = 0.1  # rows expected; fewer are said to be fewer
 PERCENT = 101  # quantiles of a covariate: 0, 1, ..., 100 %
+PERCENTILES = np.linspace(0.0, 1.0, PERCENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class Survey:
 
 def survey_covariates(x: Array, names: tuple[str, ...]) -> Survey:
     """The spread of raw covariates x (n, p), each row counted once whatever its weight."""
-    return Survey(names, np.quantile(x, np.linspace(0.0, 1.0, PERCENT), axis=0).T)
+    return Survey(names, np.quantile(x, PERCENTILES, axis=0).T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,29 +1,113 @@
-"""One door for fits, however many rows there are and wherever they lie: in memory, in files, on a cluster.
+"""Fit rows wherever they lie: in memory, in files or of a query, on a cluster.
 
-Up to 262,144 rows are held whole and sorted once. More are gone through in blocks, with the same bits from memory,
-from files, and on the workers of a cluster.
+Up to 262,144 rows are held whole and sorted once. More are streamed in blocks, with the same bits from memory,
+from files, and on the workers of a cluster; a table stays in memory where it fits well into the limit.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from rekka.core.errors import count_of
+import polars as pl
+
+from rekka.core.errors import InputError, count_of
+from rekka.data.tables import ROW, open_table
 from rekka.data.text import collect
 from rekka.model import inputs
 from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.model.likelihood import count_threads
-from rekka.streaming.blocks import WHOLE, ArraySource, Reading, read_memory
+from rekka.streaming.blocks import (
+    BLOCK_ROWS,
+    WHOLE,
+    ArraySource,
+    FrameSource,
+    Reading,
+    ScanSource,
+    read_memory,
+    say_bytes,
+)
 from rekka.streaming.cluster.clients import connect
 from rekka.streaming.cluster.source import spread_rows
 from rekka.streaming.clustered_errors import leave_for_scores
 from rekka.streaming.fit import fit_source, takes_blocks
 from rekka.streaming.passes import OnPass
-from rekka.streaming.tables import LazyTable, open_source
 
 LOG = logging.getLogger("rekka")
+BYTES = 8  # of a number
+TEXT_BYTES = 40  # of a bridge's name in memory, about
+ROOM = 2.0  # what is read may need so many times its size while it is read
+
+
+@dataclass(frozen=True)
+class LazyTable:
+    """A table that stays where it is: ``query`` reads it; ``rows`` there are."""
+
+    name: str
+    query: pl.LazyFrame
+    columns: tuple[str, ...]
+    rows: int
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is the path of a file or folder, or a query of polars: rows that are not in memory."""
+    return isinstance(X, str | Path | pl.LazyFrame)
+
+
+def open_lazy(X: Any) -> LazyTable:
+    """Open the table of a path or a query, and count its rows."""
+    table = open_table(Path(X).absolute() if isinstance(X, str | Path) else X)  # workers have another folder
+    query = table.frame.drop(ROW)
+    rows = int(collect(query.select(pl.len()), table.name).item())
+    if not rows:
+        raise InputError(f"{table.name} has no rows. At least one is needed.")
+    return LazyTable(table.name, query, table.columns, rows)
+
+
+def read_columns(
+    names: Sequence[str],
+    start: str,
+    dt: str,
+    covariates: Sequence[str] | None,
+    end: Any,
+    weight: Any = None,
+    group: Any = None,
+) -> Reading:
+    """The roles of a table's columns; ``end``, ``weight`` and ``group`` are columns' names here."""
+    for option, value in (("y", end), ("sample_weight", weight), ("groups", group)):
+        if value is not None and not isinstance(value, str):
+            raise InputError(
+                f"{option} is a {type(value).__name__}; for rows in files or of a query it is the name of their "
+                "column, such as 'state_2'."
+            )
+    roles = [one for one in (end, weight, group) if one is not None]
+    found = inputs.find_columns([name for name in names if name not in roles], start, dt, covariates)
+    inputs.find_columns(names, start, dt, roles)  # each is there
+    return Reading(start, end, dt, found.covariates, weight, group)
+
+
+def open_source(table: LazyTable, reading: Reading, memory: Any, threads: int | None) -> FrameSource | ScanSource:
+    """The rows in memory if they fit well within the limit, else read from where they are in every pass."""
+    limit, needed = read_memory(memory), estimate_bytes(table, reading)
+    held = table.rows <= WHOLE or ROOM * needed <= limit
+    how = "held in memory" if held else f"streamed in blocks of {count_of(BLOCK_ROWS, 'row')}"
+    LOG.info(
+        "%s, %s as columns: %s (limit %s)", count_of(table.rows, "row"), say_bytes(needed), how, say_bytes(limit)
+    )
+    if held:
+        frame = collect(table.query.select(reading.columns), table.name)
+        return FrameSource(frame, reading, count_threads(threads))
+    return ScanSource(table.query, reading, count_threads(threads), name=table.name)
+
+
+def estimate_bytes(table: LazyTable, reading: Reading) -> int:
+    """Bytes that the columns to be read take in memory, about."""
+    numbers = len(reading.columns) - (reading.group is not None)
+    return table.rows * (BYTES * numbers + (TEXT_BYTES if reading.group is not None else 0))
 
 
 def fit_training(
@@ -59,8 +143,9 @@ def fit_table(
     if table.rows <= WHOLE:
         if cluster is not None:
             LOG.info("%s: few enough to be fitted here, without the cluster", count_of(table.rows, "row"))
-        training = _read_whole(table, reading, options, n_states, class_weight)
-        return fit_rows(training.rows, training.x, reading.covariates, options, training.groups, training.classes)
+        return fit_training(
+            _read_whole(table, reading, options, n_states, class_weight), reading.covariates, options
+        )
     how: dict[str, Any] = {
         "n_states": n_states,
         "class_weight": class_weight,

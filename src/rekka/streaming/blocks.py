@@ -1,12 +1,9 @@
-"""How much memory there is to work in, and in words.
-
-A table in blocks of rows, and what is done with each of them in turn.
+"""Tables in blocks of rows, from memory or from files, and the limit of memory to work in.
 
 Block b of a table is its rows b B to (b + 1) B - 1, whether they lie in memory, in files or on the workers of a
 cluster. Whatever a fit needs of the rows is a sum, a minimum or a small factor of each block, put together in the
 order of the blocks: the result has the same bits wherever the rows are and however many threads look at them.
-
-Rows in memory, and rows in files that are read again for every pass.
+Files are read again for every pass.
 """
 
 from __future__ import annotations
@@ -95,7 +92,7 @@ AHEAD = 2  # frames that wait beside those being worked on
 
 @dataclass(frozen=True)
 class Reading:
-    """Which columns of a table are what; ``weight`` and ``group`` are None where there is none."""
+    """The roles of a table's columns; ``weight`` and ``group`` are None where there is none."""
 
     start: str
     end: str
@@ -111,7 +108,7 @@ class Reading:
         return list(dict.fromkeys([self.start, self.end, self.dt, *self.covariates, *more]))
 
     def without_groups(self) -> Reading:
-        """The same, and no groups."""
+        """The reading without groups."""
         return replace(self, group=None)
 
 
@@ -136,11 +133,11 @@ class Block(NamedTuple):
 
 
 class Source(Protocol):
-    """Rows that can be gone through as often as it takes."""
+    """Rows that can be passed over as often as it takes."""
 
     @property
     def reading(self) -> Reading:
-        """Which columns are what."""
+        """The roles of the columns."""
 
     def without_groups(self) -> Source:
         """The same rows for passes that do not ask for bridges, whose names take longest to read."""
@@ -207,7 +204,7 @@ def _hash_groups(names: pl.Series) -> NDArray[np.uint64]:
 
 
 def _place(error: InputError, first: int, rows: int) -> InputError:
-    """The same error with the rows of the table in place of those of the block."""
+    """The error with the rows of the table in place of those of the block."""
     found = error.values.get("rows")
     if not found:
         return error
@@ -317,7 +314,7 @@ class ArraySource:
         return Reading("start", "end", "dt", self.covariates)
 
     def without_groups(self) -> ArraySource:
-        """The same: groups are numbers already."""
+        """All of it: groups are numbers already."""
         return self
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:

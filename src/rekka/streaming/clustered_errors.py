@@ -2,8 +2,8 @@
 
     meat = sum_g s_g s_g',   s_g the sum of the scores of bridge g's rows
 
-Bridges are told apart by a hash of their names. So many of them at a time as fit, a range of hashes, have their
-scores added up in a table, in a pass of their own; rows of other bridges are not computed in it.
+Bridges are known by a hash of their names. As many of them at a time as fit, a range of hashes, have their scores
+added up in a table, in a pass of their own; rows of other bridges are not computed in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def leave_for_scores(limit: int) -> int:
     return min(SCORE_BYTES, limit // SCORE_SHARE)
 
 
-class Table(NamedTuple):
+class GroupSums(NamedTuple):
     """Sums (c, F) of groups by their hash (c,); ``taken`` says which of the places are."""
 
     hashes: Hashes
@@ -42,7 +42,7 @@ class Table(NamedTuple):
     sums: Array
 
     @classmethod
-    def of(cls, size: int, places: int) -> Table:
+    def of(cls, size: int, places: int) -> GroupSums:
         """An empty one for sums of so many numbers."""
         return cls(np.zeros(places, np.uint64), np.zeros(places, bool), np.zeros((places, size)))
 
@@ -58,7 +58,7 @@ def add_streamed_scores(
     """The meat of all groups; scores (F,) are turned by ``basis`` (F, P). One group in MARKED is ``marked``."""
     beta = np.ascontiguousarray(beta)
     places = int(min(score_bytes // (8 * beta.size + 9), 2 * likelihood.n_rows)) + 1
-    table = Table.of(beta.size, places)
+    table = GroupSums.of(beta.size, places)
     width = -(-ALL // max(1, -(-marked * MARKED // max(int(ROOM * FULL * places), 1))))
     squares, groups, low = np.zeros((basis.shape[1], basis.shape[1])), 0, 0
     while low < ALL:
@@ -82,12 +82,12 @@ def add_streamed_row_scores(likelihood: BlockLikelihood, basis: Array, beta: Arr
 
 def _square_block(design: Design, basis: Array, beta: Array, block: Block) -> Array:
     """The sum (P, P) of the outer products of the scores of a block's rows."""
-    rows, _, slope = slope_block(design, beta, block)
+    rows, _, _, slope = slope_block(design, beta, block)
     classes = 1.0 if design.pair_weight is None else design.pair_weight[rows.start, rows.end]
-    return square_scores(rows.W, slope.T, np.sqrt(rows.weight * classes), basis)
+    return square_scores(rows.X, slope.T, np.sqrt(rows.weight * classes), basis)
 
 
-def _fill(table: Table, likelihood: BlockLikelihood, beta: Array, lowest: int, highest: int) -> bool:
+def _fill(table: GroupSums, likelihood: BlockLikelihood, beta: Array, lowest: int, highest: int) -> bool:
     """One pass for the groups of a range; whether there was room for them."""
     table.clear()
     source = likelihood.source.at("scores by bridge", grouped=True)
@@ -107,7 +107,7 @@ def _score_block(
     group = block.group
     assert group is not None  # the reading names a column of them
     here = (group >= lowest) & (group <= highest) & (block.start < design.n_states - 1)
-    rows, _, slope = slope_block(design, beta, block if here.all() else block.take(here))
+    rows, order, _, slope = slope_block(design, beta, block if here.all() else block.take(here))
     score = np.empty((rows.dt.size, beta.size))
-    block_kernel.score_rows(slope, rows.W, rows.weight, score)
-    return group[here][rows.order], score
+    block_kernel.score_rows(slope, rows.X, rows.weight, score)
+    return group[here][order], score

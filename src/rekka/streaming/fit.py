@@ -1,120 +1,136 @@
-"""A source of rows and options in, one frozen Fit out: what ``model.fit`` does, by passes over blocks.
-
-1. Look the rows over: every value checked, ranges, counts of each start and end.
-2. Fit the operator; choose orthonormal coordinates.
-3. Is there a finite maximum?
-4. Newton from the highest maximum of a sample of the rows, a pass for every evaluation; again from its others.
-5. Certify, infer, survey.
-"""
+"""Fits of rows that come in blocks: the questions of ``model.observations``, answered by passes over a source."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from rekka.core.errors import BadOption
 from rekka.model import inputs
-from rekka.model.certificate import certify, count_pairs
-from rekka.model.clock import Clock, make_clock
-from rekka.model.coordinates import (
-    LEAST_RANK,
-    Coordinates,
-    Layout,
-    Prior,
-    build_layout,
-    in_orthonormal,
-    in_scaled,
-    read_prior,
-)
-from rekka.model.family import find_family
-from rekka.model.fit import Fit, Options, Refit, check_options, linear_algebra, run_lbfgs, settle
-from rekka.model.inference import Meat, infer
-from rekka.model.likelihood import Pairs, compile_kernels
-from rekka.model.restarts import Fewer, Restarts, crude_start, restart
-from rekka.model.separation import Separation
-from rekka.model.solvers import Outcome, newton
-from rekka.model.survey import PERCENT, Survey
+from rekka.model.clock import make_clock
+from rekka.model.coordinates import Axes, Coordinates
+from rekka.model.family import Family
+from rekka.model.fit import Fit, Options, Refit, check_options, fit_observations, refit_observations
+from rekka.model.inference import Meat
+from rekka.model.likelihood import Evaluation, Pairs
+from rekka.model.observations import Observations
+from rekka.model.restarts import Fewer
+from rekka.model.separation import Constrain
 from rekka.scaling.operators import FittedScaling
-from rekka.scaling.registry import NamedScaler, check_method, fit_links, split_method
+from rekka.scaling.registry import NamedScaler, check_method, fit_links, fits_in_blocks, split_method
 from rekka.streaming.blocks import Array, Source
 from rekka.streaming.clustered_errors import SCORE_BYTES, add_streamed_row_scores, add_streamed_scores
 from rekka.streaming.likelihood import BlockLikelihood, Design
 from rekka.streaming.passes import (
-    Moments,
     OnPass,
     Overview,
     Watched,
+    factor_scaled,
     find_quantiles,
     look_over,
     measure_scaled,
-    orthonormalise,
     refuse_collinear,
 )
 from rekka.streaming.scaling import StreamedTraining
-from rekka.streaming.separation import Sampled, find_streamed_separations, sample_rows
+from rekka.streaming.separation import constrain_sampled
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
-    """Rows looked over, the operator fitted, coordinates chosen: what is left is to solve it."""
+class StreamedObservations(Observations):
+    """Rows of a source, looked over once. Made by ``observe``.
+
+    ``pair_weight`` (K, K) is the class weight of each start and end. ``clustered`` asks for standard errors by the
+    groups of the source, whose sums may take ``score_bytes``.
+    """
+
+    starts_on_sample = True
 
     source: Watched
     overview: Overview
-    layout: Layout
-    scaling: FittedScaling
-    scaled: Moments
     pair_weight: Array | None
-    coordinates: Coordinates[BlockLikelihood]
-    prior: Prior | None
-    frequency: Array  # how many rows there are of each start and end (K, K), by the weights given
+    clustered: bool
+    score_bytes: int
 
-    @property
-    def clock(self) -> Clock:
-        """The clock of the rows, with their mean interval."""
-        return self.source.clock
+    def fit_scaling(self, method: Any) -> FittedScaling:
+        """Fit an operator of rekka's on the raw covariates; refuse covariates that no data could tell apart."""
+        overview, names = self.overview, self.covariates
+        inputs.refuse_constant(overview.low, overview.high, names, overview.rows)
+        training = StreamedTraining(names, overview.low, overview.high, self.source, overview.rows)
+        check_method(method)
+        fitted = fit_links(split_method(method.method if isinstance(method, NamedScaler) else method), training)
+        refuse_collinear(self.source.at("coordinates"), *training.moments(), overview.rows)
+        return fitted
 
-    @cached_property
-    def sample(self) -> Sampled:
-        """Some of the rows of each start and end."""
-        return sample_rows(self.coordinates.likelihood)
+    def orthonormal(self, scaling: FittedScaling, family: Family) -> tuple[BlockLikelihood, Axes]:
+        """The likelihood in orthonormal columns, and these."""
+        axes = self._find_axes(scaling, self._weigh_informative())
+        if not axes.independent:
+            axes = self._find_axes(scaling, self.pair_weight)
+        p = axes.mean.size
+        mix = linalg.solve_triangular(axes.r, np.eye(p)) / axes.sd[:, None] if p else np.zeros((0, 0))
+        return self._likelihood(Design(scaling, axes.mean, mix, self.n_states, self.pair_weight, family)), axes
 
-    @cached_property
-    def fewer(self) -> Fewer:
-        """The sample in the coordinates of all rows, and its maxima."""
-        return self.sample.in_coordinates(self.coordinates)
+    def plain(self, scaling: FittedScaling, family: Family) -> BlockLikelihood:
+        """The likelihood of the scaled covariates."""
+        p = len(self.covariates)
+        return self._likelihood(Design(scaling, np.zeros(p), np.eye(p), self.n_states, self.pair_weight, family))
 
-    def separate(self, ridge: float) -> list[Separation]:
-        """Directions in which the likelihood may rise for ever; none where a prior holds every coefficient."""
-        if self.prior is not None:
-            return []
-        return find_streamed_separations(self.coordinates, self.layout, ridge, self.sample)
+    def _likelihood(self, design: Design) -> BlockLikelihood:
+        overview = self.overview
+        if self.pair_weight is not None:
+            overview = overview._replace(pairs=Pairs(*(table * self.pair_weight for table in overview.pairs)))
+        return BlockLikelihood(self.source, design, overview)
 
-    def meat(self, psi: Array, *, clustered: bool, score_bytes: int) -> Meat | None:
-        """The sandwich's middle: of groups, of rows where they have class weights, or None."""
-        likelihood, basis = self.coordinates.likelihood, self.coordinates.basis
-        gamma = self.coordinates.gamma(psi)
-        if clustered:
-            return add_streamed_scores(likelihood, basis, gamma, self.overview.marked.size, score_bytes)
-        return None if self.pair_weight is None else add_streamed_row_scores(likelihood, basis, gamma)
+    def _find_axes(self, scaling: FittedScaling, pair_weight: Array | None) -> Axes:
+        """Mean and deviation of the scaled covariates, and the triangular factor of the standardised ones."""
+        source = self.source.at("coordinates")
+        scaled = measure_scaled(source, scaling, pair_weight)
+        if not self.covariates or not (scaled.sd > 0).all():
+            return Axes(scaled.mean, scaled.sd, np.zeros((0, 0)))
+        return Axes(scaled.mean, scaled.sd, factor_scaled(source, scaling, scaled, pair_weight))
 
-    def solve(self, options: Options, start: Array | None = None) -> tuple[Array, Array, Outcome]:
-        """One solver call: psi, beta (K-1, p+1) and the outcome. ``start`` is a beta for Newton to start from."""
-        coordinates = self.coordinates
-        if options.solver == "newton":
-            known = None if start is None else coordinates.forward @ start.ravel()
-            best = self.fewer.maxima[0].psi if known is None and self.fewer.maxima else crude_start(coordinates)
-            first = best if known is None else known
-            psi, outcome = newton(coordinates.objective, first, options.max_iter, coordinates.unit)
-            return psi, coordinates.beta(psi), outcome
-        p = self.scaled.mean.size
-        likelihood = _likelihood(self, np.zeros(p), np.eye(p))
-        beta, outcome = run_lbfgs(
-            in_scaled(likelihood, self.scaled.sd, self.layout, options.ridge, self.prior), options
-        )
-        return coordinates.forward @ beta.ravel(), beta, outcome
+    def _weigh_informative(self) -> Array | None:
+        """The weight of each start and end, 0 for rows that start in the worst state."""
+        counts = self.overview.counts
+        if not counts[-1].any() or not counts[:-1].any():
+            return self.pair_weight
+        table = np.ones(counts.shape) if self.pair_weight is None else self.pair_weight.copy()
+        table[-1] = 0.0
+        return table
+
+    def constrain(self, coordinates: Coordinates[BlockLikelihood]) -> Constrain:
+        """The constraints of a sample, and passes for those that it does not have."""
+        return partial(constrain_sampled, coordinates.likelihood)
+
+    def sample(self, coordinates: Coordinates[BlockLikelihood]) -> Fewer:
+        """The sample's likelihood in the coordinates of all rows."""
+        likelihood = coordinates.likelihood
+        return Fewer(coordinates.of(likelihood.sample.likelihood(likelihood.design)))
+
+    def settles(self, coordinates: Coordinates[BlockLikelihood], here: Evaluation) -> bool:
+        """Not known without a pass: the sample most often rules a separation out."""
+        return False
+
+    def score(self, coordinates: Coordinates[BlockLikelihood], psi: Array) -> tuple[float, Meat | None]:
+        """The share of rows on the plateau, and the scores of groups, or of rows with class weights."""
+        likelihood, basis, gamma = coordinates.likelihood, coordinates.basis, coordinates.gamma(psi)
+        meat = None
+        if self.clustered:
+            groups = self.overview.marked.size
+            meat = add_streamed_scores(likelihood, basis, gamma, groups, self.score_bytes)
+        elif self.pair_weight is not None:
+            meat = add_streamed_row_scores(likelihood, basis, gamma)
+        return likelihood.plateau(gamma), meat
+
+    def quantiles(self, probabilities: Array) -> Array:
+        """Quantiles (q, p) of the raw covariates."""
+        if not self.covariates:
+            return np.zeros((len(probabilities), 0))
+        return find_quantiles(self.source.at("quantiles"), probabilities, self.n_rows)
 
 
 def fit_source(
@@ -127,12 +143,12 @@ def fit_source(
     score_bytes: int = SCORE_BYTES,
     on_pass: OnPass | None = None,
 ) -> Fit:
-    """Fit the rows of a source.
+    """Fit the rows of a source (``model.fit.fit_observations``).
 
     Parameters
     ----------
     source : Source
-        Rows that can be gone through as often as it takes.
+        Rows that can be passed over as often as it takes.
     options : Options
         As for rows in memory; the paper's floored likelihood and foreign transformers need those.
     n_states : int, optional
@@ -148,152 +164,50 @@ def fit_source(
 
     """
     _refuse(options)
-    with linear_algebra().limit(limits=1, user_api="blas"):
-        posed = pose_source(watch(source, options, on_pass), options, n_states, class_weight, clustered=clustered)
-        coordinates, layout = posed.coordinates, posed.layout
-        separations = posed.separate(options.ridge)
-        psi, beta, outcome, restarts = settle(
-            coordinates, posed.solve(options), separations, posed.fewer, newton=options.solver == "newton"
-        )
-        here = coordinates.objective(psi)
-        meat = posed.meat(psi, clustered=clustered, score_bytes=score_bytes)
-        value = coordinates.pull(psi) - here.value
-        plateau = coordinates.likelihood.plateau(coordinates.gamma(psi))
-        return Fit(
-            n_states=layout.n_states,
-            covariates=posed.source.reading.covariates,
-            layout=layout,
-            scaling=posed.scaling,
-            beta=beta,
-            inference=infer(coordinates, psi, here, value, posed.scaling, meat),
-            outcome=outcome,
-            certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts, posed.frequency),
-            n_rows=posed.overview.rows,
-            survey=survey_source(posed.source, posed.overview.rows),
-            clock=posed.clock,
-            family=coordinates.likelihood.design.family,
-        )
+    found = observe(source, options, n_states, class_weight, on_pass, clustered=clustered, score_bytes=score_bytes)
+    return fit_observations(found, options)
 
 
 def refit_source(
     source: Source, options: Options, *, n_states: int | None = None, start: Array | None = None
 ) -> Refit:
-    """Solve once and certify what was reached; ``start`` is a beta (K-1, p+1) for Newton to start from."""
+    """Refit the rows of a source (``model.fit.refit_observations``); ``start`` is a beta (K-1, p+1)."""
     _refuse(options)
-    with linear_algebra().limit(limits=1, user_api="blas"):
-        posed = pose_source(watch(source, options), options, n_states)
-        coordinates, layout = posed.coordinates, posed.layout
-        separations = posed.separate(options.ridge)
-        psi, beta, outcome = posed.solve(options, start)
-        here = coordinates.objective(psi)
-        undecided = bool(separations) and not any(separation.certain for separation in separations)
-        restarts = Restarts(psi, None, 0, 0.0)
-        if undecided:
-            restarts = restart(coordinates, psi, separations, posed.fewer)
-        plateau = coordinates.likelihood.plateau(coordinates.gamma(psi))
-        return Refit(
-            n_states=layout.n_states,
-            covariates=posed.source.reading.covariates,
-            scaling=posed.scaling,
-            beta=beta,
-            outcome=outcome,
-            certificate=certify(coordinates, layout, psi, here, plateau, separations, restarts, posed.frequency),
-            log_likelihood=coordinates.pull(psi) - here.value,
-            clock=posed.clock,
-            family=coordinates.likelihood.design.family,
-        )
+    return refit_observations(observe(source, options, n_states), options, start)
 
 
-def watch(source: Source, options: Options, on_pass: OnPass | None = None) -> Watched:
-    """The source with its covariates taken at the moment that the options name."""
-    return Watched(source, on_pass, clock=make_clock(source.reading.covariates, options.clock, options.advance))
-
-
-def pose_source(
-    source: Watched,
+def observe(
+    source: Source,
     options: Options,
     n_states: int | None = None,
     class_weight: str | None = None,
+    on_pass: OnPass | None = None,
     *,
     clustered: bool = False,
-) -> Posed:
-    """Look the rows over, with their groups if errors are clustered; fit the operator; choose coordinates."""
-    names = source.reading.covariates
-    overview = look_over(source.at("checking", grouped=clustered))
-    count = inputs.count_states(np.array([len(overview.counts) - 1]), n_states)
-    overview = overview.with_states(count)
-    source = replace(source, clock=source.clock.measured(*overview.pairs))
-    layout = build_layout(names, count, options.effects, options.shared)
-    inputs.refuse_constant(overview.low, overview.high, names, overview.rows)
-    training = StreamedTraining(names, overview.low, overview.high, source, overview.rows)
-    scaling = _fit_operator(options.scaling, training)
-    refuse_collinear(source.at("coordinates"), *training.moments(), overview.rows)
-    pair_weight = weigh_pairs(class_weight, overview)
-    frequency = count_pairs(overview.pairs.weight, int(overview.counts[:-1].sum()))
-    if pair_weight is not None:
-        overview = overview._replace(pairs=Pairs(*(table * pair_weight for table in overview.pairs)))
-    scaled, r = _orthonormalise(source.at("coordinates"), scaling, _weigh_informative(pair_weight, overview))
-    if not (scaled.sd > 0).all() or np.abs(np.diag(r)).min(initial=np.inf) < LEAST_RANK:
-        scaled, r = _orthonormalise(source.at("coordinates"), scaling, pair_weight)
-    mix = linalg.solve_triangular(r, np.eye(len(names))) / scaled.sd[:, None] if names else np.zeros((0, 0))
-    family = find_family(options.family)
-    design = Design(scaling, scaled.mean, mix, count, pair_weight, family)
-    prior = read_prior(options.prior, layout.parameter.size)
-    likelihood = BlockLikelihood(source, design, overview.counts, overview.pairs)
-    coordinates = in_orthonormal(likelihood, scaled.mean, scaled.sd, r, layout, options.ridge, prior)
-    compile_kernels(family)
-    return Posed(source, overview, layout, scaling, scaled, pair_weight, coordinates, prior, frequency)
-
-
-def _orthonormalise(source: Watched, scaling: FittedScaling, pair_weight: Array | None) -> tuple[Moments, Array]:
-    """The moments of the scaled covariates, and the triangular factor (p, p) of the standardised ones."""
-    scaled = measure_scaled(source, scaling, pair_weight)
-    if not source.reading.covariates or not (scaled.sd > 0).all():
-        return scaled, np.zeros((0, 0))
-    return scaled, orthonormalise(source, scaling, scaled, pair_weight)
-
-
-def _weigh_informative(pair_weight: Array | None, overview: Overview) -> Array | None:
-    """The weight of each start and end, 0 for rows that start in the worst state."""
-    if not overview.counts[-1].any() or not overview.counts[:-1].any():
-        return pair_weight
-    table = np.ones(overview.counts.shape) if pair_weight is None else pair_weight.copy()
-    table[-1] = 0.0
-    return table
-
-
-def _likelihood(posed: Posed, offset: Array, mix: Array) -> BlockLikelihood:
-    design = replace(posed.coordinates.likelihood.design, offset=offset, mix=mix)
-    return BlockLikelihood(posed.source, design, posed.overview.counts, posed.overview.pairs)
-
-
-def weigh_pairs(class_weight: str | None, overview: Overview) -> Array | None:
-    """The weight of each start and end (K, K), averaging 1 over the rows that can still worsen; None for none."""
-    if class_weight is None:
-        return None
-    return inputs.weigh_classes(class_weight, overview.counts)
-
-
-def survey_source(source: Watched, rows: int) -> Survey:
-    """The spread of the raw covariates."""
-    names = source.reading.covariates
-    if not names:
-        return Survey(names, np.zeros((0, PERCENT)))
-    return Survey(names, find_quantiles(source.at("quantiles"), np.linspace(0.0, 1.0, PERCENT), rows).T)
-
-
-def _fit_operator(scaling: object, training: StreamedTraining) -> FittedScaling:
-    check_method(scaling)
-    return fit_links(split_method(scaling.method if isinstance(scaling, NamedScaler) else scaling), training)
+    score_bytes: int = SCORE_BYTES,
+) -> StreamedObservations:
+    """Make the first pass: every value checked, ranges, counts of each start and end, groups if asked for."""
+    clock = make_clock(source.reading.covariates, options.clock, options.advance)
+    watched = Watched(source, on_pass, clock=clock)
+    overview = look_over(watched.at("checking", grouped=clustered))
+    overview = overview.with_states(inputs.count_states(np.array([len(overview.counts) - 1]), n_states))
+    clock = clock.measured(*overview.pairs)
+    return StreamedObservations(
+        source.reading.covariates,
+        clock,
+        overview.counts,
+        overview.pairs,
+        replace(watched, clock=clock),
+        overview,
+        None if class_weight is None else inputs.weigh_classes(class_weight, overview.counts),
+        clustered,
+        score_bytes,
+    )
 
 
 def takes_blocks(options: Options) -> bool:
-    """Whether a fit with these options can go through its rows in blocks."""
-    return options.likelihood != "paper" and _is_named(options.scaling)
-
-
-def _is_named(scaling: object) -> bool:
-    return scaling is None or isinstance(scaling, str | list | tuple | NamedScaler)
+    """Whether rows can be fitted in blocks with these options."""
+    return options.likelihood != "paper" and fits_in_blocks(options.scaling)
 
 
 def _refuse(options: Options) -> None:
@@ -301,8 +215,10 @@ def _refuse(options: Options) -> None:
     check_options(options)
     if options.likelihood == "paper":
         raise BadOption("likelihood='paper' needs all rows in memory at once; use the exact one, or fewer rows.")
-    if not _is_named(options.scaling):
+    if not fits_in_blocks(options.scaling):
+        named = isinstance(options.scaling, str | list | tuple | NamedScaler)
+        called = repr(options.scaling) if named else f"a {type(options.scaling).__name__}"
         raise BadOption(
-            f"scaling is a {type(options.scaling).__name__}, which needs all rows in memory at once; name one of "
+            f"scaling is {called}, which needs all rows in memory at once; name one of "
             "rekka's operators, such as zscore, or fit fewer rows."
         )

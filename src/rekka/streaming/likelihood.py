@@ -1,10 +1,14 @@
-"""The log-likelihood of rows that come in blocks: each block's value, gradient and Hessian, added in order."""
+"""Log-likelihood of rows that come in blocks: value, gradient and Hessian of each block, added in order.
+
+A sample of the rows is drawn in one pass: Newton starts from the highest maximum of its likelihood, in the
+coordinates of all rows, and again from its others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,21 +16,20 @@ from numpy.typing import NDArray
 
 from rekka.model.certificate import PLATEAU
 from rekka.model.family import EXPONENTIAL, Family, PairRows
-from rekka.model.likelihood import Evaluation, Pairs, crude_coefficients, mirror
+from rekka.model.likelihood import Evaluation, Likelihood, PairLikelihood, Pairs, Rows, mirror
+from rekka.model.restarts import Pair, draw_sample, share_sample
 from rekka.scaling.operators import FittedScaling
 from rekka.streaming import block_kernel
-from rekka.streaming.blocks import Array, Block, States
-from rekka.streaming.passes import Watched, by_column, weigh
+from rekka.streaming.blocks import Array, Block
+from rekka.streaming.passes import Overview, Watched, by_column, factor, stack_factors, weigh
 
+SAMPLE = 250_000  # rows, about: as many as a fit in memory has at most
 REMEMBERED = 2  # a solver may go back by one step at its end
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """How rows become the kernel's: W = [1, (z - offset) mix], z the scaled covariates, sorted by their states.
-
-    ``mix`` is upper triangular.
-    """
+    """The kernel's design, W = [1, (z - offset) mix], z the scaled covariates; ``mix`` is triangular."""
 
     scaling: FittedScaling
     offset: Array  # (p,)
@@ -36,25 +39,8 @@ class Design:
     family: Family = EXPONENTIAL
 
 
-class Arranged(NamedTuple):
-    """A block as the kernel takes it: rows of one start and end follow each other; W is (p+1, m)."""
-
-    W: Array
-    dt: Array
-    log_dt: Array
-    weight: Array
-    start: States
-    end: States
-    order: NDArray[np.int64]
-
-    @property
-    def pairs(self) -> PairRows:
-        """The rows as the family takes them."""
-        return PairRows(self.W, self.dt, self.log_dt, self.start, self.end, self.weight)
-
-
-def arrange(design: Design, block: Block) -> Arranged:
-    """Sort a block by start and end, and make its design."""
+def arrange(design: Design, block: Block) -> tuple[PairRows, NDArray[np.int64]]:
+    """Rows of a block sorted by start and end, with their design W (p+1, m), and the order (m,) they came in."""
     m = block.dt.size
     order, states = np.empty(m, np.int64), np.empty((2, m), np.int64)
     numbers, W = np.empty((3, m)), np.empty((design.offset.size + 1, m))
@@ -63,64 +49,134 @@ def arrange(design: Design, block: Block) -> Arranged:
     block_kernel.design_rows(z, order, design.offset, design.mix, W)
     weight = weigh(block, design.pair_weight)
     block_kernel.take_rows(block.dt, block.start, block.end, weight, order, numbers, states)
-    return Arranged(W, numbers[0], numbers[1], numbers[2], states[0], states[1], order)
+    return PairRows(W, numbers[0], numbers[1], states[0], states[1], numbers[2]), order
 
 
 def evaluate_block(design: Design, beta: Array, order: int, block: Block) -> tuple[float, Array, Array]:
     """Value, gradient (K-1, p+1) and the upper triangle of the Hessian of one block."""
-    rows = arrange(design, block)
+    rows, _ = arrange(design, block)
     size = beta.size
     gradient, hessian = np.zeros(beta.shape), np.zeros((size, size) if order > 1 else (1, 1))
-    value = design.family.add_pairs(rows.pairs, beta, 0, rows.dt.size, order, gradient, hessian)
+    value = design.family.add_pairs(rows, beta, 0, rows.dt.size, order, gradient, hessian)
     return value, gradient, hessian
 
 
-def slope_block(design: Design, beta: Array, block: Block) -> tuple[Arranged, Array, Array]:
-    """The block as arranged, each row's log-probability (m,), and its slope (K-1, m) in the predictors."""
-    rows = arrange(design, block)
+class Slopes(NamedTuple):
+    """Rows of a block, their order, and each row's log-probability (m,) and slope (K-1, m) in the predictors."""
+
+    rows: PairRows
+    order: NDArray[np.int64]
+    value: Array
+    slope: Array
+
+
+def slope_block(design: Design, beta: Array, block: Block) -> Slopes:
+    """Log-probabilities of a block's rows and their slopes at beta (K-1, p+1), without weights."""
+    rows, order = arrange(design, block)
     value, slope = np.empty(rows.dt.size), np.zeros((len(beta), rows.dt.size))
-    design.family.score_pairs(rows.pairs, beta, 0, rows.dt.size, value, slope)
-    return rows, value, slope
+    design.family.score_pairs(rows, beta, 0, rows.dt.size, value, slope)
+    return Slopes(rows, order, value, slope)
+
+
+class PairPart(NamedTuple):
+    """Of the rows of one start and end: the factor (p+1, p+1) and sum (p+1,) of W, how many, and some of them."""
+
+    factor: Array
+    total: Array
+    rows: int
+    W: Array  # (p+1, s)
+    dt: Array
+    weight: Array  # of as many rows as each stands for
 
 
 @dataclass(frozen=True, eq=False)
-class BlockLikelihood:
-    """The likelihood of a source's rows at any beta (K-1, p+1). The last evaluations are remembered."""
+class Sampled:
+    """The parts of all rows, in the order of start and end; ``whole`` says whether the sample is all there are."""
+
+    parts: dict[Pair, PairPart]
+    whole: bool
+
+    @property
+    def size(self) -> int:
+        """Number of rows in the sample."""
+        return sum(part.dt.size for part in self.parts.values())
+
+    def likelihood(self, design: Design) -> Likelihood:
+        """The likelihood of the sample, each row counted for those it stands for."""
+        parts = self.parts.items()
+        start, end = (
+            np.concatenate([np.full(part.dt.size, pair[place]) for pair, part in parts]) for place in (0, 1)
+        )
+        weight = np.concatenate([part.weight for _, part in parts])
+        dt = np.concatenate([part.dt for _, part in parts])
+        W = np.concatenate([part.W for _, part in parts], axis=1)
+        return Likelihood.build(Rows(start, end, dt, weight, design.n_states), W.T, family=design.family)
+
+
+def _describe_block(design: Design, share: Array, unit: float, block: Block) -> dict[Pair, PairPart]:
+    """Of each start and end, with a share of the rows in the sample, and all that lie far out."""
+    rows, _ = arrange(design, block)
+    found = {}
+    for pair, run, place, stands_for in draw_sample(rows, share, unit):
+        W = rows.X[:, run].copy()
+        total = W.sum(axis=1)
+        kept = (rows.X[:, place], rows.dt[place], rows.weight[place] * stands_for)
+        found[pair] = PairPart(factor(W), total, run.stop - run.start, *kept)
+    return found
+
+
+def _put_together(blocks: Iterable[dict[Pair, PairPart]]) -> dict[Pair, PairPart]:
+    held: dict[Pair, list[PairPart]] = {}
+    for block in blocks:
+        for pair, part in block.items():
+            held.setdefault(pair, []).append(part)
+    return {pair: _join(held[pair]) for pair in sorted(held)}
+
+
+def _join(parts: list[PairPart]) -> PairPart:
+    return PairPart(
+        stack_factors((part.factor for part in parts), parts[0].total.size),
+        np.sum([part.total for part in parts], axis=0),
+        sum(part.rows for part in parts),
+        np.concatenate([part.W for part in parts], axis=1),
+        np.concatenate([part.dt for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class BlockLikelihood(PairLikelihood):
+    """The pair likelihood of a source's rows. The last evaluations are remembered: each is a pass."""
 
     source: Watched
     design: Design
-    counts: NDArray[np.int64]  # rows of each start and end (K, K)
-    pairs: Pairs
+    overview: Overview  # its sums by start and end have the class weights
     _last: dict[tuple[bytes, int], Evaluation] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
-        """How many rows."""
-        return int(self.counts.sum())
+        """Number of rows."""
+        return self.overview.rows
 
     @property
     def n_informative(self) -> int:
-        """How many rows start in a state that can be left."""
-        return int(self.counts[:-1].sum())
+        """Number of rows that start in a state that can be left."""
+        return int(self.overview.counts[:-1].sum())
 
     @property
-    def unit(self) -> float:
-        """Mean weight of the informative rows."""
-        return self.pairs.unit(self.n_informative)
+    def pairs(self) -> Pairs:
+        """Sums over the rows of each start and end."""
+        return self.overview.pairs
 
     @property
-    def n_states(self) -> int:
-        """K, its last state absorbing."""
-        return self.design.n_states
+    def family(self) -> Family:
+        """The family of the hazards."""
+        return self.design.family
 
     @property
     def n_terms(self) -> int:
-        """p + 1."""
+        """Columns of the design, p + 1."""
         return self.design.offset.size + 1
-
-    def start(self, shift: Array | float = 0.0) -> Array:
-        """Coefficients of crude rates, moved, and zero slopes, flattened."""
-        return crude_coefficients(self, self.design.family, self.n_terms, shift).ravel()
 
     def evaluate(self, beta: Array, order: int = 2) -> Evaluation:
         """Log-likelihood with gradient (order 1) and Hessian (order 2); what is not asked for is zero."""
@@ -132,6 +188,12 @@ class BlockLikelihood:
             if len(self._last) > REMEMBERED:
                 del self._last[next(iter(self._last))]
         return self._last[key]
+
+    @cached_property
+    def sample(self) -> Sampled:
+        """Some of the rows of each start and end, by one pass."""
+        function = partial(_describe_block, self.design, share_sample(self.overview.counts, SAMPLE), self.unit)
+        return Sampled(_put_together(self.source.at("sample").map(function)), self.n_informative <= SAMPLE)
 
     def plateau(self, beta: Array) -> float:
         """The share of rows at or under the probability that counts as a plateau."""
@@ -150,5 +212,4 @@ def _add(parts: Iterable[tuple[float, Array, Array]], size: int, order: int) -> 
 
 
 def _count_plateau(design: Design, beta: Array, block: Block) -> int:
-    _, value, _ = slope_block(design, beta, block)
-    return int((~(value > PLATEAU)).sum())
+    return int((~(slope_block(design, beta, block).value > PLATEAU)).sum())

@@ -1,8 +1,7 @@
-"""What the first passes over the rows find: ranges, counts, moments and the triangular factor of their columns.
+"""Passes over rows in blocks: ranges, counts, moments, triangular factors, and exact quantiles.
 
-Every function here is of one block, or puts the results of blocks together in their order.
-
-Exact quantiles of columns that are never sorted whole.
+Every function is of one block, or puts the results of blocks together in their order. Quantiles are found without
+sorting a column whole:
 
 1. A sample of evenly spaced rows gives edges, about equally many rows between two of them.
 2. One pass counts the rows below and at every edge: each rank that is wanted is at an edge, or between two.
@@ -46,15 +45,15 @@ class Watched:
 
     @property
     def reading(self) -> Reading:
-        """Which columns are what."""
+        """The roles of the columns."""
         return self.source.reading
 
     def without_groups(self) -> Watched:
-        """The same: it asks for them only where a pass says so."""
+        """All of it: groups are asked for only where a pass says so."""
         return self
 
     def at(self, stage: str, *, grouped: bool = False) -> Watched:
-        """The same for another purpose, which may need the rows' groups."""
+        """The source for another purpose, which may need the rows' groups."""
         return replace(self, stage=stage, grouped=grouped)
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
@@ -80,7 +79,7 @@ class Overview(NamedTuple):
     marked: NDArray[np.uint64]  # hashes of one group in MARKED, where groups are read
 
     def with_states(self, n_states: int) -> Overview:
-        """The same with room for so many states."""
+        """The overview with room for so many states."""
         room = (0, n_states - len(self.counts))
         weight, years = (np.pad(table, (room, room)) for table in self.pairs)
         return self._replace(counts=np.pad(self.counts, (room, room)), pairs=Pairs(weight, years))
@@ -167,7 +166,7 @@ def stack_factors(parts: Iterable[Array], p: int) -> Array:
 
 
 def by_column(values: Array) -> Array:
-    """The same as (p, m), each covariate in one piece."""
+    """Values (m, p) as (p, m), each covariate in one piece."""
     return np.ascontiguousarray(values.T)
 
 
@@ -194,7 +193,7 @@ def apply_links(links: Sequence[ColumnScaling], block: Block) -> Array:
 
 
 def refuse_collinear(source: Source, mean: Array, sd: Array, rows: int) -> None:
-    """Refuse covariates that no data could tell apart."""
+    """Refuse covariates that are linear combinations of others."""
     names = source.reading.covariates
     if names:
         r = stack_factors(source.map(partial(_factor_block, mean, sd, rows)), len(names))
@@ -219,13 +218,13 @@ def _measure_scaled_block(scaling: FittedScaling, pair_weight: Array | None, blo
     return Moments.of(scaling.transform(block.x), weigh(block, pair_weight))
 
 
-def orthonormalise(source: Source, scaling: FittedScaling, scaled: Moments, pair_weight: Array | None) -> Array:
+def factor_scaled(source: Source, scaling: FittedScaling, scaled: Moments, pair_weight: Array | None) -> Array:
     """The triangular factor r (p, p) of the standardised covariates, each row times the root of its share."""
-    p = scaled.mean.size
-    return stack_factors(source.map(partial(_orthonormalise_block, scaling, scaled, pair_weight)), p)
+    function = partial(_factor_scaled_block, scaling, scaled, pair_weight)
+    return stack_factors(source.map(function), scaled.mean.size)
 
 
-def _orthonormalise_block(
+def _factor_scaled_block(
     scaling: FittedScaling, scaled: Moments, pair_weight: Array | None, block: Block
 ) -> Array:
     share = weigh(block, pair_weight) / scaled.weight

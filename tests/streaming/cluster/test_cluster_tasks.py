@@ -10,7 +10,8 @@ from cluster_work import add, die, divide, kill_worker, wait
 from distributed import Client
 from distributed.comm import CommClosedError
 
-from rekka.streaming.cluster import clients, tasks
+from rekka.streaming.cluster import clients
+from rekka.streaming.cluster import source as tasks
 from rekka.streaming.cluster.clients import ClusterError, Session
 from rekka.streaming.cluster.source import in_order, recruit, send, take
 

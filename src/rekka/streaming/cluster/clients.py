@@ -1,6 +1,4 @@
-"""What can be wrong with a cluster, in words a person can act on.
-
-A Dask cluster, reached or started here, and looked over: whether its workers have what they need.
+"""A Dask cluster, reached or started here: whether its workers have what they need, and the errors if not.
 
 Dask is an extra. It is imported when a cluster is asked for, not before: it takes a second, and few ask.
 """
@@ -24,8 +22,8 @@ from typing import Any
 from rekka.core.errors import BadOption, InputError, count_of, name_some
 
 KEPT = (
-    "What came back before is kept in the run folder, if there is one: go on with the same command, or with rekka "
-    "compare --resume RUN, with a cluster or without."
+    "What came back before is kept in the run folder, if there is one: continue with the same command, or with "
+    "rekka compare --resume RUN, with a cluster or without."
 )
 
 

@@ -1,12 +1,11 @@
-"""Functions carried out on a cluster: what many of them need is sent once, results come as they are done.
+"""Tasks on a cluster, and rows that lie with its workers.
 
-What is sent is the result of a task of its own. A worker that dies takes nothing with it: the scheduler has the
-same task done again elsewhere, and those that were waiting for it.
+What many tasks need is sent once, as the result of a task of its own: when a worker dies, the scheduler has it
+done again elsewhere. Results come back as they are done.
 
-Rows that lie with the workers of a cluster: each reads its part from the files once, and keeps it.
-
-A part is a run of whole blocks. A pass sends a function, with the coefficients it needs, to every part, and gets
-its small results back, block by block and in their order: the same sums as anywhere else, with the same bits.
+Each worker reads its parts of the rows from the files once, and keeps them. A part is a run of whole blocks. A
+pass sends a function, with the coefficients it needs, to every part, and gets its small results back, block by
+block and in their order: the same sums as anywhere else, with the same bits.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ PARTS = 4  # for each thread there, so that a slow worker is not waited for
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TablePart:
     """Some rows of a table, in columns as they were read; ``first`` is the number of the first."""
 
     first: int
@@ -201,9 +200,9 @@ def count_rows(query: pl.LazyFrame, name: str) -> int:
     return int(_collect(query.select(pl.len()), name).item())
 
 
-def load_part(query: pl.LazyFrame, columns: list[str], first: int, rows: int, name: str) -> Part:
+def load_part(query: pl.LazyFrame, columns: list[str], first: int, rows: int, name: str) -> TablePart:
     """Some rows, read from the files."""
-    return Part(first, _collect(query.select(columns).slice(first, rows), name))
+    return TablePart(first, _collect(query.select(columns).slice(first, rows), name))
 
 
 def _collect(query: pl.LazyFrame, name: str) -> pl.DataFrame:
@@ -222,6 +221,8 @@ def _name_worker() -> Any:
     return import_dask("distributed").get_worker().address
 
 
-def work_on(part: Part, reading: Reading, function: Callable[[Block], Result], block_rows: int) -> list[Result]:
+def work_on(
+    part: TablePart, reading: Reading, function: Callable[[Block], Result], block_rows: int
+) -> list[Result]:
     """The function's result for each block of a part."""
     return work_through_frame(part.frame, reading, function, part.first, block_rows)
