@@ -164,7 +164,7 @@ FILLERS = {
     "data.tables": {"ZipFile"},  # opens a workbook to read it
     "simulation.rows": {"write_parquet"},
     "study.large": {"sink_parquet", "write_parquet"},
-    "fleet.store": {"write_csv", "write_parquet", "sink_parquet", "open", "os.replace"},
+    "fleet.store": {"write_parquet", "sink_csv", "sink_parquet", "os.replace"},
 }
 
 

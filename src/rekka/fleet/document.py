@@ -49,7 +49,7 @@ class AskPart(_Part):
     only: tuple[str, ...] | None
 
 
-class ModelPart(_Part):
+class ForecastModelPart(_Part):
     """A model, and the members that were forecast with it."""
 
     case: str
@@ -80,7 +80,7 @@ class ModelPart(_Part):
         return tell_misfit(self.case, self.fit_test, self.labels)
 
 
-class AsidePart(_Part):
+class ForecastAsidePart(_Part):
     """Members, or records of none, that were not forecast for one reason; the first rows of them."""
 
     reason: str
@@ -118,7 +118,7 @@ class TotalPart(_Part):
     chosen: bool = True
 
 
-class RiskPart(_Part):
+class ForecastRiskPart(_Part):
     """One of the members soonest to be at the threshold or worse."""
 
     rank: int
@@ -163,19 +163,19 @@ class ForecastFile(_Part):
     inventory: str
     base: datetime.date | None
     dated: bool
-    shown: tuple[int, ...]  # the years of ``RiskPart.reached``
+    shown: tuple[int, ...]  # the years of ``ForecastRiskPart.reached``
     asked: AskPart
     members: int
     there: int
     outside: int  # members whose covariates leave the range of the training rows
-    aside: tuple[AsidePart, ...]
+    aside: tuple[ForecastAsidePart, ...]
     left_out: tuple[LeftOutPart, ...] = ()
     remarks: tuple[RemarkPart, ...]
     understood: tuple[str, ...]  # how the inventory was read
     notes: tuple[str, ...]
-    models: tuple[ModelPart, ...]
+    models: tuple[ForecastModelPart, ...]
     network: tuple[TotalPart, ...]
-    risks: tuple[RiskPart, ...]
+    risks: tuple[ForecastRiskPart, ...]
     files: tuple[str, ...] = ()
     sources: dict[str, str] = {}  # SHA-256 of the inventory's files
     versions: dict[str, str] = {}
@@ -243,7 +243,7 @@ def tell_watermark(fleet: Fleet) -> str | None:
     return f"{NOT_CERTIFIED} ({', '.join(cases)})." if cases else None
 
 
-def list_aside(fleet: Fleet) -> tuple[AsidePart, ...]:
+def list_aside(fleet: Fleet) -> tuple[ForecastAsidePart, ...]:
     """Reasons why members or records were excluded: of reading, then of eligibility, the most frequent first."""
     eligible = fleet.eligible
     cases: dict[str, list[str]] = {}
@@ -258,12 +258,12 @@ def list_aside(fleet: Fleet) -> tuple[AsidePart, ...]:
         .sort("count", REASON, descending=[True, False])
         .with_columns(what=pl.lit(MEMBERS))
     )
-    return (*_take(AsidePart, read), *_take(AsidePart, own))
+    return (*_take(ForecastAsidePart, read), *_take(ForecastAsidePart, own))
 
 
-def _describe_model(group: EligibleGroup) -> ModelPart:
+def _describe_model(group: EligibleGroup) -> ForecastModelPart:
     fit = group.fit
-    return ModelPart(
+    return ForecastModelPart(
         case=group.case,
         file=group.model.file,
         sha256=group.model.sha256,
@@ -288,13 +288,13 @@ def _describe_model(group: EligibleGroup) -> ModelPart:
     )
 
 
-def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[RiskPart, ...]:
+def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[ForecastRiskPart, ...]:
     """First members by rank."""
     reached = [f"reached_{year}" for year in choose_years(years)]
     first = members.filter(pl.col("rank").is_not_null()).head(top)
     names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
     table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
-    return _take(RiskPart, table)
+    return _take(ForecastRiskPart, table)
 
 
 def _take(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:

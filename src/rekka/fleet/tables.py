@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -230,68 +228,36 @@ WIDTHS = {"remark": 60, "what": 22, "case": 18, "bridge_id": 14}  # of columns, 
 WIDTH, NOTE = 12, 110
 
 
-class Workbook:
-    """Workbook at ``path``, written row by row: ``add`` years as they come, then ``finish``."""
-
-    def __init__(self, path: Path) -> None:
-        self._book = new_workbook(path, constant_memory=True, tmpdir=str(path.parent))
-        self._head = self._book.add_format({"bold": True, "bottom": 1})
-        self._date = self._book.add_format({"num_format": "yyyy-mm-dd"})
-        self._wrapped = self._book.add_format({"text_wrap": True, "valign": "top"})
-        self._sheets = {name: self._book.add_worksheet(name) for name in ("members", "years", "network", "notes")}
-        self._next = dict.fromkeys(self._sheets, 0)
-        self._open = True
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Write more years."""
-        self._write("years", rows)
-
-    def finish(self, members: pl.DataFrame, network: pl.DataFrame, notes: Sequence[tuple[str, str]]) -> None:
-        """Write the other sheets."""
-        self._write("members", members)
-        self._write("network", network)
-        sheet = self._sheets["notes"]
-        sheet.set_column(0, 0, WIDTHS["what"])
-        sheet.set_column(1, 1, NOTE)
-        for line, (head, text) in enumerate(notes):
-            sheet.write_string(line, 0, head, self._head)
-            sheet.write_string(line, 1, text[:LONGEST_TEXT], self._wrapped)
-
-    def close(self) -> None:
-        """Write the file."""
-        if self._open:
-            self._open = False
-            self._book.close()
-
-    def drop(self) -> None:
-        """Close without writing. xlsxwriter would leave the files of its rows open."""
-        self._open = False
-        for sheet in self._sheets.values():
-            if getattr(sheet, "row_data_fh", None):
-                with contextlib.suppress(OSError):  # what is left to be written is not wanted
-                    sheet.row_data_fh.close()
-
-    def _write(self, name: str, rows: pl.DataFrame) -> None:
-        """Write rows at the end of a sheet, and its header before the first."""
-        sheet = self._sheets[name]
-        if not self._next[name]:
+def write_workbook(path: Path, tables: Mapping[str, pl.DataFrame], notes: Sequence[tuple[str, str]]) -> None:
+    """Write a workbook with a sheet for each table, row by row in constant memory, and one for the notes."""
+    with new_workbook(path, constant_memory=True, tmpdir=str(path.parent)) as book:
+        head = book.add_format({"bold": True, "bottom": 1})
+        day = book.add_format({"num_format": "yyyy-mm-dd"})
+        wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+        for name, rows in tables.items():
+            sheet = book.add_worksheet(name)
             for place, column in enumerate(rows.columns):
-                sheet.write_string(0, place, column, self._head)
+                sheet.write_string(0, place, column, head)
                 sheet.set_column(place, place, WIDTHS.get(column, WIDTH))
             sheet.freeze_panes(1, 0)
-            self._next[name] = 1
-        for line, values in enumerate(rows.iter_rows(), start=self._next[name]):
-            for place, value in enumerate(values):
-                self._write_cell(sheet, line, place, value)
-        self._next[name] += len(rows)
+            for line, values in enumerate(rows.iter_rows(), start=1):
+                for place, value in enumerate(values):
+                    _write_cell(sheet, line, place, value, day)
+        sheet = book.add_worksheet("notes")
+        sheet.set_column(0, 0, WIDTHS["what"])
+        sheet.set_column(1, 1, NOTE)
+        for line, (subject, text) in enumerate(notes):
+            sheet.write_string(line, 0, subject, head)
+            sheet.write_string(line, 1, text[:LONGEST_TEXT], wrapped)
 
-    def _write_cell(self, sheet: Any, line: int, place: int, value: Any) -> None:
-        """Write a value by its type, never by what it looks like: a text is no formula, number or link."""
-        if isinstance(value, bool):
-            sheet.write_boolean(line, place, value)
-        elif isinstance(value, str):
-            sheet.write_string(line, place, value[:LONGEST_TEXT])
-        elif isinstance(value, datetime.date):
-            sheet.write_datetime(line, place, value, self._date)
-        elif value is not None and math.isfinite(value):
-            sheet.write_number(line, place, value)
+
+def _write_cell(sheet: Any, line: int, place: int, value: Any, day: Any) -> None:
+    """Write a value by its type, never by what it looks like: a text is no formula, number or link."""
+    if isinstance(value, bool):
+        sheet.write_boolean(line, place, value)
+    elif isinstance(value, str):
+        sheet.write_string(line, place, value[:LONGEST_TEXT])
+    elif isinstance(value, date):
+        sheet.write_datetime(line, place, value, day)
+    elif value is not None and math.isfinite(value):
+        sheet.write_number(line, place, value)

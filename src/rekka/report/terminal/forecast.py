@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from rekka.core.errors import count_of, name_some
 from rekka.fleet.backtest import FILES, Backtest
-from rekka.fleet.document import ForecastFile, LeftOutPart, ModelPart, RiskPart, TotalPart
+from rekka.fleet.document import ForecastFile, ForecastModelPart, ForecastRiskPart, LeftOutPart, TotalPart
 from rekka.model.certificate import HARDLY_DETERMINED
 from rekka.report.terminal.parts import (
     NOTHING,
@@ -104,7 +104,7 @@ def _print_models(console: Console, document: ForecastFile) -> None:
     print_table(console, table)
 
 
-def _show_marks(model: ModelPart) -> str:
+def _show_marks(model: ForecastModelPart) -> str:
     """Whether the model is certified, how well it is determined, and that nobody chose it."""
     hardly = HARDLY_DETERMINED if model.verdict.endswith(HARDLY_DETERMINED) else ""
     certified = f"certified{hardly}" if model.certified else "[bold red]NOT CERTIFIED[/]"
@@ -221,7 +221,7 @@ def _print_risks(console: Console, document: ForecastFile) -> None:
     )
 
 
-def _show_risk(risk: RiskPart, document: ForecastFile, years: Sequence[int]) -> list[str]:
+def _show_risk(risk: ForecastRiskPart, document: ForecastFile, years: Sequence[int]) -> list[str]:
     """The figures of a member."""
     reached = dict(zip(document.shown, risk.reached, strict=True))
     half = risk.median_calendar_year if document.base else _years(risk.median_years)
