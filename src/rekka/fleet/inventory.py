@@ -40,7 +40,7 @@ from rekka.fleet.tables import (
 from rekka.forecast.first_passage import find_first_passage
 from rekka.forecast.propagation import propagate
 from rekka.forecast.uncertainty import DELTA, LOG, LOGIT, NONE
-from rekka.model.steps import ROWS_A_THREAD
+from rekka.model.probabilities import ROWS_A_THREAD
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ A list has a row for each member, its state, and numbers under a model's own nam
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -19,21 +19,22 @@ from rekka.data.attributes import (
     read_attributes,
     read_name,
 )
-from rekka.data.mapping import Columns, TableMapping, find_columns, is_fiscal, is_known, resolve
+from rekka.data.mapping import ColumnRoles, TableMapping, find_columns, is_fiscal, is_known, resolve
 from rekka.data.pairing import SOURCES
 from rekka.data.panel import (
-    ALL_CASES,
     Panel,
-    Problem,
-    code_problems,
-    finish_panel,
-    identify_rows,
-    understand_records,
+    RecordProblem,
+    choose_case,
+    first_problem,
+    list_asked,
+    name_records,
+    name_sizes,
+    read_records,
 )
-from rekka.data.tables import ROW, Table
+from rekka.data.tables import ROW, SourceTable
 from rekka.data.text import collect
 from rekka.data.transitions import Transitions
-from rekka.data.values import Scale, clean_text, read_counts, read_dates, read_numbers, take_dates
+from rekka.data.values import Scale, clean_text, holds_numbers, read_dates, read_numbers, take_dates
 from rekka.model.clock import AGE_NAMES
 
 MEMBER = ("bridge_id", "case", "member")
@@ -46,7 +47,7 @@ ONE_ROW = (
 )
 
 
-def recognise_list(table: Table, plan: TableMapping) -> dict[str, str]:
+def recognise_list(table: SourceTable, plan: TableMapping) -> dict[str, str]:
     """Find the columns of a list by role; none where the table is no list.
 
     A list has bridges and states, and no dates. With dates it is a table of inspections, unless it has an
@@ -59,37 +60,43 @@ def recognise_list(table: Table, plan: TableMapping) -> dict[str, str]:
     return found if listed else {}
 
 
-def read_list(table: Table, plan: TableMapping) -> Panel:
+def read_list(table: SourceTable, plan: TableMapping) -> Panel:
     """Read the members of a list; the covariates are the named columns, or else all that hold numbers.
 
     Without dates there is no age by the completion, and nobody can say whether a repair came later: neither is
     looked at.
     """
-    notes, schema = list(table.notes), table.frame.collect_schema()
+    notes = list(table.notes)
     found, known = find_columns(table, plan.columns, ROLES)
-    dated, ordered = "date" in found, bool({"date", "visit"} & set(found))
-    if "case" not in found:
-        notes.append(f"{table.name}: {_choose_case(found, plan.columns)}")
+    notes += choose_case(table, found, plan.columns, "members are of")
     columns = _choose_columns(table, found, plan)
     attributes = read_attributes(table, found, columns, plan.table, plan.dates)
     notes += [*known, *attributes.notes]
-    read = identify_rows(schema, found) | attributes.columns | {"state": pl.col(found["state"])}
-    read["date"] = pl.col(found["date"]) if dated else pl.lit(None, pl.Date)
-    if "visit" in found:
-        read["visit"] = read_counts(pl.col(found["visit"]), schema[found["visit"]])
-    fiscal, records = is_fiscal(found.get("date", "")), table.frame.select(**read)
-    visits, scale, number = understand_records(records, plan, fiscal, table.name, notes, dated=dated)
+    records = table.frame.select(**name_records(table, found), **attributes.columns)
+    fiscal = is_fiscal(found.get("date", ""))
+    visits, scale, number = read_records(records, plan, fiscal, table.name, notes)
     for join in plan.join:
         visits = join_table(visits, join, plan.dates, notes)
     visits, columns = _name_age(visits, columns, table.name, notes)
-    visits = _drop_unused(visits, columns.covariates, dated, table.name, notes)
-    if not ordered:
+    visits = _name_columns(visits, "date" in found, columns.covariates, table.name, notes)
+    if not {"date", "visit"} & set(found):
         refuse_repeated(visits, table.name, ONE_ROW)
-    own = plan.model_copy(update={"columns": columns})
-    return finish_panel(table.name, visits, own, scale, number, "member" in found, notes)
+    return Panel(
+        name=table.name,
+        visits=visits,
+        records=number,
+        scale=scale,
+        covariates=list_asked("covariates", columns, plan.join),
+        keep=list_asked("keep", columns, plan.join),
+        members="member" in found,
+        rules=plan.rules,
+        notes=tuple(notes),
+    )
 
 
-def _name_age(visits: pl.LazyFrame, columns: Columns, name: str, notes: list[str]) -> tuple[pl.LazyFrame, Columns]:
+def _name_age(
+    visits: pl.LazyFrame, columns: ColumnRoles, name: str, notes: list[str]
+) -> tuple[pl.LazyFrame, ColumnRoles]:
     """Rename a column that is called an age to the age that models know, unless there is one of that name."""
     ages = [one for one in columns.covariates if one.strip().lower() in AGES]
     if len(ages) != 1 or LISTED_AGE in columns.covariates:
@@ -101,7 +108,7 @@ def _name_age(visits: pl.LazyFrame, columns: Columns, name: str, notes: list[str
 
 def refuse_repeated(visits: pl.LazyFrame, name: str, remedy: str) -> None:
     """Refuse members with several usable records where nothing puts these in order."""
-    usable = visits.filter(pl.col("problem") == Problem.NONE).select(ROW, *MEMBER)
+    usable = visits.filter(pl.col("problem") == RecordProblem.NONE).select(ROW, *MEMBER)
     groups = usable.group_by(*MEMBER).agg(first=pl.col(ROW).min(), count=pl.len())
     repeated = collect(groups.filter(pl.col("count") > 1), name).sort("first")
     if repeated.is_empty():
@@ -118,20 +125,12 @@ def refuse_repeated(visits: pl.LazyFrame, name: str, remedy: str) -> None:
     )
 
 
-def _own(table: Table) -> list[str]:
+def _own(table: SourceTable) -> list[str]:
     """Covariates under names that only a model, and a table made for one, uses."""
     return [name for name in SOURCES if name in table.columns]
 
 
-def _choose_case(found: dict[str, str], given: Columns) -> str:
-    """Choose the case: without a column for it, one that is called member tells kinds of member."""
-    if "member" in found and given.member is None:
-        found["case"] = found.pop("member")
-        return f"case is {found['case']}; name it as member if it identifies members of one kind"
-    return f"no column for the case, so that all members are of one component, {ALL_CASES!r}"
-
-
-def _choose_columns(table: Table, found: dict[str, str], plan: TableMapping) -> Columns:
+def _choose_columns(table: SourceTable, found: dict[str, str], plan: TableMapping) -> ColumnRoles:
     """Roles of the columns, with the covariates of the list among them."""
     given, own = plan.columns, _own(table)
     named = [name for name in given.covariates if name not in own]
@@ -141,30 +140,30 @@ def _choose_columns(table: Table, found: dict[str, str], plan: TableMapping) -> 
     return given.model_copy(update={"covariates": [*own, *numbers]})
 
 
-def _find_numbers(table: Table, columns: Sequence[str], decimal: str) -> list[str]:
+def _find_numbers(table: SourceTable, columns: Sequence[str], decimal: str) -> list[str]:
     """Columns that hold numbers and nothing else, under names that rekka does not use."""
     ours = rf"repair_\d+|{ROW} \(2\)"  # a row number that was written to a file is no covariate
     free = [c for c in columns if c not in OWN_NAMES | table.repeated and not re.fullmatch(ours, c)]
     schema = table.frame.collect_schema()
     holds = {name: schema[name].is_numeric() for name in free}
-    asked = {}
-    for name in (name for name in free if schema[name] == pl.String):
-        number = read_numbers(pl.col(name), pl.String(), decimal).is_not_null()
-        asked[name] = (number | clean_text(pl.col(name)).is_null()).all() & number.any()
+    texts = [name for name in free if schema[name] == pl.String]
+    asked = {name: holds_numbers(pl.col(name), decimal) for name in texts}
     if asked:
         holds |= collect(table.frame.select(**asked), table.name).row(0, named=True)
     return [name for name in free if holds[name]]
 
 
-def _drop_unused(
-    visits: pl.LazyFrame, covariates: Sequence[str], dated: bool, name: str, notes: list[str]
+def _name_columns(
+    visits: pl.LazyFrame, dated: bool, covariates: Sequence[str], name: str, notes: list[str]
 ) -> pl.LazyFrame:
-    """Drop the sources of covariates that the list has itself; without dates completion and repairs, too."""
+    """Name the sizes, and drop the columns that the list has no use for."""
+    visits = name_sizes(visits, name, notes)
     here = visits.collect_schema().names()
+    unused = [SOURCES[one] for one in covariates if one in SOURCES]
     undated = [] if dated else [one for one in here if one == "completed" or one.startswith("repair_")]
     if undated:
         notes.append(f"{name}: without a date a completion gives no age, and a repair is not looked at")
-    return visits.drop(*(SOURCES[one] for one in covariates if one in SOURCES), *undated, strict=False)
+    return visits.drop(*unused, *undated, strict=False)
 
 
 AGE, YEARS, STATE, DATE, VISIT, HISTORY = (
@@ -174,13 +173,13 @@ ANOTHER_HISTORY = 2**31  # above any visit's number: in each history visits are 
 MOST_STATES = 2**15 - 1  # as panels hold them
 OURS = ("column", "visit", "date", "state", "state_text", "problem")  # what visits have besides names and numbers
 UNNAMED = Scale((), "numbers from 1, the best")
-PAIR_PROBLEMS = {
-    Problem.NO_BRIDGE: "the bridge is blank",
-    Problem.NO_CASE: "the case is blank",
-    Problem.BLANK_STATE: f"{STATE} is missing",
-    Problem.UNKNOWN_STATE: f"{STATE} is not a whole number from 1",
-    Problem.BLANK_DATE: f"{DATE} is missing or not understood",
-    Problem.NO_VISIT: f"{VISIT} is missing",
+PAIR_PROBLEMS: dict[int, str] = {
+    RecordProblem.NO_BRIDGE: "the bridge is blank",
+    RecordProblem.NO_CASE: "the case is blank",
+    RecordProblem.BLANK_STATE: f"{STATE} is missing",
+    RecordProblem.UNKNOWN_STATE: f"{STATE} is not a whole number from 1",
+    RecordProblem.BLANK_DATE: f"{DATE} is missing or not understood",
+    RecordProblem.NO_VISIT: f"{VISIT} is missing",
 }
 NO_ORDER = (
     f"Neither {DATE} nor {VISIT} says which transition is the last. Give one of them, or the last transition of "
@@ -188,7 +187,7 @@ NO_ORDER = (
 )
 
 
-def read_ends(table: Table, plan: TableMapping, found: Transitions) -> Panel:
+def read_ends(table: SourceTable, plan: TableMapping, found: Transitions) -> Panel:
     """Read the ends of transitions: ``state_2`` at ``date_2``, the age by then, other covariates as they are.
 
     Visits go by ``date_2``; without dates by ``visit_2``; without either there must be one transition a member.
@@ -201,28 +200,38 @@ def read_ends(table: Table, plan: TableMapping, found: Transitions) -> Panel:
     covariates = tuple(name for name in found.covariates if name not in (bridge, *OURS))
     keep = tuple(resolve(table, name) for name in plan.columns.keep)
     moment = _find_moment(frame, plan)
-    roles = {"bridge": bridge or "bridge_id"} | {one: one for one in ("case", "member") if one in frame.columns}
-    columns = identify_rows(frame.schema, roles) | {"date": pl.lit(None, pl.Date)}
-    columns |= {name: pl.col(name) for name in keep}
+    columns = _name_members(frame, bridge or "bridge_id") | {name: pl.col(name) for name in keep}
     columns |= _read_numbers(frame, covariates, plan.table.decimal) | moment
-    visits = frame.lazy().select(**columns).with_columns(problem=_find_problem(moment))
-    visits = visits.with_columns(state=pl.when(pl.col("problem") == Problem.NONE).then("state").cast(pl.Int64))
+    visits = frame.lazy().select(**columns).with_columns(problem=_find_problem(list(moment)))
+    visits = visits.with_columns(
+        state=pl.when(pl.col("problem") == RecordProblem.NONE).then("state").cast(pl.Int64)
+    )
     if not moment:
         refuse_repeated(visits, table.name, NO_ORDER)
     return Panel(
         name=table.name,
         visits=visits,
-        columns=tuple(visits.collect_schema().names()),
-        covariates=covariates,
-        keep=keep,
-        repairs=(),
-        members="member" in frame.columns,
-        problems={int(problem): sentence for problem, sentence in PAIR_PROBLEMS.items()},
         records=len(frame),
         scale=UNNAMED,
+        covariates=covariates,
+        keep=keep,
+        members="member" in frame.columns,
+        problems=PAIR_PROBLEMS,
         rules=plan.rules,
         notes=(*found.notes, *(() if bridge else alone)),
     )
+
+
+def _name_members(frame: pl.DataFrame, bridge: str) -> dict[str, pl.Expr]:
+    """Columns that identify members: row, bridge, case and member; the date is not known yet."""
+    schema = frame.schema
+    return {
+        ROW: pl.col(ROW),
+        "bridge_id": read_name(bridge, schema),
+        "case": read_name("case", schema),
+        "member": read_name("member", schema).fill_null("") if "member" in schema else pl.lit(""),
+        "date": pl.lit(None, pl.Date),
+    }
 
 
 def _read_numbers(frame: pl.DataFrame, covariates: Sequence[str], decimal: str) -> dict[str, pl.Expr]:
@@ -238,7 +247,7 @@ def _read_numbers(frame: pl.DataFrame, covariates: Sequence[str], decimal: str) 
     return columns
 
 
-def _number_rows(table: Table) -> pl.Series:
+def _number_rows(table: SourceTable) -> pl.Series:
     """Row numbers that ``read_transitions`` keeps: all, or those that name their case."""
     rows = table.frame
     if "case" in table.columns:
@@ -273,12 +282,15 @@ def _find_moment(frame: pl.DataFrame, plan: TableMapping) -> dict[str, pl.Expr]:
     return {}
 
 
-def _find_problem(moment: Mapping[str, pl.Expr]) -> pl.Expr:
+def _find_problem(moment: list[str]) -> pl.Expr:
     """Problem of the end of a transition; 0 where it can be used."""
-    state, nothing = pl.col("state"), pl.lit(Problem.NONE)
-    whole = ((state == state.floor()) & state.is_between(1, MOST_STATES)).fill_null(value=False)
-    blank, unknown = clean_text(pl.col("state_text")).is_null(), pl.lit(Problem.UNKNOWN_STATE)
-    state_problem = pl.when(blank).then(Problem.BLANK_STATE).when(~whole).then(unknown).otherwise(nothing)
-    date_problem = pl.when(pl.col("date").is_null()).then(Problem.BLANK_DATE).otherwise(nothing)
-    no_visit = pl.col("visit").is_null() if "visit" in moment else pl.lit(value=False)
-    return code_problems(state_problem, date_problem if "date" in moment else nothing, no_visit)
+    state = pl.col("state")
+    whole = (state == state.floor()) & state.is_between(1, MOST_STATES)
+    unordered = {"date": RecordProblem.BLANK_DATE, "visit": RecordProblem.NO_VISIT}
+    return first_problem(
+        (pl.col("bridge_id").is_null(), RecordProblem.NO_BRIDGE),
+        (pl.col("case").is_null(), RecordProblem.NO_CASE),
+        (clean_text(pl.col("state_text")).is_null(), RecordProblem.BLANK_STATE),
+        (~whole.fill_null(value=False), RecordProblem.UNKNOWN_STATE),
+        *((pl.col(name).is_null(), unordered[name]) for name in moment),
+    )

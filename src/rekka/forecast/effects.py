@@ -41,7 +41,7 @@ from rekka.forecast.uncertainty import DELTA, LOG, Uncertainty
 from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
 from rekka.model.inference import normal_quantile
-from rekka.model.tables import Table, table
+from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
@@ -266,7 +266,7 @@ class Effects:
         """One sentence for each covariate."""
         return tuple(tell_effect(effect, self.journey, self.level) for effect in self.effects)
 
-    def table(self) -> Table:
+    def table(self) -> TitledTable:
         """Table with a row for each covariate: years before and after, difference, ratio, hazard ratios."""
         rows = [_row_of(effect) | {"certified": self.certified} for effect in self.effects]
         what = (

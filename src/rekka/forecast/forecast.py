@@ -21,7 +21,7 @@ from rekka.forecast.first_passage import LONGEST, find_first_passage, mix
 from rekka.forecast.propagation import Propagator, States, propagate
 from rekka.forecast.uncertainty import BOOTSTRAP, DRAWS, LOG, LOGIT, NONE, NORMAL, Uncertainty, find_uncertainty
 from rekka.model.fit import Fit
-from rekka.model.tables import Table, table
+from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
@@ -151,7 +151,7 @@ class Forecast:
     predicted_high: States
     outside: NDArray[np.bool_]
 
-    def table(self) -> Table:
+    def table(self) -> TitledTable:
         """Table with a row for each member and time: probabilities, mean state, threshold, with intervals."""
         n, times, states = self.probability.shape
         columns: dict[str, Any] = {
@@ -226,7 +226,7 @@ def _first_beyond(below: Array, share: float) -> States:
     return np.asarray((below < share - 1e-12).sum(axis=-1) + 1, dtype=np.int64)
 
 
-def years_until(cohort: Cohort, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> Table:
+def years_until(cohort: Cohort, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> TitledTable:
     """Table of years until a state or worse: mean and median with intervals, and those of a single member.
 
     ``predicted_low`` and ``predicted_high`` are the times by which a member gets there with the probabilities that
@@ -265,7 +265,7 @@ def years_until(cohort: Cohort, state: int, quantiles: Sequence[float] = (0.1, 0
     )
 
 
-def years_in_states(cohort: Cohort) -> Table:
+def years_in_states(cohort: Cohort) -> TitledTable:
     """Table of years in each state, for a member that enters it with its covariates as they are."""
     n, free = len(cohort.start), cohort.fit.n_states - 1
     found = []

@@ -29,7 +29,7 @@ from rekka.forecast.forecast import (
 from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.model import inputs
 from rekka.model.fit import Fit
-from rekka.model.tables import Table
+from rekka.model.tables import TitledTable
 
 Array = NDArray[np.float64]
 P = ParamSpec("P")
@@ -129,12 +129,12 @@ class Forecasts:
         start: Any = None,
         quantiles: Sequence[float] = (0.1, 0.5, 0.9),
         **given: Unpack[Given],
-    ) -> Table:
+    ) -> TitledTable:
         """Table of years until a state or worse: mean, median, quantiles, with intervals of both kinds."""
         return years_until(self._make_cohort(X, start, replace(DEFAULT, **given)), state, quantiles)
 
     @_show_options(AT_REST)
-    def sojourn(self, X: Any = None, **given: Unpack[Given]) -> Table:
+    def sojourn(self, X: Any = None, **given: Unpack[Given]) -> TitledTable:
         """Table of years in each state, for members that enter it with these covariates.
 
         Age stays fixed unless told otherwise: 1 / hazard, as in every table of sojourn times.
