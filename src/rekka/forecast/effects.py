@@ -322,10 +322,7 @@ def marginal_effects(
         threshold=worst,
         covariates=dict(zip(fit.covariates, x.tolist(), strict=True)),
         effects=found,
-        level=cohort.uncertainty.level,
-        intervals=cohort.uncertainty.kind,
-        course=cohort.ageing.words,
-        certified=cohort.certified,
+        **cohort.conditions,
         notes=(*cohort.notes, *_list_remarks(cohort, planned, float(passage.quantile[0, 0, 0]))),
         labels=tuple(labels[: fit.n_states]) if labels is not None else (),
     )

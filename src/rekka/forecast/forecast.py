@@ -84,6 +84,16 @@ class Cohort:
             found.append(f"Intervals from {left} refits to resampled bridges ({asked - left} had no maximum).")
         return tuple(found)
 
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Fields that every result has: level and kind of the intervals, ageing in words, certificate."""
+        return {
+            "level": self.uncertainty.level,
+            "intervals": self.uncertainty.kind,
+            "course": self.ageing.words,
+            "certified": self.certified,
+        }
+
     def entitle(self, what: str) -> str:
         """Title of a table: the warnings, then its subject, ageing and intervals."""
         return entitle(self.notes, what, self.ageing.words, self.uncertainty.level, self.uncertainty.kind)
@@ -190,11 +200,10 @@ def forecast_rows(cohort: Cohort, years: int | Sequence[float] | Array, threshol
     uncertainty, states = cohort.uncertainty, cohort.fit.n_states
     expected = p @ np.arange(1, states + 1)
     reached = p[..., worst - 1 :].sum(axis=-1)
-    ends = {
-        "probability": uncertainty.interval(p, LOGIT),
-        "expected": uncertainty.interval(expected, LOGIT, 1, states),
-        "reached": uncertainty.interval(reached, LOGIT),
-    }
+    intervals: dict[str, Any] = {}
+    intervals["probability_low"], intervals["probability_high"] = uncertainty.interval(p, LOGIT)
+    intervals["expected_low"], intervals["expected_high"] = uncertainty.interval(expected, LOGIT, 1, states)
+    intervals["reached_low"], intervals["reached_high"] = uncertainty.interval(reached, LOGIT)
     tail = (1.0 - uncertainty.level) / 2
     below = np.cumsum(mix(p) if uncertainty.drawn else p[0], axis=-1)
     outside = np.stack([cohort.outside(time).any(axis=1) for time in times], axis=1)
@@ -202,19 +211,12 @@ def forecast_rows(cohort: Cohort, years: int | Sequence[float] | Array, threshol
         years=times,
         start=cohort.start + 1,
         threshold=worst,
-        level=uncertainty.level,
-        intervals=uncertainty.kind,
-        course=cohort.ageing.words,
-        certified=cohort.certified,
+        **cohort.conditions,
         notes=cohort.notes,
         probability=p[0],
         expected=expected[0],
         reached=reached[0],
-        **{
-            f"{name}_{side}": end[place]
-            for name, end in ends.items()
-            for place, side in enumerate(("low", "high"))
-        },
+        **intervals,
         predicted_low=_first_beyond(below, tail),
         predicted_high=_first_beyond(below, 1.0 - tail),
         outside=outside,

@@ -146,10 +146,7 @@ def profile_covariate(
         others=others,
         start=start,
         threshold=worst,
-        level=cohort.uncertainty.level,
-        intervals=cohort.uncertainty.kind,
-        course=cohort.ageing.words,
-        certified=cohort.certified,
+        **cohort.conditions,
         notes=(*cohort.notes, *told),
     )
 
