@@ -165,7 +165,7 @@ FILLERS = {
     "simulation.rows": {"write_parquet"},
     "study.digests": {"write_parquet"},
     "study.rows": {"sink_parquet"},
-    "fleet.store": {"write_csv", "write_parquet", "sink_parquet", "open", "os.replace"},
+    "fleet.store": {"write_parquet", "sink_csv", "sink_parquet", "os.replace"},
 }
 
 

@@ -235,7 +235,7 @@ def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _allot_paper(bridges: stock.Bridges, rng: np.random.Generator) -> stock.Members:
+def _allot_paper(bridges: stock.Bridges, rng: np.random.Generator) -> stock.DrawnMembers:
     """Members in the paper's numbers for any seed: the held-out split depends on the bridges' names alone."""
     names = bridges.names.to_list()
     shares = {"validation": PAPER_VALIDATION, "golden": 1 - PAPER_VALIDATION}
