@@ -22,14 +22,14 @@ def tell_row_costs(stored: Stored) -> Iterator[str]:
     evaluations = show_range([*counts, *(one["evaluations"] for one in stored["fits"] if one["evaluations"])])
     yield wrap(
         "Nanoseconds of one processor for one row of one evaluation, 100,000 rows sorted by their states; value, "
-        "gradient and Hessian unless another thing is said. Multiply by rows and evaluations, divide by threads, "
-        f"and you have the optimizer's time. The fits above took {evaluations} evaluations; where there are many "
+        "gradient and Hessian unless stated otherwise. Multiply by rows and evaluations and divide by threads to "
+        f"estimate the optimizer's time. The fits above took {evaluations} evaluations; where there are many "
         "rows, the first ones are made on a sample."
     )
     states = [(str(one["n_states"]), show(one["ns_per_row"])) for one in costs["states"]]
     yield wrap(
         f"**States.** Four covariates. {_slope(costs['states'], 'n_states')} ns more for each state, by least "
-        "squares. A row costs what its chain visits, not what K is; more states only let some chains grow longer."
+        "squares. The cost depends on the states that a row passes through, not on K."
     )
     yield _across("K", states)
     covariates = [(str(one["covariates"]), show(one["ns_per_row"])) for one in costs["covariates"]]
@@ -41,8 +41,8 @@ def tell_row_costs(stored: Stored) -> Iterator[str]:
     yield _across("covariates", covariates)
     jumps = [(str(one["jumps"]), f"{one['share']:.1%}", show(one["ns_per_row"])) for one in costs["jumps"]]
     yield wrap(
-        "**Jumps.** No jump and one jump have short closed forms; a longer jump is a series or a table of divided "
-        "differences, and touches more of the Hessian. Most rows are short."
+        "**Jumps** (states passed within one interval). None and one have short closed forms; more need a "
+        "series or a table of divided differences, and more entries of the Hessian. Most rows have none or one."
     )
     yield table(("jumps", "share of rows", "ns a row"), jumps)
     orders = [(ASKED[one["order"]], show(one["ns_per_row"])) for one in costs["orders"]]
@@ -70,9 +70,9 @@ def tell_machine(stored: Stored) -> Iterator[str]:
     one, two = stored["machine"]
     needs = stored["needs"]
     yield wrap(
-        "Measured on the spot, each by a compiled loop that does nothing else: the sum of an array far beyond the "
-        "caches; a triad a = b + 3 c of such arrays, 24 bytes an element; exponentials and multiply-adds on "
-        "numbers that stay in the first-level cache."
+        "Rates of this machine, each measured by a compiled loop that does nothing else: the sum of an array "
+        "far beyond the caches; a triad a = b + 3 c of such arrays, 24 bytes an element; exponentials and "
+        "multiply-adds on numbers that stay in the first-level cache."
     )
     names = {
         "bytes_read": "read from memory, GB/s",
@@ -92,11 +92,11 @@ def tell_machine(stored: Stored) -> Iterator[str]:
         f"its {needs['multiply_adds']:.0f} multiply-adds": needs["multiply_adds"] / one["multiply_adds"],
     }
     yield wrap(
-        "The average row of the table above (K = 5, four covariates) needs so much, counted from what "
-        "`rekka.model.kernel` does. If nothing but one of these had to be done, on one thread:"
+        "Operations of the average row (K = 5, four covariates), counted from the code of `rekka.model.kernel`, "
+        "and the time that each kind would take alone on one thread:"
     )
     yield table(
-        ("one evaluation of one row", "ns", "million rows a second", "the kernel takes so many times as long"),
+        ("one evaluation of one row", "ns", "million rows a second", "the kernel takes, times"),
         [
             *(
                 (
@@ -116,9 +116,8 @@ def tell_machine(stored: Stored) -> Iterator[str]:
         f"{cost / together:.1f} times as long. "
         + claim(
             memory < cost / 2,
-            "It is not memory that holds it back, so two threads are worth having; what lies between is the "
-            "arithmetic of the closed forms and of the series for longer jumps, and rows that do not fill a "
-            "chunk.",
+            "Memory is not the limit, so a second thread helps. The rest is the arithmetic of the closed forms "
+            "and of the series for several jumps, and rows that do not fill a chunk.",
         )
     )
 
@@ -127,20 +126,20 @@ def tell_rivals(stored: Stored) -> Iterator[str]:
     """The largest table of each rival."""
     limit = stored["limit"]
     yield wrap(
-        f"The largest table that each can do if one call may take {limit:.0f} s, found by doubling the rows; "
-        "rekka on the very same rows. All on one thread. Times are theirs over ours, of the optimizer alone and "
-        "of the whole call; the gap is our log-likelihood less theirs."
+        f"The largest table that each can fit if one call may take {limit:.0f} s, found by doubling the rows, "
+        "and rekka on the same rows, all on one thread. Ratios are theirs over ours, of the optimizer alone and "
+        "of the whole call. The gap is our log-likelihood minus theirs."
     )
     rivals = stored["rivals"]
     if rivals:
         yield table(
-            ("", "rows", "optimizer, s", "rekka, s", "times", "call, s", "rekka, s", "times", "gap"),
+            ("", "rows", "optimizer, s", "rekka, s", "ratio", "call, s", "rekka, s", "ratio", "gap"),
             [_rival_row(name, rivals[name]) for name in rivals],
         )
     for name, words in RIVALS.items():
         if name in rivals:
             by, ended = rivals[name]["theirs"]["method"], rivals[name]["ended"]
-            yield wrap(f"{words[0].upper()}{words[1:]}, by {by}, went no further: {ended}.")
+            yield wrap(f"{words[0].upper()}{words[1:]}, by {by}, ended there: {ended}.")
         else:
             yield wrap(f"{words[0].upper()}{words[1:]} has no figures in this run.")
 
@@ -164,8 +163,8 @@ def tell_refits(stored: Stored) -> Iterator[str]:
     """A thousand refits, and msm's extrapolated."""
     one = stored["refits"]
     yield wrap(
-        f"{one['refits']:,} bootstrap refits of a case of {one['rows']:,} rows, drawn by bridge, z-scored, each "
-        "solved anew, certified and scored on the bridges not drawn, as `rekka stability` does it."
+        f"{one['refits']:,} bootstrap refits of a component of {one['rows']:,} rows, resampled by bridge, "
+        "z-scored, each fitted, certified and scored on the bridges not drawn, as in `rekka stability`."
     )
     rows = [
         (
@@ -201,7 +200,9 @@ def tell_refits(stored: Stored) -> Iterator[str]:
 def tell_start(stored: Stored) -> Iterator[str]:
     """What starting costs, and where the compiled kernels are."""
     start = stored["start"]
-    yield wrap("Whole processes, timed from outside; the fastest of some, but for the first fit, which is one.")
+    yield wrap(
+        "Whole processes, timed from outside: the fastest of several, except the first fit, which was timed once."
+    )
     yield table(
         ("process", "seconds"),
         [
@@ -213,13 +214,12 @@ def tell_start(stored: Stored) -> Iterator[str]:
         ],
     )
     yield wrap(
-        "The numerical kernels are compiled for this processor by Numba when they are first used, and kept on "
-        "disk: beside the installed package, or in a cache folder of the user where that cannot be written. "
-        "`NUMBA_CACHE_DIR` names another place, such as one that is part of a container's image. A later process "
-        "only loads them; a new version of rekka or Numba, or another kind of processor, compiles them anew. A "
-        "wait of more than a second is announced, by the commands on the terminal and in Python by the log "
-        "`rekka` at level INFO. Where there is no place for them at all, every process compiles its own, and says "
-        "so."
+        "Numba compiles the numerical kernels for this processor when they are first used, and keeps them on "
+        "disk: in the installed package, or in the user's cache folder if the package is not writable. Set "
+        "`NUMBA_CACHE_DIR` to use another folder, for example one in a container image. Later processes only "
+        "load them. A new version of rekka or Numba, or another kind of processor, compiles them again. A wait "
+        "of more than a second is announced: by the commands on the terminal, in Python by the logger `rekka` "
+        "at level INFO. If no folder is writable, every process compiles its own kernels and says so."
     )
 
 
@@ -227,9 +227,8 @@ def tell_limits() -> list[str]:
     """What is not streamed, and what needs memory all the same."""
     return bullets(
         [
-            "**Row groups.** Parquet is read by row groups, and at least one of them is in memory at a time: at "
-            "most about a million rows in each keep a streamed fit small. Polars and most other writers make "
-            "smaller ones by themselves.",
+            "**Row groups.** Parquet is read by row groups, and at least one is in memory at a time. Keep them "
+            "below about a million rows; Polars and most other writers do.",
             "**Errors clustered by bridge** need a few numbers for each bridge, not for each row. Where they do "
             "not fit the limit, more passes are made over the rows.",
             "**Exact quantiles**, which robust scaling and the survey of covariates need, take "
@@ -237,7 +236,6 @@ def tell_limits() -> list[str]:
             "**Not streamed**: the paper's floored likelihood, scikit-learn transformers as scalings, ridge and "
             "pooled fits that choose by folds, pairing of inspections into transitions, and the report. They read "
             "all rows into memory.",
-            "**Not faster**: files in CSV, which have to be read as text in every pass. Write them as Parquet "
-            "once.",
+            "**Slow**: CSV files, which are parsed as text in every pass. Convert them to Parquet once.",
         ]
     )

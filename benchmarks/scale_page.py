@@ -1,4 +1,4 @@
-"""The page on performance, of a stored run alone: what stands where."""
+"""The page on performance, written from stored results alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from benchmarks.scale_cost_tables import (
     tell_start,
 )
 from benchmarks.scale_tables import tell_curve, tell_fits, tell_memory, tell_passes
+from benchmarks.stored_results import describe_accuracy, describe_pairing, describe_small_fits, describe_study
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 Stored = Mapping[str, Any]
@@ -35,13 +36,20 @@ def write_page(stored: Stored) -> str:
         *tell_row_costs(stored),
         "## Memory",
         *tell_memory(stored),
-        "## The distance to the machine's limits",
+        "## Compared with the machine's limits",
         *tell_machine(stored),
-        "## Beside msm and the paper's way",
+        "## The largest tables of msm and the paper's way",
         *tell_rivals(stored),
         "## A thousand refits",
         *tell_refits(stored),
-        "## Starting, and the cache of what is compiled",
+        "## Small fits, msm and the paper's way",
+        *describe_small_fits(),
+        *describe_study(),
+        "## Pairing inspections",
+        *describe_pairing(),
+        "## Numerical accuracy",
+        *describe_accuracy(),
+        "## Start-up time and the compilation cache",
         *tell_start(stored),
         "## Limits",
         *tell_limits(),
@@ -60,20 +68,20 @@ def _introduce(stored: Stored) -> list[str]:
     return [
         "# Performance",
         wrap(
-            "What rekka costs: seconds and memory of a large fit, by row, state, covariate, jump and thread; "
-            "where the time goes; how far that is from what the machine can do at best; and what others need for "
-            "the same. `python -m benchmarks.scale` measures all of it, stores it in "
-            "[benchmarks/results](../benchmarks/results/scale.json) and writes this page from there: no measured "
-            "number was typed by hand."
+            "Seconds and memory of large and small fits, where the time goes, how close that is to the limits "
+            "of the machine, and what R's msm and the paper's way need for the same rows. `python -m "
+            "benchmarks.scale` measures the large fits, stores them in "
+            "[scale.json](../benchmarks/results/scale.json) and writes this page from the stored results; no "
+            "measured number was typed by hand."
         ),
         wrap(
             f"Measured {' and '.join(days)} on one machine ({setting['processor']}, {setting['cores']} cores), "
             f"with rekka {versions['rekka']}, Python {versions['python']}, NumPy {versions['numpy']}, Numba "
             f"{versions['numba']}, Polars {versions['polars']}{rival}. The load average when a part began was "
             f"{show_range(list(stored['load'].values()), '{:.1f}'.format)}: where it is not near 0, others were "
-            "using the cores as well, and seconds are too high rather than too low. Ratios of one run are what "
-            "counts. Rows are simulated, K = 5 with four covariates unless another number is said; compiling is "
-            "never on a clock, but for the table on starting."
+            "using the cores too, and the seconds are too high. Compare ratios within one run rather than seconds "
+            "between runs. Rows are simulated, with K = 5 states and four covariates unless stated otherwise; "
+            "compilation is never timed, except in the table on starting."
         ),
     ]
 
@@ -84,10 +92,10 @@ def _repeat() -> list[str]:
         *bullets(
             [
                 "`--quick` exercises everything on few rows in a minute or two and stores nothing.",
-                "`--only PART` measures one part anew (fits, curve, costs, rivals, refits or start) and stores it "
-                "beside the others, with its own date and load.",
+                "`--only PART` measures one part again (fits, curve, costs, rivals, refits or start) and stores "
+                "it with the others, with its own date and load.",
                 "`--page` writes this page from what is stored; a test compares the two.",
-                "Without R and msm the rest still runs, and so it does without the `cluster` extra.",
+                "Without R and msm, or without the `cluster` extra, the rest still runs.",
             ]
         ),
     ]

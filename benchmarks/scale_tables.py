@@ -52,10 +52,10 @@ def tell_fits(stored: Stored) -> Iterator[str]:
     fits, drawn = _by_way(stored), stored["drawn"]
     yield wrap(
         f"{drawn['rows']:,} transitions in {count_of(drawn['files'], 'Parquet file')} of "
-        f"{drawn['megabytes'] / 1000:.2f} GB, drawn in {drawn['seconds']:.0f} s. Each fit is a process of its own "
-        "and goes from the path of the folder to a certified maximum with standard errors: rows read and checked, "
-        "scaling by z-score, search for separation, Newton, other starts, certificate. Peak memory is that of the "
-        "whole process, with Python and all libraries."
+        f"{drawn['megabytes'] / 1000:.2f} GB, drawn in {drawn['seconds']:.0f} s. Each fit is a process of its "
+        "own and goes from the path of the folder to a certified maximum with standard errors: read and check "
+        "the rows, scale by z-score, search for separation, Newton, other starts, certificate. Peak memory is "
+        "that of the whole process, Python and all libraries included."
     )
     yield table(
         ("way", "seconds", "optimizer", "processor", "rows a second", "evaluations", "peak memory"),
@@ -102,7 +102,7 @@ def _agree(agreement: Sequence[Row]) -> str:
     near = [one for one in agreement if one["largest"] > 0.0]
     found = []
     if same:
-        found.append(f"{_join(same)} {'give' if len(same) > 1 else 'gives'} the very same bits as {HELD}.")
+        found.append(f"{_join(same)} {'give' if len(same) > 1 else 'gives'} exactly the same bits as {HELD}.")
     found += [
         claim(
             one["largest"] <= EQUAL,
@@ -145,8 +145,9 @@ def tell_curve(stored: Stored) -> Iterator[str]:
     yield wrap(
         "One evaluation is value, gradient and Hessian together; a fit is its optimizer alone. Up to a million "
         "rows an evaluation is timed by itself, the fastest of many, on one thread in processor time; for the "
-        "largest table it is the optimizer's seconds shared out, so that it includes looking at the columns anew, "
-        "block by block. Small tables gain nothing from a second thread: a block is 4,096 rows at least."
+        "largest table it is the optimizer's seconds divided by rows and evaluations, which includes reading "
+        "the columns again, block by block. Small tables gain nothing from a second thread: a block has at "
+        "least 4,096 rows."
     )
     yield table(
         (
@@ -175,9 +176,9 @@ def tell_passes(stored: Stored) -> Iterator[str]:
     held, streamed = profiles[HELD], profiles[STREAMED]
     stages = list(dict.fromkeys(p["stage"] for one in (held, streamed) for p in one["passes"]))
     yield wrap(
-        "A large fit goes through its rows again and again, block by block: whatever it needs of them is a sum, a "
-        "range or a small factor of each block. Seconds of the passes by what they are for, on two threads, held "
-        "in memory and streamed from the files in every pass; processor seconds are of both threads together."
+        "A large fit makes several passes over its rows, block by block; each pass adds up a sum, a range or a "
+        "small factor of each block. The table gives the seconds of the passes by purpose, on two threads, with "
+        "the rows held in memory and streamed from the files in every pass. Processor seconds add both threads."
     )
     yield table(
         ("stage", "passes", "held, s", "share", "processor, s", "streamed, s", "share", "processor, s"),
@@ -196,8 +197,8 @@ def tell_passes(stored: Stored) -> Iterator[str]:
     yield wrap(
         f"The optimizer's own seconds are {significant(held['optimizer'])} held and "
         f"{significant(streamed['optimizer'])} streamed. A pass that does nothing but read and check the rows "
-        f"takes {significant(held['nothing'], 2)} s held and {significant(streamed['nothing'], 2)} s streamed: so "
-        "much of every pass is reading."
+        f"takes {significant(held['nothing'], 2)} s held and {significant(streamed['nothing'], 2)} s streamed: "
+        "that part of every pass is reading."
     )
 
 
@@ -219,7 +220,7 @@ def tell_memory(stored: Stored) -> Iterator[str]:
     streamed = fits[STREAMED]["megabytes"]
     yield wrap(
         "Peak of the process after a first fit of 300,000 rows, which is Python, the libraries and the blocks at "
-        "work, and after the fit of all; the difference shared out over the rows where they are held."
+        "work, and after the fit of all rows; bytes a row are the difference divided by the rows."
     )
     held = [_memory_row(fits[way]) for way in (HELD, HELD_ONE) if fits[way]["seconds"] is not None]
     yield table(
@@ -232,12 +233,11 @@ def tell_memory(stored: Stored) -> Iterator[str]:
         ],
     )  # fmt: skip
     yield wrap(
-        "Held, a row is its columns as they are in the files: eight bytes for each of two states, years and "
-        "covariates where they are 64-bit numbers, with no copy beyond the blocks at work. "
+        "In memory a row takes its columns as they are in the files: eight bytes for each of two states, years "
+        "and covariates where they are 64-bit numbers, with no copy beyond the blocks at work. "
         + claim(
             streamed < GROWN * some["megabytes"],
-            "Streamed, memory is what the reader keeps ahead of the blocks at work, and does not grow with the "
-            "rows.",
+            "Streamed, memory holds the blocks at work and those read ahead, and does not grow with the rows.",
         )
     )
 

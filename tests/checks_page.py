@@ -16,34 +16,32 @@ ROOMS = {
     "R5": "Held-out rows",
     "R6": "Fits",
     "R7": "The choice",
-    "R8": "Golden rows and the confirmation",
+    "R8": "Confirmation rows",
 }
 INTRO = """
 # The checks
 
 Written from the checks themselves by `python tests/checks_page.py`.
 
-One engine checks data and studies. `rekka check TABLE` looks at a table before anything is fitted
-(`rekka.check_transitions`); [the data we expect](data.md) says more. `rekka checks RUN`, with an s, looks a study
-over when it is run (`rekka.check_study`). A code means the same in both. The severities, with the words that the
-findings of a study have for them:
+`rekka check TABLE` checks a table before anything is fitted (`rekka.check_transitions`; [the table rekka
+expects](data.md)). `rekka checks RUN`, with an s, checks a study after it was run (`rekka.check_study`). A code means the
+same in both. Severities, and their names in a study:
 
 | severity | in a study | it means |
 |---|---|---|
-| stop | issue | a fit will fail or is refused; a result in use is wrong or unusable: put it right before a figure is used |
-| warning | tip | something to look at before the results are believed; failures of methods that nobody selected are tips |
-| note | | worth knowing |
-| passed | passed | looked at, and found well; a table's findings do not list these |
-| not applicable | not applicable | there was nothing to look at, and why; a table's findings do not list these |
+| stop | issue | a fit fails or is refused; a selected result is wrong or unusable: correct it before using a figure |
+| warning | tip | look at it before trusting the results; failures of methods that were not selected are tips |
+| note | | useful to know |
+| passed | passed | checked without a finding; not listed for a table |
+| not applicable | not applicable | nothing to check, with the reason; not listed for a table |
 
-A finding comes with its figures, the components and methods concerned, and a remedy. `rekka check` ends with exit
-code 1 if a finding stops the work. Every check of a study has one finding in every study; with `--strict` the command
-ends with exit code 1 if there is an issue, otherwise always with 0. The test of fit (R611) is made
-with the choice, for up to 50 components; `--test-fit` makes it for more, and `--quick` does not make it for a run of an
-earlier version, which has none. A report says what a study and its table have in common once, with the study's
-findings.
+A finding has its figures, the components and methods concerned, and a remedy. `rekka check` ends with exit code 1 if a
+finding stops the work. Every check of a study has one finding in every study; with `--strict` the command ends with exit
+code 1 if there is an issue, otherwise always with 0. The test of fit (R611) is made with the choice, for up to 50
+components; `--test-fit` makes it for more. A run of an earlier version has no test: `rekka checks` makes it, unless
+`--quick` is given. Where a study and its table have the same finding, a report lists it once.
 
-Codes are never used again. Those that were merged into others are [at the end](#merged-codes).
+Codes are never reused. Those that were merged into others are [at the end](#merged-codes).
 """
 
 

@@ -94,7 +94,7 @@ def test_a_model_file_that_names_no_case_asks_for_it(version, tmp_path):
     files = FILES / version / "model.json", FILES / "inspections.csv"
     done = run_command("forecast", *files, "--out", tmp_path / "f")
     assert done.exit_code == 2
-    assert "model.json does not say which case it is a model of" in done.output
+    assert "model.json does not say which component it is a model of" in done.output
     assert "Say which it is (--only CASE)" in done.output
 
 

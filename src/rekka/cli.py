@@ -29,33 +29,34 @@ CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes; the last is what s
 COMMANDS = {
     "demo": (
         "demo",
-        "Draw an inventory, pair its visits, compare four scalings in ten cases under both presets, "
-        "and report it.",
+        "Simulate an inventory, compare four scalings in ten components under both presets, and write the report.",
     ),
     "compare": (
         "study",
-        "Compare methods: fit, time and score every case by every method, choose, and confirm the choice.",
+        "Compare methods: fit, time and score every component by every method, choose, and confirm the choice.",
     ),
-    "show": ("study", "Show a study: its cases, methods, selection, every trial, hypotheses and what to look at."),
-    "confirm": ("study", "Score what a study chose on its golden rows: once."),
+    "show": (
+        "study",
+        "Show a study: its components, methods, selection, every trial, hypotheses and what to look at.",
+    ),
+    "confirm": ("study", "Score what a study chose on its confirmation rows, once."),
     "report": (
         "report",
         "Write a study as one page: the answer first, then findings, figures, tables, models, "
         "and how to repeat it.",
     ),
-    "checks": ("checks", "Look a study over when it is run: numbered findings, with figures and remedies."),
+    "checks": ("checks", "Check a study after it was run: numbered findings, with figures and remedies."),
     "stability": (
         "stability",
-        "Refit a study's cases to other rows and from other starts, to see which choices hold.",
+        "Refit a study's components to resamples and from other starts, to see which choices hold.",
     ),
     "fit": (
         "fit",
-        "Fit the model to all rows of each case: coefficients in native units, hazard ratios, certificate.",
+        "Fit the model to all rows of each component: coefficients in native units, hazard ratios, certificate.",
     ),
     "forecast": (
         "forecast",
-        "Forecast every member of an inventory, and the network: states by year, years until a state, "
-        "who is first.",
+        "Forecast every member of an inventory, and the network: states by year, years until a state, risks.",
     ),
     "matrix": (
         "matrix",
@@ -63,18 +64,18 @@ COMMANDS = {
     ),
     "effects": (
         "effects",
-        "Say what each covariate does to the years until a state: as sentences, with intervals.",
+        "Describe the effect of each covariate on the years until a state: as sentences, with intervals.",
     ),
     "backtest": (
         "backtest",
-        "Fit the model to the past, forecast from there, and hold the forecasts against what was found later.",
+        "Fit the model to the past, forecast from there, and compare the forecasts with later inspections.",
     ),
     "simulate": (
         "data",
-        "Draw a bridge inventory from known hazards: inventory, inspections, traffic, and the truth beside them.",
+        "Simulate a bridge inventory from known hazards: inventory, inspections, traffic, and the true hazards.",
     ),
-    "check": ("data", "Look a table over before fitting: numbered findings, with rows and remedies."),
-    "transitions": ("data", "Turn inspection records into transitions, with an account of every record."),
+    "check": ("data", "Check a table before fitting: numbered findings, with rows and remedies."),
+    "transitions": ("data", "Turn inspection records into transitions, and account for every record."),
 }
 
 

@@ -249,7 +249,7 @@ def test_table_has_a_line_for_each_finding():
         "case": None,
         "title": "Intervals that are not above 0",
         "message": "1 row of 2,000 (0.1%) with an interval that is missing, 0 or negative.",
-        "remedy": "Correct the dates, or set such pairs aside: the model needs the years between two inspections.",
+        "remedy": "Correct the dates, or exclude such pairs: the model needs the years between two inspections.",
         "count": 1,
         "rows": [3],
     }
@@ -304,21 +304,21 @@ def test_audit_says_what_became_of_the_records():
     finding = only(check_transitions(plain(), audit=audit(not_inspected=5000)), "R002")
     assert finding.severity is Severity.NOTE
     assert finding.message == (
-        "6,230 records: 900 transitions, 300 last visits, 5,030 set aside (not inspected: 5,000; upward move: the "
+        "6,230 records: 900 transitions, 300 last visits, 5,030 excluded (not inspected: 5,000; upward move: the "
         "condition improved: 20; the state is blank: 10). Of the records that could have been transitions 3.2% are "
         "lost."
     )
     assert finding.rows == (3, 7, 12)
     assert only(check_transitions(plain(), audit=audit(blank=300)), "R002").severity is Severity.WARNING
     nothing = only(check_transitions(plain(), audit=audit(upward=0, blank=0)), "R002")
-    assert nothing.message == "1,200 records: 900 transitions, 300 last visits, 0 set aside."
+    assert nothing.message == "1,200 records: 900 transitions, 300 last visits, 0 excluded."
     assert codes(check_transitions(plain(), audit=audit().clear())) == set()
 
 
 def test_upward_moves_set_aside_bias_the_hazards():
     few = only(produce("R102"), "R102")
     assert few.severity is Severity.NOTE
-    assert few.message == "20 upward moves set aside: 2.2% of the pairs that could have been transitions."
+    assert few.message == "20 upward moves excluded: 2.2% of the pairs that could have been transitions."
     assert "the hazards come out too high" in few.remedy
     assert only(check_transitions(plain(), audit=audit(upward=100)), "R102").severity is Severity.WARNING
 
@@ -341,8 +341,8 @@ def test_separation_names_state_and_covariate():
     finding = only(produce("R402"), "R402")
     assert finding.severity is Severity.STOP
     assert finding.message == (
-        "State 1: the rows that left it are told apart from those that ended in it by x. "
-        "The likelihood rises for ever that way: it has no finite maximum."
+        "State 1: the rows that left it and those that ended in it are separated by x. "
+        "The likelihood has no finite maximum (separation): the coefficients grow without limit."
     )
     assert finding.remedy == "Add a ridge penalty (methods ridge, pooled), use fewer covariates, or merge states."
     assert finding.values == {"states": [1], "terms": ["intercept", "x"], "certain": True}
@@ -372,9 +372,9 @@ def test_constant_and_collinear_covariates_are_all_named():
     found = check_transitions(frame).findings
     assert [f.values["covariates"] for f in found if f.code == "R302"] == [["lanes"], ["spans"]]
     (same,) = (f for f in found if f.code == "R303")
-    assert same.message == "feet duplicates bridge_length: their effects cannot be told apart."
+    assert same.message == "feet duplicates bridge_length: their effects cannot be separated."
     first = next(f for f in found if f.code == "R302")
-    assert first.message == "lanes is 2 in all 2,000 rows: its effect cannot be told from the intercept."
+    assert first.message == "lanes is 2 in all 2,000 rows: its effect cannot be separated from the intercept."
 
 
 def test_nearly_collinear_covariates_are_named_with_their_nearest():
@@ -437,10 +437,13 @@ def test_partition_messages():
     assert beyond[0].message.startswith("Beyond state 4, the worst of the training rows: ")
     missing = only(produce("R504"), "R504")
     assert (missing.case, missing.severity) == ("Bearing", Severity.STOP)
-    assert missing.message == f"No usable row of this case is in the training part: {missing.count} golden."
+    assert (
+        missing.message
+        == f"No usable row of this component is in the training part: {missing.count} confirmation."
+    )
     empty = only(produce("R505"), "R505")
     assert empty.severity is Severity.WARNING
-    assert empty.message.startswith("No usable row of this case is in the validation part; ")
+    assert empty.message.startswith("No usable row of this component is in the validation part; ")
     assert [f.severity for f in produce("R506").findings if f.code == "R506"] == [Severity.WARNING]
 
 

@@ -40,7 +40,7 @@ def test_what_a_person_is_told(folder, tmp_path):
         assert f"Bearing: {title}" in said
     assert "Bearing: fitted to" in said
     assert "up to visit 3;" in said
-    assert "not scored, because a pair was set aside on the way (" in said
+    assert "not scored, because a pair on the way was excluded (" in said
     assert f"written to {tmp_path / 'out'}: scores.csv, totals.csv" in said
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {"scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json"}
@@ -102,7 +102,7 @@ def test_transitions_and_a_moment_by_date(folder, tmp_path):
     said = words(done.stdout)
     assert "from 2005-01-01 up to 2016-06-30;" in said
     assert "traffic_mean of the interval that leads over 2016-06-30 is the mean of two counts" in said
-    assert "Pairs that were set aside before are not in a table of transitions and are not counted." in said
+    assert "Pairs that were excluded before are not in a table of transitions and are not counted." in said
     assert "year visits found expected" in said
 
 
@@ -114,7 +114,7 @@ def test_transitions_and_a_moment_by_date(folder, tmp_path):
         (["--until-visit", "0"], "--until-visit"),
         (["--until", "2016", "--age", "grows"], "age is 'grows'; it can be advances, held, fixed"),
         (["--until", "2016", "--draws", "10"], "--draws"),
-        (["--until", "2016", "--only", "Peer"], "There is no case 'Peer'."),
+        (["--until", "2016", "--only", "Peer"], "There is no component 'Peer'."),
     ],
 )
 def test_wrong_options(folder, options, message):

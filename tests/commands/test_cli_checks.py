@@ -60,7 +60,7 @@ def test_an_issue_is_told_with_its_remedy(tiny):
     done = call("checks", tiny, "--quick")
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("What to look at: 1 issue, ")
-    assert "R701 issue  A case for which nothing was chosen" in done.stdout
+    assert "R701 issue  A component for which nothing was chosen" in done.stdout
     assert "Nothing was chosen for [Pier] (max, zscore fell at step 1, a certified maximum)." in done.stdout
     assert "-> Leave covariates out, merge states" in done.stdout
     assert call("checks", tiny, "--quick", "--strict").exit_code == 1

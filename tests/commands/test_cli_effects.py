@@ -145,7 +145,7 @@ def test_an_old_file_has_effects_but_no_profiles(models, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--threshold", "9"], 2, "BadOption: The state to be reached is 9;"),
+        (["--threshold", "9"], 2, "BadOption: The state to reach is 9;"),
         (["--start", "4"], 2, "BadOption: start is 4; a state from 1 to 3 is needed"),
         (["--change", "age"], 2, "'age' is not like age_at_inspection_1=+10"),
         (["--change", f"{SLOPE}=10"], 2, "BadOption: changes gives '10' for age_at_inspection_1; +10 or -10"),
@@ -153,7 +153,7 @@ def test_an_old_file_has_effects_but_no_profiles(models, tmp_path):
         (["--change", f"{SLOPE}=x1"], 2, "BadOption: x1 leaves age_at_inspection_1 at "),
         (["--intervals", "bootstrap"], 2, "rekka fit --bootstrap 200"),
         (["--draws", "5"], 2, "BadOption: draws is 5;"),
-        (["--only", "Deck"], 2, "BadOption: There is no case 'Deck'."),
+        (["--only", "Deck"], 2, "BadOption: There is no component 'Deck'."),
     ],
 )
 def test_wrong_options_end_in_a_sentence(models, options, code, message):

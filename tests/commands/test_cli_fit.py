@@ -109,7 +109,7 @@ def test_where_no_case_can_be_fitted_nothing_is_written(tmp_path):
     done = call("fit", tmp_path / "t.csv", "--bootstrap", 2, "--out", tmp_path / "models")
     assert done.exit_code == 1
     assert "all cannot be fitted: Every row stays in state 1" in done.stderr
-    assert done.stdout.splitlines() == ["Nothing was written: no case could be fitted."]
+    assert done.stdout.splitlines() == ["Nothing was written: no component could be fitted."]
     assert not (tmp_path / "models").exists()
 
 

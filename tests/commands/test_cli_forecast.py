@@ -153,7 +153,7 @@ def test_a_model_that_is_not_certified(tables, tmp_path):
         (["--age", "old"], 2, "age is 'old'; it can be advances, held, fixed."),
         (["--advance", "agee"], 2, "advance names agee, which is not a covariate of any model"),
         (["--intervals", "profile"], 2, "intervals is 'profile'; it can be delta, normal, bootstrap, none."),
-        (["--intervals", "bootstrap"], 2, "needs a model that carries refits to bridges drawn again"),
+        (["--intervals", "bootstrap"], 2, "needs a model that carries refits to resampled bridges"),
         (["--draws", 10], 2, "draws is 10; a whole number of at least 100 is needed."),
         (["--level", 95], 2, "level is 95.0; a number between 0 and 1 is needed"),
         (["--from", "soon"], 2, "--from is 'soon'; a day such as 2026-03-31, or a year, is needed."),
@@ -165,7 +165,7 @@ def test_a_model_that_is_not_certified(tables, tmp_path):
         (
             ["--only", "Peer"],
             2,
-            "There is no case 'Peer'. Cases there: Bearing, Deck slab, Pier. Did you mean Pier?",
+            "There is no component 'Peer'. Components there: Bearing, Deck slab, Pier. Did you mean Pier?",
         ),
         (["--format", "html"], 2, "format is 'html'; it can be parquet, csv, xlsx."),
         (["--format", "xlsx", "--years", 200, "--only", "Pier", "--from", "2100"], 0, ""),

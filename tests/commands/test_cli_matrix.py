@@ -178,7 +178,7 @@ def test_a_run_folder(tmp_path):
         (["--intervals", "wide"], 2, "BadOption: intervals is 'wide';"),
         (["--intervals", "bootstrap"], 2, "rekka fit --bootstrap 200"),
         (["--level", "95"], 2, "BadOption: level is 95.0;"),
-        (["--only", "Peer"], 2, "BadOption: There is no case 'Peer'."),
+        (["--only", "Peer"], 2, "BadOption: There is no component 'Peer'."),
         (["--out", "matrix.xlsx"], 2, "BadOption: matrix.xlsx is not a .csv file;"),
     ],
 )

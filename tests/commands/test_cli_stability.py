@@ -85,7 +85,11 @@ def test_json_for_machines(study):
         (["--resamples", "0"], 2, "--resamples"),
         (["--workers", "0"], 2, "--workers"),
         (["--seed", "-1"], 2, "--seed"),
-        (["--only", "Peer"], 2, "There is no case 'Peer'. Cases there: Deck [/] slab, Pier. Did you mean Pier?"),
+        (
+            ["--only", "Peer"],
+            2,
+            "There is no component 'Peer'. Components there: Deck [/] slab, Pier. Did you mean Pier?",
+        ),
     ],
 )
 def test_wrong_options(study, options, code, message):
@@ -105,7 +109,7 @@ def test_wrong_folders(study, tmp_path):
     done = call("stability", study)
     assert done.exit_code == 1
     assert "my run is not finished: it has 3 of 4 trials" in done.stderr
-    assert "Go on with rekka compare --resume my run first." in done.stderr
+    assert "Continue with rekka compare --resume my run first." in done.stderr
 
 
 def test_ctrl_c_leaves_draws_that_are_gone_on_with(study, monkeypatch):
@@ -123,7 +127,7 @@ def test_ctrl_c_leaves_draws_that_are_gone_on_with(study, monkeypatch):
     )
     assert done.exit_code == 130
     again = f"rekka stability '{study}' --resamples 4 --kinds splits,seeds --only Pier --only 'Deck [/] slab'"
-    assert done.stderr == f"Stopped after 8 of 16 draws. Go on with: {again}\n"
+    assert done.stderr == f"Stopped after 8 of 16 draws. Continue with: {again}\n"
     done = call("stability", study, *OPTIONS, "--kinds", "splits,seeds")
     assert done.exit_code == 0, done.stderr
     assert len(seen) == 5  # two units were kept
@@ -137,7 +141,7 @@ def test_a_disk_that_is_full(study, monkeypatch):
     done = call("stability", study, *OPTIONS, "--seed", 5)
     monkeypatch.undo()
     assert done.exit_code == 1
-    assert f"What is done is kept. Go on with: rekka stability '{study}' --resamples 4 --seed 5" in done.stderr
+    assert f"What is done is kept. Continue with: rekka stability '{study}' --resamples 4 --seed 5" in done.stderr
     assert re.search(r"WriteError: .*00000\.json cannot be written: No space left on device\.", done.stderr)
 
 

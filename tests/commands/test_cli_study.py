@@ -155,7 +155,7 @@ def test_show_refuses_an_unknown_section(finished):
         (["--methods", "zscor"], "Did you mean zscore?"),
         (["--preset", "fast"], "preset is 'fast'; it can be exact, paper"),
         (["--cost", "money"], "cost is 'money'; it can be auto, seconds, evaluations"),
-        (["--only", "Abutmen"], "There is no case 'Abutmen'. Cases there: Abutment, Cross girder, Slope protection. Did you mean Abutment?"),
+        (["--only", "Abutmen"], "There is no component 'Abutmen'. Components there: Abutment, Cross girder, Slope protection. Did you mean Abutment?"),
         (["--methods", "zscore,zscore"], None),
         (["--partition", "weekday"], "partition.scheme"),
         (["--partition", "date"], "scheme = 'date' and until, the last day of training, belong together"),
@@ -215,7 +215,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(table, tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert re.search(r"Stopped after \d+ of 4 trials\. Go on with: rekka compare --resume", words(errors))
+    assert re.search(r"Stopped after \d+ of 4 trials\. Continue with: rekka compare --resume", words(errors))
     assert "Traceback" not in errors
     done = call("compare", "--resume", out)
     assert done.exit_code == 0, done.stderr
@@ -238,7 +238,7 @@ def test_a_disk_that_is_full(table, tmp_path, monkeypatch):
     done = call("compare", "--resume", tmp_path / "run")
     monkeypatch.undo()
     assert done.exit_code == 1
-    assert "What is done is kept. Go on with: rekka compare --resume" in words(done.stderr)
+    assert "What is done is kept. Continue with: rekka compare --resume" in words(done.stderr)
 
 
 def test_ontario_with_five_and_three_states(ontario, tmp_path):
@@ -295,7 +295,7 @@ def test_fit_refuses_one_file_for_several_cases(table, tmp_path):
     wrong = call("fit", table, "--unit", "traffic_mean")
     assert wrong.exit_code == 2
     assert "is not like traffic_mean=1000" in words(wrong.stderr)
-    assert "There is no case 'Pier'" in call("fit", table, "--only", "Pier").stderr
+    assert "There is no component 'Pier'" in call("fit", table, "--only", "Pier").stderr
 
 
 def test_fewer_covariates_by_option(table, tmp_path):

@@ -37,7 +37,7 @@ UNDERSTOOD = (
     "Numbers from 1, letters from a and Roman numerals are; for others give the labels, best first (--labels)."
 )
 NO_TABLE = "Give a file's path, or a pandas, polars or pyarrow frame."
-ASIDE = "Set such pairs aside, or correct the table."
+ASIDE = "Exclude such pairs, or correct the table."
 OPEN_QUOTE = 'A quotation mark is open or stands inside a field; write it twice ("") there.'
 OWN_NAME = (
     "cannot be among covariates or keep, as rekka has a column of that name. "
@@ -321,13 +321,13 @@ FILES = [
     Case("impossible dates", rows("B1,2014-02-30,1,5", "B1,2015-02-30,2,5"), {}, BadValues,
          f"a.csv: none of the 2 inspection dates is understood, such as '2014-02-30'. {FORMATS}"),
     Case("day or month first", rows("B1,03/04/2014,1,5", "B1,05/06/2019,2,5"), {}, BadValues,
-         "a.csv, dates of inspection: Dates such as 03/04/2014 can be day or month first, and the others do not tell. Say dmy "
+         "a.csv, dates of inspection: Dates such as 03/04/2014 can be day or month first, and the others do not show which. Say dmy "
          "or mdy (--dates dmy for inspections)."),
     Case("day first and month first", rows("B1,23/04/2014,1,5", "B1,05/26/2019,2,5"), {}, BadValues,
          "a.csv, dates of inspection: 23/04/2014 has the day first and 05/26/2019 the month. Say dmy or mdy for all, or both in "
          "the order in which they are to be tried."),
     Case("day or month first of completion", csv("bridge_id,date,state,completed\nB1,2010,1,03/04/1980\nB1,2015,2,03/04/1980\n"), {},
-         BadValues, "a.csv, completed: Dates such as 03/04/1980 can be day or month first, and the others do not tell. Say dmy "
+         BadValues, "a.csv, completed: Dates such as 03/04/1980 can be day or month first, and the others do not show which. Say dmy "
          "or mdy (--dates dmy for inspections)."),
     Case("neither day nor month", rows("B1,23/14/2014,1,5"), {}, BadValues,
          f"a.csv: none of the 1 inspection dates is understood, such as '23/14/2014'. {FORMATS}"),
@@ -345,7 +345,7 @@ FILES = [
     Case("no format", csv(GOOD), {"dates": {"inspection": []}}, BadOption, "mapping: dates: a format is needed, or auto."),
     # States.
     Case("state outside the scale", states(1, 2, 3, 9), {"state": {"best": 1, "worst": 5}, "rules": {"outside": "error"}}, BadStates,
-         "The state is '9' in row 5 (1 of 4), outside the scale 1, 2, 3, 4, 5. Set such records aside, or give a wider scale."),
+         "The state is '9' in row 5 (1 of 4), outside the scale 1, 2, 3, 4, 5. Exclude such records, or give a wider scale."),
     Case("states that mean nothing", states("foo", "bar", "foo", "foo"), {}, BadStates,
          f"The states are not understood: foo, bar. {UNDERSTOOD}"),
     Case("formulas as states", states("=A1+1", "=A2+1"), {}, BadStates,
@@ -383,10 +383,10 @@ FILES = [
          "state 1 -> 2). " + ASIDE),
     Case("two states on one day", csv("bridge_id,date,state\nB1,2010,1\nB1,2010,2\n"), {"rules": {"same_day": "error"}}, BadValues,
          "row 3 (1 record): another record of the same member and day has another state. Keep the worst, the first or the last of "
-         "them with same_day, or set them aside."),
+         "them with same_day, or exclude them."),
     Case("two states of one visit", csv(VISITS + "B1,1,2010-01-01,1,5\nB1,1,2011-01-01,2,5\n"), {"rules": {"same_day": "error"}},
          BadValues, "row 3 (1 record): another record of the same member and visit number has another state. Keep the worst, the "
-         "first or the last of them with same_day, or set them aside."),
+         "first or the last of them with same_day, or exclude them."),
     Case("missing covariate", csv(GOOD.replace(",100\n", ",\n")), {"rules": {"missing": "error"}}, BadValues,
          "all: rows 2, 3 (2 pairs): traffic_mean is missing (bridge B1, 2010-06-01 -> 2015-06-01, state 2 -> 3). " + ASIDE),
     Case("no such rule", csv(GOOD), {"rules": {"upwards": "error"}}, BadOption,

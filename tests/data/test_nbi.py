@@ -314,7 +314,7 @@ def test_without_years_the_last_file_given_corrects_the_others(tmp_path):
     assert kept(files) == ["4"]
     assert kept(files[::-1]) == ["6"]
     assert read_nbi(files).notes[0] == (
-        "a.txt to b.txt: 2 files in the order given; an inspection that several tell of is taken from the last of them"
+        "a.txt to b.txt: 2 files in the order given; an inspection in several files is taken from the last of them"
     )
 
 

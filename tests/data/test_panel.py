@@ -134,7 +134,7 @@ def test_without_a_case_the_member_is_the_case():
     data = pl.DataFrame(INSPECTIONS | {"Member": ["deck", "deck", "pier", "pier"]})
     found = rekka.pair_visits(rekka.read_panel(data))
     assert found.frame["case"].to_list() == ["deck", "pier"]
-    assert any("case is Member; say member if" in note for note in found.notes)
+    assert any("case is Member; name it as member if" in note for note in found.notes)
     told = rekka.pair_visits(rekka.read_panel(data, columns={"member": "Member"}))
     assert told.frame.select("case", "member").rows() == [("all", "deck"), ("all", "pier")]
 

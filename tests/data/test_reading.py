@@ -119,7 +119,7 @@ def test_a_table_of_one_component_needs_no_column_for_it(folder, tmp_path):
     assert done.exit_code == 0, done.output
     assert "models read the case from case, which is not here" in " ".join(done.stdout.split())
     refused = call("forecast", folder / "models", tmp_path / "piers.csv", *QUICK, tmp_path / "no")
-    assert "The inventory has no column for the case, and models has 2 models" in refused.stderr
+    assert "The inventory has no column for the component, and models has 2 models" in refused.stderr
 
 
 def test_a_joined_file_that_is_gone_is_named(folder, tmp_path):

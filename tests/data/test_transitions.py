@@ -189,10 +189,10 @@ def test_visit_numbers_of_the_table_decide_the_order():
     [
         (history([2, 1]), {"upward": "error"}, BadStates,
          "all: row 0 (1 pair): upward move: the condition improved (bridge A, 2000-06-01 -> 2005-06-01, state 2 -> 1). "
-         "Set such pairs aside, or correct the table."),
+         "Exclude such pairs, or correct the table."),
         (history([1, 2], length=[None, 3.0]), {"missing": "error"}, BadValues,
          "all: row 0 (1 pair): bridge_length is missing (bridge A, 2000-06-01 -> 2005-06-01, state 1 -> 2). "
-         "Set such pairs aside, or correct the table."),
+         "Exclude such pairs, or correct the table."),
         (history([1, 2]), {"upwards": "error"}, BadOption,
          "upwards is not a rule; upward, repairs, same_day, interval, max_gap, missing, outside are. Did you mean upward?"),
         (history([1, 2]), {"max_gap": -1}, BadOption,

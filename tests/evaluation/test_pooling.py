@@ -246,9 +246,9 @@ def test_a_case_without_rows_is_left_out():
     empty = stock()["tiny"].take(np.zeros(15, bool))
     found = pool_cases({**stock(), "empty": empty}, threads=1, clock="start")
     assert found.log_marginal == pooled().log_marginal
-    with pytest.raises(rekka.InputError, match="no case 'empty'"):
+    with pytest.raises(rekka.InputError, match="no component 'empty'"):
         found.prior("empty")
-    with pytest.raises(rekka.InputError, match="no row in any case"):
+    with pytest.raises(rekka.InputError, match="no row in any component"):
         pool_cases({"empty": empty})
 
 

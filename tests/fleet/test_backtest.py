@@ -277,7 +277,7 @@ def test_chains_break_where_pairs_were_set_aside(broken):
     }
     assert found.lost.rows() == [("all", UPWARD, 2, 5)]
     said = str(found)
-    assert "5 later visits of 2 members not scored, because a pair was set aside on the way (upward move" in said
+    assert "5 later visits of 2 members not scored, because a pair on the way was excluded (upward move" in said
     assert "What is scored are members that were not repaired" in said
 
 
@@ -501,7 +501,7 @@ def test_transitions_that_go_nowhere_make_no_circle():
         ({"until": 2006, "level": 1.5}, "level is 1.5"),
         ({"until": 2006, "age": "grows"}, "age is 'grows'; it can be advances, held, fixed"),
         ({"until": 2006, "scaling": "zsore"}, "zsore"),
-        ({"until": 2006, "cases": ["Pier"]}, "There is no case 'Pier'"),
+        ({"until": 2006, "cases": ["Pier"]}, "There is no component 'Pier'"),
         ({"until": 2006, "advance": ["bridge_id"]}, "advance names bridge_id, which is not a covariate"),
     ],
 )  # fmt: skip
@@ -524,7 +524,7 @@ def test_tables_that_cannot_be_used(panel):
     assert "Condition may only worsen in this model" in backtest(better, until=2006).cases["reason"].item()
     undated = rows.with_columns(date_2=pl.when(pl.int_range(pl.len()) > 9).then("date_2"))
     assert backtest(undated, until=2006, draws=100).notes == (
-        "10 transitions without a bridge, a case or a date left out",
+        "10 transitions without a bridge, a component or a date left out",
     )
     nothing = backtest(rows, until=2020, draws=100)
     assert "all: not forecast: no visit after 2020-12-31 follows one by then." in str(nothing)

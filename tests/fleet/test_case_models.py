@@ -103,9 +103,11 @@ def test_cases_find_their_models():
 def test_a_table_without_cases_takes_the_only_model():
     assert match_models(models_of("Deck"), ["all"]).found["all"].case == "Deck"
     assert match_models(models_of("Deck", "Pier"), ["all"], ["Pier"]).found["all"].case == "Pier"
-    with pytest.raises(BadOption, match=r"has no column for the case, and models has 2 models: Deck, Pier"):
+    with pytest.raises(BadOption, match=r"has no column for the component, and models has 2 models: Deck, Pier"):
         match_models(models_of("Deck", "Pier"), ["all"])
-    with pytest.raises(BadOption, match=r"There is no case 'Pir'\. Cases there: Deck, Pier\. Did you mean Pier"):
+    with pytest.raises(
+        BadOption, match=r"There is no component 'Pir'\. Components there: Deck, Pier\. Did you mean Pier"
+    ):
         match_models(models_of("Deck", "Pier"), ["all"], ["Pir"])
 
 
@@ -115,17 +117,17 @@ def test_a_model_without_a_case_takes_the_only_case(case):
     assert match_models(models_of(case), ["all"]).found["all"].case == case
     assert list(match_models(models_of(case), ["Deck", "Pier"], ["Pier"]).found) == ["Pier"]
     with pytest.raises(
-        BadOption, match="does not say which case it is a model of, and the inventory has Deck, Pier"
+        BadOption, match="does not say which component it is a model of, and the inventory has Deck, Pier"
     ):
         match_models(models_of(case), ["Deck", "Pier"])
 
 
 def test_no_case_in_both():
     with pytest.raises(
-        InputError, match="models has models of Deck, and the inventory has Arch, Cable: no case is in"
+        InputError, match="models has models of Deck, and the inventory has Arch, Cable: no component is in"
     ):
         match_models(models_of("Deck"), ["Arch", "Cable"])
-    with pytest.raises(BadOption, match="There is no case 'Decks'"):
+    with pytest.raises(BadOption, match="There is no component 'Decks'"):
         match_models(models_of("Deck"), ["Deck", "Pier"], ["Decks"])
 
 

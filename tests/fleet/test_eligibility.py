@@ -149,8 +149,8 @@ def test_old_models_do_not_know_their_range():
     assert not years["outside"].any()
     assert set(fleet.remarks["Deck"]) <= {"in state 4 or worse already"}
     assert [note for note in lots.notes if "earlier version" in note] == [
-        "the model of Deck: of an earlier version, without the range of the training rows, so that where a forecast "
-        "goes beyond it is not told"
+        "the model of Deck: of an earlier version, without the range of the training rows, so that "
+        "extrapolation beyond it is not marked"
     ]
 
 

@@ -202,7 +202,7 @@ def test_several_records_of_the_last_day_can_be_an_error():
         read_members(pl.DataFrame(SAME), rules={"same_day": "error"})
     assert str(caught.value) == (
         "the dataframe: rows 1, 2: records of a member's last day with different states. Keep the worst, the first "
-        "or the last of them with same_day, or set them aside."
+        "or the last of them with same_day, or exclude them."
     )
     assert caught.value.rows == [1, 2]
     earlier = pl.DataFrame(SAME | {"date": ["2015-06-01", "2005-06-01", "2005-06-01"]})
@@ -559,8 +559,8 @@ def test_two_rows_of_one_member_are_refused_with_their_rows(tmp_path):
     with pytest.raises(BadValues) as caught:
         read_members(write(tmp_path / "list.csv", text))
     assert str(caught.value) == (
-        "list.csv: bridge 'A', case 'Deck' stands in rows 2, 5. A list without dates has one row for each member. Tell "
-        "the members of one kind apart (--member COLUMN), leave out what is older, or say which column is the date "
+        "list.csv: bridge 'A', case 'Deck' stands in rows 2, 5. A list without dates has one row for each member. Name "
+        "the column that identifies members of one kind (--member COLUMN), leave out what is older, or say which column is the date "
         "of the inspection (--date COLUMN)."
     )
     assert (caught.value.rows, caught.value.bridge) == ([2, 5], "A")
@@ -574,7 +574,7 @@ def test_a_list_without_a_case_takes_the_member_for_it():
     assert read_members(data).frame["case"].to_list() == ["Deck", "Pier"]
     told = read_members(data, columns={"member": "member"})
     assert told.frame.select("case", "member").rows() == [("all", "Deck"), ("all", "Pier")]
-    assert "the dataframe: no column for the case, so that all members are of one case, 'all'" in told.notes
+    assert "the dataframe: no column for the case, so that all members are of one component, 'all'" in told.notes
 
 
 def test_a_list_with_visit_numbers_has_an_order():

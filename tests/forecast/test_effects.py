@@ -228,7 +228,7 @@ WAY = "from state 1 to state 4"
         (
             effect(TEN, np.inf, 24.5),
             f"Ten more years of age: the mean time {WAY} is more than 10,000 years before and 24.5 after, so that "
-            "no difference can be told.",
+            "no difference can be given.",
         ),
         (
             effect(TWICE, 100.0, 400.0, 20.0, 1e9),

@@ -43,7 +43,7 @@ def test_separated_rows_have_no_finite_maximum():
     assert certificate.verdict is Verdict.NO_FINITE_MAXIMUM
     assert not certificate.maximum_exists
     assert certificate.reasons[0] == (
-        "state 1: the rows that left it are told apart from those that ended in it by x, "
+        "state 1: the rows that left it and those that ended in it are separated by x, "
         "so there is no finite maximum (separation)"
     )
     assert "ridge" in certificate.reasons[1]
@@ -141,7 +141,7 @@ def test_golden_rows_on_the_plateau_are_counted():
     X, y = frame([(1, 1, 0.1, 0), (1, 2, 1e-14, 0)])
     certificate = model.certify(X, y)
     assert certificate.plateau_golden == 0.5
-    assert "50.00% of golden rows" in str(certificate)
+    assert "50.00% of confirmation rows" in str(certificate)
     assert model.certificate_.plateau_golden is None
 
 

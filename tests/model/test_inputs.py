@@ -64,7 +64,7 @@ CASES = {
     "missing values": (
         lambda: fit(put("traffic_mean", None, 4, 9)),
         errors.BadValues,
-        "traffic_mean is missing in 2 of 120 rows (rows 4, 9). Set such rows aside or fill them in; rekka does "
+        "traffic_mean is missing in 2 of 120 rows (rows 4, 9). Exclude such rows or fill them in; rekka does "
         "neither silently.",
     ),
     "many missing values": (
@@ -86,7 +86,7 @@ CASES = {
         lambda: fit(put("interval_years", 0.0, 3)),
         errors.BadValues,
         "interval_years is 0 in row 3 (1 of 120 not above 0). Years between the two inspections must be above 0; "
-        "set such rows aside.",
+        "exclude such rows.",
     ),
     "negative interval": (
         lambda: fit(put("interval_years", -2.5, 3, 5)),
@@ -102,8 +102,8 @@ CASES = {
     "end below start": (
         lambda: fit(put("state_1", 4, 8), ends(8, 2)),
         errors.BadStates,
-        "row 8 (1 of 120): end state 2 is below start state 4. Condition may only worsen in this model. Set repairs "
-        "aside, or split the history at the repair.",
+        "row 8 (1 of 120): end state 2 is below start state 4. Condition may only worsen in this model. Exclude "
+        "repairs, or split the history at the repair.",
     ),
     "one state": (
         lambda: fit(X.with_columns(state_1=pl.lit(1)), np.ones(120, int)),
@@ -135,13 +135,13 @@ CASES = {
     "constant covariate": (
         lambda: fit(X.with_columns(bridge_length=pl.lit(12.0))),
         errors.BadCovariates,
-        "bridge_length is 12 in all 120 training rows: its effect cannot be told from the intercept. Leave it out of "
+        "bridge_length is 12 in all 120 training rows: its effect cannot be separated from the intercept. Leave it out of "
         "covariates.",
     ),
     "duplicate covariate": (
         lambda: fit(X.with_columns(feet=pl.col("bridge_length") * 3.28084)),
         errors.BadCovariates,
-        "feet duplicates bridge_length in the 120 training rows: their effects cannot be told apart. Leave one of them "
+        "feet duplicates bridge_length in the 120 training rows: their effects cannot be separated. Leave one of them "
         "out of covariates.",
     ),
     "covariate whose square overflows": (

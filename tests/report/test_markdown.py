@@ -18,12 +18,12 @@ from table_cases import (
 from rekka.report.markdown import escape_markdown, markdown_table, render_markdown, render_tables
 from rekka.report.statements import (
     QUESTIONS,
-    Teller,
+    Wording,
+    explain_case,
+    explain_stability,
     list_causes,
     list_methods,
     split_findings,
-    tell_case,
-    tell_stability,
 )
 from rekka.report.views import Cell, Column, FigureView, Panel, Row, TableView
 
@@ -110,15 +110,15 @@ def test_it_has_every_table_finding_and_hypothesis():
 def test_it_is_whole():
     """Each case with its sentences and certificate; what a certificate asks; what passed; the two presets."""
     document = plain_document()
-    text, tell = render(document), Teller(WORDS)
+    text, tell = render(document), Wording(WORDS)
     for case in document.cases:
-        told = tell_case(document, case, tell)
+        told = explain_case(document, case, tell)
         assert told.certificate
         for line in (told.label, *told.lines, *told.certificate):
             assert escape_markdown(line.striptags()) in text
     for question in QUESTIONS:
         assert escape_markdown(WORDS(f"section.certificates.{question}")) in text
-    for one in (*list_causes(document, tell), *list_methods(document, tell), tell_stability(document, tell)):
+    for one in (*list_causes(document, tell), *list_methods(document, tell), explain_stability(document, tell)):
         assert escape_markdown(one.striptags()) in text
     for finding in split_findings(document.findings)[1]:
         assert f"- {finding.code} " in text

@@ -13,7 +13,7 @@ from rekka.fleet.document import load_forecast
 from rekka.report import networks, report
 from rekka.report.document import Document
 from rekka.report.networks import INVENTORY, OTHER_MODELS, STUDY, WHY_NOT, Found, find_network, forecast_study
-from rekka.report.statements import Teller, tell_network
+from rekka.report.statements import Wording, explain_network
 from rekka.report.summarize import HORIZON, summarize
 from rekka.report.text import load_words
 
@@ -149,7 +149,7 @@ def test_members_whose_last_transition_is_not_known_are_not_forecast_and_the_rep
     assert "which transition is the last" in found.why
     document = summarize(study, no_network=found.why)
     assert Document.from_json(document.to_json()).no_network == found.why
-    told = tell_network(document, Teller(load_words("en")))
+    told = explain_network(document, Wording(load_words("en")))
     assert told.notes == (found.why,)
     assert "No inventory was forecast" in told.lines[0]
     monkeypatch.setattr(report, "summarize", lambda study, no_network, **_: no_network)

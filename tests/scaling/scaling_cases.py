@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from rekka.scaling.registry import BEYOND, METHODS, OPERATORS
+from rekka.scaling.registry import BEYOND, METHODS, REGISTRY
 
 RNG = np.random.default_rng(3)
 X = np.column_stack([RNG.gamma(2, 10, 80), RNG.normal(5, 30, 80), np.exp(RNG.normal(9, 1, 80))])
 NAMES = ("age", "offset", "traffic")
 # Whatever is registered is here, so a new operator is tested by existing.
-EVERY = tuple(dict.fromkeys([*OPERATORS, *METHODS, *BEYOND, "minmax+zscore", "robust+log+minmax"]))
+EVERY = tuple(dict.fromkeys([*REGISTRY, *METHODS, *BEYOND, "minmax+zscore", "robust+log+minmax"]))
 
 FLAT_PEAK = [15013173, 15524598.84, 16145110.08, 16282314.86, 15850144.66, 15798809.06, 15893406.71, 16642285.24,
              16673532.39, 15305571.37, 14797627.54, 15167733.04, 16111390.71, 15345859.54, 15099945.71, 15214866.11,

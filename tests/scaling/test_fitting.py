@@ -5,7 +5,7 @@ from scipy import stats
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
 from rekka.core.errors import BadOption, OutsideTrainingRange, ScalingError
-from rekka.scaling.registry import BEYOND, METHODS, OPERATORS, check_method, fit_scaling, is_affine, name_method
+from rekka.scaling.registry import BEYOND, METHODS, REGISTRY, check_method, fit_scaling, is_affine, name_method
 from rekka.scaling.transformer import CovariateScaler
 
 
@@ -224,8 +224,8 @@ class TestTraps:
 class TestTheOption:
     def test_the_families(self):
         assert METHODS == ("max", "minmax", "zscore", "boxcox")
-        assert set(METHODS) <= set(OPERATORS)
-        for method in (*OPERATORS, *BEYOND):
+        assert set(METHODS) <= set(REGISTRY)
+        for method in (*REGISTRY, *BEYOND):
             check_method(method)
 
     @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scaling_cases import EVERY, HARD, NAMES, X
 
 from rekka.core.errors import ModelFileError, OutsideTrainingRange, ScalingError
 from rekka.scaling.registry import fit_scaling, is_affine, name_method
-from rekka.scaling.serial import scaling_from_dict, scaling_from_json, scaling_to_json
+from rekka.scaling.serial import read_scaling, scaling_to_json
 
 GOLDEN = X * 0.98 + 0.6  # other rows, within every operator's reach
 
@@ -112,19 +112,20 @@ class TestEveryOperator:
     def test_dict_and_json_are_exact(self, method):
         fitted = fit_scaling(method, X, NAMES)
         text = scaling_to_json(fitted)
-        for again in (scaling_from_dict(json.loads(json.dumps(fitted.to_dict()))), scaling_from_json(text)):
-            assert again == fitted
-            assert again.method == fitted.method
-            assert again.to_dict() == fitted.to_dict()
-            np.testing.assert_array_equal(again.transform(GOLDEN), fitted.transform(GOLDEN))
-            np.testing.assert_array_equal(again.inverse(fitted.transform(X)), fitted.inverse(fitted.transform(X)))
-            assert scaling_to_json(again) == text
+        assert json.loads(text)["scaling"] == fitted.to_dict()
+        again = read_scaling(text).scaling
+        assert again == fitted
+        assert again.method == fitted.method
+        assert again.to_dict() == fitted.to_dict()
+        np.testing.assert_array_equal(again.transform(GOLDEN), fitted.transform(GOLDEN))
+        np.testing.assert_array_equal(again.inverse(fitted.transform(X)), fitted.inverse(fitted.transform(X)))
+        assert scaling_to_json(again) == text
 
     def test_truncated_json_is_refused(self, method):
         text = scaling_to_json(fit_scaling(method, X, NAMES))
         for length in range(0, len(text), max(1, len(text) // 40)):
             with pytest.raises(ModelFileError, match="This is not a rekka scaling of version 1"):
-                scaling_from_json(text[:length])
+                read_scaling(text[:length])
 
     def test_copies_are_equal(self, method):
         fitted = fit_scaling(method, X, NAMES)
@@ -152,7 +153,7 @@ class TestEveryOperator:
         fitted = fit_scaling(method, np.empty((5, 0)), ())
         assert fitted.transform(np.empty((3, 0))).shape == (3, 0)
         assert fitted.inverse(np.empty((3, 0))).shape == (3, 0)
-        assert scaling_from_json(scaling_to_json(fitted)) == fitted
+        assert read_scaling(scaling_to_json(fitted)).scaling == fitted
 
     def test_no_rows_to_transform(self, method):
         assert fit_scaling(method, X, NAMES).transform(np.empty((0, 3))).shape == (0, 3)
@@ -212,7 +213,7 @@ class TestEveryOperator:
         assert np.isfinite(z).all()
         assert in_order(x[:, 0], z[:, 0])
         assert (z.min() < z.max()) == (x.min() < x.max())
-        again = scaling_from_json(scaling_to_json(fitted))
+        again = read_scaling(scaling_to_json(fitted)).scaling
         np.testing.assert_array_equal(again.transform(x), z)
         np.testing.assert_allclose(fitted.transform(x[-1:]), z[-1:], rtol=1e-14)
 

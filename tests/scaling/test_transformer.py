@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import rekka
 from rekka.core.errors import BadOption, InputError, ModelFileError, OutsideTrainingRange
 from rekka.scaling.registry import fit_scaling
-from rekka.scaling.serial import scaling_from_json, scaling_to_json
+from rekka.scaling.serial import read_scaling, scaling_to_json
 from rekka.scaling.transformer import CovariateScaler
 
 FRAMES = {
@@ -57,7 +57,7 @@ class TestEveryOperator:
         np.testing.assert_array_equal(again.get_feature_names_out(), scaler.get_feature_names_out())
         assert hasattr(again, "feature_names_in_") == (frame is not None)
         assert again.n_features_in_ == 3
-        assert scaling_from_json(text) == scaler.scaling_
+        assert read_scaling(text).scaling == scaler.scaling_
 
     def test_copies(self, method):
         scaler = CovariateScaler(method).fit(X)

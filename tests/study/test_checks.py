@@ -322,14 +322,16 @@ class TestTheList:
 
 class TestFits:
     def test_the_paper_on_two_small_cases(self, made):
-        assert "boxcox in Longitudinal girder (paper): 53 of 145 golden rows" in explain(made.floored, "R601")
+        assert "boxcox in Longitudinal girder (paper): 53 of 145 confirmation rows" in explain(
+            made.floored, "R601"
+        )
         said = explain(made.floored, "R602")
         paper = made.floored.trials.filter(preset="paper")
         wrong, success = int((paper["success"] & ~paper["certified"]).sum()), int(paper["success"].sum())
         assert f"paper: {wrong} of {success} trials that reported success are not at a certified maximum: " in said
         assert "on the probability floor (boxcox in Longitudinal girder)" in said
         assert "where there is no finite maximum (" in said
-        assert "Selected all the same: boxcox in Longitudinal girder (paper), Slope protection (paper)." in said
+        assert "Selected nevertheless: boxcox in Longitudinal girder (paper), Slope protection (paper)." in said
         said = explain(made.floored, "R402")
         assert (
             said.count("Slope protection (max, minmax, zscore, boxcox): states 1, 3: the rows that left it") == 1
@@ -348,25 +350,27 @@ class TestFits:
             assert f" {place} (" in explain(with_trials(one, "zscore", reason="", **update), "R602")
 
     def test_equals_that_agree_and_that_do_not(self, made):
-        agree = "max, zscore are one model, and agree wherever there is a maximum (2 cases, log-likelihoods "
+        agree = "max, zscore are one model, and agree wherever there is a maximum (2 components, log-likelihoods "
         assert explain(made.sound, "R603").startswith(agree)
         apart = with_trials(made.sound, "max", log_likelihood=-np.inf)
-        assert "max in Deck slab by more than any number means" in explain(apart, "R603")
+        assert "max in Deck slab by more than can be measured" in explain(apart, "R603")
         short = with_trials(made.sound, "max", log_likelihood=-1e5)
-        assert "disagree in 2 of 2 cases" in explain(short, "R603")
-        assert "Selected all the same: max in Deck slab, Pier." in explain(short, "R603")
+        assert "disagree in 2 of 2 components" in explain(short, "R603")
+        assert "Selected nevertheless: max in Deck slab, Pier." in explain(short, "R603")
 
     def test_presets_that_agree_are_told_beside_those_that_do_not(self, made):
         said = explain(made.floored, "R603")
-        assert "paper: max, minmax, zscore are one model, and disagree in 1 of 1 case: " in said
-        assert "exact: max, minmax, zscore are one model, and agree wherever there is a maximum (1 case" in said
+        assert "paper: max, minmax, zscore are one model, and disagree in 1 of 1 component: " in said
+        assert (
+            "exact: max, minmax, zscore are one model, and agree wherever there is a maximum (1 component" in said
+        )
 
     def test_failures_by_their_reason(self, made):
         failed = fails(made.sound, Status.SOLVER_FAILED, "ABNORMAL: ; 3 units remain")
         assert explain(failed, "R606") == "The solver failed in 2 of 4 trials: max in Deck slab, Pier: ABNORMAL: ."
         said = explain(broken_transform(made), "R502")
-        assert "Abutment (boxcox): golden rows: boxcox cannot transform bridge_length = -5.0" in said
-        assert "Pier (zscore): no row of this case trains" in explain(no_training_rows(made), "R608")
+        assert "Abutment (boxcox): confirmation rows: boxcox cannot transform bridge_length = -5.0" in said
+        assert "Pier (zscore): no training row of this component" in explain(no_training_rows(made), "R608")
 
     def test_the_weakest_direction_is_named(self, made):
         weak = with_trials(made.sound, "max", condition_number=1e5, weakest_direction="age with length, state 2")
@@ -387,7 +391,7 @@ class TestChoices:
     def test_nothing_chosen_names_the_step(self, made):
         said = explain(made.refused, "R701")
         assert said == (
-            "Nothing was chosen for Slope protection (max, minmax, zscore, boxcox fell at step 1, a certified "
+            "Nothing was chosen for Slope protection (max, minmax, zscore, boxcox dropped at step 1, a certified "
             "maximum)."
         )
 
@@ -407,7 +411,7 @@ class TestChoices:
     def test_without_a_confirmation_the_judged_rows_speak(self, made):
         said = explain(made.floored, "R704")
         assert "Longitudinal girder (paper) (10." in said
-        assert "on golden rows" in said
+        assert "on confirmation rows" in said
         assert "Far higher: Longitudinal girder (paper)" in said
         assert "Shown to be higher" not in said
         unconfirmed = replace(made.sound, looks=())
@@ -434,7 +438,7 @@ class TestChoices:
 
     def test_optimism_in_figures(self, made):
         said = explain(made.floored, "R706")
-        assert "looks at golden rows" in said
+        assert "looks at confirmation rows" in said
         assert "(nested " in said
         figures = {"naive_accuracy": 0.6, "nested_accuracy": 0.5, "naive_log_loss": 0.8, "nested_log_loss": 0.9}
         changed = made.sound.choices[0].optimism.model_copy(update=figures | {"folds": 5, "changed": 3})
@@ -469,7 +473,7 @@ class TestGolden:
     def test_states_by_name(self, made):
         new = with_golden(made.sound, state_2=lambda n, state: np.where(n == 0, 6, state))
         assert "(state 6; training rows have 1, 2, 3, 4)" in explain(new, "R503")
-        assert "1 of 900 golden rows" in explain(new, "R803")
+        assert "1 of 900 confirmation rows" in explain(new, "R803")
 
     def test_judged_rows_that_were_left_out(self, made):
         cases = [
@@ -477,11 +481,11 @@ class TestGolden:
             for one in made.sound.described
         ]
         said = explain(replace(made.sound, described=tuple(cases)), "R803")
-        assert "Pier: 0 of 900 golden rows and 7 of those it was judged on" in said
+        assert "Pier: 0 of 900 confirmation rows and 7 of the rows of the choice" in said
 
     def test_why_a_choice_is_not_confirmed(self, made):
         assert "the golden rows chose it, and cannot confirm it" in explain(made.floored, "R805")
-        assert "the golden rows were not looked at" in explain(replace(made.sound, looks=()), "R805")
+        assert "the confirmation rows were not looked at" in explain(replace(made.sound, looks=()), "R805")
 
     def test_a_second_look_says_where_the_first_was(self, made):
         seen = with_confirmed(made.sound, seen="other, 2026-01-31")
@@ -517,7 +521,10 @@ class TestUnusual:
         findings = {one.code: one for one in check_study(study)}
         assert study.trials["accuracy"].null_count() == 1
         assert {findings[code].verdict for code in ("R703", "R704", "R501", "R503")} == {ABSENT}
-        assert findings["R804"].explanation == "Fewer than 50 golden rows, so that one row decides: Abutment (0)."
+        assert (
+            findings["R804"].explanation
+            == "Fewer than 50 confirmation rows, so that one row decides: Abutment (0)."
+        )
 
     def test_no_covariates(self, made):
         rows = draw_rows(n=600).drop("age_at_inspection_1", "bridge_length", "traffic_mean")
@@ -583,7 +590,7 @@ def test_ontario_under_the_guarded_rule(ontario):
     # from state 1 by three states within two years than one step after the other explains.
     assert "went from state 1 to" in findings["R611"].explanation
     assert findings["R703"].verdict == TIP
-    assert "0.8068 on golden rows" in findings["R703"].explanation
+    assert "0.8068 on confirmation rows" in findings["R703"].explanation
     assert findings["R704"].verdict == PASSED
     assert findings["R501"].explanation.startswith("Outside the training range: all rows: bridge_length in 0.1%")
     assert findings["R501"].verdict == TIP

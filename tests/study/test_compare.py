@@ -192,7 +192,7 @@ class TestWhatIsRefused:
             ({"workers": 0}, "workers is 0; a whole number of at least 1 is needed"),
             ({"workers": True}, "workers is True"),
             ({"workers": 1.5}, r"workers is 1\.5"),
-            ({"cases": ["Peer"]}, "There is no case 'Peer'"),
+            ({"cases": ["Peer"]}, "There is no component 'Peer'"),
             ({"covariates": ["trafic_mean"]}, "Did you mean traffic_mean"),
         ],
     )
@@ -239,7 +239,7 @@ class TestWhatIsRefused:
             rekka.load_study(tmp_path / "run")
         (tmp_path / "study.toml").write_text(make_plan().to_toml())
         with pytest.raises(
-            RunFolderError, match=r"stopped before its first trial. Go on with rekka compare --resume"
+            RunFolderError, match=r"stopped before its first trial. Continue with rekka compare --resume"
         ):
             rekka.load_study(tmp_path)
 

@@ -50,7 +50,7 @@ def test_what_was_chosen_is_scored_on_golden_rows(done):
     assert found["persistence_difference"] == pytest.approx(right.mean() - same.mean())
     assert found["seen"] is None
     assert (done / "confirmation.json").exists()
-    assert "looked at the golden rows" in (done / "log.txt").read_text()
+    assert "looked at the confirmation rows" in (done / "log.txt").read_text()
 
 
 def test_going_on_does_not_look_again(run):
@@ -59,7 +59,7 @@ def test_going_on_does_not_look_again(run):
 
 
 def test_a_second_look_is_refused(run):
-    with pytest.raises(RunFolderError, match=r"looked at its golden rows already.*--force"):
+    with pytest.raises(RunFolderError, match=r"looked at its confirmation rows already.*--force"):
         rekka.confirm(run)
 
 
@@ -118,7 +118,7 @@ def test_no_golden_rows_confirm_nothing():
 def test_an_unfinished_run_is_not_confirmed(run):
     for file in (run / "choices").iterdir():
         file.unlink()
-    with pytest.raises(RunFolderError, match="is not finished: 1 choice to be made yet"):
+    with pytest.raises(RunFolderError, match="is not finished: 1 choice not made yet"):
         rekka.confirm(run)
 
 
@@ -171,7 +171,7 @@ def test_a_record_of_its_own_that_is_damaged_counts_as_a_look(run):
     file.write_text("[]")
     assert rekka.load_study(run).looks[0].unreadable
     assert len(rekka.resume_study(run).confirmation) == 0
-    with pytest.raises(RunFolderError, match="looked at its golden rows already"):
+    with pytest.raises(RunFolderError, match="looked at its confirmation rows already"):
         rekka.confirm(run)
     assert len(rekka.confirm(run, force=True).confirmation) == 1
     assert (run / "confirmation.json.damaged").exists()

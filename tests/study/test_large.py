@@ -187,7 +187,7 @@ class TestRows:
         rows = open_large(table, cases=("Deck",), covariates=("bridge_length",))
         assert rows.cases == ("Deck",)
         assert rows.covariates == ("bridge_length",)
-        with pytest.raises(BadOption, match=r"There is no case 'Dek'\. .* Did you mean Deck"):
+        with pytest.raises(BadOption, match=r"There is no component 'Dek'\. .* Did you mean Deck"):
             open_large(table, cases=("Dek",))
 
     @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ class TestRefused:
         ("study", "words"),
         [
             ({"select_on": "folds"}, "select_on = 'folds' refits .* Deck has 3,000 rows, more than .* in 1 GB"),
-            ({"methods": ("zscore", "pooled")}, "pooled fits all cases together, and Deck has 3,000 rows"),
+            ({"methods": ("zscore", "pooled")}, "pooled fits all components together, and Deck has 3,000 rows"),
         ],
     )
     def test_before_anything_is_fitted(

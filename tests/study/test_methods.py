@@ -107,7 +107,7 @@ def test_pooled_alone_is_refused_with_a_reason():
     study = rekka.compare(draw_rows(("Pier",), n=80), methods=["zscore", "pooled"], **QUICK)
     row = study.trials.filter(method="pooled").row(0, named=True)
     assert row["status"] == "not fitted"
-    assert "borrows from the other cases" in row["reason"]
+    assert "borrows from the other components" in row["reason"]
 
 
 def test_a_ridge_that_was_chosen_is_kept():

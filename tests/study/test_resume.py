@@ -406,7 +406,7 @@ class TestGoesOn:
             else:
                 file.write_bytes(content)
         rekka.resume_study(run)
-        assert ("made again: " in log_of(run)) == (content is not None or folder in ("models", "scalings"))
+        assert ("recomputed: " in log_of(run)) == (content is not None or folder in ("models", "scalings"))
         assert_same(run, expected)
 
     @pytest.mark.parametrize("name", ["partition.parquet", "provenance.json"])
@@ -540,7 +540,7 @@ class TestIsRefused:
         (tmp_path / "rows.csv").unlink()
         (run / name).write_bytes(b"")
         with pytest.raises(
-            RunFolderError, match=rf"run cannot go on: {name} is not whole.*, and \.\./rows.csv is gone"
+            RunFolderError, match=rf"run cannot continue: {name} is not whole.*, and \.\./rows.csv is gone"
         ):
             rekka.resume_study(run)
         rekka.resume_study(run, draw_rows())  # unless they are given

@@ -407,7 +407,7 @@ class TestRunFolder:
         assert len(made) == 4
         assert found.refits.equals(drawn.refits)
         assert not litter.exists()
-        assert log_of(run).count("stability: made again: ") == 3
+        assert log_of(run).count("stability: recomputed: ") == 3
         assert (run / "stability" / "methods.csv").read_bytes().startswith(b"\xef\xbb\xbfpreset,case,kind,method")
 
     def test_seeds_are_kept_apart(self, run, made):
@@ -437,9 +437,7 @@ class TestRunFolder:
 
     def test_a_study_that_is_not_finished(self, run):
         next((run / "choices").iterdir()).unlink()
-        message = (
-            r"run is not finished: it has 6 of 6 trials and 1 of 2 choices. Go on with rekka compare --resume run"
-        )
+        message = r"run is not finished: it has 6 of 6 trials and 1 of 2 choices. Continue with rekka compare --resume run"
         with pytest.raises(RunFolderError, match=message):
             stability(run, resamples=1, workers=1)
         with pytest.raises(RunFolderError, match="is not finished"):
@@ -464,7 +462,7 @@ class TestRunFolder:
         ({"resamples": 2.5}, "resamples is 2.5"),
         ({"resamples": True}, "resamples is True"),
         ({"seed": -1}, "seed is -1; a whole number of at least 0 is needed"),
-        ({"cases": ["Peer"]}, "There is no case 'Peer'. Cases there: Deck slab, Pier. Did you mean Pier?"),
+        ({"cases": ["Peer"]}, "There is no component 'Peer'. Components there: Deck slab, Pier. Did you mean Pier?"),
         ({"cases": []}, "cases is empty"),
         ({"workers": 0}, "workers is 0"),
     ],

@@ -196,7 +196,7 @@ class TestChoices:
     def test_cases(self):
         assert split_rows(draw_rows(), AUTO, TrialPlan(cases=("Pier",))).cases == ("Pier",)
         with pytest.raises(
-            BadOption, match=r"There is no case 'Peer'. Cases there: Deck slab, Pier. Did you mean Pier"
+            BadOption, match=r"There is no component 'Peer'. Components there: Deck slab, Pier. Did you mean Pier"
         ):
             split_rows(draw_rows(), AUTO, TrialPlan(cases=("Peer",)))
 

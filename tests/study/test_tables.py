@@ -98,7 +98,7 @@ class TestWhy:
 
     def test_nothing_scored(self):
         row = trial("pier", "max", math.nan, 1.0)
-        assert why(row) == "none: no golden row could be scored"
+        assert why(row) == "none: no confirmation row could be scored"
 
     def test_one_alone(self):
         rows = [trial("pier", "max"), trial("pier", "zscore", 0.6069, 0.126)]

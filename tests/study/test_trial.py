@@ -17,7 +17,7 @@ from rekka.model.certificate import Verdict
 from rekka.model.fit import Options, refit_rows
 from rekka.model.solvers import Outcome
 from rekka.scaling.registry import METHODS
-from rekka.scaling.serial import scaling_from_json
+from rekka.scaling.serial import read_scaling
 from rekka.study import trial as module
 from rekka.study.plan import PartitionPlan, TrialPlan
 from rekka.study.rows import CaseRows, forecast, forecast_folds, split_rows
@@ -75,7 +75,7 @@ class TestALuckyFit:
         assert trial.scores.log_loss_exact == theirs.log_loss(golden, golden["state_2"])
         ours = ExponentialHazardMarkovModel.from_json(fitted.model)
         np.testing.assert_array_equal(ours.coef_, theirs.coef_)
-        assert scaling_from_json(fitted.scaling).method == "zscore"
+        assert read_scaling(fitted.scaling).scaling.method == "zscore"
 
     def test_its_seconds_are_the_solver_call_alone(self):
         trial = run(pier()).trial
@@ -110,7 +110,7 @@ class TestFailuresAreValues:
         rows = draw_rows().filter((pl.col("case") != "Pier") | (pl.col("part") != "train"))
         fitted = run(case_rows(rows))
         assert fitted.trial.status is Status.NOT_FITTED
-        assert fitted.trial.reason == "no row of this case trains; 36 are golden"
+        assert fitted.trial.reason == "no training row of this component; 36 confirmation rows"
         assert fitted.model is None
         assert fitted.trial.timed
         assert not fitted.trial.eligible

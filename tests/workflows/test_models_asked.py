@@ -105,7 +105,7 @@ def test_nothing_of_others_is_written_over(verb, models, tmp_path):
         (tmp_path / name).write_text("my own table\n")
     with pytest.raises(BadOption, match="is there already"):
         verb(models, only=["Pier"], intervals="none", out=tmp_path)
-    with pytest.raises(rekka.InputError, match="no case 'Peer'"):
+    with pytest.raises(rekka.InputError, match="no component 'Peer'"):
         verb(models, only=["Peer"])
     with pytest.raises(RunFolderError, match="There is no run folder or model file nowhere"):
         verb(tmp_path / "nowhere")

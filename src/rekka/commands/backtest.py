@@ -39,14 +39,14 @@ def backtest(
     tables: options.Tables,
     reader: options.Reader,
     asked: options.Asked,
-    show_all: Annotated[bool, typer.Option("--all", help="Show every case in full, however many.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show every component in full, however many.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit the model to the past, forecast from there, and hold the forecasts against what was found later.
+    """Fit the model to the past, forecast from there, and compare the forecasts with later inspections.
 
-    Forecasts start from each member's last visit up to --until and go to all later ones. Beside the model's stand
-    the scores of saying that nothing changes, and of the model without covariates; beside the numbers found in
-    each state those expected, with prediction intervals. Members that were repaired are not scored, but counted.
+    Forecasts start from each member's last visit up to --until and are compared with all later ones: scores of
+    the model and of two baselines (no change, no covariates), and the numbers found in each state against those
+    expected, with prediction intervals. Members that were repaired are counted, not scored.
 
     For example:
 

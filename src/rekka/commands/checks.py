@@ -38,7 +38,7 @@ def checks(
         bool,
         typer.Option(
             "--quick",
-            help="Make no test of fit (R611) that was not made with the choice: it takes some seconds a case.",
+            help="Make no test of fit (R611) that was not made with the choice: it takes some seconds each.",
         ),
     ] = False,
     test_fit: Annotated[
@@ -46,10 +46,10 @@ def checks(
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there is an issue.")] = False,
 ) -> None:
-    """Look a study over when it is run: numbered findings, with figures and remedies.
+    """Check a study after it was run: numbered findings, with figures and remedies.
 
-    An issue makes a result in use wrong or unusable, a tip is something to know. Exit code 0 either way, unless
-    --strict. (rekka check, without the s, looks at a table before anything is fitted.)
+    An issue makes a selected result wrong or unusable, a tip is useful to know. The exit code is 0 unless --strict
+    is given. (rekka check, without the s, checks a table before anything is fitted.)
 
     For example:
 

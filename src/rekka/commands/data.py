@@ -31,7 +31,7 @@ Scheme = Annotated[
     typer.Option(
         "--partition",
         metavar="SCHEME",
-        help="Training, validation and golden rows: paper (visits 3 to 4; 4 to 5), bridge, date, auto or none.",
+        help="Training, validation, confirmation rows: paper (visits 3 to 4; 4 to 5), bridge, date, auto or none.",
     ),
 ]
 Until = Annotated[
@@ -51,9 +51,9 @@ def transitions(
     seed: Seed = 20260924,
     as_json: AsJson = False,
 ) -> None:
-    """Turn inspection records into transitions, with an account of every record.
+    """Turn inspection records into transitions, and account for every record.
 
-    Beside the output stand its audit (a count for each reason) and the list of records set aside.
+    Two more files are written: the audit (a count for each reason) and the list of excluded records.
 
     For example:
 
@@ -124,11 +124,10 @@ def check(
     show_all: Annotated[bool, typer.Option("--all", help="Print every finding in full.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look a table over before fitting: numbered findings, with rows and remedies.
+    """Check a table before fitting: numbered findings, with rows and remedies.
 
     The table is one of inspection records, or of transitions already paired. Exit code 1 means that a
-    finding stops the work. This looks at a table before anything is fitted; rekka checks, with an s, looks at a
-    study afterwards.
+    finding stops the work. (rekka checks, with an s, checks a study after it was run.)
 
     For example:
 
@@ -177,7 +176,7 @@ def simulate(
     ],
     bridges: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of bridges; without it, ten cases of the paper's exact sizes."),
+        typer.Option(min=1, help="Number of bridges; without it, ten components of the paper's exact sizes."),
     ] = None,
     seed: Seed = 20260924,
     dirt: Annotated[
@@ -188,7 +187,7 @@ def simulate(
     force: Annotated[bool, typer.Option("--force", help="Write over tables that are there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a bridge inventory from known hazards: inventory, inspections, traffic, and the truth beside them.
+    """Simulate a bridge inventory from known hazards: inventory, inspections, traffic, and the true hazards.
 
     For example:
 
@@ -305,4 +304,4 @@ def _print_finding(console: Console, finding: Any) -> None:
 
 def _name_some(cases: Sequence[str]) -> str:
     unique = list(dict.fromkeys(cases))
-    return ", ".join(unique) if len(unique) <= CASES_SHOWN else f"{len(unique)} cases"
+    return ", ".join(unique) if len(unique) <= CASES_SHOWN else f"{len(unique)} components"

@@ -23,7 +23,7 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Where the simulated tables and the study go.")] = DEMO_FOLDER,
     seed: Annotated[int, typer.Option(help="The same seed draws the same inventory.")] = 20260924,
 ) -> None:
-    """Draw an inventory, pair its visits, compare four scalings in ten cases under both presets, and report it.
+    """Simulate an inventory, compare four scalings in ten components under both presets, and write the report.
 
     Example: rekka demo --folder demo
     """

@@ -20,7 +20,7 @@ def _read_changes(texts: Sequence[str]) -> dict[str, str]:
 FLAGS = (
     Flag("--start", int, "start", "STATE", "The state to start from.", 1),
     Flag("--threshold", options.Number, "threshold", "STATE",
-         "The state to be reached. Default: 4, or the worst of fewer."),
+         "The years until this state. Default: 4, or the worst of fewer."),
     Flag("--change", options.Many, "changes", "NAME=CHANGE",
          "A change, such as age_at_inspection_1=+10 or traffic_mean=x2. Default: ten years, twice the traffic, a "
          "round step of others. Repeatable.", read=_read_changes),
@@ -32,11 +32,11 @@ FLAGS = (
 
 @asks(*FLAGS)
 def effects(model: options.ModelPath, asked: options.Asked, as_json: options.AsJson = False) -> None:
-    """Say what each covariate does to the years until a state: as sentences, with intervals.
+    """Describe the effect of each covariate on the years until a state: as sentences, with intervals.
 
-    Each covariate is changed by itself, the others stay typical, and the mean years from --start to --threshold
+    One covariate is changed at a time, the others stay typical, and the mean years from --start to --threshold
     are compared before and after. With --out, hazards and years along the range of each covariate are written too,
-    as a table and as pictures.
+    as a table and as figures.
 
     For example:
 

@@ -30,7 +30,7 @@ FLAGS = (
     Flag("--threads", options.Number, "threads", None, "Threads over rows. Default: one a core.", least=1),
     options.CLUSTER,
     Flag("--out", options.Place, "out", None,
-         "Where the models go: a .json file for one case, a folder for several."),
+         "Where the models go: a .json file for one component, a folder for several."),
 )  # fmt: skip
 
 
@@ -45,12 +45,12 @@ def fit(
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit the model to all rows of each case: coefficients in native units, hazard ratios, certificate.
+    """Fit the model to all rows of each component: coefficients in native units, hazard ratios, certificate.
 
-    Standard errors are clustered by bridge. Beside the models stand their coefficients as CSV. A model's file has
-    all that rekka forecast needs: the case, the names of its states, the ranges of its covariates, and the refits
-    of --bootstrap. A table of transitions in Parquet, a file or a folder, may be larger than memory. Above 20
-    components, a count of the verdicts is printed instead of every model.
+    Standard errors are clustered by bridge. With --out, the coefficients are written as CSV next to the models. A
+    model file has all that rekka forecast needs: the component, the names of its states, the ranges of its
+    covariates, and the refits of --bootstrap. A table of transitions in Parquet, a file or a folder, may be larger
+    than memory. Above 20 components, a count of the verdicts is printed instead of every model.
 
     For example:
 
@@ -109,7 +109,7 @@ def _tell_files(out: Path | None, fits: ComponentFits, tables: list[Path]) -> li
     if out is None:
         return ["Nothing was written; --out says where."]
     if fits.table is None:
-        return ["Nothing was written: no case could be fitted."]
+        return ["Nothing was written: no component could be fitted."]
     command = " ".join(["rekka forecast", *map(quote, [out, *tables])])
     models = f"the model{'s' if len(fits.components) > 1 else ''}"
     return [f"written: {out} ({models}), {fits.table}", f"next: {command}"]

@@ -21,7 +21,7 @@ FLAGS = (
          "The state whose reaching is asked for. Default: 4, or the worst of fewer."),
     Flag("--from", options.Text, "since", "DATE", "The day of year 0. Default: the latest inspection."),
     Flag("--age", str, "age", "HOW",
-         "How age goes on: advances, held (not beyond the oldest of the training rows) or fixed.", "advances"),
+         "How age advances: advances, held (not beyond the oldest of the training rows) or fixed.", "advances"),
     options.GOES_ON,
     options.INTERVALS._replace(
         words="Uncertainty of the parameters: delta (one pass), normal (draws), bootstrap (refits that rekka fit "
@@ -63,11 +63,11 @@ def forecast(
     asked: options.Asked,
     as_json: options.AsJson = False,
 ) -> None:
-    """Forecast every member of an inventory, and the network: states by year, years until a state, who is first.
+    """Forecast every member of an inventory, and the network: states by year, years until a state, risks.
 
-    Each member goes on from its last inspection: first to the day of year 0, then year by year, with the model of
-    its case. Members that cannot be forecast are set aside with a reason and counted. Totals come with two
-    intervals: of the expected number, and of the number itself.
+    Each member is forecast from its last inspection, first to the day of year 0, then year by year, with the model
+    of its component. Members that cannot be forecast are listed with a reason. Totals have two intervals: of the
+    expected number, and of the number itself.
 
     For example:
 

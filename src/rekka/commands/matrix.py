@@ -22,12 +22,12 @@ FLAGS = (
     Flag("--years", str, "years", "LIST", "Periods in years, such as 1,2,5: a matrix for each.", "1",
          read=_read_times),
     Flag("--layout", str, "layout", "NAME",
-         "square; long (with intervals); percent (that stay and go on, as in element tables); median (years in "
+         "square; long (with intervals); percent (that stay and move on, as in element tables); median (years in "
          "each state).", "square"),
     *options.AT, options.INTERVALS, *options.DRAWS,
     Flag("--decimals", int, "decimals", None, "Of percentages, which sum to 100 as rounded.", 1),
     options.ONLY,
-    Flag("--out", options.Place, "out", "PATH", "Where it goes: a .csv file, or a folder with a file a case."),
+    Flag("--out", options.Place, "out", "PATH", "A .csv file, or a folder with a file a component."),
 )  # fmt: skip
 
 
@@ -35,8 +35,8 @@ FLAGS = (
 def matrix(model: options.ModelPath, asked: options.Asked, as_json: options.AsJson = False) -> None:
     """Show the transition matrix of a model for a member with given covariates: for a management system.
 
-    Covariates that are not given are typical: the medians of the training rows. They stay as they are over the
-    period unless --age says otherwise, so that a matrix of two years is that of one year twice.
+    Covariates that are not given are typical: the medians of the training rows. They are constant over the period
+    unless --age says otherwise, so the matrix of two years is the square of that of one year.
 
     For example:
 

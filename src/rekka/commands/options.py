@@ -110,15 +110,15 @@ def read_at(texts: Sequence[str] | None) -> dict[str, float]:
     return found
 
 
-ONLY = Flag("--only", Many, "only", "CASE", "Only this case. Repeatable.")
+ONLY = Flag("--only", Many, "only", "CASE", "Only this component. Repeatable.")
 USE = Flag(
     "--use", Text, "covariates", "LIST", "Only these covariates, such as age_at_inspection_1,traffic_mean.",
     read=split_list,
 )  # fmt: skip
 TEST_FIT = Flag(
     "--test-fit/--no-test-fit", bool | None, "test_fit", None,
-    "Test whether each model describes the rows it was fitted to: a second or so a case. Default: for up to 50 "
-    "cases.",
+    "Test whether each model describes the rows it was fitted to: about a second each. Default: for up to 50 "
+    "components.",
 )  # fmt: skip
 UNITS = Flag(
     "--unit", Many, "units", "NAME=NUMBER", "Unit of a hazard ratio, such as traffic_mean=1000. Repeatable.",
@@ -129,7 +129,7 @@ ADVANCE = Flag(
     "--advance", Many, "advance", "NAME",
     "A covariate that advances by the year, if not called age. Repeatable.",
 )  # fmt: skip
-GOES_ON = ADVANCE._replace(words="A covariate that goes on by the year, if not called age. Repeatable.")
+GOES_ON = ADVANCE._replace(words="A covariate that advances by the year, if not called age. Repeatable.")
 CLOCK = Flag(
     "--clock", str, "clock", "WHERE",
     "Where ages are taken in the fit: at the middle of each interval, or at its start, as in the paper.", "middle",
@@ -176,7 +176,7 @@ READING = (
     Flag("--mapping", Path | None, "file.mapping", "TOML", "All of this in a TOML file; options overrule it."),
     Flag("--join", list[Path] | None, "file.join", "FILE", "Another table by bridge, as traffic. Repeatable."),
     Flag("--nbi", bool, "file.nbi", None, "The files are yearly National Bridge Inventory files."),
-    Flag("--allow", Many, "file.allow", "CODE", "Go on although this check stops the work: R109. Repeatable."),
+    Flag("--allow", Many, "file.allow", "CODE", "Continue although this check stops the work: R109. Repeatable."),
     Flag("--encoding", Text, "table.encoding", "NAME", "Text encoding: utf-8, cp932, latin-1, ..."),
     Flag("--separator", Text, "table.separator", "CHAR", "What stands between fields; tab for a tab."),
     Flag("--decimal", Text, "table.decimal", "CHAR", "The decimal mark: . or ,"),
@@ -203,7 +203,7 @@ READING = (
     Flag("--worst", Number, "state.worst", "NUMBER", "The worst state's number."),
     Flag("--worst-first", bool, "state.worst_first", None, "1, a or I is the worst."),
     Flag("--bands", Text, "state.bands", "LIST", "Limits in an index: 85,75,60 (more is better) or 5,10,20."),
-    Flag("--not-inspected", Text, "state.missing", "LIST", "States that mean that nobody looked, such as 0,N."),
+    Flag("--not-inspected", Text, "state.missing", "LIST", "Ratings that mean 'not inspected', such as 0,N."),
     Flag("--dates", Many, "dates.inspection", "FORMAT",
          "iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y. Repeatable."),
     Flag("--upward", Text, "rules.upward", "RULE", "Upward moves: set_aside (default), restart or error."),
@@ -211,7 +211,7 @@ READING = (
     Flag("--same-day", Text, "rules.same_day", "RULE",
          "Several records of one day: worst (default), first, last, set_aside or error."),
     Flag("--interval", Text, "rules.interval", "RULE", "Dates out of order: set_aside (default) or error."),
-    Flag("--max-gap", float | None, "rules.max_gap", "YEARS", "Set pairs further apart aside."),
+    Flag("--max-gap", float | None, "rules.max_gap", "YEARS", "Exclude pairs further apart."),
     Flag("--missing", Text, "rules.missing", "RULE", "Missing covariates: set_aside (default) or error."),
     Flag("--outside", Text, "rules.outside", "RULE", "States outside the scale: set_aside (default) or error."),
 )  # fmt: skip
@@ -233,7 +233,7 @@ PLAN = (
          "How to choose: guarded (certified, stable, no less accurate, log loss not worse; the default) or pareto "
          "(the paper's, over accuracy and cost)."),
     Flag("--select-on", Text, "study.select_on", "ROWS",
-         "What methods are judged on: validation, folds, golden (optimistic), or auto: validation, folds where it "
+         "Rows the choice is made on: validation, folds, golden (optimistic), or auto: validation, folds where it "
          "is small, golden for --rule pareto."),
     Flag("--default", Text, "guard.default", "METHOD", "The method that others have to match. Default: zscore."),
     Flag("--accuracy-margin", Real, "guard.accuracy_margin", "SHARE",
@@ -243,7 +243,7 @@ PLAN = (
     Flag("--resamples", Number, "guard.resamples", None,
          "Resamples in which a choice must reach a maximum. Default: 20.", least=0),
     Flag("--confirm/--no-confirm", bool | None, "study.confirm", None,
-         "Score the choice on the golden rows, once (the default)."),
+         "Score the choice on the confirmation rows, once (the default)."),
     Flag("--cost", Text, "study.cost", "NAME",
          "What accuracy is weighed against: seconds, evaluations or auto (the preset's; default)."),
     Flag("--seed", Number, "study.seed", None, "Of the split and of the start. Default: 20260924.", least=0),

@@ -38,8 +38,8 @@ FLAGS = (
 def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = False) -> None:
     """Write a study as one page: the answer first, then findings, figures, tables, models, and how to repeat it.
 
-    The page is one file that needs no network: hand it over, print it, keep it. Beside it stand its numbers as
-    JSON. The same run gives the same page, byte for byte.
+    The page is one file that needs no network. Its numbers are written as JSON next to it. The same run gives the
+    same page, byte for byte.
 
     For example:
 

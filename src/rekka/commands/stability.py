@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RESAMPLES = 200
 FLAGS = (
-    Flag("--resamples", int, "resamples", None, "Draws of each kind, for each case and preset.", RESAMPLES, 1),
+    Flag("--resamples", int, "resamples", None, "Of each kind, for each component and preset.", RESAMPLES, 1),
     Flag("--kinds", options.Text, "kinds", "LIST",
          "bootstrap (bridges with replacement), splits (80 % of the bridges), seeds (solver starts); all three by "
          "default."),
@@ -40,10 +40,11 @@ FLAGS = (
 
 @asks(*FLAGS)
 def stability(run: options.Run, asked: options.Asked, as_json: options.AsJson = False) -> None:
-    """Refit a study's cases to other rows and from other starts, to see which choices hold.
+    """Refit a study's components to resamples and from other starts, to see which choices hold.
 
-    For each case, how often each method reaches a maximum and is chosen. Golden rows are not used. Every draw is
-    kept in the run folder: a stopped call can be continued, and one with more --resamples makes only the new ones.
+    For each component, how often each method reaches a maximum and is chosen. Confirmation rows are not used.
+    Every resample is kept in the run folder: a stopped call can be continued, and more --resamples add only new
+    ones.
 
     For example:
 
@@ -79,11 +80,11 @@ def _watch(errors: Console, again: str) -> Iterator[Callable[[Unit, int, int], N
 
             yield on_unit
     except KeyboardInterrupt:
-        told = f"Stopped{f' after {finished:,} of {total:,} draws' if total else ''}. Go on with: {again}"
+        told = f"Stopped{f' after {finished:,} of {total:,} draws' if total else ''}. Continue with: {again}"
         print_plain(errors, told)
         raise typer.Exit(STOPPED) from None
     except (OSError, ClusterError):
-        print_plain(errors, f"What is done is kept. Go on with: {again}")
+        print_plain(errors, f"What is done is kept. Continue with: {again}")
         raise
 
 

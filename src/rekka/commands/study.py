@@ -61,7 +61,7 @@ def compare(
     data: Data = None,
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run folder to make.")] = RUN,
     resume: Annotated[
-        Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run that was stopped or killed.")
+        Path | None, typer.Option("--resume", metavar="RUN", help="Continue a run that was stopped or killed.")
     ] = None,
     *,
     plan: dict[str, Any],
@@ -71,10 +71,10 @@ def compare(
     ] = True,
     as_json: options.AsJson = False,
 ) -> None:
-    """Compare methods: fit, time and score every case by every method, choose, and confirm the choice.
+    """Compare methods: fit, time and score every component by every method, choose, and confirm the choice.
 
-    Methods are judged on validation rows; what was chosen is scored once on the golden rows, which nothing has
-    seen. Everything is kept in a run folder: a run that was stopped or killed goes on with --resume.
+    The choice is made on validation rows; the chosen method is scored once on the confirmation rows, which nothing
+    has used before. Everything is kept in a run folder: --resume continues a run that was stopped or killed.
 
     For example:
 
@@ -127,7 +127,7 @@ def show(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show a study: its cases, methods, selection, every trial, hypotheses and what to look at.
+    """Show a study: its components, methods, selection, every trial, hypotheses and what to look at.
 
     For example:
 
@@ -167,10 +167,10 @@ def confirm(
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Score what a study chose on its golden rows: once.
+    """Score what a study chose on its confirmation rows, once.
 
-    rekka compare does this at its end, unless it was run with --no-confirm. A second look at the same golden rows,
-    in this run or in one beside it, is no confirmation: whoever looks twice can choose the better of two.
+    rekka compare does this at its end, unless it was run with --no-confirm. A second look at the same rows, in
+    this run or in another run of the same parent folder, is refused: it would allow choosing the better of two.
 
     For example:
 
@@ -237,7 +237,7 @@ def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
 
 def _go_on(folder: Path) -> str:
     if (folder / "study.toml").exists():
-        return f"Go on with: rekka compare --resume {quote(folder)}"
+        return f"Continue with: rekka compare --resume {quote(folder)}"
     return "Nothing was begun yet."
 
 

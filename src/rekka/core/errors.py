@@ -148,7 +148,7 @@ def missing_columns(missing: Sequence[str], present: Collection[str], where: str
 def no_such_case(name: str, there: Collection[str]) -> BadOption:
     """The error for a case that is not in the table, with those that are."""
     return BadOption(
-        f"There is no case {name!r}. Cases there: {name_some(there)}.{did_you_mean(name, there)}",
+        f"There is no component {name!r}. Components there: {name_some(there)}.{did_you_mean(name, there)}",
         case=name,
         cases=list(there),
     )

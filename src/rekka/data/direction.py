@@ -96,7 +96,7 @@ def refuse_upside_down(moves: Moves, allow: Sequence[str] = ()) -> None:
         _log.warning("%s, allowed: %s", CODE, moves.message)
         return
     raise StoppedByCheck(
-        f"{CODE}: {moves.message} {moves.turn} To go on all the same: --allow {CODE}, in Python allow=[{CODE!r}].",
+        f"{CODE}: {moves.message} {moves.turn} To continue anyway: --allow {CODE}, in Python allow=[{CODE!r}].",
         code=CODE,
         upward=moves.upward,
         downward=moves.downward,

@@ -373,7 +373,7 @@ def _tell(name: str, sources: list[_File], rows: int, scale: Scale) -> list[str]
     by_year = all(source.year is not None for source in sources)
     order = "by the years in their names" if by_year else "in the order given"
     several = [
-        f"{name}: {len(sources)} files {order}; an inspection that several tell of is taken from the last of them"
+        f"{name}: {len(sources)} files {order}; an inspection in several files is taken from the last of them"
     ]
     return [
         *(several if len(sources) > 1 else []),

@@ -137,7 +137,7 @@ def _own_problems(records: pl.DataFrame, plan: Pairing) -> NDArray[np.uint8]:
         rows, first = _rows(records, outside), records["state_text"][int(outside[0])]
         raise BadStates(
             f"The state is {first!r} in {name_rows(rows)} ({outside.size} of {len(records)}), outside the scale "
-            f"{', '.join(plan.panel.scale.names)}. Set such records aside, or give a wider scale.",
+            f"{', '.join(plan.panel.scale.names)}. Exclude such records, or give a wider scale.",
             rows=rows,
         )
     return np.where(problem > 0, problem + FIRST_PROBLEM, kernel.KEEP).astype(np.uint8)
@@ -205,7 +205,7 @@ def _settle(
         raise BadValues(
             f"{name_rows(rows)} ({count_of(int(differs.sum()), 'record')}): another record of the same member and "
             f"{'visit number' if plan.by_visit else 'day'} has another state. Keep the worst, the first or the "
-            "last of them with same_day, or set them aside.",
+            "last of them with same_day, or exclude them.",
             rows=rows,
         )
     doubtful = some_differ[leads] & (rule == "set_aside")
@@ -311,7 +311,7 @@ def _refuse(visits: pl.DataFrame, judged: Judged, plan: Pairing) -> None:
         kind = BadStates if code == kernel.UPWARD else BadValues
         raise kind(
             f"{case}: {name_rows(rows)} ({count_of(found.size, 'pair')}): {plan.reasons[code][1]} (bridge "
-            f"{bridge}, {dates}, state {states}). Set such pairs aside, or correct the table.",
+            f"{bridge}, {dates}, state {states}). Exclude such pairs, or correct the table.",
             rows=rows,
             bridge=bridge,
         )

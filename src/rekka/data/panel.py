@@ -142,8 +142,8 @@ def _choose_case(found: dict[str, str], given: Columns) -> str:
     """Without a column for the case, one that is called member tells kinds of member; in words."""
     if "member" in found and given.member is None:
         found["case"] = found.pop("member")
-        return f"case is {found['case']}; say member if it tells members of one kind apart"
-    return f"no column for the case, so that all records are one case, {ALL_CASES!r}"
+        return f"case is {found['case']}; name it as member if it identifies members of one kind"
+    return f"no column for the case, so that all records are one component, {ALL_CASES!r}"
 
 
 def find_tables(source: Any) -> tuple[Any, list[Join]]:

@@ -134,8 +134,8 @@ def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[
         )
     if len(either) and not len(day_first) and not len(month_first):
         raise BadValues(
-            f"{where}Dates such as {either[0]} can be day or month first, and the others do not tell. Say dmy or "
-            "mdy (--dates dmy for inspections).",
+            f"{where}Dates such as {either[0]} can be day or month first, and the others do not show which. "
+            "Say dmy or mdy (--dates dmy for inspections).",
             value=either[0],
         )
     return [*tries, _reader("dmy" if len(day_first) else "mdy")]

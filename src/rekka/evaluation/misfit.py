@@ -59,10 +59,10 @@ FORM = (
     "or another covariate."
 )
 NO_FORM = (
-    "The model has no covariates: it takes all members for alike. Give it a covariate that tells those that "
-    "deteriorate fast from the others, such as age, or fit these as components of their own."
+    "The model has no covariates: it treats all members alike. Give it a covariate that distinguishes "
+    "members that deteriorate fast, such as age, or fit these as components of their own."
 )
-RAN_AWAY = "Its coefficients ran away on rows that are told apart, or these rows lie far from the training rows."
+RAN_AWAY = "Its coefficients grew without limit (separation), or these rows lie far from the training rows."
 
 
 @dataclass(frozen=True, eq=False)

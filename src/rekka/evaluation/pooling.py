@@ -366,7 +366,7 @@ def pool_cases(
     check_clock(clock, advance)
     there = {name: _take(sample, clock, advance) for name, sample in samples.items() if len(sample)}
     if not there:
-        raise BadOption("There is no row in any case to pool; give at least one case with rows.")
+        raise BadOption("There is no row in any component to pool; give at least one component with rows.")
     covariates = tuple(dict.fromkeys(name for sample in there.values() for name in sample.covariates))
     offset, scale = _common_units(there.values(), covariates)
     places = {name: Place.of(sample) for name, sample in there.items()}

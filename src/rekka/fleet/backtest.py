@@ -178,7 +178,7 @@ def _tell_limits(result: CaseResult) -> list[str]:
     if result.torn:
         told.append(
             f"{count_of(result.torn, 'chain')} ended early, because several transitions start at one visit: a "
-            "column that tells members apart (member) would say how they go on."
+            "column that identifies members (member) would show how they continue."
         )
     return told
 
@@ -200,13 +200,13 @@ def _find_small(result: CaseResult) -> list[str]:
 def _tell_lost(lost: pl.DataFrame, whole: bool) -> list[str]:
     """Whom the scores leave out."""
     limit = "What is scored are members that were not repaired and whose rating did not improve."
-    unknown = "Pairs that were set aside before are not in a table of transitions and are not counted."
+    unknown = "Pairs that were excluded before are not in a table of transitions and are not counted."
     if lost.is_empty():
         return [] if whole else [limit, unknown]
     reasons = "; ".join(f"{reason}: {visits:,}" for reason, visits in lost.select("reason", "visits").rows())
     members, visits = int(lost["members"].sum()), int(lost["visits"].sum())
     count = f"{'' if whole else 'At least '}{count_of(visits, 'later visit')} of {count_of(members, 'member')}"
-    return [f"{count} not scored, because a pair was set aside on the way ({reasons}). {limit}"]
+    return [f"{count} not scored, because a pair on the way was excluded ({reasons}). {limit}"]
 
 
 DRAWS = 500

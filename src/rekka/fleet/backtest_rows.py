@@ -159,7 +159,7 @@ def prepare(records: Records, cut: Cut, only: Sequence[str] | None) -> tuple[pl.
         frame = _choose(frame, only)
     dated = frame.drop_nulls(["bridge_id", "case", *cut.columns])
     lost = len(frame) - len(dated)
-    told = f"{count_of(lost, 'transition')} without a bridge, a case or a {cut.kind} left out"
+    told = f"{count_of(lost, 'transition')} without a bridge, a component or a {cut.kind} left out"
     return dated, (told,) if lost else ()
 
 
@@ -176,7 +176,7 @@ def _refuse_counts(records: Records, cut: Cut) -> None:
     if "history" in frame.columns and (frame["history"] > 1).any():
         raise BadOption(
             "until_visit needs visits that are numbered through, and after a repair or an upward move a new "
-            "history begins here, with numbers of its own. Give until, a date, or set such pairs aside."
+            "history begins here, with numbers of its own. Give until, a date, or exclude such pairs."
         )
 
 

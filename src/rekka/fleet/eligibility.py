@@ -217,7 +217,7 @@ def _choose_threshold(asked: int | None, model: CaseModel, case: str) -> int:
     if asked is not None and not 2 <= asked <= states:
         raise BadOption(
             f"threshold is {asked}; a state from 2 to {states} is needed, for the model of {case} knows {states} "
-            "states. Choose another, or other cases with --only.",
+            "states. Choose another, or other components with --only.",
             option="threshold",
             value=asked,
         )
@@ -294,11 +294,11 @@ def _remark(members: Members, lots: Sequence[Lot], base: date | None) -> list[st
     thresholds = ", ".join(f"{lot.case} {lot.threshold}" for lot in lots)
     notes = [_tell_start(members, lots, base), *dict.fromkeys(lot.course.words for lot in lots)]
     if len({lot.threshold for lot in lots}) > 1:
-        notes.append(f"the state to be reached is 4, or the worst where there are fewer: {thresholds}")
+        notes.append(f"years are counted until state 4, or the worst where there are fewer: {thresholds}")
     if old:
         notes.append(
             f"the model{'s' if len(old) > 1 else ''} of {', '.join(old)}: of an earlier version, without the "
-            "range of the training rows, so that where a forecast goes beyond it is not told"
+            "range of the training rows, so that extrapolation beyond it is not marked"
         )
     notes += [f"{lot.case}: no intervals, because {lot.spread.why}" for lot in lots if lot.spread.why]
     return [*notes, *_compare_labels(members, lots), "repairs to come are not counted: condition only worsens"]

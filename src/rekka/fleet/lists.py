@@ -43,8 +43,9 @@ MEMBER = ("bridge_id", "case", "member")
 LISTED_AGE, AGES = AGE_NAMES[0], (*AGE_NAMES[1:], "橋齢", "経過年数", "供用年数")
 ROLES = ("bridge", "case", "member", *ATTRIBUTES, "visit", "date", "state")  # in the order of ``read_panel``
 ONE_ROW = (
-    "A list without dates has one row for each member. Tell the members of one kind apart (--member COLUMN), "
-    "leave out what is older, or say which column is the date of the inspection (--date COLUMN)."
+    "A list without dates has one row for each member. Name the column that identifies members "
+    "of one kind (--member COLUMN), leave out what is older, or say which column is the date of the "
+    "inspection (--date COLUMN)."
 )
 
 
@@ -138,8 +139,8 @@ def _choose_case(found: dict[str, str], given: Columns) -> str:
     """As for inspections: without a column for the case, one that is called member tells kinds of member."""
     if "member" in found and given.member is None:
         found["case"] = found.pop("member")
-        return f"case is {found['case']}; say member if it tells members of one kind apart"
-    return f"no column for the case, so that all members are of one case, {ALL_CASES!r}"
+        return f"case is {found['case']}; name it as member if it identifies members of one kind"
+    return f"no column for the case, so that all members are of one component, {ALL_CASES!r}"
 
 
 def _choose_columns(table: Table, found: dict[str, str], plan: TableMapping) -> Columns:

@@ -151,7 +151,7 @@ def _refuse_outside(last: LastVisits, visits: pl.LazyFrame) -> None:
     rows = found[ROW].to_list()
     raise BadStates(
         f"The state is {found['state_text'][0]!r} in {name_rows(rows)} ({len(rows)} of {panel.records}), outside "
-        f"the scale {', '.join(panel.scale.names)}. Set such records aside, or give a wider scale.",
+        f"the scale {', '.join(panel.scale.names)}. Exclude such records, or give a wider scale.",
         rows=rows,
     )
 
@@ -167,7 +167,7 @@ def _refuse_differing(last: LastVisits, visits: pl.LazyFrame) -> None:
     rows = there.filter(pl.col(MOMENT) == pl.col(MOMENT).max().over(MEMBER))[ROW].sort().to_list()
     raise BadValues(
         f"{panel.name}: {name_rows(rows)}: records of a member's last {last.moment} with different states. Keep "
-        "the worst, the first or the last of them with same_day, or set them aside.",
+        "the worst, the first or the last of them with same_day, or exclude them.",
         rows=rows,
     )
 

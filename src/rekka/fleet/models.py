@@ -190,8 +190,8 @@ def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | Non
     missing = {case: models.missing.get(case, none) for case in wanted if case not in known}
     if not found:
         raise InputError(
-            f"{models.name} has models of {name_some(named)}, and the inventory has {name_some(wanted)}: no case "
-            "is in both. Say which column is the case (--case COLUMN), or give models of these cases.",
+            f"{models.name} has models of {name_some(named)}, and the inventory has {name_some(wanted)}: no "
+            "component is in both. Say which column is the component (--case COLUMN), or give models of these.",
             cases=wanted,
         )
     return Matched(found, missing)
@@ -214,8 +214,9 @@ def _find_single(models: Models, only: Sequence[str] | None) -> CaseModel:
     some = [model for model in models.models if not only or {model.case, model.file, ALL_CASES} & set(only)]
     if len(some) != 1:
         raise BadOption(
-            f"The inventory has no column for the case, and {models.name} has {count_of(len(some), 'model')}: "
-            f"{name_some(named)}. Say which column it is (--case COLUMN), or which model is meant (--only CASE).",
+            f"The inventory has no column for the component, and {models.name} has "
+            f"{count_of(len(some), 'model')}: {name_some(named)}. Say which column it is (--case COLUMN), "
+            "or which model is meant (--only CASE).",
             cases=named,
         )
     return some[0]
@@ -225,8 +226,9 @@ def _find_case(model: CaseModel, wanted: Collection[str]) -> str:
     """The one case for a model that names none."""
     if len(wanted) != 1:
         raise BadOption(
-            f"{model.file} does not say which case it is a model of, and the inventory has {name_some(wanted)}. "
-            "Say which it is (--only CASE), or fit the cases again with rekka fit TABLE --out MODELS.",
+            f"{model.file} does not say which component it is a model of, and the inventory has "
+            f"{name_some(wanted)}. Say which it is (--only CASE), or fit the components again with "
+            "rekka fit TABLE --out MODELS.",
             cases=list(wanted),
         )
     return next(iter(wanted))

@@ -166,8 +166,8 @@ def _choose_change(fit: Fit, place: int, value: float) -> Change:
         return Change(name, TIMES_TRAFFIC, times=True)
     if fit.survey is None:
         raise BadOption(
-            f"There is no usual change of {name}: this model file, of an earlier version, does not know how its "
-            "training rows are spread. Say what changes (+5, x2), or fit the model again.",
+            f"There is no usual change of {name}: this model file, of an earlier version, does not know the "
+            "quartiles of its training rows. Say what changes (+5, x2), or fit the model again.",
             option="changes",
             value=name,
         )
@@ -433,7 +433,7 @@ def tell_effect(effect: Effect, journey: str, level: float) -> str:
     if max(before, after) > LONGEST_TOLD:
         return (
             f"{subject}: the mean time {journey} is {first} years before and {last} after, so that no difference "
-            "can be told."
+            "can be given."
         )
     if by == (0.0, 0.0, 0.0) or (by.value == 0.0 and np.isnan(by.low)):
         return f"{subject} {has} no effect on the mean time {journey} in this model, which is {first} years."

@@ -71,7 +71,7 @@ class Journey:
             found.append(f"No intervals: {self.spread.why}.")
         if self.fit.resampled is not None and self.spread.kind == BOOTSTRAP:
             left, asked = len(self.fit.resampled.beta), self.fit.resampled.asked
-            found.append(f"Intervals from {left} refits to bridges drawn again ({asked - left} had no maximum).")
+            found.append(f"Intervals from {left} refits to resampled bridges ({asked - left} had no maximum).")
         return tuple(found)
 
     def entitle(self, what: str) -> str:
@@ -289,7 +289,7 @@ def check_threshold(state: int | None, n_states: int) -> int:
         return min(WORST_ASKED, n_states)
     if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 2 <= state <= n_states:
         raise BadOption(
-            f"The state to be reached is {state!r}; a whole number from 2 to {n_states} (K, the worst state of "
+            f"The state to reach is {state!r}; a whole number from 2 to {n_states} (K, the worst state of "
             "the training rows) is needed.",
             option="threshold",
             value=state,

@@ -126,7 +126,7 @@ def _find_obstacle(fit: Fit, intervals: str) -> str | None:
     if intervals == BOOTSTRAP:
         if fit.resampled is None:
             raise BadOption(
-                "intervals='bootstrap' needs a model that carries refits to bridges drawn again. Make one with "
+                "intervals='bootstrap' needs a model that carries refits to resampled bridges. Make one with "
                 "rekka fit --bootstrap 200 or model.bootstrap(...), or use 'normal' or 'delta'."
             )
         left = len(fit.resampled.beta)

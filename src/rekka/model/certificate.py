@@ -107,7 +107,7 @@ class Certificate:
         exists = {True: "yes", False: "no", None: "not decided"}[self.maximum_exists]
         higher = "none higher" if self.shortfall <= DECREMENT_LIMIT else f"best {self.shortfall:.2g} higher"
         starts = f"{self.starts} tried, {higher}" if self.starts else "none tried"
-        golden = "" if self.plateau_golden is None else f", {_say_share(self.plateau_golden)} of golden rows"
+        golden = "" if self.plateau_golden is None else f", {_say_share(self.plateau_golden)} of confirmation rows"
         lines = [
             self.headline,
             f"  finite maximum exists    {exists}",

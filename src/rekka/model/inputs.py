@@ -117,7 +117,7 @@ def read_predictors(frame: nw.DataFrame[Any], columns: Columns, order: Literal["
     if bad.size:
         raise BadValues(
             f"{columns.dt} is {dt[bad[0]]:g} in {name_rows(bad)} ({bad.size} of {dt.size} not above 0). "
-            "Years between the two inspections must be above 0; set such rows aside.",
+            "Years between the two inspections must be above 0; exclude such rows.",
             column=columns.dt,
             rows=bad.tolist(),
         )
@@ -188,7 +188,7 @@ def read_ends(y: Any, start: States) -> States:
         row = bad[0]
         raise BadStates(
             f"{name_rows(bad)} ({bad.size} of {end.size}): end state {end[row] + 1} is below start state "
-            f"{start[row] + 1}. Condition may only worsen in this model. Set repairs aside, or split the "
+            f"{start[row] + 1}. Condition may only worsen in this model. Exclude repairs, or split the "
             "history at the repair.",
             rows=bad.tolist(),
         )
@@ -258,7 +258,7 @@ def refuse_constant(low: Array, high: Array, names: Sequence[str], rows: int) ->
         )
     for c in np.flatnonzero(low == high).tolist():
         raise BadCovariates(
-            f"{names[c]} is {low[c]:g} in all {rows} training rows: its effect cannot be told from "
+            f"{names[c]} is {low[c]:g} in all {rows} training rows: its effect cannot be separated from "
             "the intercept. Leave it out of covariates.",
             covariates=[names[c]],
         )
@@ -273,7 +273,7 @@ def refuse_collinear(r: Array, names: Sequence[str], rows: int) -> None:
             how = "duplicates" if len(others) == 1 else "is a linear combination of"
             raise BadCovariates(
                 f"{names[c]} {how} {', '.join(others)} in the {rows} training rows: their effects cannot be "
-                "told apart. Leave one of them out of covariates.",
+                "separated. Leave one of them out of covariates.",
                 covariates=[names[c], *others],
             )
 
@@ -351,7 +351,7 @@ def _finite(values: NDArray[Any], name: str) -> Array:
     if bad.size:
         what = "missing" if np.isnan(numbers[bad]).all() else "missing or infinite"
         raise BadValues(
-            f"{name} is {what} in {bad.size} of {numbers.size} rows ({name_rows(bad)}). Set such rows aside or "
+            f"{name} is {what} in {bad.size} of {numbers.size} rows ({name_rows(bad)}). Exclude such rows or "
             "fill them in; rekka does neither silently.",
             column=name,
             rows=bad.tolist(),

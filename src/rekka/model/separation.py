@@ -66,7 +66,7 @@ class Separation:
         if self.nobody_stayed:
             return "no row ends in it"
         covariates = ", ".join(term for term in self.terms if term != INTERCEPT)
-        return f"the rows that left it are told apart from those that ended in it by {covariates}"
+        return f"the rows that left it and those that ended in it are separated by {covariates}"
 
 
 def describe_separations(separations: Sequence[Separation]) -> list[str]:

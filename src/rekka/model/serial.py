@@ -22,7 +22,7 @@ from rekka.model.fit import Fit
 from rekka.model.inference import Inference, native_units
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
-from rekka.scaling.serial import ScalingPart, as_part
+from rekka.scaling.serial import ScalingPart
 
 # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock,
 # test of fit and how the table was read
@@ -121,7 +121,7 @@ def dump_model(
         n_states=fit.n_states,
         covariates=list(fit.covariates),
         layout=fit.layout.parameter.tolist(),
-        scaling=as_part(fit.scaling),
+        scaling=fit.scaling.to_dict(),
         beta=fit.beta.tolist(),
         inference=_Inference(
             **inference
@@ -219,7 +219,7 @@ def _read_fit(file: ModelFile) -> Fit:
         n_states=file.n_states,
         covariates=covariates,
         layout=Layout(("intercept", *covariates), file.n_states, np.asarray(file.layout, dtype=np.int64)),
-        scaling=file.scaling.build(),
+        scaling=file.scaling,
         beta=np.asarray(file.beta, dtype=np.float64).reshape(file.n_states - 1, len(covariates) + 1),
         inference=Inference(
             **file.inference.model_dump()

@@ -16,16 +16,16 @@ from rekka.report import statements as sentences
 from rekka.report.document import Document, FindingPart
 from rekka.report.outline import SECTIONS, find_section
 from rekka.report.statements import (
-    Teller,
+    Wording,
+    explain_case,
+    explain_forecast,
+    explain_headline,
+    explain_network,
+    explain_run,
+    explain_scores,
     list_banners,
     list_headlines,
     list_warnings,
-    tell_case,
-    tell_future,
-    tell_headline,
-    tell_network,
-    tell_run,
-    tell_shown,
 )
 from rekka.report.tables.cells import coded_cell
 from rekka.report.tables.study import finding_cell
@@ -121,33 +121,33 @@ def render_markdown(
 
 def _open(document: Document, words: Words) -> Iterator[str]:
     """The title, what a reader must know before the answer, what was run."""
-    tell = Teller(words)
+    tell = Wording(words)
     yield f"# {escape_markdown(words('page.title', title=sentences.name_study(document, words)))}\n"
     yield f"{escape_markdown(words('page.kicker', version=document.rekka))}\n"
     for banner in list_banners(document, tell):
         yield f"> {_say(banner)}"
-    yield f"**{_say(tell_headline(document, tell)).strip()}**\n"
+    yield f"**{_say(explain_headline(document, tell)).strip()}**\n"
     yield _list(list_headlines(document, tell))
-    shown = tell_shown(document, tell)
+    shown = explain_scores(document, tell)
     if shown:
         yield _say(shown.lead)
         yield _list(shown.lines)
         yield _say(shown.meaning)
     yield f"{RULE}\n"  # else two lists are one
-    yield _list(tell_run(document, tell))
+    yield _list(explain_run(document, tell))
 
 
 def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -> str:
     """The first sentences of a section; in their place, where it has nothing, that it has nothing."""
-    tell = Teller(words)
+    tell = Wording(words)
     if section == "stability":
-        return sentences.tell_stability(document, tell)
+        return sentences.explain_stability(document, tell)
     if section == "presets" and not document.presets:
-        return tell.say("section.presets.one", preset=tell.preset(document.study.preset))
+        return tell("section.presets.one", preset=tell.preset(document.study.preset))
     if section == "hypotheses" and document.hypotheses:
         return join_sentences((words("section.hypotheses.lead"), words("section.hypotheses.meaning")), words)
     if section == "calibration" and not document.calibration:
-        return sentences.tell_no_calibration(document, tell)
+        return sentences.explain_no_calibration(document, tell)
     nothing = {
         **dict.fromkeys(DRAWN, empty),
         "hypotheses": True,
@@ -159,7 +159,7 @@ def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -
 
 def _tell_section(section: str, document: Document, words: Words) -> Iterator[str]:
     """What a section says in sentences."""
-    tell = Teller(words)
+    tell = Wording(words)
     if section == "findings":
         yield from _render_findings(document, words)
     elif section == "presets":
@@ -198,10 +198,10 @@ def _name_finding(finding: FindingPart, words: Words) -> str:
     return f"{finding.code} {escape_markdown(verdict)}: {escape_markdown(title)}"
 
 
-def _render_cases(document: Document, tell: Teller) -> Iterator[str]:
+def _render_cases(document: Document, tell: Wording) -> Iterator[str]:
     """Each case: what was chosen, of what, and its certificate."""
     for case in document.cases:
-        told = tell_case(document, case, tell)
+        told = explain_case(document, case, tell)
         yield f"### {escape_markdown(case.case)}\n"
         yield f"**{_say(told.label).strip()}**\n"
         if told.warning:
@@ -212,10 +212,10 @@ def _render_cases(document: Document, tell: Teller) -> Iterator[str]:
             yield _list(told.certificate)
 
 
-def _render_future(document: Document, tell: Teller) -> Iterator[str]:
+def _render_future(document: Document, tell: Wording) -> Iterator[str]:
     """The network, then each case: how long it takes, what advances, what changes would do."""
     words = tell.words
-    network = tell_network(document, tell)
+    network = explain_network(document, tell)
     yield from (f"> {_say(line)}" for line in (*list_warnings(document, tell), *network.warnings))
     yield f"### {escape_markdown(words('section.network.title'))}\n"
     yield _list(network.lines)
@@ -223,7 +223,7 @@ def _render_future(document: Document, tell: Teller) -> Iterator[str]:
         yield f"#### {escape_markdown(words('section.network.notes'))}\n\n{_list(network.notes)}"
     yield f"### {escape_markdown(words('section.forecast.cases'))}\n\n{_say(words('section.forecast.cases_lead'))}"
     for case in document.cases:
-        told = tell_future(document, case, tell)
+        told = explain_forecast(document, case, tell)
         yield f"#### {escape_markdown(case.case)}\n"
         yield f"**{_say(told.label).strip()}**\n"
         if told.warning:
@@ -231,10 +231,10 @@ def _render_future(document: Document, tell: Teller) -> Iterator[str]:
         yield _list((*told.lines, *told.effects))
 
 
-def _render_audit(document: Document, tell: Teller) -> Iterator[str]:
+def _render_audit(document: Document, tell: Wording) -> Iterator[str]:
     words = tell.words
     if document.audit.outcomes:
-        yield _say(sentences.tell_records(document, tell))
+        yield _say(sentences.explain_records(document, tell))
     else:
         yield _say(words("section.audit.no_records"))
     if document.audit.notes:
@@ -273,7 +273,7 @@ def _render_hypotheses(document: Document, words: Words) -> Iterator[str]:
 
 def _render_notes(document: Document, words: Words) -> Iterator[str]:
     """The method notes: model, methods, erratum, rule, scores, what converged means, presets, limits."""
-    tell = Teller(words)
+    tell = Wording(words)
     for note, texts in (("model", ("text", "text_2", "text_3")), ("erratum", ("text", "text_2", "text_3"))):
         yield _title_note(note, words)
         for place, text in enumerate(texts):
@@ -287,13 +287,13 @@ def _render_notes(document: Document, words: Words) -> Iterator[str]:
     yield _say(words(f"note.rule.{document.study.rule}"))
     steps = enumerate(sentences.STEPS, start=1)
     yield "".join(f"{number}. {_say(words(f'note.rule.{step}'))}" for number, step in steps)
-    guard = sentences.tell_guard(document, tell)
+    guard = sentences.explain_guard(document, tell)
     yield "\n".join(_say(one) for one in (guard, words("note.rule.rows"), words("note.rule.none")) if one)
     yield _title_note("scores", words)
     yield _define("note.scores", sentences.SCORES, words)
     yield _title_note("converged", words)
     meanings = (words("note.converged.converged"), words("note.converged.certified"))
-    yield _list([*meanings, sentences.tell_eligible(document, tell)])
+    yield _list([*meanings, sentences.explain_eligible(document, tell)])
     yield _title_note("presets", words)
     yield _list(sentences.list_presets(document, tell))
     yield _title_note("limits", words)

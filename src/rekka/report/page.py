@@ -26,13 +26,12 @@ from rekka.report.charts.figures import list_figures
 from rekka.report.document import Document, HypothesisPart
 from rekka.report.outline import CUT, CaseOutline, Section, lay_under, list_cases, list_sections, split_network
 from rekka.report.statements import (
-    CaseTold,
-    FutureTold,
-    Teller,
+    CaseStatements,
+    Wording,
+    explain_case,
+    explain_forecast,
+    explain_network,
     list_warnings,
-    tell_case,
-    tell_future,
-    tell_network,
 )
 from rekka.report.tables.catalog import list_tables
 from rekka.report.tables.cells import CompoundCell
@@ -70,7 +69,7 @@ class CaseView:
     """One case of a section of the page."""
 
     outline: CaseOutline
-    told: CaseTold | FutureTold
+    statements: CaseStatements
 
 
 def render_page(document: Document, lang: str = "en") -> str:
@@ -82,69 +81,69 @@ def render_page(document: Document, lang: str = "en") -> str:
     sections = list_sections(tables, figures, names, words)
     outlines = {name: list_cases(tables, figures, names, name) for name in CUT}
     template = _environment().get_template("page.html")
-    return template.render(**_fill(document, sections, outlines, Teller(words))) + "\n"
+    return template.render(**_fill(document, sections, outlines, Wording(words))) + "\n"
 
 
 def _fill(
     document: Document,
     sections: Sequence[Section],
     outlines: Mapping[str, Sequence[CaseOutline]],
-    tell: Teller,
+    say: Wording,
 ) -> dict[str, Any]:
     """Everything that the template sets."""
-    words = tell.words
+    words = say.words
     places = {case.case: number for number, case in enumerate(document.cases)}
     findings, passed = statements.split_findings(document.findings)
     by_id = {section.id: section for section in sections}
     return {
         "document": document,
         "words": words,
-        "tell": tell,
+        "say": say,
         "cell": CellWriter(words),
         "anchors": {outline.case: outline.id for outline in outlines["models"]},
         "sections": sections,
         "by_id": by_id,
         "places": places,
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
-        "run": statements.tell_run(document, tell),
-        "banners": statements.list_banners(document, tell),
-        "headline": statements.tell_headline(document, tell),
+        "run": statements.explain_run(document, say),
+        "banners": statements.list_banners(document, say),
+        "headline": statements.explain_headline(document, say),
         "title": statements.name_study(document, words),
-        "headlines": statements.list_headlines(document, tell),
-        "shown": statements.tell_shown(document, tell),
+        "headlines": statements.list_headlines(document, say),
+        "shown": statements.explain_scores(document, say),
         "answers": [
-            lay_under(one, [statements.tell_use(answer, tell) for answer in document.answers])
+            lay_under(one, [statements.explain_use(answer, say) for answer in document.answers])
             for one in by_id["answer"].tables
         ],
         "findings": findings,
         "passed": passed,
-        "causes": statements.list_causes(document, tell),
+        "causes": statements.list_causes(document, say),
         "hypotheses": _group_hypotheses(document),
         "own_calibration": [one for one in by_id["calibration"].figures if one.view.case in places],
-        "stability": statements.tell_stability(document, tell),
+        "stability": statements.explain_stability(document, say),
         "remarks": statements.split_remarks(document),
         "cases": [
-            CaseView(outline, tell_case(document, case, tell))
+            CaseView(outline, explain_case(document, case, say))
             for outline, case in zip(outlines["models"], document.cases, strict=True)
         ],
         "futures": [
-            CaseView(outline, tell_future(document, case, tell))
+            CaseView(outline, explain_forecast(document, case, say))
             for outline, case in zip(outlines["forecast"], document.cases, strict=True)
         ],
-        "warnings": list_warnings(document, tell),
-        "network": tell_network(document, tell),
+        "warnings": list_warnings(document, say),
+        "network": explain_network(document, say),
         "typical": split_network(by_id["forecast"]),
-        "no_calibration": statements.tell_no_calibration(document, tell),
-        "methods": statements.list_methods(document, tell),
-        "presets": statements.list_presets(document, tell),
+        "no_calibration": statements.explain_no_calibration(document, say),
+        "methods": statements.list_methods(document, say),
+        "presets": statements.list_presets(document, say),
         "limits": statements.list_limits(words),
         "steps": statements.STEPS,
         "scores": statements.SCORES,
         "questions": statements.QUESTIONS,
-        "records": statements.tell_records(document, tell),
-        "doctor": statements.group_doctor(document.audit.findings, tell),
-        "guard": statements.tell_guard(document, tell),
-        "eligible": statements.tell_eligible(document, tell),
+        "records": statements.explain_records(document, say),
+        "doctor": statements.group_doctor(document.audit.findings, say),
+        "guard": statements.explain_guard(document, say),
+        "eligible": statements.explain_eligible(document, say),
         "script_words": {"texts": _list_script_words(words), "cases": list(places), "style": style(PAGE)},
         "style": Markup(_write_colours() + _read("page.css")),
         "script": Markup(_read("page.js")),

@@ -1,14 +1,7 @@
-"""Sentences of the catalog with their values in place: escaped, English ones marked, names kept apart.
+"""Whole sentences of the page and the Markdown: about the run, the answer, each component, forecasts, the network.
 
-What the page says in whole sentences beside the answer and the cases: counted and worded here.
-
-What stands before and in the answer: what was run, warnings, what to use where, and if it is confirmed.
-
-What the page says of each case: what was chosen and why, of what it was fitted, if it is the maximum.
-
-What the page says of the future of each case: how long it takes, what advances, what changes would do.
-
-What the page says of the network: who was forecast from when, how many will need something done.
+A sentence is a key of the language files with values in its places. ``Wording`` fills them in as HTML; the
+functions here decide which sentences hold for a document, and count what they need.
 """
 
 from __future__ import annotations
@@ -18,13 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from markupsafe import Markup, escape
 
 from rekka.model.certificate import DECREMENT_LIMIT, HARDLY_DETERMINED
 from rekka.model.clock import AGE_NAMES, START
-from rekka.model.survey import Contrast
 from rekka.report.document import (
     NOT_YET,
     Answer,
@@ -47,6 +39,8 @@ from rekka.report.tables.models import show_change
 from rekka.report.tables.study import finding_cell
 from rekka.report.text import (
     ENGLISH,
+    Real,
+    Show,
     Words,
     name_method,
     show_count,
@@ -63,20 +57,61 @@ from rekka.report.text import (
 from rekka.study.confirmation import CHOSE, LOOKED, OTHER_PRESET
 from rekka.study.plan import SHRINKING
 
+NOTHING_FOUND = ("passed", "not applicable")
+STEPS = ("certified", "stable", "accuracy", "log_loss", "replaced", "cost")  # of the guarded rule
+SCORES = ("accuracy", "log_loss", "recall", "brier", "persistence", "baseline", "interval")
+QUESTIONS = ("exists", "reached", "determined", "plateau", "agree")  # of a certificate
+GUARD = (
+    "stable_share",
+    "resamples",
+    "accuracy_margin",
+    "log_loss_margin",
+    "confidence",
+)  # margins in a study file
+MOST_MISFITS = 3  # models with a line of their own before the answer
+CERTIFICATE = "section.models.certificate"
+FORECAST = "section.forecast"
+NETWORK = "section.network"
+STABILITY_COMMAND = Markup("<code>rekka stability RUN</code>")
+FORECAST_COMMAND = Markup("<code>rekka forecast RUN INVENTORY</code>")
+DECADES = (10, 30)  # years of the network that have a sentence
+TWICE = 2.0
+# Covariates whose changes have words of their own in every language.
+NOUNS = dict.fromkeys(AGE_NAMES, "age") | {
+    "traffic_mean": "traffic",
+    "bridge_length": "length",
+    "bridge_width": "width",
+    "bridge_area": "area",
+}
+
+
+class _OfCase(Protocol):
+    @property
+    def case(self) -> str: ...
+
+
+Part = TypeVar("Part", bound=_OfCase)
+
 
 @dataclass(frozen=True)
-class Teller:
-    """Sentences with their values in place: escaped, English ones marked as English, names kept apart."""
+class Wording:
+    """Sentences with their values in place: escaped, English ones marked as English, names kept apart.
+
+    >>> from rekka.report.text import load_words
+    >>> say = Wording(load_words("en"))
+    >>> say("page.run.chose", rows="<validation>")
+    Markup('What chose: &lt;validation&gt;.')
+    """
 
     words: Words
 
-    def say(self, key: str, **values: Any) -> Markup:
+    def __call__(self, key: str, **values: Any) -> Markup:
         """A sentence; what is filled in is escaped."""
         return escape(self.words(key)).format(**values)
 
     def count(self, key: str, n: int) -> Markup:
-        """So many of something: '1 case', '10 cases'."""
-        return self.say(f"page.count.{key}.{'one' if n == 1 else 'other'}", n=show_count(n))
+        """A number of things: '1 case', '10 cases'."""
+        return self(f"page.count.{key}.{'one' if n == 1 else 'other'}", n=show_count(n))
 
     def english(self, text: str) -> Markup:
         """A sentence of the study, which is English on every page."""
@@ -86,10 +121,14 @@ class Teller:
         """A name that data gave: its direction is its own."""
         return Markup("<bdi>{}</bdi>").format(text)
 
-    def term(self, group: str, text: str) -> Markup:
+    def names(self, texts: Iterable[str]) -> Markup:
+        """Names that data gave, in one line."""
+        return self.join(map(self.name, texts))
+
+    def term(self, group: str, text: str, key: str | None = None) -> Markup:
         """A term or fixed sentence of rekka's, by its words in this language; one without them stays English."""
-        key = f"{group}.{slug(text)}"
-        return escape(self.words(key)) if key in self.words.texts else self.english(text)
+        place = f"{group}.{slug(key or text)}"
+        return escape(self.words(place)) if place in self.words.texts else self.english(text)
 
     def why(self, one: Answer) -> Markup:
         """Why a method was chosen, or none."""
@@ -101,9 +140,8 @@ class Teller:
         return self.english(cell.text) if cell.english else escape(cell.text)
 
     def claim(self, one: HypothesisPart) -> Markup:
-        """What a hypothesis says."""
-        key = f"claim.{slug(one.code)}"
-        return escape(self.words(key)) if key in self.words.texts else self.english(one.claim)
+        """The claim of a hypothesis."""
+        return self.term("claim", one.claim, one.code)
 
     def method(self, method: str) -> str:
         """A method, also a chain of them such as log+zscore."""
@@ -113,24 +151,27 @@ class Teller:
         """The name of a preset."""
         return self.words.get(f"preset.{preset}", preset)
 
+    def value(self, name: str, value: float, units: Mapping[str, str | None]) -> Markup:
+        """A covariate with a value and its unit: 'age 45.4 years'."""
+        unit = self.words.get(f"unit.{units.get(name)}", "")
+        places = {"name": self.name(name), "value": show_figure(value)}
+        return (
+            self("section.models.value", unit=unit, **places)
+            if unit
+            else self("section.models.value_alone", **places)
+        )
+
+    def range(self, low: Real, high: Real, show: Show) -> str:
+        """Both ends of an interval."""
+        return show_range(low, high, show, self.words)
+
     def join(self, parts: Iterable[object]) -> Markup:
         """A list of things in one line."""
         return escape(self.words("number.comma")).join(escape(part) for part in parts)
 
 
-NOTHING_FOUND = ("passed", "not applicable")
-STEPS = ("certified", "stable", "accuracy", "log_loss", "replaced", "cost")  # of the guarded rule
-SCORES = ("accuracy", "log_loss", "recall", "brier", "persistence", "baseline", "interval")
-QUESTIONS = ("exists", "reached", "determined", "plateau", "agree")  # of a certificate
-
-
-def name_study(document: Document, words: Words) -> str:
-    """What the study is of: its title, or what its rows are."""
-    return document.title or words(f"page.untitled_{document.study.kind}")
-
-
 @dataclass(frozen=True)
-class Group:
+class DoctorGroup:
     """Findings of the data doctor with one code; ``first`` has what they share."""
 
     first: DoctorPart
@@ -138,258 +179,147 @@ class Group:
     findings: tuple[DoctorPart, ...]
 
 
-def split_findings(findings: Sequence[FindingPart]) -> tuple[list[FindingPart], list[FindingPart]]:
-    """What needs a look, and the rest."""
-    look = [finding for finding in findings if finding.verdict not in NOTHING_FOUND]
-    return look, [finding for finding in findings if finding.verdict in NOTHING_FOUND]
+@dataclass(frozen=True)
+class ScoreStatements:
+    """Whether the chosen models are shown to beat the two baselines, and what that means."""
+
+    lead: Markup
+    lines: tuple[Markup, ...]
+    meaning: Markup
 
 
-def list_causes(document: Document, tell: Teller) -> tuple[Markup, ...]:
-    """Whether it was the data or the optimizer, counted."""
-    counted = Counter(pair.cause for pair in document.presets).most_common()
-    return tuple(
-        tell.say(
-            "section.presets.cause", n=Markup("<b>{}</b>").format(show_count(n)), cause=tell.term("cause", cause)
-        )
-        for cause, n in counted
-    )
+@dataclass(frozen=True)
+class CaseStatements:
+    """What the page says of a case, or of its forecast.
+
+    ``state`` is chosen, other, nothing or later, and ``label`` its words beside the name; ``certificate`` belongs
+    to the fit, ``effects`` to the forecast.
+    """
+
+    state: str
+    label: Markup
+    warning: Markup | None
+    lines: tuple[Markup, ...]
+    certificate: tuple[Markup, ...] = ()
+    certified: bool = False
+    effects: tuple[Markup, ...] = ()
 
 
-def split_remarks(document: Document) -> tuple[list[str], list[str]]:
-    """What stands out in the refits: of the preset that answers, and of others."""
-    if document.stability is None:
-        return [], []
-    others = tuple(f"{one.name}: " for one in document.study.presets if one.name != document.study.preset)
-    own: list[str] = []
-    rest: list[str] = []
-    for remark in document.stability.remarks:
-        (rest if remark.startswith(others) else own).append(remark)
-    return own, rest
+@dataclass(frozen=True)
+class NetworkStatements:
+    """What the page says of the network; ``warnings`` stand before all else."""
+
+    warnings: tuple[Markup, ...]
+    lines: tuple[Markup, ...]
+    notes: tuple[str, ...]
 
 
-def tell_stability(document: Document, tell: Teller) -> Markup:
-    """How often it was fitted again, or the command that does it."""
-    found = document.stability
-    if found is None:
-        return tell.say("section.stability.none", command=Markup("<code>rekka stability RUN</code>"))
-    kinds = tell.join(tell.term("kind", kind) for kind in found.kinds)
-    draws = [share.draws for share in found.shares]
-    n = show_range(min(draws, default=0), max(draws, default=0), show_count, tell.words)
-    return tell.say("section.stability.lead", n=n, kinds=kinds)
+# The run
 
 
-def tell_records(document: Document, tell: Teller) -> Markup:
-    """How many records came in."""
-    return tell.say("section.audit.records", records=tell.count("records", document.audit.records or 0))
+def name_study(document: Document, words: Words) -> str:
+    """The subject of the study: its title, or the kind of its rows."""
+    return document.title or words(f"page.untitled_{document.study.kind}")
 
 
-def group_doctor(findings: Sequence[DoctorPart], tell: Teller) -> tuple[Group, ...]:
-    """The data doctor's findings by code, as they come: worst first."""
-    codes: dict[str, list[DoctorPart]] = {}
-    for finding in findings:
-        codes.setdefault(finding.code, []).append(finding)
-    return tuple(Group(own[0], tell.count("findings", len(own)), tuple(own)) for own in codes.values())
-
-
-def tell_guard(document: Document, tell: Teller) -> Markup | None:
-    """The margins of the guarded rule in this study, from its plan."""
-    try:
-        guard: Mapping[str, Any] = tomllib.loads(document.provenance.plan).get("guard", {})
-    except tomllib.TOMLDecodeError:
-        return None
-    needed = ("stable_share", "resamples", "accuracy_margin", "log_loss_margin", "confidence")
-    if document.study.rule != "guarded" or any(name not in guard for name in needed):
-        return None
-    return tell.say(
-        "note.rule.values",
-        default=tell.method(document.study.default),
-        stable=show_level(guard["stable_share"]),
-        resamples=show_count(guard["resamples"]),
-        accuracy=f"{guard['accuracy_margin']:g}",
-        log_loss=f"{guard['log_loss_margin']:g}",
-        confidence=show_level(guard["confidence"]),
-    )
-
-
-def tell_eligible(document: Document, tell: Teller) -> Markup:
-    """Who can be selected, by preset."""
-    each = (
-        tell.say(
-            "note.converged.eligible_in",
-            preset=tell.preset(one.name),
-            eligible=tell.words.get(f"note.eligible.{one.eligible}", one.eligible),
-        )
-        for one in document.study.presets
-    )
-    return tell.say("note.converged.eligible", list=tell.join(each))
-
-
-def list_methods(document: Document, tell: Teller) -> tuple[Markup, ...]:
-    """What each method of the study does to the covariates, or to the likelihood."""
-    return tuple(
-        tell.say("note.methods.line", method=tell.method(one), what=_tell_links(one, tell))
-        for one in document.study.methods
-    )
-
-
-def _tell_links(method: str, tell: Teller) -> Markup:
-    each = (tell.say(f"note.methods.{one}") for one in method.split("+"))
-    return reduce(lambda first, second: tell.say("note.methods.then", first=first, second=second), each)
-
-
-def list_presets(document: Document, tell: Teller) -> tuple[Markup, ...]:
-    """The conditions of fits, and the cost that each weighs."""
-    return tuple(
-        tell.say(
-            "note.presets.text",
-            preset=tell.preset(one.name),
-            words=tell.english(one.words),
-            cost=tell.term("cost", one.cost),
-        )
-        for one in document.study.presets
-    )
-
-
-def list_limits(words: Words) -> tuple[str, ...]:
-    """What the report cannot say."""
-    return tuple(text for key, text in words.texts.items() if key.startswith("note.limits.list_"))
-
-
-def tell_no_calibration(document: Document, tell: Teller) -> Markup:
-    """Why there is no calibration: nothing was chosen, or it was left out."""
-    chosen = any(answer.method for answer in document.answers)
-    return tell.say("section.calibration.left_out" if chosen else "section.calibration.none")
-
-
-MOST_MISFITS = 3  # models that are told one by one before the answer
-
-
-def tell_run(document: Document, tell: Teller) -> tuple[Markup, ...]:
-    """What was run: trials, split, what chose, what confirmed, which preset answers, by which rule."""
+def explain_run(document: Document, say: Wording) -> tuple[Markup, ...]:
+    """What was run: trials, split, rows that chose and confirmed, the preset that answers, the rule, the clock."""
     study = document.study
     answering = next(one for one in study.presets if one.name == study.preset)
+    ages = [one.name for one in study.covariates if one.name in AGE_NAMES]
     return (
-        _tell_trials(document, tell),
-        tell.say("page.run.split", scheme=tell.english(study.scheme)),
-        *_tell_judges(document, tell),
-        _tell_confirmed(document.answers, tell),
-        tell.say("page.run.answer", preset=tell.preset(answering.name), words=tell.english(answering.words)),
-        tell.say(f"page.run.rule_{study.rule}", default=tell.method(study.default)),
-        *_tell_clock(document, tell),
+        _explain_trials(document, say),
+        say("page.run.split", scheme=say.english(study.scheme)),
+        *_explain_judges(document, say),
+        _explain_confirmed(document.answers, say),
+        say("page.run.answer", preset=say.preset(answering.name), words=say.english(answering.words)),
+        say(f"page.run.rule_{study.rule}", default=say.method(study.default)),
+        *([say(f"page.run.clock_{study.clock}", names=say.names(ages))] if study.clock and ages else []),
     )
 
 
-def _tell_clock(document: Document, tell: Teller) -> tuple[Markup, ...]:
-    """Where in an interval ages are taken, if there are any."""
-    clock, names = document.study.clock, [one.name for one in document.study.covariates if one.name in AGE_NAMES]
-    if clock is None or not names:
-        return ()
-    return (tell.say(f"page.run.clock_{clock}", names=tell.join(map(tell.name, names))),)
-
-
-def _tell_trials(document: Document, tell: Teller) -> Markup:
-    """How many trials; of an unfinished study how many are done, since not every case may have come up."""
+def _explain_trials(document: Document, say: Wording) -> Markup:
+    """Trials planned; of an unfinished study those done, since not every case may have come up."""
     study = document.study
-    whole = study.done >= study.planned
-    return tell.say(
-        "page.run.trials" if whole else "page.run.trials_so_far",
-        cases=tell.count("cases", len(document.cases)),
-        methods=tell.count("methods", len(study.methods)),
-        names=tell.join(tell.method(one) for one in study.methods),
-        presets=tell.count("presets", len(study.presets)),
-        trials=tell.count("trials", study.planned),
+    return say(
+        "page.run.trials" if study.done >= study.planned else "page.run.trials_so_far",
+        cases=say.count("cases", len(document.cases)),
+        methods=say.count("methods", len(study.methods)),
+        names=say.join(map(say.method, study.methods)),
+        presets=say.count("presets", len(study.presets)),
+        trials=say.count("trials", study.planned),
         done=show_count(study.done),
     )
 
 
-def _tell_judges(document: Document, tell: Teller) -> tuple[Markup, ...]:
+def _explain_judges(document: Document, say: Wording) -> Iterator[Markup]:
     counted = Counter(case.judged_on for case in document.cases)
-    rows = {name: tell.words.get(f"rows.{name}", name) for name in counted}
-    if not rows:
-        return ()
+    rows = {name: say.words.get(f"rows.{name}", name) for name in counted}
     if len(rows) == 1:
-        return (tell.say("page.run.chose", rows=next(iter(rows.values()))),)
-    each = (
-        tell.say("page.run.chose_in", rows=rows[name], n=tell.count("cases", n)) for name, n in counted.items()
-    )
-    return (tell.say("page.run.chose", rows=tell.join(each)),)
+        yield say("page.run.chose", rows=next(iter(rows.values())))
+    elif rows:
+        each = (say("page.run.chose_in", rows=rows[name], n=say.count("cases", n)) for name, n in counted.items())
+        yield say("page.run.chose", rows=say.join(each))
 
 
-def _tell_confirmed(answers: Sequence[Answer], tell: Teller) -> Markup:
+def _explain_confirmed(answers: Sequence[Answer], say: Wording) -> Markup:
     chosen = [answer for answer in answers if answer.method]
     confirmed = sum(answer.confirmed for answer in chosen)
-    if not confirmed:
-        return tell.say("page.run.confirmed_none")
-    if confirmed == len(chosen):
-        return tell.say("page.run.confirmed")
-    return tell.say("page.run.confirmed_part", n=show_count(confirmed), chosen=show_count(len(chosen)))
+    kind = "_none" if not confirmed else "" if confirmed == len(chosen) else "_part"
+    return say(f"page.run.confirmed{kind}", n=show_count(confirmed), chosen=show_count(len(chosen)))
 
 
-def list_banners(document: Document, tell: Teller) -> tuple[Markup, ...]:
+# Before the answer
+
+
+def list_banners(document: Document, say: Wording) -> tuple[Markup, ...]:
     """What a reader must know before the answer."""
     study = document.study
     found = []
     if study.done < study.planned or study.choices_done < study.choices_planned:
         names = ("done", "planned", "choices_done", "choices_planned")
-        counts = {name: show_count(getattr(study, name)) for name in names}
-        found.append(tell.say("page.banner.unfinished", **counts))
+        found.append(say("page.banner.unfinished", **{one: show_count(getattr(study, one)) for one in names}))
     if study.kind == "inventory":
-        found.append(tell.say("page.banner.simulated"))
-    return (*found, *_tell_misfits(document, tell), *_tell_unconfirmed(document, tell))
+        found.append(say("page.banner.simulated"))
+    return (*found, *_list_misfits(document, say), *_list_unconfirmed(document, say))
 
 
-def _tell_misfits(document: Document, tell: Teller) -> tuple[Markup, ...]:
+def _list_misfits(document: Document, say: Wording) -> Iterator[Markup]:
     """A line for each model whose test of fit rejects, the worst first; of many, the first few."""
-    rejected = [
-        (one.case, one.fit_test) for one in document.models if one.fit_test is not None and one.fit_test.rejected
-    ]
+    tested = ((one.case, one.fit_test) for one in document.models)
+    rejected = [(case, test) for case, test in tested if test is not None and test.rejected]
     rejected.sort(key=lambda one: (one[1].p_value, -one[1].statistic))
-    found = [
-        tell.say(
-            "page.misfit.line",
-            case=tell.name(case),
-            p=show_p(test.p_value),
-            facts=tell.join(_tell_contrast(one, tell) for one in test.contrasts),
+    for case, test in rejected[:MOST_MISFITS]:
+        facts = (
+            say(
+                "page.misfit.stayed" if one.start == one.end else "page.misfit.went",
+                observed=show_count(one.observed),
+                rows=show_count(one.rows),
+                start=one.start,
+                end=one.end,
+                years=say.range(one.years_low, one.years_high, show_years),
+                expected=show_number(one.expected, 1),
+            )
+            for one in test.contrasts
         )
-        for case, test in rejected[:MOST_MISFITS]
-    ]
-    more = rejected[MOST_MISFITS:]
+        yield say("page.misfit.line", case=say.name(case), p=show_p(test.p_value), facts=say.join(facts))
+    more = [case for case, _ in rejected[MOST_MISFITS:]]
     if more:
-        cases = tell.join(tell.name(case) for case, _ in more)
-        found.append(tell.say("page.misfit.more", n=show_count(len(more)), cases=cases))
-    return tuple(found)
+        yield say("page.misfit.more", n=show_count(len(more)), cases=say.names(more))
 
 
-def _tell_contrast(one: Contrast, tell: Teller) -> Markup:
-    """What the rows did, and what the model expects of them."""
-    return tell.say(
-        "page.misfit.stayed" if one.start == one.end else "page.misfit.went",
-        observed=show_count(one.observed),
-        rows=show_count(one.rows),
-        start=one.start,
-        end=one.end,
-        years=show_range(one.years_low, one.years_high, show_years, tell.words),
-        expected=show_number(one.expected, 1),
-    )
-
-
-def _tell_unconfirmed(document: Document, tell: Teller) -> tuple[Markup, ...]:
+def _list_unconfirmed(document: Document, say: Wording) -> Iterator[Markup]:
     """One sentence for each reason why choices are not confirmed, with their number."""
     chosen = [answer for answer in document.answers if answer.method]
     counted = Counter(_find_obstacle(document, answer) for answer in chosen if not answer.confirmed)
-    found = []
     for obstacle, n in counted.most_common():
-        why = tell.say(f"page.unconfirmed.{obstacle}")
-        if n == len(chosen):
-            found.append(tell.say("page.banner.nothing", why=why))
-        else:
-            values = {"n": show_count(n), "chosen": show_count(len(chosen)), "why": why}
-            found.append(tell.say("page.banner.some", **values))
-    return tuple(found)
+        key = "page.banner.nothing" if n == len(chosen) else "page.banner.some"
+        counts = {"n": show_count(n), "chosen": show_count(len(chosen))}
+        yield say(key, why=say(f"page.unconfirmed.{obstacle}"), **counts)
 
 
 def _find_obstacle(document: Document, answer: Answer) -> str:
-    """Why a choice is not confirmed, in a word of the catalog."""
+    """Why a choice is not confirmed, in a word of the language files."""
     judged = {case.case: case.judged_on for case in document.cases}
     if judged.get(answer.case, document.study.select_on) == GOLDEN:
         return "chose"
@@ -400,53 +330,44 @@ def _find_obstacle(document: Document, answer: Answer) -> str:
     return "not_looked"
 
 
-def tell_headline(document: Document, tell: Teller) -> Markup:
-    """In how many cases there is a model to use."""
+# The answer
+
+
+def explain_headline(document: Document, say: Wording) -> Markup:
+    """The number of cases with a model to use."""
     answers = document.answers
     chosen = sum(answer.method is not None for answer in answers)
-    counts = {"n": show_count(chosen), "cases": tell.count("cases", len(answers))}
     if any(answer.reason == NOT_YET for answer in answers) or not answers:
-        return tell.say("page.head.so_far", **counts)
-    if chosen and not any(answer.confirmed for answer in answers) and document.study.rule == "pareto":
-        return tell.say("page.head.picked", **counts)
-    if len(answers) == 1:
-        return tell.say("page.head.only" if chosen else "page.head.only_none")
-    kind = "none" if not chosen else "all" if chosen == len(answers) else "some"
-    return tell.say(f"page.head.{kind}", **counts)
+        kind = "so_far"
+    elif chosen and not any(answer.confirmed for answer in answers) and document.study.rule == "pareto":
+        kind = "picked"
+    elif len(answers) == 1:
+        kind = "only" if chosen else "only_none"
+    else:
+        kind = "none" if not chosen else "all" if chosen == len(answers) else "some"
+    return say(f"page.head.{kind}", n=show_count(chosen), cases=say.count("cases", len(answers)))
 
 
-def list_headlines(document: Document, tell: Teller) -> tuple[Markup, ...]:
+def list_headlines(document: Document, say: Wording) -> tuple[Markup, ...]:
     """By which methods, where not, and where not yet."""
     answers = document.answers
     found = []
-    methods = Counter(answer.method for answer in answers if answer.method)
+    methods = Counter(answer.method for answer in answers if answer.method).most_common()
     if methods:
-        each = (
-            tell.say("page.head.method_in", method=tell.method(one), n=show_count(n))
-            for one, n in methods.most_common()
-        )
-        found.append(tell.say("page.head.methods", methods=tell.join(each)))
+        each = (say("page.head.method_in", method=say.method(one), n=show_count(n)) for one, n in methods)
+        found.append(say("page.head.methods", methods=say.join(each)))
     without = [answer for answer in answers if answer.method is None]
-    later = [tell.name(answer.case) for answer in without if answer.reason == NOT_YET]
-    never = [tell.name(answer.case) for answer in without if answer.reason != NOT_YET]
+    later = [answer.case for answer in without if answer.reason == NOT_YET]
+    never = [answer.case for answer in without if answer.reason != NOT_YET]
     if never and len(answers) > 1:
-        found.append(tell.say("page.head.without", names=tell.join(never)))
+        found.append(say("page.head.without", names=say.names(never)))
     if later:
-        found.append(tell.say("page.head.later", names=tell.join(later)))
+        found.append(say("page.head.later", names=say.names(later)))
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """Whether the chosen models are shown to beat the two simple forecasts, and what that means."""
-
-    lead: Markup
-    lines: tuple[Markup, ...]
-    meaning: Markup
-
-
-def tell_shown(document: Document, tell: Teller) -> Shown | None:
-    """How the chosen models did on golden rows, counted; None where no look was taken."""
+def explain_scores(document: Document, say: Wording) -> ScoreStatements | None:
+    """Verdicts of the chosen models on confirmation rows, counted; None where no look was taken."""
     looked = [answer for answer in document.answers if answer.beats_no_covariates or answer.beats_persistence]
     if not looked:
         return None
@@ -454,82 +375,200 @@ def tell_shown(document: Document, tell: Teller) -> Shown | None:
     others = [answer for answer in looked if answer.case not in plain]
     lines = []
     if others:
-        verdicts = [answer.beats_no_covariates for answer in others]
-        lines.append(_tell_beaten("page.shown.covariates", verdicts, tell))
+        lines.append(_count_verdicts("covariates", [one.beats_no_covariates for one in others], say))
     if len(others) < len(looked):
-        lines.append(tell.say("page.shown.no_covariates", cases=tell.count("cases", len(looked) - len(others))))
-    verdicts = [answer.beats_persistence for answer in looked]
-    lines.append(_tell_beaten("page.shown.persistence", verdicts, tell))
-    return Shown(
-        tell.say("page.shown.lead", rows=tell.count("golden", sum(answer.rows or 0 for answer in looked))),
+        lines.append(say("page.shown.no_covariates", cases=say.count("cases", len(looked) - len(others))))
+    lines.append(_count_verdicts("persistence", [one.beats_persistence for one in looked], say))
+    return ScoreStatements(
+        say("page.shown.lead", rows=say.count("golden", sum(answer.rows or 0 for answer in looked))),
         tuple(lines),
-        tell.say("page.shown.meaning", confidence=show_level(document.study.confidence)),
+        say("page.shown.meaning", confidence=show_level(document.study.confidence)),
     )
 
 
-def _tell_beaten(key: str, verdicts: Sequence[str | None], tell: Teller) -> Markup:
-    counted = Counter(verdicts)
-    better, worse = counted["better"], counted["worse"]
+def _count_verdicts(baseline: str, verdicts: Sequence[str | None], say: Wording) -> Markup:
+    better, worse = verdicts.count("better"), verdicts.count("worse")
     counts = {"n": len(verdicts), "better": better, "worse": worse, "unknown": len(verdicts) - better - worse}
-    return tell.say(key, **{name: show_count(n) for name, n in counts.items()})
+    return say(f"page.shown.{baseline}", **{name: show_count(n) for name, n in counts.items()})
 
 
-def tell_use(answer: Answer, tell: Teller) -> tuple[Markup, ...]:
+def explain_use(answer: Answer, say: Wording) -> tuple[Markup, ...]:
     """Under the method to use: if it is confirmed, what its scores are of, and why it was chosen."""
     if answer.method is None:
-        later = tell.say("page.use.later")
-        return (later if answer.reason == NOT_YET else tell.why(answer),)
-    return (*_tell_standing(answer, tell), tell.why(answer))
-
-
-def _tell_standing(answer: Answer, tell: Teller) -> tuple[Markup, ...]:
+        return (say("page.use.later") if answer.reason == NOT_YET else say.why(answer),)
     if answer.confirmed:
-        rows, bridges = tell.count("golden", answer.rows or 0), tell.count("bridges", answer.bridges or 0)
-        return (tell.say("page.use.confirmed", rows=rows, bridges=bridges),)
-    told = answer.seen or answer.remark
-    rows = tell.term("rows", answer.scored_on or "")
-    if told is None:
-        return (tell.say("page.use.judged", rows=rows),)
-    seen = tell.term("page.seen", told)
-    found = tell.say("page.use.seen", seen=seen)
-    return (found, tell.say("page.use.scores", rows=rows)) if is_judged(answer) else (found,)
+        rows, bridges = say.count("golden", answer.rows or 0), say.count("bridges", answer.bridges or 0)
+        return say("page.use.confirmed", rows=rows, bridges=bridges), say.why(answer)
+    obstacle = answer.seen or answer.remark
+    rows = say.term("rows", answer.scored_on or "")
+    if obstacle is None:
+        return say("page.use.judged", rows=rows), say.why(answer)
+    scores = [say("page.use.scores", rows=rows)] if is_judged(answer) else []
+    return say("page.use.seen", seen=say.term("page.seen", obstacle)), *scores, say.why(answer)
 
 
-PLAIN = "plain"  # in the catalog: methods that have neither a penalty nor a prior
-CERTIFICATE = "section.models.certificate"
+# Sections of the study
 
 
-@dataclass(frozen=True)
-class CaseTold:
-    """What the page says of a case: ``label`` beside its name, ``state`` is chosen, other, nothing or later."""
-
-    state: str
-    label: Markup
-    warning: Markup | None
-    lines: tuple[Markup, ...]
-    certificate: tuple[Markup, ...]
-    certified: bool
+def split_findings(findings: Sequence[FindingPart]) -> tuple[list[FindingPart], list[FindingPart]]:
+    """Findings that need a look, and the rest."""
+    look = [finding for finding in findings if finding.verdict not in NOTHING_FOUND]
+    return look, [finding for finding in findings if finding.verdict in NOTHING_FOUND]
 
 
-def tell_case(document: Document, case: CasePart, tell: Teller) -> CaseTold:
-    """What there is to say of a case: what was chosen and why, of what, for whom, and if it is the maximum."""
-    answer = next((one for one in document.answers if one.case == case.case), None)
-    model = next((one for one in document.models if one.case == case.case), None)
+def list_causes(document: Document, say: Wording) -> tuple[Markup, ...]:
+    """Causes of differences between presets, data or optimizer, counted."""
+    counted = Counter(pair.cause for pair in document.presets).most_common()
+    bold = Markup("<b>{}</b>")
+    return tuple(
+        say("section.presets.cause", n=bold.format(show_count(n)), cause=say.term("cause", cause))
+        for cause, n in counted
+    )
+
+
+def explain_no_calibration(document: Document, say: Wording) -> Markup:
+    """Why there is no calibration: nothing was chosen, or it was left out."""
+    chosen = any(answer.method for answer in document.answers)
+    return say("section.calibration.left_out" if chosen else "section.calibration.none")
+
+
+def explain_stability(document: Document, say: Wording) -> Markup:
+    """The number of refits and their kinds, or the command that makes them."""
+    found = document.stability
+    if found is None:
+        return say("section.stability.none", command=STABILITY_COMMAND)
+    kinds = say.join(say.term("kind", kind) for kind in found.kinds)
+    draws = [share.draws for share in found.shares]
+    n = say.range(min(draws, default=0), max(draws, default=0), show_count)
+    return say("section.stability.lead", n=n, kinds=kinds)
+
+
+def split_remarks(document: Document) -> tuple[list[str], list[str]]:
+    """Remarks on the refits: of the preset that answers, and of others."""
+    if document.stability is None:
+        return [], []
+    others = tuple(f"{one.name}: " for one in document.study.presets if one.name != document.study.preset)
+    remarks = document.stability.remarks
+    rest = [remark for remark in remarks if remark.startswith(others)]
+    return [remark for remark in remarks if not remark.startswith(others)], rest
+
+
+def explain_records(document: Document, say: Wording) -> Markup:
+    """The number of records that came in."""
+    return say("section.audit.records", records=say.count("records", document.audit.records or 0))
+
+
+def group_doctor(findings: Sequence[DoctorPart], say: Wording) -> tuple[DoctorGroup, ...]:
+    """The data doctor's findings by code, as they come: worst first."""
+    codes: dict[str, list[DoctorPart]] = {}
+    for finding in findings:
+        codes.setdefault(finding.code, []).append(finding)
+    return tuple(DoctorGroup(own[0], say.count("findings", len(own)), tuple(own)) for own in codes.values())
+
+
+# Method notes
+
+
+def explain_guard(document: Document, say: Wording) -> Markup | None:
+    """The margins of the guarded rule in this study, from its plan."""
+    try:
+        guard: Mapping[str, Any] = tomllib.loads(document.provenance.plan).get("guard", {})
+    except tomllib.TOMLDecodeError:
+        return None
+    if document.study.rule != "guarded" or any(name not in guard for name in GUARD):
+        return None
+    return say(
+        "note.rule.values",
+        default=say.method(document.study.default),
+        stable=show_level(guard["stable_share"]),
+        resamples=show_count(guard["resamples"]),
+        accuracy=f"{guard['accuracy_margin']:g}",
+        log_loss=f"{guard['log_loss_margin']:g}",
+        confidence=show_level(guard["confidence"]),
+    )
+
+
+def explain_eligible(document: Document, say: Wording) -> Markup:
+    """Trials that can be selected, by preset."""
+    each = (
+        say(
+            "note.converged.eligible_in",
+            preset=say.preset(one.name),
+            eligible=say.words.get(f"note.eligible.{one.eligible}", one.eligible),
+        )
+        for one in document.study.presets
+    )
+    return say("note.converged.eligible", list=say.join(each))
+
+
+def list_methods(document: Document, say: Wording) -> tuple[Markup, ...]:
+    """What each method of the study does to the covariates, or to the likelihood."""
+    return tuple(
+        say("note.methods.line", method=say.method(one), what=_explain_links(one, say))
+        for one in document.study.methods
+    )
+
+
+def _explain_links(method: str, say: Wording) -> Markup:
+    """A method's operators, one after the other; one that a program registered has no words but these."""
+    known = say.words.texts
+    keys = (f"note.methods.{link}" for link in method.split("+"))
+    each = (say(key if key in known else "note.methods.registered") for key in keys)
+    return reduce(lambda first, second: say("note.methods.then", first=first, second=second), each)
+
+
+def list_presets(document: Document, say: Wording) -> tuple[Markup, ...]:
+    """The conditions of fits, and the cost that each weighs."""
+    return tuple(
+        say(
+            "note.presets.text",
+            preset=say.preset(one.name),
+            words=say.english(one.words),
+            cost=say.term("cost", one.cost),
+        )
+        for one in document.study.presets
+    )
+
+
+def list_limits(words: Words) -> tuple[str, ...]:
+    """Limits of the report."""
+    return tuple(text for key, text in words.texts.items() if key.startswith("note.limits.list_"))
+
+
+# Each case: its fit
+
+
+def explain_case(document: Document, case: CasePart, say: Wording) -> CaseStatements:
+    """What was chosen and why, of what, for whom, and if it is the maximum."""
+    answer, model = _find(document.answers, case), _find(document.models, case)
     state = _find_state(answer, model)
-    lines = [*_tell_choice(case, answer, state, tell)]
+    lines = [*_explain_choice(case, answer, state, say)]
     if model is None:
-        return CaseTold(state, tell.say(f"section.models.{state}"), None, tuple(lines), (), certified=False)
-    method = tell.method(model.method)
+        return CaseStatements(state, say(f"section.models.{state}"), None, tuple(lines))
+    place = {"method": say.method(model.method)}
+    warnings = {"other": "section.models.warning", "later": "section.models.warning_later"}
+    warned = state in warnings and model.coefficients
     trial = next((one for one in document.trials if _key(one) == _key(model)), None)
-    unused = () if model.chosen or trial is None or answer is None else _tell_unused(answer, model, tell)
-    return CaseTold(
+    certificate = [] if trial is None else [*_explain_certificate(trial, say)]
+    if trial is not None and answer is not None and not model.chosen and model.coefficients:
+        why = say.words(f"choice.{slug(answer.reason)}")
+        certificate.append(say("section.models.certificate.unused", why=why))
+    return CaseStatements(
         state,
-        tell.say(f"section.models.{state}", method=method),
-        _warn(state, model, tell),
-        (*lines, *_tell_model(document, case, model, tell)),
-        () if trial is None else (*_tell_certificate(trial, tell), *unused),
+        say(f"section.models.{state}", **place),
+        say(warnings[state], **place) if warned else None,
+        (*lines, *_explain_model(document, case, model, say)),
+        tuple(certificate),
         certified=trial is not None and trial.certified,
     )
+
+
+def _find(parts: Iterable[Part], case: CasePart) -> Part | None:
+    return next((one for one in parts if one.case == case.case), None)
+
+
+def _key(part: TrialPart | ModelPart) -> tuple[str, str, str]:
+    return part.case, part.preset, part.method
 
 
 def _find_state(answer: Answer | None, model: ModelPart | None) -> str:
@@ -540,232 +579,143 @@ def _find_state(answer: Answer | None, model: ModelPart | None) -> str:
     return "chosen" if model.chosen else "other" if model.coefficients else "nothing"
 
 
-def _warn(state: str, model: ModelPart, tell: Teller) -> Markup | None:
-    """That what is shown is not to be used: turned down, or not judged yet."""
-    if not model.coefficients or state not in ("other", "later"):
-        return None
-    key = "section.models.warning" if state == "other" else "section.models.warning_later"
-    return tell.say(key, method=tell.method(model.method))
-
-
-def _tell_choice(case: CasePart, answer: Answer | None, state: str, tell: Teller) -> Iterable[Markup]:
+def _explain_choice(case: CasePart, answer: Answer | None, state: str, say: Wording) -> Iterator[Markup]:
     if state == "later":
-        yield tell.say("section.models.go_on")
+        yield say("section.models.go_on")
     elif answer is not None:
-        yield tell.why(answer)
+        yield say.why(answer)
     if case.exploratory:
-        yield tell.say("section.models.exploratory", why=tell.english(case.exploratory))
+        yield say("section.models.exploratory", why=say.english(case.exploratory))
     if case.constant:
-        yield tell.say("section.models.constant", names=tell.join(map(tell.name, case.constant)))
+        yield say("section.models.constant", names=say.names(case.constant))
 
 
-def _tell_unused(answer: Answer, model: ModelPart, tell: Teller) -> tuple[Markup, ...]:
-    """Why a fit that is shown is not to be used, be it the maximum."""
-    if not model.coefficients:
-        return ()
-    return (tell.say(f"{CERTIFICATE}.unused", why=tell.words(f"choice.{slug(answer.reason)}")),)
-
-
-def _key(part: TrialPart | ModelPart) -> tuple[str, str, str]:
-    return part.case, part.preset, part.method
-
-
-def _tell_model(document: Document, case: CasePart, model: ModelPart, tell: Teller) -> Iterable[Markup]:
+def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wording) -> Iterator[Markup]:
     if not model.coefficients:
         if model.reason is None:
-            yield tell.say("section.models.not_run", method=tell.method(model.method))
+            yield say("section.models.not_run", method=say.method(model.method))
         else:
-            yield tell.say("section.models.no_figures", reason=tell.english(model.reason.rstrip(".")))
+            yield say("section.models.no_figures", reason=say.english(model.reason.rstrip(".")))
         return
-    yield tell.say(
+    yield say(
         "section.models.rows",
-        rows=tell.count("training", model.rows or 0),
-        bridges=tell.count("bridges", case.bridges),
+        rows=say.count("training", model.rows or 0),
+        bridges=say.count("bridges", case.bridges),
         states=show_count(model.n_states or case.n_states),
     )
     if not model.certified:
-        yield tell.say("section.models.uncertified")
+        yield say("section.models.uncertified")
     elif model.errors:
-        yield tell.say("section.models.errors", errors=tell.english(model.errors))
-    if model.typical:
-        yield from _tell_typical(document, model, tell)
-    else:
-        yield tell.say("section.models.no_covariates")
+        yield say("section.models.errors", errors=say.english(model.errors))
+    if not model.typical:
+        yield say("section.models.no_covariates")
+        return
+    units = _find_units(document)
+    values = (say.value(name, value, units) for name, value in model.typical.items())
+    yield say("section.models.typical", values=say.join(values))
+    key = "section.models.native" if model.scale == "native" else "section.models.transformed"
+    yield say(key, method=say.method(model.scale or model.method))
 
 
-def _tell_typical(document: Document, model: ModelPart, tell: Teller) -> Iterable[Markup]:
-    units = {one.name: one.unit for one in document.study.covariates}
-    values = (_tell_value(name, value, units.get(name), tell) for name, value in model.typical.items())
-    yield tell.say("section.models.typical", values=tell.join(values))
-    if model.scale == "native":
-        yield tell.say("section.models.native")
-    else:
-        yield tell.say("section.models.transformed", method=tell.method(model.scale or model.method))
+def _find_units(document: Document) -> dict[str, str | None]:
+    return {one.name: one.unit for one in document.study.covariates}
 
 
-def _tell_value(name: str, value: float, unit: str | None, tell: Teller) -> Markup:
-    shown = tell.words.get(f"unit.{unit}", "") if unit else ""
-    if not shown:
-        return tell.say("section.models.value_alone", name=tell.name(name), value=show_figure(value))
-    return tell.say("section.models.value", name=tell.name(name), value=show_figure(value), unit=shown)
-
-
-def _tell_certificate(trial: TrialPart, tell: Teller) -> tuple[Markup, ...]:
+def _explain_certificate(trial: TrialPart, say: Wording) -> Iterator[Markup]:
     """The certificate's answers; a question that was not asked has none."""
-    what = tell.say(f"{CERTIFICATE}.of.{trial.method if trial.method in SHRINKING else PLAIN}")
-    found = [_tell_verdict(trial, what, tell)]
+    what = say(f"{CERTIFICATE}.of.{trial.method if trial.method in SHRINKING else 'plain'}")
+    if trial.certified:
+        yield say(f"{CERTIFICATE}.certified", what=what)
+    elif trial.verdict:
+        yield say(f"{CERTIFICATE}.not_certified", verdict=say.term("certificate", trial.verdict))
+    else:
+        yield say(f"{CERTIFICATE}.unknown", status=say.term("status", trial.status))
     if trial.maximum_exists:
-        found.append(tell.say(f"{CERTIFICATE}.exists", what=what))
+        yield say(f"{CERTIFICATE}.exists", what=what)
     elif trial.maximum_exists is not None:
         reason = (trial.reason or trial.verdict or trial.status).rstrip(".")
-        return (*found, tell.say(f"{CERTIFICATE}.exists_not", reason=tell.english(reason)))
+        yield say(f"{CERTIFICATE}.exists_not", reason=say.english(reason))
+        return
     if trial.decrement is not None:
         left = max(trial.decrement, trial.shortfall or 0.0)  # as the certificate judges
         reached = "reached" if left <= DECREMENT_LIMIT else "reached_not"
-        found.append(tell.say(f"{CERTIFICATE}.{reached}", decrement=show_figure(left, 2), what=what))
+        yield say(f"{CERTIFICATE}.{reached}", decrement=show_figure(left, 2), what=what)
     if trial.certified and trial.starts:
-        found.append(tell.say(f"{CERTIFICATE}.starts", starts=show_count(trial.starts)))
+        yield say(f"{CERTIFICATE}.starts", starts=show_count(trial.starts))
     if trial.condition_number is not None and trial.weakest_direction:
-        number, direction = show_figure(trial.condition_number), tell.english(trial.weakest_direction)
-        found.append(tell.say(f"{CERTIFICATE}.condition", number=number, direction=direction))
+        number, direction = show_figure(trial.condition_number), say.english(trial.weakest_direction)
+        yield say(f"{CERTIFICATE}.condition", number=number, direction=direction)
     if trial.verdict and trial.verdict.endswith(HARDLY_DETERMINED):
-        found.append(tell.say(f"{CERTIFICATE}.hardly"))
+        yield say(f"{CERTIFICATE}.hardly")
     if trial.plateau_train is not None:
         plateau = "plateau" if trial.plateau_train > 0 else "plateau_none"
-        found.append(tell.say(f"{CERTIFICATE}.{plateau}", share=show_share(trial.plateau_train, 1)))
-    return tuple(found)
+        yield say(f"{CERTIFICATE}.{plateau}", share=show_share(trial.plateau_train, 1))
 
 
-def _tell_verdict(trial: TrialPart, what: Markup, tell: Teller) -> Markup:
-    if trial.certified:
-        return tell.say(f"{CERTIFICATE}.certified", what=what)
-    if trial.verdict:
-        return tell.say(f"{CERTIFICATE}.not_certified", verdict=tell.term("certificate", trial.verdict))
-    return tell.say(f"{CERTIFICATE}.unknown", status=tell.term("status", trial.status))
+# Each case: its forecast
 
 
-SECTION = "section.forecast"
-NOUNS = dict.fromkeys(AGE_NAMES, "age") | {
-    "traffic_mean": "traffic",
-    "bridge_length": "length",
-    "bridge_width": "width",
-    "bridge_area": "area",
-}
-TWICE = 2.0
-
-
-@dataclass(frozen=True)
-class FutureTold:
-    """What the page says of a case's future; ``state`` is chosen, other or nothing; ``label`` goes with it."""
-
-    state: str
-    label: Markup
-    warning: Markup | None
-    lines: tuple[Markup, ...]
-    effects: tuple[Markup, ...]
-
-
-def tell_future(document: Document, case: CasePart, tell: Teller) -> FutureTold:
-    """How long a typical member of a case takes, and what changes that; or why nothing is forecast."""
-    model = next((one for one in document.models if one.case == case.case), None)
+def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseStatements:
+    """Years that a typical member takes, and what changes them; or why nothing is forecast."""
+    model = _find(document.models, case)
     if model is None or model.forecast is None:
         key = "no_number" if model is not None and model.coefficients else "no_model"
-        line = tell.say(f"{SECTION}.{key}")
-        return FutureTold("nothing", tell.say(f"{SECTION}.nothing"), None, (line,), ())
+        return CaseStatements("nothing", say(f"{FORECAST}.nothing"), None, (say(f"{FORECAST}.{key}"),))
     found = model.forecast
     first = next((one for one in found.passages if one.start == 1), None)
-    lines = (*_tell_passage(found, first, tell), *_tell_course(document, found, tell))
-    return FutureTold(
-        "chosen" if model.chosen and model.certified else "other",
-        _label(model, found, first, tell),
-        _warn_forecast(model, tell),
-        lines,
-        tuple(tell_effect(one, found, tell) for one in found.effects),
+    label = "not_certified" if not model.certified else "label" if model.chosen else "not_chosen"
+    years = show_years(None if first is None else first.median)
+    warning = "warning_uncertified" if model.chosen else "warning_unchosen"
+    usable = model.chosen and model.certified
+    return CaseStatements(
+        "chosen" if usable else "other",
+        say(f"{FORECAST}.{label}", years=years, state=found.threshold),
+        None if usable else say(f"{FORECAST}.{warning}", method=say.method(model.method)),
+        (*_explain_passage(found, first, say), *_explain_ageing(document, found, say)),
+        effects=tuple(explain_effect(one, found, say) for one in found.effects),
     )
 
 
-def list_warnings(document: Document, tell: Teller) -> tuple[Markup, ...]:
+def list_warnings(document: Document, say: Wording) -> tuple[Markup, ...]:
     """What a reader must know before any figure of the section."""
-    models = [one for one in document.models if one.forecast is not None and not one.certified]
-    if not models:
-        return ()
-    return (tell.say(f"{SECTION}.uncertified", names=tell.join(tell.name(one.case) for one in models)),)
+    names = [one.case for one in document.models if one.forecast is not None and not one.certified]
+    return (say(f"{FORECAST}.uncertified", names=say.names(names)),) if names else ()
 
 
-def _label(model: ModelPart, found: CaseForecast, first: PassagePart | None, tell: Teller) -> Markup:
-    if not model.certified:
-        return tell.say(f"{SECTION}.not_certified")
-    if not model.chosen:
-        return tell.say(f"{SECTION}.not_chosen")
-    years = show_years(None if first is None else first.median)
-    return tell.say(f"{SECTION}.label", years=years, state=found.threshold)
-
-
-def _warn_forecast(model: ModelPart, tell: Teller) -> Markup | None:
-    method = tell.method(model.method)
-    if not model.chosen:
-        return tell.say(f"{SECTION}.warning_unchosen", method=method)
-    return None if model.certified else tell.say(f"{SECTION}.warning_uncertified", method=method)
-
-
-def _tell_passage(found: CaseForecast, first: PassagePart | None, tell: Teller) -> Iterator[Markup]:
-    """Years from state 1 until the threshold: the median with both intervals, and the mean."""
+def _explain_passage(found: CaseForecast, first: PassagePart | None, say: Wording) -> Iterator[Markup]:
+    """Years from state 1 until the threshold: the median with both intervals."""
     if first is None:
         return
     places = {"state": found.threshold, "level": show_level(found.level), "years": show_years(first.median)}
     if first.median_low is None:
-        yield tell.say(f"{SECTION}.median_alone", **places)
+        yield say(f"{FORECAST}.median_alone", **places)
         return
-    yield tell.say(
-        f"{SECTION}.median",
-        range=show_range(first.median_low, first.median_high, show_years, tell.words),
-        **places,
-    )
-    yield tell.say(
-        f"{SECTION}.member",
-        range=show_range(first.predicted_low, first.predicted_high, show_years, tell.words),
-        **places,
+    median = say.range(first.median_low, first.median_high, show_years)
+    yield say(f"{FORECAST}.median", range=median, **places)
+    yield say(
+        f"{FORECAST}.member", range=say.range(first.predicted_low, first.predicted_high, show_years), **places
     )
 
 
-def _tell_course(document: Document, found: CaseForecast, tell: Teller) -> Iterator[Markup]:
-    """What advances with the years, and when it leaves the training rows."""
+def _explain_ageing(document: Document, found: CaseForecast, say: Wording) -> Iterator[Markup]:
+    """What advances with the years, where in an interval the fit took it, and when it leaves the training rows."""
     if not found.advancing:
-        yield tell.say(f"{SECTION}.fixed")
+        yield say(f"{FORECAST}.fixed")
         return
-    names = tell.join(tell.name(name) for name in found.advancing)
-    yield tell.say(f"{SECTION}.advances", names=names)
-    yield from _tell_forecast_clock(found, tell)
-    first = found.extrapolated_from
-    if first is not None:
-        units = {one.name: one.unit for one in document.study.covariates}
-        largest = (_tell_largest(name, value, units.get(name), tell) for name, value in found.seen.items())
-        yield tell.say(f"{SECTION}.beyond", year=show_count(first), largest=tell.join(largest))
+    yield say(f"{FORECAST}.advances", names=say.names(found.advancing))
+    if found.clock is not None:
+        kind = "middle" if found.clock != START else "unknown" if found.lag is None else "start"
+        yield say(f"{FORECAST}.clock_{kind}", lag=show_years(found.lag))
+    if found.extrapolated_from is not None:
+        units = _find_units(document)
+        largest = say.join(say.value(name, value, units) for name, value in found.seen.items())
+        yield say(f"{FORECAST}.beyond", year=show_count(found.extrapolated_from), largest=largest)
 
 
-def _tell_forecast_clock(found: CaseForecast, tell: Teller) -> Iterator[Markup]:
-    """Where in an interval the fit took the age, and how far behind that leaves it."""
-    if found.clock == START:
-        known = found.lag is not None
-        yield tell.say(
-            f"{SECTION}.clock_start" if known else f"{SECTION}.clock_unknown", lag=show_years(found.lag)
-        )
-    elif found.clock is not None:
-        yield tell.say(f"{SECTION}.clock_middle")
-
-
-def _tell_largest(name: str, value: float, unit: str | None, tell: Teller) -> Markup:
-    shown = tell.words.get(f"unit.{unit}", "") if unit else ""
-    key = "value" if shown else "value_alone"
-    places = {"name": tell.name(name), "value": show_figure(value)} | ({"unit": shown} if shown else {})
-    return tell.say(f"section.models.{key}", **places)
-
-
-def tell_effect(one: EffectPart, found: CaseForecast, tell: Teller) -> Markup:
-    """What a change does to the median years, as a sentence: shorter, longer, or no clear effect."""
-    change = _name_change(one, tell)
+def explain_effect(one: EffectPart, found: CaseForecast, say: Wording) -> Markup:
+    """The effect of a change on the median years, as a sentence: shorter, longer, or no clear effect."""
     places = {
-        "change": change,
+        "change": _name_change(one, say),
         "state": found.threshold,
         "before": show_years(one.years_before),
         "after": show_years(one.years_after),
@@ -773,96 +723,65 @@ def tell_effect(one: EffectPart, found: CaseForecast, tell: Teller) -> Markup:
     }
     by, low, high = one.difference, one.difference_low, one.difference_high
     if by is None or one.years_before in (None, float("inf")) or one.years_after in (None, float("inf")):
-        return tell.say("effect.unknown", **places)
+        return say("effect.unknown", **places)
     if low is None or high is None:
-        return tell.say("effect.alone", **places)
+        return say("effect.alone", **places)
     if low <= 0 <= high:
-        ends = show_range(low, high, show_years_difference, tell.words)
-        return tell.say("effect.unclear", by=show_years_difference(by), range=ends, **places)
+        ends = say.range(low, high, show_years_difference)
+        return say("effect.unclear", by=show_years_difference(by), range=ends, **places)
     near, far = sorted((abs(low), abs(high)))
-    ends = show_range(near, far, show_years, tell.words)
-    key = "shorter" if by < 0 else "longer"
-    return tell.say(f"effect.{key}", by=show_years(abs(by)), range=ends, **places)
+    key = "effect.shorter" if by < 0 else "effect.longer"
+    return say(key, by=show_years(abs(by)), range=say.range(near, far, show_years), **places)
 
 
-def _name_change(one: EffectPart, tell: Teller) -> Markup:
+def _name_change(one: EffectPart, say: Wording) -> Markup:
     """'10 more years of age', 'twice the traffic', 'load +5'."""
     noun = NOUNS.get(one.covariate)
     if noun is None or (one.times and one.amount != TWICE):
         change = show_change(one.amount, times=one.times)
-        return tell.say("effect.change.other", name=tell.name(one.covariate), change=change)
-    if one.times:
-        return tell.say(f"effect.change.twice_{noun}")
-    way = "more" if one.amount > 0 else "fewer"
-    return tell.say(f"effect.change.{way}_{noun}", n=f"{abs(one.amount):,.10g}")
+        return say("effect.change.other", name=say.name(one.covariate), change=change)
+    way = "twice" if one.times else "more" if one.amount > 0 else "fewer"
+    return say(f"effect.change.{way}_{noun}", n=f"{abs(one.amount):,.10g}")
 
 
-NETWORK_SECTION = "section.network"
-COMMAND = Markup("<code>rekka forecast RUN INVENTORY</code>")
-TOLD = (10, 30)  # years that are told in sentences
+# The network
 
 
-@dataclass(frozen=True)
-class NetworkTold:
-    """What the page says of the network; ``warnings`` stand before all else."""
-
-    warnings: tuple[Markup, ...]
-    lines: tuple[Markup, ...]
-    notes: tuple[str, ...]
-
-
-def tell_network(document: Document, tell: Teller) -> NetworkTold:
-    """How the network goes on; or the command that forecasts one."""
+def explain_network(document: Document, say: Wording) -> NetworkStatements:
+    """The network over the years; or the command that forecasts one."""
     network = document.network
     if network is None:
         why = () if document.no_network is None else (document.no_network,)
-        return NetworkTold((), (tell.say(f"{NETWORK_SECTION}.none", command=COMMAND),), why)
-    return NetworkTold(tuple(_warn_network(network, tell)), tuple(_tell(network, tell)), network.notes)
+        return NetworkStatements((), (say(f"{NETWORK}.none", command=FORECAST_COMMAND),), why)
+    warnings = [] if network.certified else [say(f"{NETWORK}.uncertified")]
+    for name in ("unchosen", "left_out"):
+        cases = getattr(network, name)
+        warnings += [say(f"{NETWORK}.{name}", names=say.names(cases))] if cases else []
+    return NetworkStatements(tuple(warnings), tuple(_list_lines(network, say)), network.notes)
 
 
-def _warn_network(network: NetworkPart, tell: Teller) -> Iterator[Markup]:
-    if not network.certified:
-        yield tell.say(f"{NETWORK_SECTION}.uncertified")
-    if network.unchosen:
-        yield tell.say(f"{NETWORK_SECTION}.unchosen", names=tell.join(map(tell.name, network.unchosen)))
-    if network.left_out:
-        yield tell.say(f"{NETWORK_SECTION}.left_out", names=tell.join(map(tell.name, network.left_out)))
-
-
-def _tell(network: NetworkPart, tell: Teller) -> Iterator[Markup]:
-    members = tell.count("members", network.members)
-    if network.kind == "study":
-        yield tell.say(f"{NETWORK_SECTION}.study", members=members, command=COMMAND)
-    else:
-        yield tell.say(f"{NETWORK_SECTION}.inventory", members=members, name=tell.name(network.name))
-    if network.base is None:
-        yield tell.say(f"{NETWORK_SECTION}.undated")
-    else:
-        yield tell.say(f"{NETWORK_SECTION}.base", day=network.base)
-    years = network.of(None)
-    for year in years:
-        if year.year in (0, *TOLD, network.horizon):
-            yield _tell_year(network, year, tell)
-    yield tell.say(f"{NETWORK_SECTION}.repairs")
-    if network.outside:
-        yield tell.say(f"{NETWORK_SECTION}.outside", members=tell.count("members", network.outside))
+def _list_lines(network: NetworkPart, say: Wording) -> Iterator[Markup]:
+    members = say.count("members", network.members)
+    yield say(f"{NETWORK}.{network.kind}", members=members, command=FORECAST_COMMAND, name=say.name(network.name))
+    yield say(f"{NETWORK}.undated" if network.base is None else f"{NETWORK}.base", day=network.base)
+    for year in network.of(None):
+        if year.year in (0, *DECADES, network.horizon):
+            yield _explain_year(network, year, say)
+    yield say(f"{NETWORK}.repairs")
     aside = sum(one.count for one in network.aside if one.kind == "set aside" and one.what == "members")
-    if aside:
-        yield tell.say(f"{NETWORK_SECTION}.aside", members=tell.count("members", aside))
+    for name, count in (("outside", network.outside), ("aside", aside)):
+        if count:
+            yield say(f"{NETWORK}.{name}", members=say.count("members", count))
 
 
-def _tell_year(network: NetworkPart, one: NetworkYear, tell: Teller) -> Markup:
-    """How many are in the threshold or worse: expected, and between which numbers."""
-    state = tell.words(f"{NETWORK_SECTION}.thresholds") if one.threshold is None else show_count(one.threshold)
-    places = {"state": state, "number": show_count(one.reached), "years": show_count(one.year)}
-    if one.year == 0:
-        return tell.say(f"{NETWORK_SECTION}.now", **places)
-    if one.low is None:
-        return tell.say(f"{NETWORK_SECTION}.then_alone", **places)
-    return tell.say(
-        f"{NETWORK_SECTION}.then",
+def _explain_year(network: NetworkPart, one: NetworkYear, say: Wording) -> Markup:
+    """Members in the threshold or worse: expected, and between which numbers."""
+    return say(
+        f"{NETWORK}.{'now' if one.year == 0 else 'then_alone' if one.low is None else 'then'}",
+        state=say.words(f"{NETWORK}.thresholds") if one.threshold is None else show_count(one.threshold),
+        number=show_count(one.reached),
+        years=show_count(one.year),
         level=show_level(network.level),
-        expected=show_range(one.low, one.high, show_count, tell.words),
-        range=show_range(one.predicted_low, one.predicted_high, show_count, tell.words),
-        **places,
+        expected=say.range(one.low, one.high, show_count),
+        range=say.range(one.predicted_low, one.predicted_high, show_count),
     )

@@ -1,15 +1,14 @@
-"""One fit function for each operator, and the registry of them all.
+"""Scaling operators by name: how each is fitted on training rows, and the register that holds them.
 
     max x / x_max    minmax (x - x_min) / (x_max - x_min)    zscore (x - mean) / s, ddof 0
     boxcox BoxCox(x + max(0, 1 - x_min); lambda), lambda by profile likelihood      (paper, Eqs. max-boxcox)
     robust (x - median) / interquartile range    yeojohnson, log: see operators
 
-To add an operator: write its fit function, and a line in ``REGISTRY``. Every test of an operator then runs on it.
-
-What a ``scaling`` option means, and the fit of one operator or of a chain on training rows.
-
 Names joined by + are applied in turn: "boxcox+zscore". An operator that loses a column (no spread, infinite
 values, a division by nothing) is an error with the covariate and the reason: a failed trial.
+
+To add an operator, write a class of fitted values and a fit function, and ``register`` them: estimators, studies,
+the command line, JSON files and fits in blocks then know its name, and every test of an operator runs on it.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from rekka.core.errors import BadOption, ScalingError, did_you_mean
 from rekka.scaling.operators import (
@@ -34,18 +32,27 @@ from rekka.scaling.operators import (
     ColumnScaling,
     FittedScaling,
     LogScaling,
+    PowerScaling,
     YeoJohnsonScaling,
     fit_foreign,
     positivity_shift,
 )
 
-BRACKET = (-2.0, 2.0)  # where the search for an exponent begins, as in scipy.stats
 NO_EXPONENT = (ValueError, RuntimeError)  # no bracket, no finite bounds, nothing positive left after rounding
+METHODS = ("max", "minmax", "zscore", "boxcox")  # the paper's
+BEYOND = ("boxcox+zscore", "yeojohnson+zscore", "log+zscore", "robust")  # candidates that the paper does not have
+NONE = "none"
+RESOLUTION = 1e-10  # of the largest value: a curve with less spread keeps fewer than 6 of 16 digits
+LARGEST = 1e150  # the square of a transformed value is still finite
 
 
 @dataclass(frozen=True, eq=False)
-class Training(ABC):
-    """What operators ask of the training rows: the range of each covariate, (p,), and what is measured of them."""
+class TrainingRows(ABC):
+    """Statistics of the training rows that operators are fitted by; ``low`` and ``high`` are (p,).
+
+    They come from an array (``ArrayRows``) or from passes over blocks (``streaming.scaling``), so that an operator
+    that asks for nothing else is fitted to either.
+    """
 
     names: tuple[str, ...]
     low: Array
@@ -57,19 +64,19 @@ class Training(ABC):
 
     @abstractmethod
     def quartiles(self) -> Array:
-        """The quarter points and the median between them, (3, p)."""
+        """Lower quartile, median and upper quartile of each covariate, (3, p)."""
 
     @abstractmethod
-    def exponents(self, method: str) -> Array:
-        """The profile-likelihood exponent of each covariate that varies; 1 for others, NaN where there is none."""
+    def exponents(self, curve: type[PowerScaling]) -> Array:
+        """Profile-likelihood exponent of each covariate that varies; 1 for others, NaN where there is none."""
 
     @abstractmethod
-    def after(self, fitted: ColumnScaling) -> Training:
-        """The rows as an operator transforms them, for the next one in a chain."""
+    def after(self, fitted: ColumnScaling) -> TrainingRows:
+        """Transform the rows by an operator, for the next one in a chain."""
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Columns of equal values."""
+        """Mask of the columns of equal values, (p,)."""
         return np.asarray(self.low == self.high)
 
     @property
@@ -84,20 +91,20 @@ class Training(ABC):
         return short if f"{low:.6g}" != f"{high:.6g}" else f"{low} to {high}"
 
     def describe(self, method: str, column: np.intp, **more: Any) -> dict[str, Any]:
-        """What an error says of a column, as its attributes."""
+        """Values of an error about a column, its attributes."""
         low, high = float(self.low[column]), float(self.high[column])
         return {"method": method, "covariate": self.names[column], "low": low, "high": high} | more
 
 
 @dataclass(frozen=True, eq=False)
-class HeldTraining(Training):
-    """Training rows x (n, p) in memory."""
+class ArrayRows(TrainingRows):
+    """Training rows x, (n, p), in memory."""
 
     x: Array
 
     @classmethod
-    def of(cls, x: Array, names: Sequence[str]) -> HeldTraining:
-        """With the range measured; columns lie in one piece, so that sums do not depend on how x came."""
+    def of(cls, x: Array, names: Sequence[str]) -> ArrayRows:
+        """Measure the range; columns are laid out contiguously, so that sums do not depend on how x came."""
         x = np.asfortranarray(x, dtype=np.float64)
         return cls(tuple(names), x.min(axis=0), x.max(axis=0), x)
 
@@ -110,32 +117,75 @@ class HeldTraining(Training):
         return np.ldexp(mean + centred.mean(axis=0), unit), np.ldexp(centred.std(axis=0), unit)
 
     def quartiles(self) -> Array:
-        """The quarter points and the median between them, (3, p)."""
+        """Lower quartile, median and upper quartile of each covariate, (3, p)."""
         return np.percentile(self.x, [25.0, 50.0, 75.0], axis=0)
 
-    def exponents(self, method: str) -> Array:
-        """The profile-likelihood exponent of each covariate that varies; 1 for others, NaN where there is none."""
-        found = np.ones(len(self.names))
+    def exponents(self, curve: type[PowerScaling]) -> Array:
+        """Profile-likelihood exponent of each covariate that varies; 1 for others, NaN where there is none."""
+        found, shift = np.ones(len(self.names)), positivity_shift(self.low)
         for c in np.flatnonzero(~self.constant):
-            found[c] = _search(method, self.x[:, c], float(positivity_shift(self.low)[c]))
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # overflow on the way
+                    found[c] = curve.search(self.x[:, c], float(shift[c]))
+            except NO_EXPONENT:
+                found[c] = math.nan
         return found
 
-    def after(self, fitted: ColumnScaling) -> HeldTraining:
-        """The rows as an operator transforms them."""
-        return HeldTraining.of(fitted.transform(self.x), self.names)
+    def after(self, fitted: ColumnScaling) -> ArrayRows:
+        """Transform the rows by an operator."""
+        return ArrayRows.of(fitted.transform(self.x), self.names)
 
 
-def _search(method: str, x: Array, shift: float) -> float:
-    """The exponent of a covariate; NaN where there is none."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # overflow on the way
-            return _boxcox_exponent(x + shift) if method == "boxcox" else _yeojohnson_exponent(x)
-    except NO_EXPONENT:
-        return math.nan
+@dataclass(frozen=True)
+class Operator:
+    """Registered operator: its fit function and the class of its fitted values.
+
+    ``rows_in_memory`` says that ``fit`` reads ``ArrayRows.x``; a fit in blocks then refuses the operator.
+    """
+
+    fit: Callable[[Any], ColumnScaling]
+    fitted: type[ColumnScaling]
+    rows_in_memory: bool = False
+
+    @property
+    def affine(self) -> bool:
+        """Whether the operator is affine whatever the rows."""
+        return issubclass(self.fitted, AffineScaling)
 
 
-def _affine(method: str, rows: Training, offset: Array, scale: Array) -> AffineScaling:
+REGISTRY: dict[str, Operator] = {}
+
+
+def register(
+    name: str,
+    fit: Callable[[Any], ColumnScaling],
+    fitted: type[ColumnScaling],
+    *,
+    rows_in_memory: bool = False,
+) -> None:
+    """Register an operator under a name, for this process.
+
+    Parameters
+    ----------
+    name : str
+        As options call it; without a plus sign.
+    fit : function
+        Takes ``TrainingRows`` and returns a fitted value: ``low``, ``high``, ``moments()``, ``quartiles()`` and
+        ``exponents()`` are known of arrays and of blocks alike.
+    fitted : class
+        The class of what ``fit`` returns. Its ``kind`` names it in files.
+    rows_in_memory : bool
+        Whether ``fit`` reads the rows themselves, ``rows.x`` (n, p), and so cannot be fitted in blocks.
+
+    """
+    rival = next((one for one in REGISTRY.values() if one.fitted.kind == fitted.kind), None)
+    if name in REGISTRY or name == NONE or "+" in name or (rival is not None and rival.fitted is not fitted):
+        raise ValueError(f"{name!r} or the kind {fitted.kind!r} is registered already, or is no name")
+    REGISTRY[name] = Operator(fit, fitted, rows_in_memory)
+
+
+def _affine(method: str, rows: TrainingRows, offset: Array, scale: Array) -> AffineScaling:
     flat = rows.constant
     offset, scale = np.where(flat, rows.low, offset), np.where(flat, 0.0, scale)
     for c in np.flatnonzero(~flat):
@@ -148,7 +198,7 @@ def _affine(method: str, rows: Training, offset: Array, scale: Array) -> AffineS
     return AffineScaling(method, rows.names, rows.low, rows.high, offset, scale)
 
 
-def _fit_max(rows: Training) -> AffineScaling:
+def _fit_max(rows: TrainingRows) -> AffineScaling:
     for c in np.flatnonzero(~rows.constant & (rows.high <= 0)):
         raise ScalingError(
             f"max scaling divides by the largest value, but that of {rows.names[c]} is {rows.high[c]}. "
@@ -158,15 +208,15 @@ def _fit_max(rows: Training) -> AffineScaling:
     return _affine("max", rows, np.zeros_like(rows.high), rows.high)
 
 
-def _fit_minmax(rows: Training) -> AffineScaling:
+def _fit_minmax(rows: TrainingRows) -> AffineScaling:
     return _affine("minmax", rows, rows.low, rows.high - rows.low)
 
 
-def _fit_zscore(rows: Training) -> AffineScaling:
+def _fit_zscore(rows: TrainingRows) -> AffineScaling:
     return _affine("zscore", rows, *rows.moments())
 
 
-def _fit_robust(rows: Training) -> AffineScaling:
+def _fit_robust(rows: TrainingRows) -> AffineScaling:
     lower, median, upper = rows.quartiles()
     for c in np.flatnonzero(~rows.constant & (lower == upper)):
         raise ScalingError(
@@ -177,85 +227,38 @@ def _fit_robust(rows: Training) -> AffineScaling:
     return _affine("robust", rows, median, upper - lower)
 
 
-def _fit_boxcox(rows: Training) -> BoxCoxScaling:
-    return BoxCoxScaling("boxcox", rows.names, rows.low, rows.high, _exponents("boxcox", rows))
-
-
-def _fit_yeojohnson(rows: Training) -> YeoJohnsonScaling:
-    return YeoJohnsonScaling("yeojohnson", rows.names, rows.low, rows.high, _exponents("yeojohnson", rows))
-
-
-def _fit_log(rows: Training) -> LogScaling:
+def _fit_log(rows: TrainingRows) -> LogScaling:
     return LogScaling("log", rows.names, rows.low, rows.high)
 
 
-def _boxcox_exponent(x: Array) -> float:
-    """argmax of the profile likelihood, Box and Cox (1964): the least log var(expm1(lambda d) / lambda).
-
-    d are the logarithms less their mean: divided by the geometric mean to the power lambda, the transformed
-    values need no other term. It is what scipy.stats.boxcox maximizes, by the same search, twenty times as fast.
-    On columns with next to no spread SciPy bounds the exponent, while here the transform is refused afterwards.
-    """
-    d = np.log(x)
-    d = d - d.mean()
-
-    def spread(exponent: float) -> float:
-        return float(np.log((np.expm1(exponent * d) / exponent if exponent else d).var()))
-
-    return float(optimize.brent(spread, brack=BRACKET))
-
-
-def _yeojohnson_exponent(x: Array) -> float:
-    from scipy import stats  # half a second of imports, for this alone
-
-    return float(stats.yeojohnson(x)[1])
-
-
-def _exponents(method: str, rows: Training) -> Array:
-    exponent = rows.exponents(method)
+def _fit_power(method: str, curve: type[PowerScaling], rows: TrainingRows) -> PowerScaling:
+    exponent = rows.exponents(curve)
     for c in np.flatnonzero(np.isnan(exponent)):
         raise ScalingError(
             f"{method} finds no exponent for {rows.names[c]} (values {rows.say_range(c)}). Use zscore, "
             "or measure the covariate from another zero or in another unit.",
             **rows.describe(method, c),
         )
-    return exponent
+    return curve(method, rows.names, rows.low, rows.high, exponent)
 
 
-class Operator(NamedTuple):
-    """How an operator is fitted, and whether it is affine whatever the rows."""
-
-    fit: Callable[[Training], ColumnScaling]
-    affine: bool
-
-
-REGISTRY = {
-    "max": Operator(_fit_max, affine=True),
-    "minmax": Operator(_fit_minmax, affine=True),
-    "zscore": Operator(_fit_zscore, affine=True),
-    "boxcox": Operator(_fit_boxcox, affine=False),
-    "yeojohnson": Operator(_fit_yeojohnson, affine=False),
-    "log": Operator(_fit_log, affine=False),
-    "robust": Operator(_fit_robust, affine=True),
-}
-
-
-OPERATORS = tuple(REGISTRY)
-METHODS = ("max", "minmax", "zscore", "boxcox")  # the paper's
-BEYOND = ("boxcox+zscore", "yeojohnson+zscore", "log+zscore", "robust")  # candidates that the paper does not have
-NONE = "none"
-RESOLUTION = 1e-10  # of the largest value: a curve with less spread keeps fewer than 6 of 16 digits
-LARGEST = 1e150  # the square of a transformed value is still finite
+register("max", _fit_max, AffineScaling)
+register("minmax", _fit_minmax, AffineScaling)
+register("zscore", _fit_zscore, AffineScaling)
+register("boxcox", lambda rows: _fit_power("boxcox", BoxCoxScaling, rows), BoxCoxScaling)
+register("yeojohnson", lambda rows: _fit_power("yeojohnson", YeoJohnsonScaling, rows), YeoJohnsonScaling)
+register("log", _fit_log, LogScaling)
+register("robust", _fit_robust, AffineScaling)
 
 
 class NamedScaler:
-    """A transformer that stands for the operator of its ``method``: to a model it is a name, not foreign."""
+    """Transformer that stands for the operator of its ``method``: to a model it is a name, not foreign."""
 
     method: Any
 
 
 def split_method(method: Any, option: str = "scaling") -> tuple[str, ...]:
-    """The links of a name, a list of names, or None; the empty chain changes nothing."""
+    """Names of the links of a name, a list of names, or None; the empty chain changes nothing."""
     if method is None or (isinstance(method, str) and method == NONE):
         return ()
     names = [method] if isinstance(method, str) else method
@@ -269,7 +272,7 @@ def split_method(method: Any, option: str = "scaling") -> tuple[str, ...]:
 
 
 def name_method(scaling: Any) -> str:
-    """The text form of a name, a list of names, or None."""
+    """Text form of a name, a list of names, or None."""
     return "+".join(split_method(scaling)) or NONE
 
 
@@ -278,8 +281,16 @@ def is_affine(method: str) -> bool:
     return all(REGISTRY[link].affine for link in split_method(method))
 
 
+def fits_in_blocks(scaling: Any) -> bool:
+    """Whether a ``scaling`` option can be fitted in passes over blocks, without all rows in memory."""
+    check_method(scaling)
+    method = scaling.method if isinstance(scaling, NamedScaler) else scaling
+    named = method is None or isinstance(method, str | list | tuple)
+    return named and not any(REGISTRY[link].rows_in_memory for link in split_method(method))
+
+
 def model_of(method: str) -> str:
-    """Which model a method leads to: "affine", or its links up to the last that is not.
+    """Name the model that a method leads to: "affine", or its links up to the last that is not.
 
     Every state has an intercept, so that affine operators at the end change no prediction at the maximum: zscore
     and minmax lead to one model, boxcox and boxcox+zscore to another.
@@ -307,15 +318,14 @@ def fit_scaling(method: Any, x: Array, names: Sequence[str]) -> FittedScaling:
         return fit_foreign(method, x)
     if not len(x):
         raise ScalingError("There are no training rows to fit a scaling on; at least one is needed.")
-    return fit_links(split_method(method), HeldTraining.of(x, names))
+    return fit_links(split_method(method), ArrayRows.of(x, names))
 
 
-def fit_links(links: Sequence[str], rows: Training) -> FittedScaling:
-    """Fit the operators of a chain, each on what the one before makes of the training rows."""
+def fit_links(links: Sequence[str], rows: TrainingRows) -> FittedScaling:
+    """Fit the operators of a chain, each on the training rows as the one before transforms them."""
     if not links:
-        return AffineScaling(
-            NONE, rows.names, rows.low, rows.high, np.zeros(rows.low.size), np.ones(rows.low.size)
-        )
+        zero = np.zeros(rows.low.size)
+        return AffineScaling(NONE, rows.names, rows.low, rows.high, zero, zero + 1.0)
     fitted: list[ColumnScaling] = []
     for link in links:
         try:
@@ -332,7 +342,7 @@ def fit_links(links: Sequence[str], rows: Training) -> FittedScaling:
     return fitted[0] if len(fitted) == 1 else ChainScaling(tuple(fitted))
 
 
-def _judge(fitted: ColumnScaling, rows: Training) -> None:
+def _judge(fitted: ColumnScaling, rows: TrainingRows) -> None:
     """Refuse a column that varies in the training rows but is lost in their transform.
 
     Box-Cox can make all values equal on large, low-spread data without a word (SciPy issue 16674), or
@@ -346,7 +356,7 @@ def _judge(fitted: ColumnScaling, rows: Training) -> None:
     apart = spread > (RESOLUTION * size if curved else 0.0)
     for c in np.flatnonzero(~(usable & apart) & ~rows.constant):
         how = "without spread" if usable[c] else "with values too large to compute with"
-        exponent = float(fitted.exponent[c]) if isinstance(fitted, BoxCoxScaling | YeoJohnsonScaling) else None
+        exponent = float(fitted.exponent[c]) if isinstance(fitted, PowerScaling) else None
         power = "" if exponent is None else f"lambda {exponent:.4g}, "
         moved, shift = ("", 0.0) if fitted.shift is None else (" after the shift", float(fitted.shift[c]))
         raise ScalingError(
@@ -357,14 +367,14 @@ def _judge(fitted: ColumnScaling, rows: Training) -> None:
 
 
 def _refuse_option(option: str, value: Any, wrong: str | None = None) -> NoReturn:
-    """The error for a value that is no method; of a chain, ``wrong`` is the link."""
+    """Refuse a value that is no method; of a chain, ``wrong`` is the link."""
     which = f", and {wrong!r} is no operator" if wrong is not None and wrong != value else ""
-    choices = [*OPERATORS, "several joined by + as in boxcox+zscore", "None"]
+    choices = [*REGISTRY, "several joined by + as in boxcox+zscore", "None"]
     others = ["an object with fit and transform"] if option == "scaling" else []
-    hint = did_you_mean(wrong, OPERATORS) if wrong is not None else ""
+    hint = did_you_mean(wrong, REGISTRY) if wrong is not None else ""
     raise BadOption(
         f"{option} is {value!r}{which}; it can be {', '.join(choices + others)}.{hint}",
         option=option,
         value=value,
-        choices=list(OPERATORS),
+        choices=list(REGISTRY),
     )

@@ -1,28 +1,33 @@
-"""A fitted operator as JSON text and back: complete, versioned, exact to the last bit, no pickle."""
+"""JSON text of a fitted scaling operator: complete, versioned, exact to the last bit, no pickle.
+
+A file's fields are those of the operator's class: whatever ``registry`` knows can be written and read.
+"""
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from rekka.core.errors import ModelFileError
-from rekka.scaling.operators import (
-    AffineScaling,
-    BoxCoxScaling,
-    ChainScaling,
-    ColumnScaling,
-    FittedScaling,
-    LogScaling,
-    YeoJohnsonScaling,
-)
-from rekka.scaling.registry import NONE, OPERATORS
+from rekka.scaling.operators import ChainScaling, ColumnScaling, FittedScaling
+from rekka.scaling.registry import NONE, REGISTRY
 
 VERSION: Literal[1] = 1
-CLASSES: dict[str, type[ColumnScaling]] = {
-    one.kind: one for one in (AffineScaling, BoxCoxScaling, YeoJohnsonScaling, LogScaling)
-}
 
 
 class _Part(BaseModel):
@@ -30,6 +35,8 @@ class _Part(BaseModel):
 
 
 class _Columns(_Part):
+    """An operator of ``ColumnScaling`` in a file."""
+
     kind: str
     method: str
     names: list[str]
@@ -38,7 +45,7 @@ class _Columns(_Part):
 
     @model_validator(mode="after")
     def _columns_fit(self) -> _Columns:
-        if self.method not in (*OPERATORS, NONE):
+        if self.method not in (*REGISTRY, NONE):
             raise ValueError(f"there is no operator {self.method!r}")
         for field, value in self:
             if isinstance(value, list) and len(value) != len(self.names):
@@ -48,68 +55,64 @@ class _Columns(_Part):
         return self
 
     def build(self) -> ColumnScaling:
-        """The operator."""
+        """Build the operator."""
         values = self.model_dump(exclude={"kind", "method", "names"})
         arrays = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
-        return CLASSES[self.kind](method=self.method, names=tuple(self.names), **arrays)
+        fitted = next(one.fitted for one in REGISTRY.values() if one.fitted.kind == self.kind)
+        return fitted(method=self.method, names=tuple(self.names), **arrays)
 
 
-class AffinePart(_Columns):
-    """An affine operator in a file."""
-
-    kind: Literal["affine"]
-    offset: list[float]
-    scale: list[Annotated[float, Field(ge=0)]]
-
-
-class BoxCoxPart(_Columns):
-    """Box-Cox in a file; its shift follows from ``low``."""
-
-    kind: Literal["boxcox"]
-    exponent: list[float]
-
-
-class YeoJohnsonPart(_Columns):
-    """Yeo-Johnson in a file."""
-
-    kind: Literal["yeojohnson"]
-    exponent: list[float]
-
-
-class LogPart(_Columns):
-    """The logarithm in a file; its shift follows from ``low``."""
-
-    kind: Literal["log"]
-
-
-Link = Annotated[AffinePart | BoxCoxPart | YeoJohnsonPart | LogPart, Field(discriminator="kind")]
-
-
-class ChainPart(_Part):
+class _Chain(_Part):
     """A chain in a file."""
 
-    kind: Literal["chain"]
-    links: list[Link] = Field(min_length=2)
+    links: list[_Columns] = Field(min_length=2)
 
     @model_validator(mode="after")
-    def _same_names(self) -> ChainPart:
+    def _same_names(self) -> _Chain:
         if any(link.names != self.links[0].names for link in self.links):
             raise ValueError("the links have different names")
         return self
 
     def build(self) -> ChainScaling:
-        """The operator."""
+        """Build the operator."""
         return ChainScaling(tuple(link.build() for link in self.links))
 
 
+def _describe_class(fitted: type[ColumnScaling]) -> type[_Columns]:
+    """Fields of a class of operators in a file: its arrays, within the limits of their metadata."""
+    arrays: dict[str, Any] = {
+        one.name: (list[Annotated[float, Field(**one.metadata)]], ...)
+        for one in fields(fitted)
+        if one.name not in _Columns.model_fields
+    }
+    kind: Any = (Literal[fitted.kind], ...)
+    return create_model(fitted.__name__, __base__=_Columns, kind=kind, **arrays)
+
+
+_ADAPTERS: dict[int, TypeAdapter[Any]] = {}  # by the number of registered operators: one may come later
+
+
+def _adapter() -> TypeAdapter[Any]:
+    if len(REGISTRY) not in _ADAPTERS:
+        classes = dict.fromkeys(one.fitted for one in REGISTRY.values())
+        link: Any = Annotated[reduce(or_, map(_describe_class, classes)), Field(discriminator="kind")]
+        kind: Any = (Literal["chain"], ...)
+        chain = create_model("Chain", __base__=_Chain, kind=kind, links=(list[link], Field(min_length=2)))
+        either: Any = Annotated[link | chain, Field(discriminator="kind")]
+        _ADAPTERS[len(REGISTRY)] = TypeAdapter(either)
+    return _ADAPTERS[len(REGISTRY)]
+
+
+# A field of a pydantic model that holds a fitted operator, and its plain data in the file.
 ScalingPart = Annotated[
-    AffinePart | BoxCoxPart | YeoJohnsonPart | LogPart | ChainPart, Field(discriminator="kind")
+    Any,
+    PlainValidator(lambda data: _adapter().validate_python(data).build()),
+    PlainSerializer(lambda fitted: fitted.to_dict()),
 ]
-_PART: TypeAdapter[Any] = TypeAdapter(ScalingPart)
 
 
 class ScalingFile(_Part):
-    """What is in the text; ``named`` says that a transformer took the names from a frame."""
+    """Contents of the text; ``named`` says that a transformer took the names from a frame."""
 
     format: Literal["rekka-scaling"]
     version: Literal[1]
@@ -117,53 +120,29 @@ class ScalingFile(_Part):
     scaling: ScalingPart
 
 
-def as_part(fitted: FittedScaling) -> ScalingPart:
-    """A fitted operator as it stands in a file."""
-    part: ScalingPart = _PART.validate_python(fitted.to_dict())
-    return part
-
-
-class Stored(NamedTuple):
-    """A text read back."""
+class StoredScaling(NamedTuple):
+    """A fitted operator read from text, and whether its names are those of a frame."""
 
     scaling: ColumnScaling | ChainScaling
     named: bool
 
 
-def scaling_from_dict(data: dict[str, Any]) -> FittedScaling:
-    """Make a fitted operator again from ``to_dict``."""
-    try:
-        built: FittedScaling = _PART.validate_python(data).build()
-    except ValidationError as error:
-        raise _damaged(error) from None
-    return built
-
-
 def scaling_to_json(fitted: FittedScaling, *, named: bool = False) -> str:
     """Write a fitted operator as JSON."""
-    file = ScalingFile(format="rekka-scaling", version=VERSION, named=named, scaling=as_part(fitted))
+    file = ScalingFile(format="rekka-scaling", version=VERSION, named=named, scaling=fitted.to_dict())
     return file.model_dump_json(indent=1)
 
 
-def scaling_from_json(text: str) -> FittedScaling:
+def read_scaling(text: str) -> StoredScaling:
     """Read a fitted operator: the same transform, bit for bit."""
-    return read_scaling(text).scaling
-
-
-def read_scaling(text: str) -> Stored:
-    """Read a fitted operator and whether its names are those of a frame."""
     try:
         file = ScalingFile.model_validate_json(text)
     except ValidationError as error:
-        raise _damaged(error) from None
-    return Stored(file.scaling.build(), file.named)
-
-
-def _damaged(error: ValidationError) -> ModelFileError:
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"])) or "the text itself"
-    return ModelFileError(
-        f"This is not a rekka scaling of version {VERSION}: {where}: {first['msg']}. "
-        "Write one with CovariateScaler.to_json() or scaling_to_json().",
-        where=where,
-    )
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the text itself"
+        raise ModelFileError(
+            f"This is not a rekka scaling of version {VERSION}: {where}: {first['msg']}. "
+            "Write one with CovariateScaler.to_json() or scaling_to_json().",
+            where=where,
+        ) from None
+    return StoredScaling(file.scaling, file.named)

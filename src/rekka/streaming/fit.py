@@ -21,7 +21,7 @@ from rekka.model.observations import Observations
 from rekka.model.restarts import Fewer
 from rekka.model.separation import Constrain
 from rekka.scaling.operators import FittedScaling
-from rekka.scaling.registry import NamedScaler, check_method, fit_links, split_method
+from rekka.scaling.registry import NamedScaler, check_method, fit_links, fits_in_blocks, split_method
 from rekka.streaming.blocks import Array, Source
 from rekka.streaming.clustered_errors import SCORE_BYTES, add_streamed_row_scores, add_streamed_scores
 from rekka.streaming.likelihood import BlockLikelihood, Design
@@ -207,11 +207,7 @@ def observe(
 
 def takes_blocks(options: Options) -> bool:
     """Whether rows can be fitted in blocks with these options."""
-    return options.likelihood != "paper" and _is_named(options.scaling)
-
-
-def _is_named(scaling: object) -> bool:
-    return scaling is None or isinstance(scaling, str | list | tuple | NamedScaler)
+    return options.likelihood != "paper" and fits_in_blocks(options.scaling)
 
 
 def _refuse(options: Options) -> None:
@@ -219,8 +215,10 @@ def _refuse(options: Options) -> None:
     check_options(options)
     if options.likelihood == "paper":
         raise BadOption("likelihood='paper' needs all rows in memory at once; use the exact one, or fewer rows.")
-    if not _is_named(options.scaling):
+    if not fits_in_blocks(options.scaling):
+        named = isinstance(options.scaling, str | list | tuple | NamedScaler)
+        called = repr(options.scaling) if named else f"a {type(options.scaling).__name__}"
         raise BadOption(
-            f"scaling is a {type(options.scaling).__name__}, which needs all rows in memory at once; name one of "
+            f"scaling is {called}, which needs all rows in memory at once; name one of "
             "rekka's operators, such as zscore, or fit fewer rows."
         )

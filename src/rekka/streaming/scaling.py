@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from rekka.scaling.operators import ColumnScaling, YeoJohnsonScaling, positivity_shift
-from rekka.scaling.registry import BRACKET, NO_EXPONENT, Training
+from rekka.scaling.operators import BRACKET, ColumnScaling, PowerScaling, positivity_shift
+from rekka.scaling.registry import NO_EXPONENT, TrainingRows
 from rekka.streaming.blocks import Array, Block
 from rekka.streaming.passes import Moments, Watched, add_moments, apply_links, find_quantiles
 
@@ -28,7 +28,7 @@ QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedTraining(Training):
+class StreamedTraining(TrainingRows):
     """Training rows of a source, as the ``links`` applied so far transform them."""
 
     source: Watched
@@ -49,21 +49,20 @@ class StreamedTraining(Training):
         """The quarter points and the median between them, (3, p)."""
         return find_quantiles(self.source.at("quartiles"), QUARTERS, self.rows, self.links)
 
-    def exponents(self, method: str) -> Array:
+    def exponents(self, curve: type[PowerScaling]) -> Array:
         """The profile-likelihood exponent of each covariate that varies; 1 for others, NaN where there is none."""
         found = np.ones(len(self.names))
         columns = np.flatnonzero(~self.constant).tolist()
-        source = self.source.at(f"{method}'s exponents")
+        source = self.source.at(f"{curve.kind}'s exponents")
         shift = positivity_shift(self.low)
-        logarithms = add_moments(source.map(partial(_measure_logarithms, self.links, method, shift))).mean
+        logarithms = add_moments(source.map(partial(_measure_logarithms, self.links, curve, shift))).mean
 
         def profile(exponents: Mapping[int, float]) -> dict[int, float]:
-            curve = partial(_measure_curves, self.links, method, shift, logarithms, dict(exponents))
-            moments = add_moments(source.map(curve))
+            bent = partial(_measure_curves, self.links, curve, shift, logarithms, dict(exponents))
+            moments = add_moments(source.map(bent))
             with np.errstate(all="ignore"):
                 value = np.log(moments.squares / moments.weight)
-            if method != "boxcox":  # the transform itself, whose slopes are not divided out
-                value -= 2.0 * (np.array(list(exponents.values())) - 1.0) * logarithms[list(exponents)]
+            value -= curve.slopes(np.array(list(exponents.values())), logarithms[list(exponents)])
             return dict(zip(exponents, value.tolist(), strict=True))
 
         for column, exponent in search_together(profile, columns).items():
@@ -80,17 +79,14 @@ def _measure_block(links: tuple[ColumnScaling, ...], units: NDArray[np.int32], b
     return Moments.of(np.ldexp(apply_links(links, block), -units))
 
 
-def _logarithms(method: str, shift: Array, x: Array) -> Array:
-    """log(x + shift); for Yeo-Johnson sign(x) log(1 + |x|), whose sum is that of the slopes' logarithms."""
-    return np.log(x + shift) if method == "boxcox" else np.sign(x) * np.log1p(np.abs(x))
-
-
-def _measure_logarithms(links: tuple[ColumnScaling, ...], method: str, shift: Array, block: Block) -> Moments:
-    return Moments.of(_logarithms(method, shift, apply_links(links, block)))
+def _measure_logarithms(
+    links: tuple[ColumnScaling, ...], curve: type[PowerScaling], shift: Array, block: Block
+) -> Moments:
+    return Moments.of(curve.logarithms(apply_links(links, block), shift))
 
 
 def _measure_curves(
-    links: tuple[ColumnScaling, ...], method: str, shift: Array, logarithms: Array,
+    links: tuple[ColumnScaling, ...], curve: type[PowerScaling], shift: Array, logarithms: Array,
     exponents: dict[int, float], block: Block,
 ) -> Moments:  # fmt: skip
     """The moments of some covariates, each transformed with the exponent that is asked about."""
@@ -98,20 +94,12 @@ def _measure_curves(
     parts = []
     with np.errstate(all="ignore"):  # overflow on the way of a search
         for c, exponent in exponents.items():
-            if method == "boxcox":
-                d = np.log(x[:, c] + shift[c]) - logarithms[c]
-                parts.append(Moments.of((np.expm1(exponent * d) / exponent if exponent else d)[:, None]))
-            else:
-                parts.append(Moments.of(_yeojohnson(x[:, [c]], exponent)))
+            prepared = curve.prepare(x[:, [c]], shift[c], logarithms[c])
+            parts.append(Moments.of(curve.bend(prepared, exponent)))
     return Moments(parts[0].weight, *(np.concatenate([getattr(one, name) for one in parts]) for name in FIELDS))
 
 
 FIELDS = ("mean", "squares")
-
-
-def _yeojohnson(x: Array, exponent: float) -> Array:
-    one = np.ones(1)
-    return YeoJohnsonScaling("yeojohnson", ("x",), -one, one, exponent * one).forward(x)
 
 
 def search_together(

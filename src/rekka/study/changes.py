@@ -62,7 +62,7 @@ def _restore(
         if plan.data.kind == "given" or gone:
             source = f"{', '.join(gone)} is gone" if gone else "its rows came from a program"
             raise RunFolderError(
-                f"{path.name} cannot go on: {trouble}, and {source}. Give the rows with "
+                f"{path.name} cannot continue: {trouble}, and {source}. Give the rows with "
                 f"rekka.resume_study({path.name!r}, data), or start a new run.",
                 folder=str(path),
             )

@@ -238,7 +238,7 @@ def resume_run(folder: Path, data: Any, how: RunOptions, expected: StudyPlan | N
         make_folders(folder)
         files = _open_files(folder, plan, rows.cases, rows.digest())
         files.note(f"resumed: {describe_command()}; {count_of(len(files.trials), 'trial')} kept")
-        again = (f"made again: {name} is not whole, or not of this run" for name in files.damaged)
+        again = (f"recomputed: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
         _tell_rows(rows, files, how)
@@ -260,7 +260,8 @@ def load_study(out: str | Path) -> Study:
     begun = read_provenance(folder)
     if begun is None:
         raise RunFolderError(
-            f"{folder.name} was stopped before its first trial. Go on with rekka compare --resume {folder.name}."
+            f"{folder.name} was stopped before its first trial. Continue with "
+            f"rekka compare --resume {folder.name}."
         )
     refuse_other_plan(folder, make_plan(PROVENANCE, **begun["plan"]), plan)
     data = begun["data"]
@@ -359,7 +360,7 @@ def confirm_choices(
     records.add_look(taken)
     refused = f"; {len(taken.refused)} refused" if taken.refused else ""
     forced = ", forced" if force else ""
-    records.note(f"looked at the golden rows{forced}: {count_of(len(taken.results), 'choice')}{refused}")
+    records.note(f"looked at the confirmation rows{forced}: {count_of(len(taken.results), 'choice')}{refused}")
 
 
 def confirm(out: str | Path, *, force: bool = False) -> Study:
@@ -375,14 +376,14 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
         missing = {(key.preset, key.case) for key in keys} - files.choices.keys()
         if missing:
             raise RunFolderError(
-                f"{folder.name} is not finished: {count_of(len(missing), 'choice')} to be made yet. "
-                f"Go on with rekka compare --resume {folder.name}.",
+                f"{folder.name} is not finished: {count_of(len(missing), 'choice')} not made yet. "
+                f"Continue with rekka compare --resume {folder.name}.",
                 folder=str(folder),
             )
         if any(one.counts for one in files.looks) and not force:
             raise RunFolderError(
-                f"{folder.name} has looked at its golden rows already, on {files.looks[0].made[:10]}. A second "
-                "look is no confirmation. With --force it is taken all the same, and marked.",
+                f"{folder.name} has looked at its confirmation rows already, on {files.looks[0].made[:10]}. A "
+                "second look is no confirmation. With --force it is taken nevertheless, and marked.",
                 folder=str(folder),
             )
         confirm_choices(plan, open_cases(plan.study, rows), files, force=force)

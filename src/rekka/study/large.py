@@ -493,7 +493,9 @@ def refuse_unfit(rows: LargeRows, study: TrialPlan) -> None:
                 f"select_on = 'folds' refits the rows fold by fold, and {many}. Judge on validation rows."
             )
         if POOLED in study.methods:
-            raise BadOption(f"pooled fits all cases together, and {many}. Leave it out: it is for small cases.")
+            raise BadOption(
+                f"pooled fits all components together, and {many}. Leave it out: it is for small components."
+            )
         judged_on = VALIDATION if study.judges_on == "auto" else study.judges_on
         if not counts[judged_on]:
             raise BadOption(

@@ -65,7 +65,9 @@ def choose_models(study: Study, folder: Path | None = None, *, include_unchosen:
     if not models:
         reasons = "; ".join(f"{case}: {reason}" for case, reason in missing.items())
         hint = f" --include-unchosen takes the certified fit of {default}, marked." if left_out else ""
-        raise RunFolderError(f"{name} has no model to forecast with ({reasons or 'no case is done yet'}).{hint}")
+        raise RunFolderError(
+            f"{name} has no model to forecast with ({reasons or 'no component is done yet'}).{hint}"
+        )
     notes = ["the models of a study are fitted to its training rows; rekka fit TABLE fits them to all rows"]
     if unchosen:
         names = name_some(unchosen, FEW)

@@ -88,7 +88,7 @@ def choose_options(
         chosen = choose_ridge(sample, plain, seed=seed, grid=grid).options
         return replace(options, ridge=chosen.ridge, prior=_plain(chosen.prior))
     if method == POOLED and not others:
-        raise BadOption("pooled borrows from the other cases of a study, and here there is none with rows.")
+        raise BadOption("pooled borrows from the other components of a study, and here there is none with rows.")
     if method == POOLED:
         family = find_family(options.family)
         pooling = pool_cases(

@@ -63,7 +63,7 @@ VALIDATION, IN_FOLDS, GOLDEN = "validation", "folds", "golden"
 WORDS = {
     VALIDATION: "validation rows",
     IN_FOLDS: f"{FOLDS} folds by bridge of the training and validation rows",
-    GOLDEN: "golden rows",
+    GOLDEN: "confirmation rows",
 }
 
 Fitting = Callable[[Sample], Predictor]
@@ -458,7 +458,7 @@ def _account(found: Transitions) -> list[str]:
     aside = found.audit.table.filter(pl.col("outcome").str.contains("set aside"))
     reasons = "; ".join(f"{reason}: {count:,}" for reason, count in aside.select("reason", "count").rows())
     made = f"{count_of(found.audit.records, 'record')} make {count_of(found.audit.transitions, 'transition')}"
-    return [f"{made}; set aside: {reasons}" if reasons else made]
+    return [f"{made}; excluded: {reasons}" if reasons else made]
 
 
 def _join_parts(parts: Partition) -> pl.DataFrame:
@@ -531,7 +531,7 @@ def refuse_nameless(column: pl.Series) -> None:
     if rows:
         raise BadValues(
             f"{column.name} is missing in {len(rows)} of {len(column)} rows ({name_rows(rows)}). "
-            "Fill it in, or set such rows aside.",
+            "Fill it in, or exclude such rows.",
             column=column.name,
             rows=rows,
         )

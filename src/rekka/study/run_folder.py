@@ -315,7 +315,7 @@ def refuse_occupied(path: Path) -> None:
     if (path / PLAN).exists():
         done = sum(file.suffix == ".json" for file in (path / TRIALS).glob("*"))
         raise RunFolderError(
-            f"{path.name} holds a study already, with {count_of(done, 'trial')} done. Go on with it with "
+            f"{path.name} holds a study already, with {count_of(done, 'trial')} done. Continue it with "
             f"rekka compare --resume {path.name}, or choose another folder for a new one.",
             folder=str(path),
         )

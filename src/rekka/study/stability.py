@@ -385,7 +385,7 @@ def _refuse_unfinished(study: Study, name: str) -> None:
     trials = f"{len(study.results)} of {count_of(study.planned, 'trial')}"
     raise RunFolderError(
         f"{name} is not finished: it has {trials} and {len(study.choices)} of {count_of(choices, 'choice')}. "
-        f"Go on with rekka compare --resume {name} first.",
+        f"Continue with rekka compare --resume {name} first.",
         run=name,
     )
 

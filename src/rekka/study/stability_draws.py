@@ -306,7 +306,7 @@ class DrawnInFiles:
             if found != block:
                 raise DamagedFile(f"{file.name} is of another block.", file=str(file))
         except DamagedFile:
-            self.note(f"made again: {file.name} is not whole, or not of this run")
+            self.note(f"recomputed: {file.name} is not whole, or not of this run")
             return pl.DataFrame(schema=SCHEMA)
         return draws
 

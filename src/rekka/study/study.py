@@ -352,8 +352,8 @@ class Study:
         key = self._find_key(case, method, preset)
         if rows == "golden" and not self._has_looked(key):
             raise BadOption(
-                f"The golden rows of {case} have not been looked at with {key.method}. A look is for confirming a "
-                "choice: rekka.confirm."
+                f"The confirmation rows of {case} have not been looked at with {key.method}. A look is for "
+                "confirming a choice: rekka.confirm."
             )
         text = self._read_model(key)
         return calibrate_model(
@@ -412,7 +412,7 @@ class Study:
             if name not in there:
                 hint = did_you_mean(name, there)
                 return BadOption(f"There is no {word} {name!r} in this study; there are {', '.join(there)}.{hint}")
-        return BadOption(f"The trial {key} has not been run yet. Go on with the run first.")
+        return BadOption(f"The trial {key} has not been run yet. Continue the run first.")
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables, by name."""

@@ -164,7 +164,9 @@ def run_trial(rows: AnyCase, key: Key, seed: int, *, threads: int | None = None)
     """Algorithm 1, lines 7 to 15: fit the operator and the model, then score the judged rows with the same."""
     if not rows.counts["train"]:
         return _give_up(
-            key, Status.NOT_FITTED, f"no row of this case trains; {rows.counts['golden']:,} are golden"
+            key,
+            Status.NOT_FITTED,
+            f"no training row of this component; {rows.counts['golden']:,} confirmation rows",
         )
     try:
         with quiet():

@@ -224,7 +224,7 @@ def test_a_lost_scheduler_leaves_a_run_that_goes_on(started, data, alone, tmp_pa
     assert (
         f"ClusterError: The cluster at {started.address} was lost: its scheduler stopped or cannot" in said.stderr
     )
-    assert f"What is done is kept. Go on with: rekka compare --resume {run}" in said.stderr
+    assert f"What is done is kept. Continue with: rekka compare --resume {run}" in said.stderr
     assert "Traceback" not in said.stderr
     assert "stopped: ClusterError" in log_of(run)
     assert 1 <= len(list((run / "trials").glob("*.json"))) <= 6
@@ -240,6 +240,6 @@ def test_draws_go_on_after_a_lost_scheduler(started, alone, tmp_path):
     watching.join()
     assert said.exit_code == 1, said.stderr
     assert "was lost: its scheduler stopped or cannot be reached any more" in said.stderr
-    assert f"What is done is kept. Go on with: rekka stability {run} --kinds bootstrap,seeds" in said.stderr
+    assert f"What is done is kept. Continue with: rekka stability {run} --kinds bootstrap,seeds" in said.stderr
     found = rekka.stability(run, workers=1, **DRAWS)
     assert found.refits.equals(rekka.stability(alone, workers=1, **DRAWS).refits)

@@ -22,8 +22,8 @@ from typing import Any
 from rekka.core.errors import BadOption, InputError, count_of, name_some
 
 KEPT = (
-    "What came back before is kept in the run folder, if there is one: go on with the same command, or with rekka "
-    "compare --resume RUN, with a cluster or without."
+    "What came back before is kept in the run folder, if there is one: continue with the same command, or with "
+    "rekka compare --resume RUN, with a cluster or without."
 )
 
 

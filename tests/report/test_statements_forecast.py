@@ -6,15 +6,15 @@ import pytest
 from page_cases import CHOSEN, NONE, SHOWN, uncertify
 
 from rekka.report.markdown import render_markdown
-from rekka.report.statements import Teller, list_warnings, tell_effect, tell_future, tell_network
+from rekka.report.statements import Wording, explain_effect, explain_forecast, explain_network, list_warnings
 from rekka.report.tables.catalog import list_tables
 from rekka.report.text import LANGUAGES, load_words
 
-TELL = Teller(load_words("en"))
+TELL = Wording(load_words("en"))
 
 
 def told_of(document, case, tell=TELL):
-    return tell_future(document, next(one for one in document.cases if one.case == case), tell)
+    return explain_forecast(document, next(one for one in document.cases if one.case == case), tell)
 
 
 def plain(lines):
@@ -139,7 +139,7 @@ def test_a_model_that_is_not_certified_is_told_before_all_else(document):
 def test_an_effect_is_sooner_later_unclear_or_not_known(document, values, sentence):
     one = effect(document, years_before=25.0, **values)
     found = forecast_of(document).model_copy(update={"threshold": 4})
-    assert tell_effect(one, found, TELL).striptags() == sentence
+    assert explain_effect(one, found, TELL).striptags() == sentence
 
 
 @pytest.mark.parametrize(
@@ -153,14 +153,14 @@ def test_an_effect_is_sooner_later_unclear_or_not_known(document, values, senten
     ],
 )
 def test_a_change_has_an_engineers_words_or_the_name_that_data_gave(document, values, begins):
-    assert tell_effect(effect(document, **values), forecast_of(document), TELL).startswith(begins)
+    assert explain_effect(effect(document, **values), forecast_of(document), TELL).startswith(begins)
 
 
 # The network
 
 
 def test_the_network_says_who_from_when_and_how_many(document):
-    network, lines = document.network, plain(tell_network(document, TELL).lines)
+    network, lines = document.network, plain(explain_network(document, TELL).lines)
     assert lines[0].startswith(f"{network.members} members of this study are forecast")
     assert lines[0].endswith("rekka forecast RUN INVENTORY")
     assert lines[1].startswith(f"Years are counted from {network.base}")
@@ -174,14 +174,14 @@ def test_the_network_says_who_from_when_and_how_many(document):
 def test_an_inventory_is_named_and_one_without_dates_told(document):
     values = {"kind": "inventory", "name": "<bridges>.csv", "base": None, "outside": 0, "aside": ()}
     given = document.model_copy(update={"network": document.network.model_copy(update=values)})
-    found = tell_network(given, TELL).lines
+    found = explain_network(given, TELL).lines
     assert "<bdi>&lt;bridges&gt;.csv</bdi>" in found[0]
     assert "has no dates" in found[1]
     assert not any("not forecast" in line or "beyond" in line for line in found)
 
 
 def test_without_a_network_the_command_is_told(document):
-    found = tell_network(document.model_copy(update={"network": None}), TELL)
+    found = explain_network(document.model_copy(update={"network": None}), TELL)
     assert plain(found.lines) == [
         "No inventory was forecast. The command that does it: rekka forecast RUN INVENTORY"
     ]
@@ -189,7 +189,7 @@ def test_without_a_network_the_command_is_told(document):
 
 def test_doubtful_models_of_a_network_are_told_first(document):
     network = uncertify(document).network.model_copy(update={"unchosen": (SHOWN,)})
-    found = tell_network(document.model_copy(update={"network": network}), TELL)
+    found = explain_network(document.model_copy(update={"network": network}), TELL)
     assert found.warnings[0].startswith("NOT CERTIFIED: ")
     assert f"No model was chosen for {SHOWN}." in found.warnings[1].striptags()
     assert plain(found.lines)[4] == f"After 30 years: {network.of(None)[-1].reached:.0f} expected."
@@ -198,7 +198,7 @@ def test_doubtful_models_of_a_network_are_told_first(document):
 def test_several_thresholds_are_told(document):
     years = tuple(one.model_copy(update={"threshold": None}) for one in document.network.years)
     network = document.network.model_copy(update={"years": years})
-    lines = tell_network(document.model_copy(update={"network": network}), TELL).lines
+    lines = explain_network(document.model_copy(update={"network": network}), TELL).lines
     assert lines[2].startswith("In state 4, or the worst of a case with fewer states, or worse: ")
 
 
@@ -207,10 +207,10 @@ def test_several_thresholds_are_told(document):
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_every_sentence_has_its_places_filled(document, lang):
-    tell = Teller(load_words(lang))
+    tell = Wording(load_words(lang))
     for one in (document, uncertify(document)):
         told = [told_of(one, case.case, tell) for case in one.cases]
-        network = tell_network(one, tell)
+        network = explain_network(one, tell)
         sentences = [line for part in told for line in (*part.lines, *part.effects, part.label)]
         assert not any("{" in line or "None" in line for line in (*sentences, *network.lines, *network.warnings))
 

@@ -8,21 +8,21 @@ from table_cases import failed_document, plain_document
 
 from rekka.report.outline import list_cases
 from rekka.report.statements import (
-    Teller,
+    Wording,
+    explain_case,
+    explain_headline,
+    explain_no_calibration,
+    explain_run,
+    explain_scores,
+    explain_use,
     list_banners,
     list_headlines,
     list_methods,
-    tell_case,
-    tell_headline,
-    tell_no_calibration,
-    tell_run,
-    tell_shown,
-    tell_use,
 )
 from rekka.report.tables.catalog import list_tables
 from rekka.report.text import LANGUAGES, load_words
 
-TELL = Teller(load_words("en"))
+TELL = Wording(load_words("en"))
 LOOKED = "golden rows looked at with another model (run-1, 2026-11-16)"
 GOLDEN_CHOSE = "the golden rows chose it, and cannot confirm it"
 SAME_LOOK = "in this look, under another preset"
@@ -49,7 +49,7 @@ def plain(sentences):
 
 def told_of(document, name):
     case = next(one for one in document.cases if one.case == name)
-    return tell_case(document, case, TELL)
+    return explain_case(document, case, TELL)
 
 
 def answer_of(document, name):
@@ -73,7 +73,7 @@ def test_a_run_without_its_last_choices_is_not_finished(document):
 
 def test_a_case_that_is_not_chosen_yet_is_no_case_without_a_model(document):
     unfinished = pending(document)
-    assert plain([tell_headline(unfinished, TELL)]) == ["So far there is a model to use in 1 of 3 cases."]
+    assert plain([explain_headline(unfinished, TELL)]) == ["So far there is a model to use in 1 of 3 cases."]
     without, later = plain(list_headlines(unfinished, TELL))[1:]
     assert SHOWN in without
     assert NONE not in without
@@ -95,7 +95,7 @@ def test_a_fit_that_is_not_judged_yet_was_not_turned_down(document):
 
 def test_a_study_that_is_partly_run_tells_planned_and_done(document):
     part = change(document, "study", planned=20, done=5)
-    assert plain(tell_run(part, TELL))[0].endswith("20 trials planned, 5 done, in 3 cases so far.")
+    assert plain(explain_run(part, TELL))[0].endswith("20 trials planned, 5 done, in 3 cases so far.")
     grid = next(
         one
         for one in list_tables(part.model_copy(update={"trials": part.trials[:1]}), TELL.words)
@@ -144,14 +144,14 @@ def test_reasons_are_counted_and_no_sentence_comes_twice():
 
 def test_small_print_says_of_which_rows_the_scores_are(document):
     answer = answer_of(document, CHOSEN)
-    assert "scores of" not in "".join(tell_use(answer, TELL))
+    assert "scores of" not in "".join(explain_use(answer, TELL))
     looked = answer.model_copy(update=UNSEEN | {"remark": LOOKED})
-    assert plain(tell_use(looked, TELL))[:2] == [
+    assert plain(explain_use(looked, TELL))[:2] == [
         f"not confirmed: {LOOKED}",
         "scores of the folds by bridge that chose it",
     ]
     alone = answer.model_copy(update=UNSEEN)
-    assert plain(tell_use(alone, TELL))[0] == (
+    assert plain(explain_use(alone, TELL))[0] == (
         "not confirmed: scores are those of the folds by bridge that chose it"
     )
 
@@ -237,11 +237,11 @@ def test_the_methods_of_the_study_are_explained(document, lang):
         "pooled",
         "none",
     )
-    found = list_methods(change(document, "study", methods=methods), Teller(load_words(lang)))
+    found = list_methods(change(document, "study", methods=methods), Wording(load_words(lang)))
     assert len(set(found)) == len(methods)
     if lang == "en":
         assert "; then each covariate less its training mean" in found[5]
-    assert len(list_methods(document, Teller(load_words(lang)))) == 2
+    assert len(list_methods(document, Wording(load_words(lang)))) == 2
 
 
 def test_a_fit_that_is_shown_though_not_chosen_says_why_not_to_use_it(document):
@@ -262,7 +262,7 @@ def test_a_model_without_covariates_is_not_compared_with_itself(document):
     lines = plain(told_of(bare, CHOSEN).lines)
     assert "The model has no covariates: one hazard for each state, the same for every member." in lines
     assert not any(one.startswith("Typical member") for one in lines)
-    shown = plain(tell_shown(bare, TELL).lines)
+    shown = plain(explain_scores(bare, TELL).lines)
     assert shown[0].startswith("In 1 case no covariate is left in the model")
     assert not any("Against the model without covariates" in one for one in shown)
     table = list_tables(bare, TELL.words)[0]
@@ -274,8 +274,8 @@ def test_nothing_chosen_is_told_where_scores_would_be():
     document = failed_document()
     table = list_tables(document, TELL.words)[0]
     assert table.note == TELL.words("table.answer.nothing")
-    assert tell_no_calibration(document, TELL) == TELL.words("section.calibration.none")
-    assert "--quick" in tell_no_calibration(plain_document(), TELL)
+    assert explain_no_calibration(document, TELL) == TELL.words("section.calibration.none")
+    assert "--quick" in explain_no_calibration(plain_document(), TELL)
 
 
 def test_notes_speak_of_no_column_that_is_left_out():
