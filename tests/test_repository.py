@@ -163,7 +163,8 @@ FILLERS = {
     "simulation.inventory": {"write_csv", "write_parquet", "write_text", "sink_parquet", "open"},
     "data.tables": {"ZipFile"},  # opens a workbook to read it
     "simulation.rows": {"write_parquet"},
-    "study.large": {"sink_parquet", "write_parquet"},
+    "study.digests": {"write_parquet"},
+    "study.rows": {"sink_parquet"},
     "fleet.store": {"write_csv", "write_parquet", "sink_parquet", "open", "os.replace"},
 }
 
