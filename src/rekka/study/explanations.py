@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def comparable(rows: Sequence[Row], cost: str) -> dict[str, Point]:
     }
 
 
-def explain_selection(rows: Sequence[Row], model_of: Callable[[str], str]) -> Said:
+def explain_selection(rows: Sequence[Row]) -> Said:
     """Why these methods of a case and no others."""
     cost = rows[0]["cost"]
     points = comparable(rows, cost)
@@ -74,10 +74,10 @@ def explain_selection(rows: Sequence[Row], model_of: Callable[[str], str]) -> Sa
         tied = groups and ties(points[groups[-1][0]], points[method], COSTS[cost])
         groups = [*groups[:-1], [*groups[-1], method]] if tied else [*groups, [method]]
     if len(groups) > 1:
-        return _explain_trade(groups, points, cost, model_of)
+        return _explain_trade(groups, points, cost)
     figures = _list_figures(points[selected[0]], cost)
     if len(selected) > 1:
-        shared = _list_shared(selected, model_of)
+        shared = _list_shared(selected)
         one = len({model_of(method) for method in selected}) == 1
         key = "tie_one_model" if one else "tie_some" if shared else "tie"
         return say(f"why.pareto.{key}", names=join_names(selected), shared=shared, **figures)
@@ -109,9 +109,7 @@ def _why_single(rows: Sequence[Row], points: Mapping[str, Point], method: str) -
     return "none_better" if any(level) else "most_accurate"
 
 
-def _explain_trade(
-    groups: Sequence[Sequence[str]], points: Mapping[str, Point], cost: str, model_of: Callable[[str], str]
-) -> Said:
+def _explain_trade(groups: Sequence[Sequence[str]], points: Mapping[str, Point], cost: str) -> Said:
     """What is gained and what is paid, from the cheapest to the most accurate."""
     names = [
         say("why.pareto.one_model", names=join_names(group))
@@ -128,7 +126,7 @@ def _explain_trade(
     return say("why.pareto.trade", steps=steps)
 
 
-def _list_shared(methods: Sequence[str], model_of: Callable[[str], str]) -> list[Said]:
+def _list_shared(methods: Sequence[str]) -> list[Said]:
     """Which of them are one model, where some are."""
     models: dict[str, list[str]] = {}
     for method in methods:

@@ -35,7 +35,7 @@ from rekka.study.choice import Choice, MethodVerdict, Optimism
 from rekka.study.confirmation import Confirmed, Look
 from rekka.study.explanations import explain_case, explain_method, explain_selection, in_english
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
-from rekka.study.plan import PARETO, StudyPlan, model_of
+from rekka.study.plan import PARETO, StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.tables import (
     EXACT,
@@ -183,7 +183,7 @@ class Study:
             return explain_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])
         if self.plan.study.rule == PARETO:
             rows = self.by_pareto.filter(preset=choice.preset, case=choice.case).to_dicts()
-            return explain_selection(rows, model_of)
+            return explain_selection(rows)
         return explain_case(choice, self.plan.guard, self.trials_of(choice))
 
     @cached_property
