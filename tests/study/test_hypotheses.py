@@ -20,8 +20,8 @@ def study(table, preset="paper", train=None, **columns):
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def judge(code, trials, **options):
-    return next(h for h in judge_hypotheses(trials, **options) if h.code == code)
+def judge(code, trials):
+    return next(h for h in judge_hypotheses(trials) if h.code == code)
 
 
 def test_five_for_each_preset_as_plain_data():

@@ -248,7 +248,7 @@ def find_cause(pair: Row) -> Cause:
 
 
 def is_materially_worse(loss: Any, best: Any) -> Any:
-    """Whether a log loss, or a column of them, is MATERIALLY_WORSE times the best at least; not where both are 0."""
+    """Whether a log loss, or a column of them, is MATERIALLY_WORSE times the best; not where both are 0."""
     return (loss >= MATERIALLY_WORSE * best) & (loss > best)
 
 
