@@ -47,7 +47,7 @@ Result = TypeVar("Result")
 
 
 class MethodVerdict(Value):
-    """What the rule says of a method, with the figures it was asked for; ``step`` is where it fell."""
+    """Verdict of the rule on one method, with the figures that were needed; ``step`` is where it was dropped."""
 
     method: str
     kept: bool
@@ -77,7 +77,7 @@ class Optimism(Value):
 
 
 class Choice(Value):
-    """What was chosen for a case, by which rule, on which rows, and what became of every method."""
+    """Choice for a case: the rule, the rows it looked at, and the verdict on every method."""
 
     case: str
     preset: str
@@ -114,7 +114,7 @@ class Contest:
 
     @property
     def cost(self) -> str:
-        """What accuracy is weighed against."""
+        """Cost that accuracy is weighed against."""
         return self.plan.costs()[self.preset]
 
     @property
@@ -144,7 +144,7 @@ class Contest:
         return {name: found[model] for name, model in models.items()}
 
     def identify(self, method: str) -> str:
-        """What is refitted: under Newton on the exact likelihood, methods that are one model are one."""
+        """Name the model that is refitted: under Newton on the exact likelihood, equal methods are one."""
         return model_of(method) if self.preset == "exact" else method
 
     def fitted(self, method: str) -> Predictor:
@@ -154,7 +154,7 @@ class Contest:
         return load_model(text)[0]
 
     def _options(self, method: str) -> Options | None:
-        """How the trial was fitted, where a penalty or a prior was estimated for it."""
+        """Options of the trial's fit, where a penalty or a prior was estimated for it."""
         if method not in SHRINKING:
             return None
         given = load_model(self.models[method] or "")[1]
@@ -162,7 +162,7 @@ class Contest:
         return Options(**found, seed=self.plan.seed, **list_options(self.preset, self.rows.clock), threads=1)
 
     def key(self, method: str) -> Key:
-        """Which trial is a method's."""
+        """Key of a method's trial."""
         return Key(case=self.rows.name, preset=self.preset, method=method)
 
     def price(self, method: str) -> float:

@@ -135,7 +135,7 @@ def look(
 
 
 def name_choice(choice: Choice) -> str:
-    """Which choice, among those that were refused."""
+    """Name a choice, as a look names those it refused."""
     return f"{choice.case} ({choice.preset})"
 
 
@@ -202,7 +202,7 @@ def identify_model(fitted: Predictor) -> str:
 
 
 def list_seen(looks: Mapping[str, Sequence[Look]]) -> list[Seen]:
-    """All that earlier looks, by the name of their run, have looked at; rows that chose have seen every model."""
+    """List what earlier looks, by the name of their run, have looked at; rows that chose have seen every model."""
     confirmed = [
         Seen(where, one.made, result.case, result.golden_sha256, result.model_sha256)
         for where, several in looks.items()

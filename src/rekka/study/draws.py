@@ -83,7 +83,7 @@ class Draw(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What became of a refit: its status, and its scores by bridge where rows could be scored."""
+    """Result of a refit: its status, and its scores by bridge where rows could be scored."""
 
     status: Status
     refit: Refit | None = None
@@ -204,7 +204,7 @@ def attempt(fit: Fitting, draw: Draw) -> Attempt:
 
 
 def apply_to_draw(plan: StudyPlan, preset: str, attempts: Mapping[str, Attempt]) -> Guarded:
-    """What the study's rule keeps and chooses of a draw, on its held-out rows.
+    """Apply the study's rule to the refits of a draw, on its held-out rows.
 
     The guarded rule is not asked for stability, which is what the draws are to show; the cost is evaluations.
     """

@@ -35,7 +35,7 @@ CLAIMS = {
 
 
 class Support(enum.StrEnum):
-    """How far the trials support a hypothesis."""
+    """Degrees to which trials support a hypothesis."""
 
     SUPPORTED = "supported"
     PARTLY = "partly supported"
@@ -45,7 +45,7 @@ class Support(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """How far a hypothesis is supported, the evidence in sentences, and its figures as plain data."""
+    """Support for a hypothesis, its evidence in sentences, and the figures as plain data."""
 
     verdict: Support
     evidence: str

@@ -154,7 +154,7 @@ class Stability:
 
 
 class _Wanted(NamedTuple):
-    """What was asked for, checked."""
+    """Checked options of a call."""
 
     kinds: tuple[str, ...]
     resamples: int

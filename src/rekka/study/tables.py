@@ -40,7 +40,7 @@ MATERIALLY_WORSE = 1.5
 
 
 class Cause(enum.StrEnum):
-    """Why the paper's conditions gave what they gave. The value is what a person reads."""
+    """Cause of the result under the paper's conditions. The value is what a person reads."""
 
     NONE = "none: both within 0.01 of the maximum"
     NO_MAXIMUM = "data: no finite maximum"

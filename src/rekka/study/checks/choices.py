@@ -43,7 +43,7 @@ SHOWN = 5e-5  # the smallest difference that four digits show
 
 @check(Subject.STUDY, R701=Severity.STOP)
 def nothing_chosen(evidence: Evidence) -> Finding:
-    """The choices that were made, and came to nothing."""
+    """Report choices that came to nothing."""
     choices = evidence.study.choices
     if not choices:
         return absent("not_yet" if evidence.study.results else NOTHING_DONE)
@@ -74,7 +74,7 @@ def nothing_chosen(evidence: Evidence) -> Finding:
 
 
 def _list_falls(evidence: Evidence, choices: list[Choice]) -> list[Said]:
-    """How a case fell, each way once, with the preset where they differ."""
+    """List the ways in which all methods of a case were dropped, with the preset where they differ."""
     ways: dict[str, tuple[str, list[Said]]] = {}
     for one in choices:
         steps = _list_steps(one)
@@ -102,7 +102,7 @@ def _list_steps(choice: Choice) -> list[Said]:
 
 @check(Subject.STUDY, R702=Severity.STOP, limits={"stable": STABLE})
 def resamples(evidence: Evidence) -> Finding:
-    """What the guarded rule asked, of what it kept and of what it dropped for it."""
+    """Report methods that were not certified in every resample, kept or dropped for it."""
     if evidence.study.plan.study.rule != GUARDED:
         return absent("other_rule")
     asked = [(choice, v) for choice in evidence.study.choices for v in choice.verdicts if v.drawn]
@@ -238,7 +238,7 @@ def optimism(evidence: Evidence) -> Finding:
 
 
 def _flattery(pick: Pick) -> tuple[float, float]:
-    """By how much log loss and accuracy are better on the rows that chose."""
+    """Differences of log loss and accuracy between other bridges' rows and the rows that chose."""
     measured = pick.choice.optimism
     if measured is None:
         return 0.0, 0.0
@@ -342,7 +342,7 @@ class Gain:
 
 
 def _list_gains(evidence: Evidence, rival: Rival) -> list[Gain]:
-    """Of what was chosen; and where nothing was, of the best certified fit."""
+    """Compare what was chosen with a rival; where nothing was, the best certified fit."""
     gains = [_of_pick(pick, rival) for pick in evidence.chosen]
     gains += [_of_best(evidence.cases[name], trials, rival) for name, trials in evidence.without_choice.items()]
     return [gain for gain in gains if not math.isnan(gain.gain)]
@@ -405,7 +405,7 @@ def no_covariates(evidence: Evidence) -> Finding:
 
 
 def _is_worse(gain: Gain) -> bool:
-    """By its interval; without one, by a factor."""
+    """Whether a model is worse than its rival: by its interval, or without one by a factor."""
     if math.isfinite(gain.high):
         return gain.high < -LOSS_TOLERANCE
     return bool(is_materially_worse(gain.own, gain.theirs))
@@ -417,7 +417,7 @@ def _pass(gains: list[Gain], also: str = "", **told: Any) -> Finding:
 
 
 def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **told: Any) -> Finding:
-    """Those that are not better; without an interval a worse one is far, not shown."""
+    """Report those that are not better; without an interval a worse one is far, not shown."""
     shown = [gain.label for gain in worse if math.isfinite(gain.high)]
     far = [gain.label for gain in worse if math.isinf(gain.high)]
     return found(

@@ -41,7 +41,7 @@ class Calibrated(Protocol):
 
     @property
     def goodness(self) -> Tested:
-        """Its test."""
+        """Test of fit."""
 
     @property
     def causes(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Pick:
 
     @property
     def method(self) -> str:
-        """Its name."""
+        """Name of the method."""
         return self.verdict.method
 
     @property
@@ -82,17 +82,17 @@ class Evidence:
 
     @cached_property
     def cases(self) -> dict[str, Case]:
-        """What is known of each case."""
+        """Described cases, by name."""
         return {case.name: case for case in self.study.described}
 
     @cached_property
     def trials(self) -> dict[Key, Trial]:
-        """What was tried."""
+        """Trials, by key."""
         return {trial.key: trial for trial in self.study.results}
 
     @cached_property
     def presets(self) -> tuple[str, ...]:
-        """Those of which a trial is done."""
+        """Presets of which a trial is done."""
         return tuple(dict.fromkeys(trial.key.preset for trial in self.study.results))
 
     def label(self, case: str, preset: str) -> Name:
@@ -107,7 +107,7 @@ class Evidence:
 
     @cached_property
     def selected(self) -> tuple[Pick, ...]:
-        """All that the rule keeps; under the guarded rule the chosen ones and what may stand beside them."""
+        """Every method that the rule keeps, the chosen ones among them."""
         return tuple(self._list_picks())
 
     def _list_picks(self) -> Iterator[Pick]:
@@ -204,12 +204,12 @@ def group_methods(facts: Iterable[tuple[Name, str, Said]]) -> list[Said]:
 
 
 def absent(why: str, **told: Any) -> Finding:
-    """There is nothing to look at."""
+    """A finding that there is nothing to look at."""
     return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", told=told)
 
 
 def passed(*names: str, values: dict[str, Any] | None = None, **told: Any) -> Finding:
-    """All is well."""
+    """A finding that all is well."""
     return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, told=told)
 
 

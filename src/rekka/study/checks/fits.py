@@ -41,7 +41,7 @@ TRAIN, NEAR = "train", "near"
 
 
 class AtFloor(NamedTuple):
-    """How many rows of which part a method left at the floor."""
+    """Rows of a part that a method left at the probability floor."""
 
     pick: Pick
     part: str
@@ -59,7 +59,7 @@ FLOOR = {"floor": PROBABILITY_FLOOR, "many": MANY_AT_FLOOR, "cost": FLOOR_COST}
 
 @check(Subject.STUDY, R601=Severity.STOP, limits=FLOOR)
 def floor(evidence: Evidence) -> Finding:
-    """Rows at the probability floor: the largest share of each selected method."""
+    """Report rows at the probability floor: the largest share of each selected method."""
     if not evidence.selected:
         return absent(NOTHING_SELECTED)
     worst = [max(_count_floor(pick), key=lambda one: one.share) for pick in evidence.selected]
@@ -83,7 +83,7 @@ def floor(evidence: Evidence) -> Finding:
 
 
 def _count_floor(pick: Pick) -> Iterator[AtFloor]:
-    """In the training rows, the judged ones, and golden ones where they were looked at."""
+    """Count them in the training rows, the judged ones, and golden ones where they were looked at."""
     certificate, scores, golden = pick.trial.certificate, pick.trial.scores, pick.confirmed
     share = 0.0 if certificate is None else certificate.plateau_train
     yield AtFloor(pick, TRAIN, round(share * pick.case.train), pick.case.train)
@@ -94,7 +94,7 @@ def _count_floor(pick: Pick) -> Iterator[AtFloor]:
 
 
 def _name_share(one: AtFloor) -> Said:
-    """How many rows, and the log loss of the same rows where it is known."""
+    """Describe the rows at the floor, with the log loss of the same rows where it is known."""
     golden = one.pick.confirmed if one.part == GOLDEN else None
     judged = one.pick.verdict.log_loss if one.part == one.pick.choice.judged_on else None
     loss = judged if golden is None else golden.log_loss
@@ -104,7 +104,7 @@ def _name_share(one: AtFloor) -> Said:
 
 @check(Subject.STUDY, R602=Severity.STOP, limits={"near": AT_MAXIMUM})
 def false_success(evidence: Evidence) -> Finding:
-    """By preset, and by how far the trials are from a maximum; where exact finds none, R402 and R605 say so."""
+    """Report successes that are no maximum, by preset and distance; where exact finds none, R402 and R605 do."""
     success = [one for one in evidence.study.results if one.outcome is not None and one.outcome.success]
     if not success:
         return absent("none" if evidence.study.results else NOTHING_DONE)
@@ -148,7 +148,7 @@ def _is_doubtful(trial: Trial) -> bool:
 
 
 def _place(trial: Trial) -> str:
-    """Where a doubtful success is: the name of a text."""
+    """Name of the text for where a doubtful success is."""
     names = {
         Status.SOLVER_FAILED: "infinite",
         Status.NO_MAXIMUM: "no_maximum",
@@ -204,7 +204,7 @@ def equals(evidence: Evidence) -> Finding:
 
 
 def _compare_equals(evidence: Evidence, rows: list[Row]) -> Said:
-    """How far the methods of one model are apart at most."""
+    """Describe how far the methods of one model are apart at most."""
     widest = max(rows, key=lambda row: float(row["spread"]))
     told = {"prefix": evidence.prefix(widest["preset"]), "methods": list(widest["methods"]), "cases": len(rows)}
     if all(row["agree"] for row in rows):
@@ -223,7 +223,7 @@ def _compare_equals(evidence: Evidence, rows: list[Row]) -> Said:
 
 @check(Subject.STUDY, R605=Severity.STOP, limits={"weak": WEAK_CONDITION})
 def weak_direction(evidence: Evidence) -> Finding:
-    """What was selected, and every trial whose certificate finds a level direction."""
+    """Report selected fits that are weakly determined, and every trial with a level direction."""
     if not evidence.study.results:
         return absent(NOTHING_DONE)
     level = evidence.with_status(Status.NOT_DETERMINED)
@@ -270,7 +270,7 @@ def no_maximum(evidence: Evidence) -> Finding:
 
 @check(Subject.STUDY, R606=Severity.WARNING)
 def solver_failures(evidence: Evidence) -> Finding:
-    """Grouped by the solver's own words."""
+    """Report failures of the solver, grouped by its own message."""
     trials = len(evidence.study.results)
     if not trials:
         return absent(NOTHING_DONE)
@@ -295,13 +295,13 @@ def solver_failures(evidence: Evidence) -> Finding:
 
 @check(Subject.STUDY, R502=Severity.WARNING)
 def transform_failures(evidence: Evidence) -> Finding:
-    """With the covariate and the value."""
+    """Report transforms that failed, with the covariate and the value."""
     return _look_at_status(evidence, Status.TRANSFORM_FAILED, "failed")
 
 
 @check(Subject.STUDY, R608=Severity.WARNING)
 def not_fitted(evidence: Evidence) -> Finding:
-    """With the reason."""
+    """Report trials that were not fitted, with the reason."""
     return _look_at_status(evidence, Status.NOT_FITTED, "failed")
 
 

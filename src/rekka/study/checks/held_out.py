@@ -182,7 +182,7 @@ def few_golden(evidence: Evidence) -> Finding:
 
 @check(Subject.STUDY, R805=Severity.WARNING)
 def not_confirmed(evidence: Evidence) -> Finding:
-    """What was refused, with the reason, and what was not asked for."""
+    """Report choices that were not confirmed, with the reason."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
     open_ = [pick for pick in evidence.chosen if pick.confirmed is None]
@@ -210,7 +210,7 @@ def not_confirmed(evidence: Evidence) -> Finding:
 
 
 def _refusal(pick: Pick) -> str:
-    """How a look names what it refused."""
+    """Name under which a look lists what it refused."""
     return f"{pick.case.name} ({pick.choice.preset})"
 
 
@@ -270,7 +270,7 @@ LEVEL = round(1.0 - CONFIDENCE, 12)  # of the test of fit
 
 @check(Subject.STUDY, R404=Severity.WARNING, limits={"few": FEW_ROWS, "few_events": FEW_EVENTS})
 def exploratory(evidence: Evidence) -> Finding:
-    """As the study itself describes its cases."""
+    """Report cases that are too small to conclude from."""
     cases = evidence.study.described
     if not cases:
         return absent(NOTHING_DONE)
@@ -287,7 +287,7 @@ def exploratory(evidence: Evidence) -> Finding:
 
 
 def _list_reasons(case: Case) -> list[Said]:
-    """Why a case is too small to conclude from."""
+    """List why a case is too small to conclude from."""
     rows = [say("check.R404.few_rows", train=case.train, few=FEW_ROWS)] if case.train < FEW_ROWS else []
     ratio = case.events_per_parameter
     return rows + ([say("check.R404.few_events", ratio=ratio, few=FEW_EVENTS)] if ratio < FEW_EVENTS else [])
