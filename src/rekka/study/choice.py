@@ -1,9 +1,9 @@
-"""From the trials of a case to one choice: the rule, its evidence row by row, and how optimistic it was.
+"""Choose one method for a component from its trials: the rule, its evidence, and how optimistic it is.
 
-The scores of whatever was chosen, on the rows it was chosen by, flatter it. By how much is measured: the rule is
-applied again to four fifths of the bridges, what it chooses there is scored on the last fifth, in turn (nested),
-and set beside the score of the choice on all of the rows (naive). In folds the fits that the rule compares are
-made without the last fifth too.
+The scores of whatever was chosen, on the rows it was chosen by, are too good. The optimism is measured: the rule
+is applied to four fifths of the bridges, what it chooses there is scored on the last fifth, in turn (nested), and
+compared with the score of the choice on all of the rows (naive). In folds the fits that the rule compares are made
+without the last fifth too.
 """
 
 from __future__ import annotations

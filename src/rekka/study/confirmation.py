@@ -1,9 +1,8 @@
-"""What was chosen, on rows that no choice has seen: the golden rows, once.
+"""Score what was chosen on rows that no choice has seen: the golden rows, once.
 
 A second look at the same golden rows is no confirmation: whoever looks twice can choose the better of two. So
-every look is written down with what it looked at, and another model of a case whose golden rows have been looked
-at, here or in a run folder beside this one, is refused; forced, it is marked. The same model again is the same
-look.
+every look is recorded with what it looked at, and another model of a case whose golden rows have been looked at,
+here or in a run folder beside this one, is refused; forced, it is marked. The same model again is the same look.
 """
 
 from __future__ import annotations

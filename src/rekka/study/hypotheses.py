@@ -1,7 +1,7 @@
 """The paper's five hypotheses, judged on any study's trials (paper, appendix: hypotheses H1 to H5).
 
-A verdict comes with its evidence in words and the figures behind it. What cannot be judged, because a method, a
-column or a kind of case is missing, is a verdict too.
+Each comes with its evidence in words and the figures behind it. That it cannot be judged, because a method, a
+column or a kind of case is missing, is a result too.
 """
 
 from __future__ import annotations

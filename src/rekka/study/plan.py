@@ -1,19 +1,19 @@
-"""What a method's name asks for: a scaling operator, or z-score with something that holds the coefficients.
-
-    max, minmax, zscore, boxcox, ...   maximum likelihood in the covariates as the operator gives them
-    ridge                              z-score with a ridge penalty chosen by cross-validation, by bridge
-    pooled                             z-score with a prior that all cases of the study share: partial pooling
-
-Whatever a method estimates besides its coefficients, a penalty or a prior, is estimated from the rows it is fitted
-on: a fold that is held out is held out of that too.
-
-What a study does: which methods, under which conditions, on which cases; checked, and kept as TOML.
+"""The plan of a study, checked and kept as TOML, and the methods and presets that it can name.
 
 [data]       source: the tables, beside this file or as a path; none is the built-in inventory. nbi, mapping: how
              they are read. allow: checks that do not stop the work
 [partition]  scheme, until, seed: which rows train and which are golden
 [study]      methods, presets, clock, cases, covariates, rule, select_on, confirm, cost, seed, repeats
 [guard]      default, margins and resamples of the guarded rule
+
+A method is a scaling operator, or z-score with something that holds the coefficients:
+
+    max, minmax, zscore, boxcox, ...   maximum likelihood in the covariates as the operator gives them
+    ridge                              z-score with a ridge penalty chosen by cross-validation, by bridge
+    pooled                             z-score with a prior that all cases of the study share: partial pooling
+
+A penalty or a prior is estimated from the rows a method is fitted on: a fold that is held out is held out of that
+too.
 """
 
 from __future__ import annotations

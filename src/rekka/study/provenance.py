@@ -1,8 +1,7 @@
-"""Where the rows of a study come from, as its plan says it: tables by their paths, the inventory, or a program.
+"""Provenance of a study: where its rows come from, what it was run on and with, and what has changed since.
 
-What a study was run on and with, so that somebody else can run it again and know what may differ.
-
-What a run was begun on, beside what is there now: gone on with, made whole again, or refused by name.
+A run that is resumed must find the rows it was begun on: unchanged sources are not read again, a damaged copy is
+rebuilt, and other rows are refused with the first difference named.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The calibration of a study's model: on its training rows, its validation rows, or its golden rows.
+"""The result of a study: its trials as one frame, the tables that follow from them, its models and calibrations.
 
 What is chosen is tested on its training rows once, with the choice; the model's file and the choice keep the
 result.
-
-The result of a study: its trials as one frame, and everything that follows from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trials in, the paper's tables out: selection, methods, agreement of equals, presets side by side, the floor.
+"""The paper's tables from a frame of trials: selection, methods, agreement of equals, presets, the floor.
 
 A frame of trials has one row for each preset, case and method. Each function says which columns it needs; those
 it can do without are null in its table where they are absent. Cases, methods and presets keep the order in which

@@ -1,4 +1,4 @@
-"""One trial, one case by one method under one preset: fit on its training rows, score on the rows it is judged on.
+"""One trial, a component by a method under a preset: fit on its training rows, score the rows it is judged on.
 
 A trial that fails is a value with a status and a reason. Nothing here looks at another trial.
 """

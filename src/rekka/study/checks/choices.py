@@ -1,7 +1,4 @@
-"""Checks on the choice (R701, R702, R705 to R708): was there one, does it hold, and what does it rest on.
-
-Checks of what was chosen beside two forecasters to beat (R703, R704): nothing changes, and no covariates.
-"""
+"""Checks on the choices of a study (R701 to R708): was there one, does it hold, does it beat the baselines."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ from rekka.study.checks.evidence import (
     NO_COVARIATES,
     NOTHING_DONE,
     NOTHING_SELECTED,
-    Evidence,
     Name,
     Pick,
+    StudyEvidence,
     absent,
     found,
     group_methods,
@@ -35,14 +32,14 @@ from rekka.study.plan import GUARDED, model_of
 from rekka.study.tables import MATERIALLY_WORSE, is_materially_worse
 from rekka.study.trial import Case, Key, Trial, spread
 
-STABLE = Guard().stable_share  # of the resamples; what the guarded rule asks for unless told otherwise
+STABLE = Guard().stable_share  # of the resamples; what the guarded rule asks for by default
 FLATTERED_LOSS = Guard().log_loss_margin  # of log loss; what the guarded rule takes for material
 FLATTERED_ACCURACY = 0.01  # paper, outcome of H2: accuracies that differ by this differ little
 SHOWN = 5e-5  # the smallest difference that four digits show
 
 
 @check(Subject.STUDY, R701=Severity.STOP)
-def nothing_chosen(evidence: Evidence) -> Finding:
+def nothing_chosen(evidence: StudyEvidence) -> Finding:
     """Report choices that came to nothing."""
     choices = evidence.study.choices
     if not choices:
@@ -73,7 +70,7 @@ def nothing_chosen(evidence: Evidence) -> Finding:
     )
 
 
-def _list_falls(evidence: Evidence, choices: list[Choice]) -> list[Said]:
+def _list_falls(evidence: StudyEvidence, choices: list[Choice]) -> list[Said]:
     """List the ways in which all methods of a case were dropped, with the preset where they differ."""
     ways: dict[str, tuple[str, list[Said]]] = {}
     for one in choices:
@@ -101,7 +98,7 @@ def _list_steps(choice: Choice) -> list[Said]:
 
 
 @check(Subject.STUDY, R702=Severity.STOP, limits={"stable": STABLE})
-def resamples(evidence: Evidence) -> Finding:
+def resamples(evidence: StudyEvidence) -> Finding:
     """Report methods that were not certified in every resample, kept or dropped for it."""
     if evidence.study.plan.study.rule != GUARDED:
         return absent("other_rule")
@@ -138,8 +135,8 @@ def _share(verdict: MethodVerdict) -> float:
 
 
 @check(Subject.STUDY, R705=Severity.WARNING)
-def times(evidence: Evidence) -> Finding:
-    """The set by the times as measured, beside the set by times that can be told apart."""
+def times(evidence: StudyEvidence) -> Finding:
+    """Report choices that rest on differences of time within the noise."""
     costs = {one.cost for one in evidence.study.choices}
     timed = [one for one in evidence.study.choices if one.cost == "seconds" and one.chosen is not None]
     if not timed:
@@ -177,8 +174,8 @@ class _Key(NamedTuple):
         return cls(choice.preset, choice.case, choice)
 
 
-def _rests_on_noise(evidence: Evidence, choice: Choice) -> tuple[str, ...]:
-    """The methods that times which cannot be told apart put in or out."""
+def _rests_on_noise(evidence: StudyEvidence, choice: Choice) -> tuple[str, ...]:
+    """Methods that differences of time within the noise put in or out."""
     there = [v for v in choice.verdicts if (v.kept or v.step is Step.PARETO) and v.accuracy is not None]
     points = {v.method: Point(v.accuracy or 0.0, v.cost or 0.0) for v in there}
     keys = {name: Key(case=choice.case, preset=choice.preset, method=name) for name in points}
@@ -204,7 +201,7 @@ def _dominates(
 
 
 @check(Subject.STUDY, R706=Severity.WARNING, limits={"loss": FLATTERED_LOSS, "accuracy": FLATTERED_ACCURACY})
-def optimism(evidence: Evidence) -> Finding:
+def optimism(evidence: StudyEvidence) -> Finding:
     """Scores on the rows that chose, beside nested ones, case by case."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
@@ -259,7 +256,7 @@ def _name_flattery(pick: Pick) -> Said:
 
 
 @check(Subject.STUDY, R707=Severity.STOP, limits={"worse": MATERIALLY_WORSE})
-def unseen_loss(evidence: Evidence) -> Finding:
+def unseen_loss(evidence: StudyEvidence) -> Finding:
     """The floor table, by who selects."""
     study = evidence.study
     if study.trials.is_empty() or not study.trials["pareto"].any():
@@ -290,7 +287,7 @@ def unseen_loss(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R708=Severity.WARNING)
-def unfinished(evidence: Evidence) -> Finding:
+def unfinished(evidence: StudyEvidence) -> Finding:
     """Trials and choices that were planned, and those that are done."""
     study = evidence.study
     done, choices = len(study.results), len(study.choices)
@@ -341,7 +338,7 @@ class Gain:
         return say("check.gain", case=self.label, own=self.own, theirs=self.theirs, rows=rows)
 
 
-def _list_gains(evidence: Evidence, rival: Rival) -> list[Gain]:
+def _list_gains(evidence: StudyEvidence, rival: Rival) -> list[Gain]:
     """Compare what was chosen with a rival; where nothing was, the best certified fit."""
     gains = [_of_pick(pick, rival) for pick in evidence.chosen]
     gains += [_of_best(evidence.cases[name], trials, rival) for name, trials in evidence.without_choice.items()]
@@ -376,7 +373,7 @@ def _judge(label: Name, case: Case, method: str, own: float, rival: Rival, *, ch
 
 
 @check(Subject.STUDY, R703=Severity.STOP)
-def persistence(evidence: Evidence) -> Finding:
+def persistence(evidence: StudyEvidence) -> Finding:
     """Accuracy beside that of no change: paired, row by row, where the golden rows were looked at."""
     gains = _list_gains(evidence, PERSISTENCE)
     if not gains:
@@ -389,7 +386,7 @@ def persistence(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R704=Severity.STOP, limits={"worse": MATERIALLY_WORSE})
-def no_covariates(evidence: Evidence) -> Finding:
+def no_covariates(evidence: StudyEvidence) -> Finding:
     """Log loss beside that without covariates: paired, row by row, where the golden rows were looked at."""
     gains = [gain for gain in _list_gains(evidence, PLAIN) if evidence.cases[gain.case].covariates]
     if not gains:
@@ -411,12 +408,12 @@ def _is_worse(gain: Gain) -> bool:
     return bool(is_materially_worse(gain.own, gain.theirs))
 
 
-def _pass(gains: list[Gain], also: str = "", **told: Any) -> Finding:
+def _pass(gains: list[Gain], also: str = "", **figures: Any) -> Finding:
     name = "passed_one" if len(gains) == 1 else "passed"
-    return passed(name + also, values=_plain(gains), gains=len(gains), gain=gains[0].said, **told)
+    return passed(name + also, values=_plain(gains), gains=len(gains), gain=gains[0].said, **figures)
 
 
-def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **told: Any) -> Finding:
+def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **figures: Any) -> Finding:
     """Report those that are not better; without an interval a worse one is far, not shown."""
     shown = [gain.label for gain in worse if math.isfinite(gain.high)]
     far = [gain.label for gain in worse if math.isinf(gain.high)]
@@ -432,7 +429,7 @@ def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **
         shown=shown,
         far=far,
         gains=len(gains),
-        **told,
+        **figures,
     )
 
 
@@ -443,5 +440,5 @@ def _plain(gains: list[Gain]) -> dict[str, Any]:
     }
 
 
-def _name_unscored(evidence: Evidence) -> str:
+def _name_unscored(evidence: StudyEvidence) -> str:
     return "check.absent.unscored" if evidence.study.results else NOTHING_DONE

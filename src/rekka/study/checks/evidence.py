@@ -1,7 +1,7 @@
-"""What the checks of a study look at and how they say it: trials, what was selected, rows, calibrations.
+"""Evidence for the checks of a study, and how findings are made of it.
 
 Every check has one finding in every study. A stop, which a study calls an issue, makes a result in use wrong or
-unusable; a warning, its tip, is something to know. What went wrong with a method that nobody selected is a tip.
+unusable; a warning, its tip, is something to know. Failures of a method that was not selected are tips.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from rekka.checks.engine import Finding, Severity
 from rekka.core.language import Said, say
 from rekka.data.panel import ALL_CASES
+from rekka.evaluation.calibration import Calibration
 from rekka.study.case_rows import FOLDS, CaseRows
 from rekka.study.choice import Choice, MethodVerdict
 from rekka.study.confirmation import Confirmed
@@ -28,27 +29,7 @@ NO_COVARIATES = "check.absent.no_covariates"
 Name = str | Said  # of a component: its own, or ours where it has none
 
 
-class Tested(Protocol):
-    """What is asked of a calibration's test."""
-
-    @property
-    def p_value(self) -> float:
-        """Not a number where there is no test."""
-
-
-class Calibrated(Protocol):
-    """What is asked of a calibration."""
-
-    @property
-    def goodness(self) -> Tested:
-        """Test of fit."""
-
-    @property
-    def causes(self) -> tuple[str, ...]:
-        """Why forecasts do not fit, in sentences."""
-
-
-Calibrations = Mapping[tuple[str, str], Calibrated]  # by preset and case
+Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +55,7 @@ class Pick:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class StudyEvidence:
     """A study, and what its checks ask of it."""
 
     study: Study
@@ -203,14 +184,14 @@ def group_methods(facts: Iterable[tuple[Name, str, Said]]) -> list[Said]:
     return [say("check.group", methods=methods, case=case, fact=fact) for case, fact, methods in groups.values()]
 
 
-def absent(why: str, **told: Any) -> Finding:
+def absent(why: str, **figures: Any) -> Finding:
     """A finding that there is nothing to look at."""
-    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", told=told)
+    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", told=figures)
 
 
-def passed(*names: str, values: dict[str, Any] | None = None, **told: Any) -> Finding:
+def passed(*names: str, values: dict[str, Any] | None = None, **figures: Any) -> Finding:
     """A finding that all is well."""
-    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, told=told)
+    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, told=figures)
 
 
 def found(
@@ -219,7 +200,7 @@ def found(
     cases: Iterable[str] = (),
     methods: Iterable[str] = (),
     values: dict[str, Any],
-    **told: Any,
+    **figures: Any,
 ) -> Finding:
     """An issue, or else a tip, with the cases and methods concerned, each once."""
     return Finding(
@@ -228,5 +209,5 @@ def found(
         cases=tuple(dict.fromkeys(cases)),
         methods=tuple(dict.fromkeys(methods)),
         values=values,
-        told=told,
+        told=figures,
     )

@@ -1,7 +1,4 @@
-"""Checks on golden rows and the confirmation (R501, R503, R8xx): can the model speak of them, do they agree.
-
-Checks on what the cases can carry (R302, R404, R611): covariates, size, and whether the chosen model fits.
-"""
+"""Checks on held-out rows and on what components can carry (R302, R404, R501, R503, R611, R803 to R807)."""
 
 from __future__ import annotations
 
@@ -23,9 +20,9 @@ from rekka.study.checks.evidence import (
     NO_COVARIATES,
     NOTHING_DONE,
     NOTHING_SELECTED,
-    Evidence,
     Name,
     Pick,
+    StudyEvidence,
     absent,
     found,
     group_methods,
@@ -68,8 +65,8 @@ OUTSIDE = {"many": MANY_OUTSIDE, "beyond": BEYOND, "far": FAR_OUTSIDE}
 
 
 @check(Subject.STUDY, R501=Severity.STOP, limits=OUTSIDE)
-def outside_range(evidence: Evidence) -> Finding:
-    """Every covariate of every case; told are the two that go farthest, and the one in most rows."""
+def outside_range(evidence: StudyEvidence) -> Finding:
+    """Report covariates outside their training range: the two that go farthest, and the one in most rows."""
     if not any(case.golden and case.train for case in evidence.study.described):
         return absent(NO_GOLDEN if evidence.study.described else NOTHING_DONE)
     excesses = [one for rows in evidence.rows.values() for one in _measure_excess(rows)]
@@ -80,9 +77,9 @@ def outside_range(evidence: Evidence) -> Finding:
         if not excesses:
             return passed()
         return passed("hardly", values=values, fact=max(excesses, key=lambda one: one.farthest).said)
-    told = grave or notable
-    firsts = sorted(told, key=lambda one: -one.farthest)[:2] + sorted(told, key=lambda one: -one.outside)[:1]
-    cases = list(dict.fromkeys(one.case for one in told))
+    shown = grave or notable
+    firsts = sorted(shown, key=lambda one: -one.farthest)[:2] + sorted(shown, key=lambda one: -one.outside)[:1]
+    cases = list(dict.fromkeys(one.case for one in shown))
     return found(
         bool(grave),
         "golden_cases" if len(cases) > 1 else "golden",
@@ -114,7 +111,7 @@ def _measure_excess(rows: CaseRows) -> Iterable[Excess]:
 
 
 @check(Subject.STUDY, R503=Severity.WARNING)
-def unseen_states(evidence: Evidence) -> Finding:
+def unseen_states(evidence: StudyEvidence) -> Finding:
     """States in which golden rows alone start or end, case by case."""
     if not any(case.golden and case.train for case in evidence.study.described):
         return absent(NO_GOLDEN if evidence.study.described else NOTHING_DONE)
@@ -138,7 +135,7 @@ def unseen_states(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R803=Severity.STOP, limits={"many": MANY_LEFT_OUT})
-def left_out(evidence: Evidence) -> Finding:
+def left_out(evidence: StudyEvidence) -> Finding:
     """Judged rows as the study counted them, golden rows counted here."""
     cases = [case for case in evidence.study.described if case.train]
     if not cases:
@@ -167,7 +164,7 @@ def left_out(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R804=Severity.WARNING, limits={"few": FEW_GOLDEN})
-def few_golden(evidence: Evidence) -> Finding:
+def few_golden(evidence: StudyEvidence) -> Finding:
     """Golden rows of each case."""
     cases = evidence.study.described
     if not cases:
@@ -181,7 +178,7 @@ def few_golden(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R805=Severity.WARNING)
-def not_confirmed(evidence: Evidence) -> Finding:
+def not_confirmed(evidence: StudyEvidence) -> Finding:
     """Report choices that were not confirmed, with the reason."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
@@ -215,7 +212,7 @@ def _refusal(pick: Pick) -> str:
 
 
 @check(Subject.STUDY, R806=Severity.STOP)
-def second_look(evidence: Evidence) -> Finding:
+def second_look(evidence: StudyEvidence) -> Finding:
     """Every look there was at the golden rows."""
     results = [one for look in evidence.study.looks for one in look.results]
     if not results:
@@ -233,7 +230,7 @@ def second_look(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R807=Severity.STOP, limits={"worse": MATERIALLY_WORSE})
-def not_borne_out(evidence: Evidence) -> Finding:
+def not_borne_out(evidence: StudyEvidence) -> Finding:
     """Chosen methods that were confirmed: their log loss beside that on the rows that chose."""
     pairs = [
         (pick, pick.confirmed)
@@ -269,7 +266,7 @@ LEVEL = round(1.0 - CONFIDENCE, 12)  # of the test of fit
 
 
 @check(Subject.STUDY, R404=Severity.WARNING, limits={"few": FEW_ROWS, "few_events": FEW_EVENTS})
-def exploratory(evidence: Evidence) -> Finding:
+def exploratory(evidence: StudyEvidence) -> Finding:
     """Report cases that are too small to conclude from."""
     cases = evidence.study.described
     if not cases:
@@ -294,7 +291,7 @@ def _list_reasons(case: Case) -> list[Said]:
 
 
 @check(Subject.STUDY, R302=Severity.WARNING)
-def constant(evidence: Evidence) -> Finding:
+def constant(evidence: StudyEvidence) -> Finding:
     """Covariates that do not vary, case by case."""
     cases = evidence.study.described
     if not cases:
@@ -309,7 +306,7 @@ def constant(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R611=Severity.STOP, limits={"level": LEVEL})
-def goodness(evidence: Evidence) -> Finding:
+def goodness(evidence: StudyEvidence) -> Finding:
     """The test that was made with each choice, or of a calibration that was given."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
@@ -323,7 +320,7 @@ def goodness(evidence: Evidence) -> Finding:
     if not rejected:
         least = min(tested, key=lambda key: tested[key].p_value)
         return passed("passed", *beside, p=tested[least].p_value, case=labels[least], **chance)
-    one_alone = len(rejected) == 1  # its causes are told with what to do, of several the largest differences
+    one_alone = len(rejected) == 1  # of one its causes are named, of several the largest differences
     values = [
         {"preset": preset, "case": case, "p_value": one.p_value, "causes": list(one.causes)}
         for (preset, case), one in tested.items()
@@ -358,7 +355,7 @@ def _key(pick: Pick) -> tuple[str, str]:
     return pick.choice.preset, pick.case.name
 
 
-def _find_test(evidence: Evidence, key: tuple[str, str]) -> _Test | None:
+def _find_test(evidence: StudyEvidence, key: tuple[str, str]) -> _Test | None:
     """The test of a calibration that was given, or else the one that was made with the choice."""
     given = (evidence.calibrations or {}).get(key)
     if given is not None and not math.isnan(given.goodness.p_value):
@@ -370,7 +367,7 @@ def _find_test(evidence: Evidence, key: tuple[str, str]) -> _Test | None:
     return _Test(test.p_value, test.causes, "; ".join(one.describe() for one in test.contrasts))
 
 
-def _name_untested(evidence: Evidence) -> str:
+def _name_untested(evidence: StudyEvidence) -> str:
     if evidence.calibrations is not None:
         return "impossible"
     return "many" if len(evidence.cases) > MOST_TESTED else "earlier"
