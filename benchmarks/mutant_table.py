@@ -142,7 +142,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "tests/data/test_panel.py",
         [
             ('if len(stems["state"]) < 2 or', 'if len(stems["state"]) < 1 or'),
-            ("        .when(state_problem > Problem.NONE)\n        .then(state_problem)\n", ""),
+            ("            state_problem,\n", ""),
         ],
     ),
     (

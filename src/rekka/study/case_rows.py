@@ -27,8 +27,8 @@ from rekka.evaluation.pooling import Pooling
 from rekka.evaluation.resampling import Sample, draw_times, folds
 from rekka.evaluation.scores import join_rows, split_supported
 from rekka.model.clock import MIDDLE
+from rekka.model.fit import Predictor
 from rekka.model.likelihood import count_threads
-from rekka.model.predictor import Predictor
 from rekka.streaming import blocks
 from rekka.streaming.blocks import Block, FrameSource, Reading, Result, ScanSource, Source
 from rekka.study.digests import digest_sorted

@@ -32,8 +32,7 @@ from rekka.evaluation.selection import (
     choose_guarded,
     pareto_set,
 )
-from rekka.model.fit import Options
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Options, Predictor
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
 from rekka.study.case_rows import FOLDS, IN_FOLDS, CaseRows, score_folds

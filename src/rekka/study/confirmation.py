@@ -18,7 +18,7 @@ from pydantic import Field
 
 from rekka.core.errors import ScalingError, count_of
 from rekka.core.numerics import quiet
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Predictor
 from rekka.study.case_rows import GOLDEN, CaseRows
 from rekka.study.choice import Choice
 from rekka.study.trial import Value, judge_plain

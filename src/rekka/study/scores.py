@@ -28,8 +28,8 @@ from rekka.evaluation.scores import (
     split_supported,
     sums_interval,
 )
+from rekka.model.fit import Predictor
 from rekka.model.likelihood import Rows
-from rekka.model.predictor import Predictor
 from rekka.streaming.blocks import Block
 
 Array = NDArray[np.float64]

@@ -22,8 +22,7 @@ from rekka.evaluation.scores import Scores
 from rekka.model import inputs
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS, Certificate, Verdict
 from rekka.model.clock import make_clock
-from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Fit, Options, Predictor, Refit, fit_rows, refit_rows
 from rekka.model.serial import VERSION, ModelFile, dump_model
 from rekka.model.solvers import Outcome
 from rekka.model.survey import FitTest
