@@ -21,7 +21,7 @@ from rekka.core.numerics import quiet
 from rekka.model.fit import Predictor
 from rekka.study.case_rows import GOLDEN, CaseRows
 from rekka.study.choice import Choice
-from rekka.study.trial import Value, judge_plain
+from rekka.study.trial import Key, Value, judge_plain
 
 EVERY = "every model"  # in the place of one's SHA-256
 CHOSE = "golden rows that chose before cannot confirm"
@@ -59,6 +59,11 @@ class Confirmed(Value):
     golden_sha256: str
     model_sha256: str
     seen: str | None = None  # where these golden rows were looked at before, with another model
+
+    @property
+    def key(self) -> Key:
+        """Key of the model's trial."""
+        return Key(case=self.case, preset=self.preset, method=self.method)
 
 
 class Look(Value):

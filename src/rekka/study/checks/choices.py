@@ -116,8 +116,7 @@ def resamples(evidence: StudyEvidence) -> Finding:
     ]
     return found(
         any(v.kept and _share(v) < STABLE for _, v in doubtful),
-        cases=(choice.case for choice, _ in doubtful),
-        methods=(v.method for _, v in doubtful),
+        of=(Key(case=choice.case, preset=choice.preset, method=v.method) for choice, v in doubtful),
         values={"methods": values},
         facts=group_methods(
             (evidence.label(choice.case, choice.preset), v.method, _name_share(v)) for choice, v in doubtful
@@ -151,8 +150,7 @@ def times(evidence: StudyEvidence) -> Finding:
     return found(
         False,
         "same" if equal else "found",
-        cases=(one.case for one in moved),
-        methods=(name for _, name in trials),
+        of=(Key(case=one.case, preset=one.preset, method=name) for one, names in moved.items() for name in names),
         values={"choices": values},
         moved=len(moved),
         timed=len(timed),
@@ -223,11 +221,9 @@ def optimism(evidence: StudyEvidence) -> Finding:
         return passed(values=values, most=_flattery(most)[0], case=most.label)
     facts = [_name_flattery(pick) for pick in by_size if max(_flattery(pick)) > SHOWN]
     measure = ("facts" if facts else "nothing") if measured else "few"
-    concerned = [pick for pick in evidence.chosen if pick in on_golden or pick in flattered]
     return found(
         False,
-        cases=(pick.case.name for pick in concerned),
-        methods=(pick.method for pick in concerned),
+        of=(pick.key for pick in evidence.chosen if pick in on_golden or pick in flattered),
         values=values,
         looked=say("check.R706.on_golden" if on_golden else "check.R706.on_others"),
         measured=say(f"check.R706.{measure}", facts=facts),
@@ -279,8 +275,7 @@ def unseen_loss(evidence: StudyEvidence) -> Finding:
     ]
     return found(
         bool(used),
-        cases=(row["case"] for row in used or rows),
-        methods=(row["method"] for row in used or rows),
+        of=(Key(case=row["case"], preset=row["preset"], method=row["method"]) for row in used or rows),
         values={"methods": rows},
         facts=facts,
     )
@@ -422,8 +417,7 @@ def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **
         "found",
         *(name for name, labels in (("shown", shown), ("far", far)) if labels),
         *rest,
-        cases=(gain.case for gain in worse or idle),
-        methods=(gain.method for gain in worse or idle),
+        of=(Key(case=gain.case, preset="", method=gain.method) for gain in worse or idle),
         values=_plain(gains),
         facts=[gain.said for gain in sorted(idle, key=lambda gain: gain.gain)],
         shown=shown,

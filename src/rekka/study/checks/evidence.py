@@ -44,6 +44,11 @@ class Pick:
     confirmed: Confirmed | None
 
     @property
+    def key(self) -> Key:
+        """Key of its trial."""
+        return self.trial.key
+
+    @property
     def method(self) -> str:
         """Name of the method."""
         return self.verdict.method
@@ -197,17 +202,18 @@ def passed(*names: str, values: dict[str, Any] | None = None, **figures: Any) ->
 def found(
     issue: bool,
     *names: str,
+    of: Iterable[Key] = (),
     cases: Iterable[str] = (),
-    methods: Iterable[str] = (),
     values: dict[str, Any],
     **figures: Any,
 ) -> Finding:
-    """An issue, or else a tip, with the cases and methods concerned, each once."""
+    """An issue, or else a tip, with the cases and methods of the trials concerned, each once."""
+    keys = list(of)
     return Finding(
         severity=Severity.STOP if issue else Severity.WARNING,
         say=names or ("found",),
-        cases=tuple(dict.fromkeys(cases)),
-        methods=tuple(dict.fromkeys(methods)),
+        cases=tuple(dict.fromkeys([*cases, *(key.case for key in keys)])),
+        methods=tuple(dict.fromkeys(key.method for key in keys)),
         values=values,
         told=figures,
     )

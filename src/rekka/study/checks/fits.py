@@ -30,7 +30,7 @@ from rekka.study.checks.evidence import (
 )
 from rekka.study.explanations import Row
 from rekka.study.tables import EXACT, each
-from rekka.study.trial import AT_MAXIMUM, HOPELESS, Status, Trial
+from rekka.study.trial import AT_MAXIMUM, HOPELESS, Key, Status, Trial
 
 MANY_AT_FLOOR = 0.01  # share of rows
 FLOOR_COST = -MANY_AT_FLOOR * LOG_FLOOR  # in log loss: 0.28, more than covariates gain on most rows
@@ -65,15 +65,14 @@ def floor(evidence: StudyEvidence) -> Finding:
         return passed(methods=len(evidence.selected))
     shown = [one for one in touched if one.share >= MANY_AT_FLOOR] or touched
     values = [
-        {"case": one.pick.case.name, "preset": one.pick.choice.preset, "method": one.pick.method}
+        one.pick.key.model_dump()
         | {"rows": "training rows" if one.part == TRAIN else WORDS[one.part]}
         | {"at_floor": one.at_floor, "of": one.of, "share": one.share}
         for one in touched
     ]
     return found(
         any(one.share >= MANY_AT_FLOOR for one in touched),
-        cases=(one.pick.case.name for one in shown),
-        methods=(one.pick.method for one in shown),
+        of=(one.pick.key for one in shown),
         values={"selected": values},
         facts=group_methods((one.pick.label, one.pick.method, _name_share(one)) for one in shown),
     )
@@ -128,8 +127,7 @@ def false_success(evidence: StudyEvidence) -> Finding:
     return found(
         bool(used),
         *(["found", "check.selected"] if used else ["found"]),
-        cases=(one.key.case for one in concerned),
-        methods=name_methods(concerned),
+        of=(one.key for one in concerned),
         values={"success": len(success), "trials": values},
         presets=presets,
         used=evidence.name_trials(used),
@@ -191,8 +189,7 @@ def equals(evidence: StudyEvidence) -> Finding:
     return found(
         bool(used),
         *(["found", "check.selected"] if used else ["found"]),
-        cases=[pick.case.name for pick in used] or [row["case"] for row in apart],
-        methods=[pick.method for pick in used] or [method for _, _, method in short],
+        of=[pick.key for pick in used] or [Key(case=c, preset=p, method=m) for p, c, m in short],
         values={"apart": [row | {"methods": list(row["methods"])} for row in apart]},
         groups=shown,
         used=name_trials((pick.label, pick.method) for pick in used),
@@ -239,8 +236,7 @@ def weak_direction(evidence: StudyEvidence) -> Finding:
     ]
     return found(
         any(evidence.is_selected(one) for one in level),
-        cases=(one.key.case for one in concerned),
-        methods=name_methods(concerned),
+        of=(one.key for one in concerned),
         values={"trials": values},
         facts=facts,
     )
@@ -278,8 +274,7 @@ def solver_failures(evidence: StudyEvidence) -> Finding:
         groups.setdefault((one.reason or "").split("; ")[0], []).append(one)
     return found(
         False,
-        cases=(one.key.case for one in failed),
-        methods=name_methods(failed),
+        of=(one.key for one in failed),
         values={"trials": [one.key.model_dump() | {"reason": one.reason} for one in failed]},
         failed=len(failed),
         trials=trials,
@@ -312,12 +307,10 @@ def _look_at_status(evidence: StudyEvidence, status: Status, words: str) -> Find
     for one in here:
         groups.setdefault((one.key.case, _reason(one)), []).append(one)
     used = [one for one in here if evidence.is_selected(one)]
-    concerned = used or here
     return found(
         status is Status.NO_MAXIMUM and bool(used),  # the others cannot be selected
         *([words, "check.selected"] if used else [words]),
-        cases=(one.key.case for one in concerned),
-        methods=name_methods(concerned),
+        of=(one.key for one in used or here),
         values={"trials": [one.key.model_dump() | {"reason": one.reason} for one in here]},
         facts=[
             say("check.failed", case=name_case(case), methods=name_methods(some), reason=reason)

@@ -197,8 +197,7 @@ def not_confirmed(evidence: StudyEvidence) -> Finding:
     ]
     return found(
         False,
-        cases=(p.case.name for p in open_),
-        methods=(p.method for p in open_),
+        of=(pick.key for pick in open_),
         values={"choices": values},
         open=len(open_),
         choices=len(evidence.chosen),
@@ -224,9 +223,8 @@ def second_look(evidence: StudyEvidence) -> Finding:
         (evidence.label(one.case, one.preset), one.method, say("check.R806.before", seen=one.seen))
         for one in again
     )
-    values = [{"preset": one.preset, "case": one.case, "method": one.method, "seen": one.seen} for one in again]
-    cases, methods = (one.case for one in again), (one.method for one in again)
-    return found(True, cases=cases, methods=methods, values={"looks": values}, facts=facts)
+    values = [one.key.model_dump() | {"seen": one.seen} for one in again]
+    return found(True, of=(one.key for one in again), values={"looks": values}, facts=facts)
 
 
 @check(Subject.STUDY, R807=Severity.STOP, limits={"worse": MATERIALLY_WORSE})
@@ -246,14 +244,10 @@ def not_borne_out(evidence: StudyEvidence) -> Finding:
         {"golden": one.log_loss, "low": one.log_loss_low, "high": one.log_loss_high, "judged": one.judged_log_loss}
         for _, one in worse
     ]
-    values = [
-        {"preset": one.preset, "case": one.case, "method": one.method} | own
-        for (_, one), own in zip(worse, figures, strict=True)
-    ]
+    values = [one.key.model_dump() | own for (_, one), own in zip(worse, figures, strict=True)]
     return found(
         any(one.log_loss >= MATERIALLY_WORSE * (one.judged_log_loss or math.inf) for _, one in worse),
-        cases=(pick.case.name for pick, _ in worse),
-        methods=(pick.method for pick, _ in worse),
+        of=(pick.key for pick, _ in worse),
         values={"choices": values},
         facts=[
             say("check.R807.case", case=pick.label, rows=name_rows(pick.choice.judged_on), **own)
@@ -330,8 +324,7 @@ def goodness(evidence: StudyEvidence) -> Finding:
         True,
         "found",
         *beside,
-        cases=(case for _, case in rejected),
-        methods=(pick.method for pick in evidence.chosen if _key(pick) in rejected),
+        of=(pick.key for pick in evidence.chosen if _key(pick) in rejected),
         values={"tests": values},
         facts=[say("check.R611.fact" if why else "check.R611.bare", case=c, p=p, why=why) for c, p, why in facts],
         **chance,
