@@ -8,10 +8,11 @@ without the last fifth too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -315,25 +316,22 @@ def _judge_outside(contest: Contest, outside: Index) -> Mapping[str, BridgeScore
 
 
 def _describe(contest: Contest, method: str, ruling: Ruling) -> MethodVerdict:
-    scores, trial = None, contest.trials[method]
-    if method in contest.judged:
-        scores = contest.judged[method].scores
-    elif trial.scores is not None:
-        scores = trial.scores
-    difference = ruling.difference
+    """Describe what the rule made of a method, with the figures it needed."""
+    trial, found = contest.trials[method], contest.judged.get(method)
+    scores = trial.scores if found is None else found.scores
+    figures: dict[str, Any] = {}
+    if scores is not None:
+        figures = {name: getattr(scores, name) for name in ("accuracy", "log_loss", "at_floor")}
+    if ruling.difference is not None:
+        mean, low, high, _, bridges = ruling.difference
+        figures |= {"difference": mean, "low": low, "high": high, "bridges": bridges}
+    if ruling.share is not None:
+        figures |= {"certified": ruling.share.certified, "drawn": ruling.share.drawn}
     return MethodVerdict(
         method=method,
         kept=ruling.kept,
         step=ruling.step,
-        accuracy=None if scores is None or np.isnan(scores.accuracy) else scores.accuracy,
-        log_loss=None if scores is None or np.isnan(scores.log_loss) else scores.log_loss,
-        at_floor=None if scores is None else scores.at_floor,
         cost=None if trial.outcome is None else contest.price(method),
-        difference=None if difference is None else difference.mean,
-        low=None if difference is None else difference.low,
-        high=None if difference is None else difference.high,
-        bridges=None if difference is None else difference.bridges,
-        certified=None if ruling.share is None else ruling.share.certified,
-        drawn=None if ruling.share is None else ruling.share.drawn,
         rival=ruling.rival,
+        **{n: None if n in ("accuracy", "log_loss") and math.isnan(v) else v for n, v in figures.items()},
     )

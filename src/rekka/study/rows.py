@@ -134,6 +134,10 @@ class StudyRows:
             raise changed_rows(self.table)
         return collect(self.query, self.table.name)
 
+    def in_memory(self) -> StudyRows:
+        """Hold all rows in memory, however many they are."""
+        return replace(self, table=self.frame)
+
     @cached_property
     def survey(self) -> pl.DataFrame:
         """Rows, worst state, departures from a state and range of each covariate, by component and part."""

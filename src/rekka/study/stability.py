@@ -350,7 +350,7 @@ def _refit(
     if not units:
         return
     plan = study.plan
-    case = open_cases(plan.study, study.read_rows())
+    case = open_cases(plan.study, study.read_rows().in_memory())
     rows = {name: case(name).without_golden() for name in dict.fromkeys(unit.case for unit in units)}
     tasks = [(rows[unit.case], plan, unit, seed) for unit in units]
     if crew is not None:
