@@ -110,6 +110,7 @@ def leave_out(others: Mapping[str, Sample], bridges: Any) -> dict[str, Sample]:
 
 VERSION = 3  # 2: a rule, the rows it looks at, and its margins. 3: a clock
 BEFORE_CLOCK = 2  # the version that may have no clock; its runs are read as those of version 3
+LATER = {"clock": START}  # options that runs of earlier versions did not have, and what these did
 
 
 class Preset(BaseModel):
@@ -260,6 +261,10 @@ class TrialPlan(_Strict):
     def judges_on(self) -> str:
         """Rows that methods are judged on; under the paper's rule golden rows, unless others are named."""
         return "golden" if self.select_on == "auto" and self.rule == PARETO else self.select_on
+
+    def identify(self) -> dict[str, Any]:
+        """Plain data by which a run is known; options of LATER are left out where they are as in earlier runs."""
+        return {n: value for n, value in self.model_dump(mode="json").items() if (n, value) not in LATER.items()}
 
     def costs(self) -> dict[str, str]:
         """Cost that the selection runs on, for each preset."""

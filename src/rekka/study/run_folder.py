@@ -38,7 +38,6 @@ from rekka.core.folders import LOCK, LOG, PLAN, digest, hold, plain, read_sealed
 from rekka.core.sheets import to_parquet, write_csv
 from rekka.fleet.document import FORECAST
 from rekka.fleet.store import OWN, is_forecast
-from rekka.model.clock import START
 from rekka.streaming import blocks
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Look
@@ -413,10 +412,7 @@ def open_kept_rows(
 
 def mark_run(plan: StudyPlan, rows_sha256: str) -> str:
     """Mark the trials of a run: a digest of its rows and of all that is done with them."""
-    study = plan.study.model_dump(mode="json")
-    if plan.study.clock == START:  # the only one in runs from before there was a choice
-        del study["clock"]
-    return seal([rows_sha256, study, plan.guard.model_dump(mode="json")])
+    return seal([rows_sha256, plan.study.identify(), plan.guard.model_dump(mode="json")])
 
 
 def load_plan(path: Path) -> StudyPlan:
