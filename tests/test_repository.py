@@ -162,7 +162,6 @@ FILLERS = {
     "data.transitions": {"write_parquet", "write_bytes", "sink_parquet", "sink_csv"},
     "simulation.inventory": {"write_csv", "write_parquet", "write_text", "sink_parquet", "open"},
     "data.tables": {"ZipFile"},  # opens a workbook to read it
-    "simulation.rows": {"write_parquet"},
     "study.large": {"sink_parquet", "write_parquet"},
     "fleet.store": {"write_csv", "write_parquet", "sink_parquet", "open", "os.replace"},
 }

@@ -1,7 +1,6 @@
 """Transitions: pairs of consecutive visits, from a panel or from a table that has them, with an audit.
 
-A large panel is paired block by block. ``ReadingOptions`` is how every function and command is told to read a
-table.
+A large panel is paired block by block. Every function and command takes ``ReadingOptions``.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ def _holds_pairs(folder: Path) -> bool:
     first = min(folder.glob("*.parquet"), default=None)
     try:
         return first is not None and set(PAIRED) <= pl.read_parquet_schema(first).keys()
-    except (pl.exceptions.PolarsError, OSError):  # whoever reads it says so
+    except (pl.exceptions.PolarsError, OSError):  # the reader says so
         return False
 
 
@@ -194,7 +193,7 @@ def _leave_out_nameless(frame: pl.LazyFrame, table: SourceTable) -> tuple[pl.Laz
 
 
 def refuse_text(frame: pl.LazyFrame, covariates: Sequence[str], name: str) -> None:
-    """Refuse covariates that are text; columns that are not there are somebody else's error."""
+    """Refuse covariates that are text; missing columns are refused elsewhere."""
     schema = frame.collect_schema()
     for column in covariates:
         if schema.get(column) == pl.String:

@@ -455,7 +455,7 @@ def _with_figures(
 
 def describe_finding(finding: Finding) -> dict[str, Any]:
     """A finding with its English, and as the language files tell it."""
-    return plain(finding.to_dict() | {"say": finding.say, "do": finding.do, "told": finding.told})
+    return plain(finding.to_dict() | {"say": finding.say, "do": finding.do, "told": finding.places})
 
 
 def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> AuditPart:

@@ -349,12 +349,12 @@ NUMBERS = {step: number for number, step in enumerate(Step, start=1)}
 
 def tell_method(choice: Choice, verdict: Verdict, guard: Guard, trial: Trial) -> str:
     """The sentence of one method, in English."""
-    return load_words(ENGLISH).tell(explain_method(choice, verdict, guard, trial))
+    return load_words(ENGLISH).format(explain_method(choice, verdict, guard, trial))
 
 
 def tell_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
     """The case in one English sentence: what was chosen and why."""
-    return load_words(ENGLISH).tell(explain_case(choice, guard, trials))
+    return load_words(ENGLISH).format(explain_case(choice, guard, trials))
 
 
 def explain_method(choice: Choice, verdict: Verdict, guard: Guard, trial: Trial) -> Said:

@@ -49,7 +49,7 @@ def comparable(rows: Sequence[Row], cost: str) -> dict[str, Point]:
 
 def explain(rows: Sequence[Row], model_of: Callable[[str], str]) -> str:
     """Why these methods of a case and no others, in one English sentence."""
-    return load_words(ENGLISH).tell(explain_selection(rows, model_of))
+    return load_words(ENGLISH).format(explain_selection(rows, model_of))
 
 
 def explain_selection(rows: Sequence[Row], model_of: Callable[[str], str]) -> Said:

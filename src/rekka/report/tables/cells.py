@@ -97,7 +97,7 @@ class Fields:
     def _why_cell(self, item: Any) -> Cell:
         if item.said is None:
             return text_cell(item.why, english=True)
-        return Cell(item.why, self.words.tell(item.said))
+        return Cell(item.why, self.words.format(item.said))
 
     def case(self) -> Field:
         """Which case."""

@@ -206,12 +206,12 @@ def group_methods(facts: Iterable[tuple[Name, str, Said]]) -> list[Said]:
 
 def absent(why: str, **told: Any) -> Finding:
     """There is nothing to look at."""
-    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", told=told)
+    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", places=told)
 
 
 def passed(*names: str, values: dict[str, Any] | None = None, **told: Any) -> Finding:
     """All is well."""
-    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, told=told)
+    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, places=told)
 
 
 def found(
@@ -229,5 +229,5 @@ def found(
         cases=tuple(dict.fromkeys(cases)),
         methods=tuple(dict.fromkeys(methods)),
         values=values,
-        told=told,
+        places=told,
     )
