@@ -114,7 +114,7 @@ def finding_cell(finding: Told, part: str, words: Words) -> Cell:
     names = {"title": ("title",), "remedy": (finding.do,)}.get(part, finding.say)
     if part != "title" and not finding.say:
         return Cell(english, english, english=True)
-    return Cell(english, format_part(current(finding.code), names, finding.places, words))
+    return Cell(english, format_part(current(finding.code), names, finding.told, words))
 
 
 def tabulate_files(document: Document, words: Words) -> TableView:
