@@ -48,7 +48,7 @@ class AskPart(_Part):
     only: tuple[str, ...] | None
 
 
-class ModelPart(_Part):
+class UsedModel(_Part):
     """A model, and the members that were forecast with it."""
 
     case: str
@@ -79,7 +79,7 @@ class ModelPart(_Part):
         return tell_misfit(self.case, self.fit_test, self.labels)
 
 
-class AsidePart(_Part):
+class ExcludedPart(_Part):
     """Members, or records of none, that were not forecast for one reason; the first rows of them."""
 
     reason: str
@@ -117,7 +117,7 @@ class TotalPart(_Part):
     chosen: bool = True
 
 
-class RiskPart(_Part):
+class MemberRisk(_Part):
     """One of the members soonest to be at the threshold or worse."""
 
     rank: int
@@ -162,19 +162,19 @@ class ForecastFile(_Part):
     inventory: str
     base: datetime.date | None
     dated: bool
-    shown: tuple[int, ...]  # the years of ``RiskPart.reached``
+    shown: tuple[int, ...]  # the years of ``MemberRisk.reached``
     asked: AskPart
     members: int
     there: int
     outside: int  # members whose covariates leave the range of the training rows
-    aside: tuple[AsidePart, ...]
+    aside: tuple[ExcludedPart, ...]
     left_out: tuple[LeftOutPart, ...] = ()
     remarks: tuple[RemarkPart, ...]
     understood: tuple[str, ...]  # how the inventory was read
     notes: tuple[str, ...]
-    models: tuple[ModelPart, ...]
+    models: tuple[UsedModel, ...]
     network: tuple[TotalPart, ...]
-    risks: tuple[RiskPart, ...]
+    risks: tuple[MemberRisk, ...]
     files: tuple[str, ...] = ()
     sources: dict[str, str] = {}  # SHA-256 of the inventory's files
     versions: dict[str, str] = {}
@@ -248,7 +248,7 @@ def tell_watermark(fleet: Fleet) -> str | None:
     return f"{NOT_CERTIFIED} ({', '.join(cases)})." if cases else None
 
 
-def list_aside(fleet: Fleet) -> tuple[AsidePart, ...]:
+def list_aside(fleet: Fleet) -> tuple[ExcludedPart, ...]:
     """Why members or records were not forecast: the reader's reasons, then ours, the most frequent first."""
     read = fleet.lots.members.aside.sort("count", "reason", descending=[True, False])
     own = (
@@ -258,7 +258,7 @@ def list_aside(fleet: Fleet) -> tuple[AsidePart, ...]:
         .sort("count", REASON, descending=[True, False])
         .with_columns(what=pl.lit(MEMBERS))
     )
-    return (*_take(AsidePart, read), *_take(AsidePart, own))
+    return (*_take(ExcludedPart, read), *_take(ExcludedPart, own))
 
 
 def _name_cases(lots: Lots) -> pl.DataFrame:
@@ -270,9 +270,9 @@ def _name_cases(lots: Lots) -> pl.DataFrame:
     return lots.aside.with_columns(pl.col(REASON).replace(named))
 
 
-def _describe_model(lot: Lot) -> ModelPart:
+def _describe_model(lot: Lot) -> UsedModel:
     fit = lot.fit
-    return ModelPart(
+    return UsedModel(
         case=lot.case,
         file=lot.model.file,
         sha256=lot.model.sha256,
@@ -297,13 +297,13 @@ def _describe_model(lot: Lot) -> ModelPart:
     )
 
 
-def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[RiskPart, ...]:
+def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk, ...]:
     """The first members by rank."""
     reached = [f"reached_{year}" for year in choose_years(years)]
     first = members.filter(pl.col("rank").is_not_null()).head(top)
     names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
     table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
-    return _take(RiskPart, table)
+    return _take(MemberRisk, table)
 
 
 def _take(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:

@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 import rekka
+from rekka.core.columns import read_row
 from rekka.core.errors import BadOption, bad_option, did_you_mean
 from rekka.core.language import Said
 from rekka.core.numerics import quiet
@@ -30,15 +31,18 @@ from rekka.model.clock import Clock, make_clock
 from rekka.model.fit import Fit, Options
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
-from rekka.study.choice import Choice, Optimism, Verdict, explain_case, explain_method, tell_case, tell_method
+from rekka.study.case_rows import keep_supported
+from rekka.study.choice import Choice, MethodVerdict, Optimism
 from rekka.study.confirmation import Confirmed, Look
-from rekka.study.explanations import explain_selection
+from rekka.study.explanations import explain_case, explain_method, explain_selection, in_english
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
-from rekka.study.large import AnyRows
 from rekka.study.plan import PARETO, StudyPlan, model_of
-from rekka.study.rows import StudyRows, keep_supported
+from rekka.study.rows import StudyRows
 from rekka.study.tables import (
     EXACT,
+    MARKS,
+    SCHEMA,
+    TrialRow,
     mark_selected,
     tabulate_agreement,
     tabulate_floor,
@@ -98,20 +102,6 @@ def _read_options(fit: Fit, parameters: dict[str, Any]) -> Options:
     return Options(scaling=parameters["scaling"], threads=1, **own, family=fit.family.name)
 
 
-SCHEMA: dict[str, Any] = {
-    "case": pl.String, "preset": pl.String, "method": pl.String, "status": pl.String, "reason": pl.String,
-    "converged": pl.Boolean, "certified": pl.Boolean, "eligible": pl.Boolean,
-    "success": pl.Boolean, "message": pl.String, "iterations": pl.Int64, "evaluations": pl.Int64,
-    "seconds": pl.Float64, "seconds_low": pl.Float64, "seconds_high": pl.Float64, "timings": pl.Int64,
-    "log_likelihood": pl.Float64, "verdict": pl.String, "maximum_exists": pl.Boolean, "decrement": pl.Float64,
-    "shortfall": pl.Float64, "starts": pl.Int64, "positive_definite": pl.Boolean, "condition_number": pl.Float64,
-    "weakest_direction": pl.String, "plateau_train": pl.Float64, "plateau_golden": pl.Float64,
-    "accuracy": pl.Float64, "log_loss": pl.Float64, "log_loss_exact": pl.Float64, "macro_recall": pl.Float64,
-    "brier": pl.Float64, "rps": pl.Float64, "at_floor": pl.Int64,
-    "persistence_accuracy": pl.Float64, "no_covariates_accuracy": pl.Float64, "no_covariates_log_loss": pl.Float64,
-    "judged_on": pl.String, "n_states": pl.Int64, "train": pl.Int64, "golden": pl.Int64,
-    "scored": pl.Int64, "unsupported": pl.Int64,
-}  # fmt: skip
 NOT_CHOSEN = "not chosen yet: go on with the run"
 COUNTS = ("train", "validation", "golden", "bridges", "moves", "n_states")
 TIMES = ("seconds", "seconds_low", "seconds_high")  # the columns that a rerun does not repeat
@@ -137,7 +127,6 @@ class Study:
     read_rows: Callable[[], StudyRows]
     notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
     folder: Path | None = None  # the run folder, where there is one
-    scan_rows: Callable[[], AnyRows] | None = None  # the rows, without reading at once what is too much to hold
     reading: TableReading | None = None  # how the tables were read: forecasts read theirs in the same way
 
     @cached_property
@@ -147,7 +136,8 @@ class Study:
         """  # noqa: D205
         cases = {case.name: case for case in self.described}
         lines = [_lay_out(trial, cases[trial.key.case]) for trial in self.results]
-        table = mark_selected(pl.DataFrame(lines, schema=SCHEMA, orient="row"), self.plan.study.costs())
+        own = {name: kind for name, kind in SCHEMA.items() if name not in MARKS}
+        table = mark_selected(pl.DataFrame(lines, schema=own), self.plan.study.costs())
         kept = {(choice.case, choice.preset, method) for choice in self.choices for method in choice.kept}
         selected = [key in kept for key in table.select("case", "preset", "method").rows()]
         return table.rename({"selected": "pareto"}).with_columns(pl.Series("selected", selected, dtype=pl.Boolean))
@@ -164,13 +154,13 @@ class Study:
         lines = []
         for row in pareto.iter_rows(named=True):
             choice = self.choice(row["case"], row["preset"])
-            told = NOT_CHOSEN if choice is None else tell_case(choice, self.plan.guard, self.trials_of(choice))
+            why = NOT_CHOSEN if choice is None else in_english(self.explain(choice))
             lines.append(
                 {
                     "chosen": None if choice is None else choice.chosen,
                     "selected": [] if choice is None else list(choice.kept),
                     "judged_on": None if choice is None else choice.judged_on,
-                    "why": row["why"] if self.plan.study.rule == PARETO and choice is not None else told,
+                    "why": why,
                 }
             )
         schema: dict[str, Any] = {"chosen": pl.String, "selected": pl.List(pl.String), "judged_on": pl.String}
@@ -178,7 +168,7 @@ class Study:
         order = ("preset", "case", "chosen", "selected", "pareto", "eligible", "trials", "judged_on", "why")
         return pl.concat([pareto.drop("why"), chosen], how="horizontal").select(order)
 
-    def explain(self, choice: Choice, verdict: Verdict | None = None) -> Said:
+    def explain(self, choice: Choice, verdict: MethodVerdict | None = None) -> Said:
         """Why a choice was made, or one of its methods kept or dropped: a key with values, for any language."""
         if verdict is not None:
             return explain_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])
@@ -193,7 +183,7 @@ class Study:
         lines = [
             {"preset": choice.preset, "case": choice.case, "rule": choice.rule}
             | verdict.model_dump(mode="json")
-            | {"why": tell_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])}
+            | {"why": in_english(self.explain(choice, verdict))}
             for choice in self.choices
             for verdict in choice.verdicts
         ]
@@ -201,7 +191,7 @@ class Study:
         counts = dict.fromkeys(("at_floor", "bridges", "certified", "drawn"), pl.Int64)
         figures = ("accuracy", "log_loss", "cost", "difference", "low", "high")
         types: dict[str, Any] = texts | counts | dict.fromkeys(figures, pl.Float64) | {"kept": pl.Boolean}
-        order = ("preset", "case", "rule", *Verdict.model_fields, "why")
+        order = ("preset", "case", "rule", *MethodVerdict.model_fields, "why")
         return pl.DataFrame(lines, schema={name: types[name] for name in order})
 
     @cached_property
@@ -402,7 +392,7 @@ class Study:
         return presets[0]
 
     def _why(self, choice: Choice) -> str:
-        return tell_case(choice, self.plan.guard, self.trials_of(choice))
+        return in_english(explain_case(choice, self.plan.guard, self.trials_of(choice)))
 
     def _no_trial(self, key: Key) -> BadOption:
         plan = self.plan.study
@@ -440,36 +430,20 @@ def _column_type(annotation: Any) -> type[pl.DataType]:
 def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:
     """A trial as a row of the frame."""
     median, low, high = spread(trial.seconds)
-    line: dict[str, Any] = {
-        **trial.key.model_dump(),
+    own: dict[str, Any] = {
         "status": trial.status.value,
-        "reason": trial.reason,
-        "converged": trial.converged,
-        "certified": trial.certified,
-        "eligible": trial.eligible,
-        "log_likelihood": trial.log_likelihood,
         "seconds": median,
         "seconds_low": low,
         "seconds_high": high,
         "timings": len(trial.seconds),
-        "persistence_accuracy": case.persistence.accuracy,
-        "no_covariates_accuracy": case.no_covariates.accuracy,
-        "no_covariates_log_loss": case.no_covariates.log_loss,
-        "judged_on": case.judged_on,
-        "n_states": case.n_states,
-        "train": case.train,
-        "golden": case.golden,
+        "verdict": trial.certificate and trial.certificate.headline,
+        "scored": trial.scores and trial.scores.rows,
         "unsupported": case.persistence.unsupported,
     }
-    if trial.outcome is not None:
-        line |= {
-            name: getattr(trial.outcome, name) for name in ("success", "message", "iterations", "evaluations")
-        }
-    if trial.certificate is not None:
-        line |= {"verdict": trial.certificate.headline} | trial.certificate.figures
-    if trial.scores is not None:
-        line |= {"scored": trial.scores.rows} | {name: getattr(trial.scores, name) for name in SCORES}
-    return _finite({name: line.get(name) for name in SCHEMA})
+    own |= {f"persistence_{name}": getattr(case.persistence, name) for name in ("accuracy", "log_loss")}
+    own |= {f"no_covariates_{name}": getattr(case.no_covariates, name) for name in ("accuracy", "log_loss")}
+    row = read_row(TrialRow, own, trial.key, trial, trial.outcome, trial.certificate, trial.scores, case)
+    return {name: value for name, value in row.items() if name not in MARKS}
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
