@@ -361,7 +361,7 @@ def _with_figures(
 def describe_finding(finding: Finding) -> dict[str, Any]:
     """A finding with its English, and as the language files tell it."""
     found: dict[str, Any] = finite(
-        finding.to_dict() | {"say": finding.say, "do": finding.do, "told": finding.told}
+        finding.to_dict() | {"say": finding.say, "do": finding.do, "told": finding.places}
     )
     return found
 
