@@ -131,7 +131,7 @@ class Wording:
 
     def why(self, one: Answer) -> Markup:
         """Why a method was chosen, or none."""
-        return self.english(one.why) if one.said is None else escape(self.words.tell(one.said))
+        return self.english(one.why) if one.said is None else escape(self.words.format(one.said))
 
     def finding(self, part: str, finding: Told) -> Markup:
         """The title of a finding, what was found, or what to do."""

@@ -389,7 +389,7 @@ def text_cell(value: Any, *, english: bool = False) -> Cell:
 
 def _why_cell(item: Any, words: Words) -> Cell:
     """A reason in this language; English where a document has no other."""
-    return text_cell(item.why, english=True) if item.said is None else Cell(item.why, words.tell(item.said))
+    return text_cell(item.why, english=True) if item.said is None else Cell(item.why, words.format(item.said))
 
 
 def _list_cell(names: Iterable[str], shown: str) -> Cell:

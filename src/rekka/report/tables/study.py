@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from rekka.checks.engine import tell_part
+from rekka.checks.engine import format_part
 from rekka.core.language import current
 from rekka.report import text as numbers
 from rekka.report.document import (
@@ -131,7 +131,7 @@ def finding_cell(finding: Told, part: str, words: Words) -> Cell:
     names = {"title": ("title",), "remedy": (finding.do,)}.get(part, finding.say)
     if part != "title" and not finding.say:
         return Cell(english, english, english=True)
-    return Cell(english, tell_part(current(finding.code), names, finding.told, words))
+    return Cell(english, format_part(current(finding.code), names, finding.told, words))
 
 
 def _finding(part: str) -> Any:
