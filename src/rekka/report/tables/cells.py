@@ -127,22 +127,19 @@ class Fields:
         words = self.words
         if shown.kind == "number":
             return self.number(key, shown.form, read, unit=shown.unit)
-        cell: Callable[[Any], Cell]
-        if key == "why":
-            cell = partial(_why_cell, words=words)
-        elif shown.kind == "mark":
-            return Field(self.column(key, "mark"), lambda item: mark_cell(read(item), words))
-        elif shown.kind == "terms":
-            cell = lambda item: coded_cell(read(item), shown.terms, words)  # noqa: E731
-        elif shown.kind == "method":
-            cell = partial(self._method_cell, read=read, marked=key == "method")
-        elif shown.kind == "methods":
-            cell = lambda item: _list_cell(read(item), name_methods(read(item), words))  # noqa: E731
-        elif shown.kind == "names":
-            cell = lambda item: _list_cell(read(item), join_names(read(item), words))  # noqa: E731
-        else:
-            cell = lambda item: text_cell(read(item), english=shown.kind == "english")  # noqa: E731
-        return Field(self.column(key), cell)
+        if shown.kind == "method" or key == "why":
+            marked = partial(self._method_cell, read=read, marked=key == "method")
+            return Field(self.column(key), partial(_why_cell, words=words) if key == "why" else marked)
+        cells: dict[str | None, Callable[[Any], Cell]] = {
+            "text": text_cell,
+            "english": partial(text_cell, english=True),
+            "mark": partial(mark_cell, words=words),
+            "terms": partial(coded_cell, group=shown.terms, words=words),
+            "names": lambda names: _list_cell(names, join_names(names, words)),
+            "methods": lambda names: _list_cell(names, name_methods(names, words)),
+        }
+        cell = cells[shown.kind]
+        return Field(self.column(key, "mark" if shown.kind == "mark" else "text"), lambda item: cell(read(item)))
 
     def _method_cell(self, item: Any, read: Get, marked: bool) -> Cell:
         method = read(item)
