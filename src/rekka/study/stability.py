@@ -143,7 +143,7 @@ class Stability:
 
     def remarks(self) -> tuple[str, ...]:
         """Sentences on what to look at, the gravest first."""
-        return explain_stability(self.study, self.refits, self.cases)
+        return explain_stability(self.study.plan, self.study.choices, self.refits, self.cases)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables, by name."""
