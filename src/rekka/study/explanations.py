@@ -44,7 +44,7 @@ def name_trials(trials: Sequence[tuple[str, str]]) -> str:
 
 def in_english(said: Said) -> str:
     """The sentence of an explanation, in English."""
-    return load_words(ENGLISH).tell(said)
+    return load_words(ENGLISH).format(said)
 
 
 Row = dict[str, Any]

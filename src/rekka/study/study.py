@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 import rekka
+from rekka.core.columns import read_row
 from rekka.core.errors import BadOption, bad_option, did_you_mean
 from rekka.core.language import Said
 from rekka.core.numerics import quiet
@@ -37,6 +38,9 @@ from rekka.study.plan import PARETO, StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.tables import (
     EXACT,
+    MARKS,
+    SCHEMA,
+    TrialRow,
     mark_selected,
     tabulate_agreement,
     tabulate_floor,
@@ -96,20 +100,6 @@ def _read_options(fit: Fit, parameters: dict[str, Any]) -> Options:
     return Options(scaling=parameters["scaling"], threads=1, **own, family=fit.family.name)
 
 
-SCHEMA: dict[str, Any] = {
-    "case": pl.String, "preset": pl.String, "method": pl.String, "status": pl.String, "reason": pl.String,
-    "converged": pl.Boolean, "certified": pl.Boolean, "eligible": pl.Boolean,
-    "success": pl.Boolean, "message": pl.String, "iterations": pl.Int64, "evaluations": pl.Int64,
-    "seconds": pl.Float64, "seconds_low": pl.Float64, "seconds_high": pl.Float64, "timings": pl.Int64,
-    "log_likelihood": pl.Float64, "verdict": pl.String, "maximum_exists": pl.Boolean, "decrement": pl.Float64,
-    "shortfall": pl.Float64, "starts": pl.Int64, "positive_definite": pl.Boolean, "condition_number": pl.Float64,
-    "weakest_direction": pl.String, "plateau_train": pl.Float64, "plateau_golden": pl.Float64,
-    "accuracy": pl.Float64, "log_loss": pl.Float64, "log_loss_exact": pl.Float64, "macro_recall": pl.Float64,
-    "brier": pl.Float64, "rps": pl.Float64, "at_floor": pl.Int64,
-    "persistence_accuracy": pl.Float64, "no_covariates_accuracy": pl.Float64, "no_covariates_log_loss": pl.Float64,
-    "judged_on": pl.String, "n_states": pl.Int64, "train": pl.Int64, "golden": pl.Int64,
-    "scored": pl.Int64, "unsupported": pl.Int64,
-}  # fmt: skip
 NOT_CHOSEN = "not chosen yet: go on with the run"
 COUNTS = ("train", "validation", "golden", "bridges", "moves", "n_states")
 TIMES = ("seconds", "seconds_low", "seconds_high")  # the columns that a rerun does not repeat
@@ -148,7 +138,8 @@ class Study:
         """  # noqa: D205
         cases = {case.name: case for case in self.described}
         lines = [_lay_out(trial, cases[trial.key.case]) for trial in self.results]
-        table = mark_selected(pl.DataFrame(lines, schema=SCHEMA, orient="row"), self.plan.study.costs())
+        own = {name: kind for name, kind in SCHEMA.items() if name not in MARKS}
+        table = mark_selected(pl.DataFrame(lines, schema=own), self.plan.study.costs())
         kept = {(choice.case, choice.preset, method) for choice in self.choices for method in choice.kept}
         selected = [key in kept for key in table.select("case", "preset", "method").rows()]
         return table.rename({"selected": "pareto"}).with_columns(pl.Series("selected", selected, dtype=pl.Boolean))
@@ -441,36 +432,20 @@ def _column_type(annotation: Any) -> type[pl.DataType]:
 def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:
     """A trial as a row of the frame."""
     median, low, high = spread(trial.seconds)
-    line: dict[str, Any] = {
-        **trial.key.model_dump(),
+    own: dict[str, Any] = {
         "status": trial.status.value,
-        "reason": trial.reason,
-        "converged": trial.converged,
-        "certified": trial.certified,
-        "eligible": trial.eligible,
-        "log_likelihood": trial.log_likelihood,
         "seconds": median,
         "seconds_low": low,
         "seconds_high": high,
         "timings": len(trial.seconds),
-        "persistence_accuracy": case.persistence.accuracy,
-        "no_covariates_accuracy": case.no_covariates.accuracy,
-        "no_covariates_log_loss": case.no_covariates.log_loss,
-        "judged_on": case.judged_on,
-        "n_states": case.n_states,
-        "train": case.train,
-        "golden": case.golden,
+        "verdict": trial.certificate and trial.certificate.headline,
+        "scored": trial.scores and trial.scores.rows,
         "unsupported": case.persistence.unsupported,
     }
-    if trial.outcome is not None:
-        line |= {
-            name: getattr(trial.outcome, name) for name in ("success", "message", "iterations", "evaluations")
-        }
-    if trial.certificate is not None:
-        line |= {"verdict": trial.certificate.headline} | trial.certificate.figures
-    if trial.scores is not None:
-        line |= {"scored": trial.scores.rows} | {name: getattr(trial.scores, name) for name in SCORES}
-    return _finite({name: line.get(name) for name in SCHEMA})
+    own |= {f"persistence_{name}": getattr(case.persistence, name) for name in ("accuracy", "log_loss")}
+    own |= {f"no_covariates_{name}": getattr(case.no_covariates, name) for name in ("accuracy", "log_loss")}
+    row = read_row(TrialRow, own, trial.key, trial, trial.outcome, trial.certificate, trial.scores, case)
+    return {name: value for name, value in row.items() if name not in MARKS}
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:

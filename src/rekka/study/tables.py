@@ -10,33 +10,99 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
+from rekka.core.columns import (
+    Accuracy,
+    English,
+    FineShare,
+    LogLikelihood,
+    LogLoss,
+    Method,
+    Part,
+    Preset,
+    Seconds,
+    Shown,
+    State,
+    Tiny,
+    schema_of,
+)
 from rekka.core.errors import BadValues, bad_option, missing_columns
 from rekka.evaluation.selection import pareto_set
 from rekka.model.certificate import affine_agreement
 from rekka.study.choice import COSTS
 from rekka.study.explanations import Row, comparable, explain_selection, in_english
 from rekka.study.plan import model_of
-from rekka.study.trial import AT_MAXIMUM, Status
+from rekka.study.trial import AT_MAXIMUM, Status, Value
 
 Types = dict[str, pl.DataType | type[pl.DataType]]
 
 KEY = ("preset", "case", "method")
-SCHEMA: Mapping[str, type[pl.DataType]] = {
-    **dict.fromkeys((*KEY, "status", "reason", "cost"), pl.String),
-    **dict.fromkeys(("converged", "certified", "eligible", "selected", "maximum_exists"), pl.Boolean),
-    **dict.fromkeys(("accuracy", "log_loss", "macro_recall", "seconds"), pl.Float64),
-    **dict.fromkeys(("log_likelihood", "shortfall"), pl.Float64),
-    **dict.fromkeys(("iterations", "evaluations", "train", "at_floor", "scored"), pl.Int64),
-}
 PAPER, EXACT = "paper", "exact"  # the presets that are set side by side
 # Times the log loss of the best alternative. At 1.5 what happened has, in the geometric mean, the probability
 # p^1.5 instead of p. In the paper's tables affine fits to the same rows differ by 1.16 times at most, and Box-Cox
 # is 4.8 times worse at least.
 MATERIALLY_WORSE = 1.5
+
+
+class TrialRow(Value):
+    """A trial: what became of it, costs, certificate, scores on the judged rows. A column for each field.
+
+    ``pareto`` is what the paper's rule selects by ``cost``, ``selected`` what the study's own keeps.
+    """
+
+    case: str
+    preset: Preset
+    method: Method
+    status: State
+    reason: English
+    converged: bool
+    certified: bool
+    eligible: bool
+    success: bool | None
+    message: str | None
+    iterations: int | None
+    evaluations: int | None
+    seconds: Seconds
+    seconds_low: Seconds
+    seconds_high: Seconds
+    timings: int | None
+    log_likelihood: LogLikelihood
+    verdict: Annotated[str | None, Shown(terms="certificate")]
+    maximum_exists: bool | None
+    decrement: Tiny
+    shortfall: Tiny
+    starts: int | None
+    positive_definite: bool | None
+    condition_number: float | None
+    weakest_direction: English
+    plateau_train: FineShare
+    plateau_golden: FineShare
+    accuracy: Accuracy
+    log_loss: LogLoss
+    log_loss_exact: LogLoss
+    macro_recall: Accuracy
+    brier: Accuracy
+    rps: Accuracy
+    at_floor: int | None
+    persistence_accuracy: Accuracy
+    no_covariates_accuracy: Accuracy
+    no_covariates_log_loss: LogLoss
+    judged_on: Part
+    n_states: int
+    train: int
+    golden: int
+    scored: int | None
+    unsupported: int | None
+    pareto: bool
+    cost: str
+    selected: bool
+
+
+SCHEMA = schema_of(TrialRow)
+MARKS = ("pareto", "cost", "selected")  # columns that follow from all trials of a case
 
 
 class Cause(enum.StrEnum):
