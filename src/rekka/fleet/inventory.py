@@ -256,4 +256,4 @@ def _await(unit: Future[_Unit]) -> _Unit:
 
 
 class _StoppedError(Exception):
-    """The work was stopped."""
+    """Raised in a thread whose work was stopped."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from rekka.evaluation.scores import CONFIDENCE
 from rekka.fleet.models import CaseModel, split_notes
-from rekka.forecast.matrices import tell_intervals
+from rekka.forecast.matrices import describe_intervals
 from rekka.forecast.profiles import Profile
 from rekka.report.charts.base import (
     INNER_WIDTH,
@@ -704,7 +704,7 @@ def _head_lines(model: CaseModel, profile: Profile) -> list[str]:
     """What stands over a picture."""
     head, rest = split_notes(profile.notes)
     others = ", ".join(f"{name} = {value:,.6g}" for name, value in profile.others.items())
-    told = tell_intervals(profile.level, profile.intervals)
+    told = describe_intervals(profile.level, profile.intervals)
     bands = "" if profile.intervals == "none" else f"Bands: {told}. "
     return [
         *head,

@@ -14,9 +14,9 @@ from rich.table import Table as RichTable
 from rekka.core.errors import count_of, name_some
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import tell_untested
-from rekka.fleet.models import CaseModel, split_notes, tell_misfit
+from rekka.fleet.models import CaseModel, describe_misfit, split_notes
 from rekka.forecast.effects import Effects, show_years
-from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, lay_out, round_together, tell_intervals
+from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, describe_intervals, lay_out, round_together
 from rekka.model.survey import Resampled
 from rekka.report.terminal.parts import NOTHING, add_columns, new_table, print_list, print_table, print_warning
 
@@ -36,7 +36,7 @@ def print_model(
 ) -> None:
     """Coefficients, certificate and test of fit; a misfit stands above all."""
     test = model.fit_test_
-    misfit = tell_misfit(case, test, labels)
+    misfit = describe_misfit(case, test, labels)
     if misfit is not None:
         print_warning(console, misfit)
     scale = "native units" if model.coefficient_scale_ == "native" else f"units of {model.coefficient_scale_}"
@@ -178,7 +178,7 @@ def _draw_long(one: Matrix) -> tuple[str, RichTable]:
         for last in range(first, one.n_states):
             figures = (some[first, last] for some in (one.probability, one.low, one.high))
             table.add_row(_name_state(one, first), _name_state(one, last), *map(_show_probability, figures))
-    told = tell_intervals(one.level, one.intervals)
+    told = describe_intervals(one.level, one.intervals)
     return f"Probability of each state after {_tell_years(one.years)}; {told}", table
 
 
@@ -199,7 +199,7 @@ def _draw_medians(one: Matrix) -> tuple[str, RichTable]:
         figures = (row[f"t{state}{end}_years"] for end in ("", "_low", "_high"))
         table.add_row(_name_state(one, state - 1), *map(_show_number, figures))
     aged = f"; at {' and '.join(one.advancing)} as given, as if it stayed" if one.advancing else ""
-    told = tell_intervals(one.level, one.intervals)
+    told = describe_intervals(one.level, one.intervals)
     return f"Median years in each state before it is left, shape 1{aged}; {told}", table
 
 
@@ -257,7 +257,7 @@ def _print_years(console: Console, found: Effects) -> None:
             _range(by.low, by.high, partial(_years, sign="+")),
             _years(one.median_before.value), _years(one.median_after.value),
         )  # fmt: skip
-    told = tell_intervals(found.level, found.intervals)
+    told = describe_intervals(found.level, found.intervals)
     print_table(console, table, f"Years {found.journey}, before and after each change; {told}")
 
 
