@@ -49,7 +49,7 @@ class AskPart(_Part):
     only: tuple[str, ...] | None
 
 
-class ForecastModelPart(_Part):
+class UsedModel(_Part):
     """Model, and the members that were forecast with it."""
 
     case: str
@@ -80,7 +80,7 @@ class ForecastModelPart(_Part):
         return describe_misfit(self.case, self.fit_test, self.labels)
 
 
-class ForecastAsidePart(_Part):
+class ExcludedPart(_Part):
     """Members, or records of none, that were not forecast for one reason; the first rows of them."""
 
     reason: str
@@ -118,7 +118,7 @@ class TotalPart(_Part):
     chosen: bool = True
 
 
-class ForecastRiskPart(_Part):
+class MemberRisk(_Part):
     """Member among the soonest to be at the threshold or worse."""
 
     rank: int
@@ -163,19 +163,19 @@ class ForecastFile(_Part):
     inventory: str
     base: datetime.date | None
     dated: bool
-    shown: tuple[int, ...]  # the years of ``ForecastRiskPart.reached``
+    shown: tuple[int, ...]  # the years of ``MemberRisk.reached``
     asked: AskPart
     members: int
     there: int
     outside: int  # members whose covariates leave the range of the training rows
-    aside: tuple[ForecastAsidePart, ...]
+    aside: tuple[ExcludedPart, ...]
     left_out: tuple[LeftOutPart, ...] = ()
     remarks: tuple[RemarkPart, ...]
     understood: tuple[str, ...]  # how the inventory was read
     notes: tuple[str, ...]
-    models: tuple[ForecastModelPart, ...]
+    models: tuple[UsedModel, ...]
     network: tuple[TotalPart, ...]
-    risks: tuple[ForecastRiskPart, ...]
+    risks: tuple[MemberRisk, ...]
     files: tuple[str, ...] = ()
     sources: dict[str, str] = {}  # SHA-256 of the inventory's files
     versions: dict[str, str] = {}
@@ -243,7 +243,7 @@ def describe_watermark(fleet: Fleet) -> str | None:
     return f"{NOT_CERTIFIED} ({', '.join(cases)})." if cases else None
 
 
-def list_aside(fleet: Fleet) -> tuple[ForecastAsidePart, ...]:
+def list_aside(fleet: Fleet) -> tuple[ExcludedPart, ...]:
     """Reasons why members or records were excluded: of reading, then of eligibility, the most frequent first."""
     eligible = fleet.eligible
     cases: dict[str, list[str]] = {}
@@ -258,12 +258,12 @@ def list_aside(fleet: Fleet) -> tuple[ForecastAsidePart, ...]:
         .sort("count", REASON, descending=[True, False])
         .with_columns(what=pl.lit(MEMBERS))
     )
-    return (*_take(ForecastAsidePart, read), *_take(ForecastAsidePart, own))
+    return (*_take(ExcludedPart, read), *_take(ExcludedPart, own))
 
 
-def _describe_model(group: EligibleGroup) -> ForecastModelPart:
+def _describe_model(group: EligibleGroup) -> UsedModel:
     fit = group.fit
-    return ForecastModelPart(
+    return UsedModel(
         case=group.case,
         file=group.model.file,
         sha256=group.model.sha256,
@@ -288,13 +288,13 @@ def _describe_model(group: EligibleGroup) -> ForecastModelPart:
     )
 
 
-def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[ForecastRiskPart, ...]:
+def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk, ...]:
     """First members by rank."""
     reached = [f"reached_{year}" for year in choose_years(years)]
     first = members.filter(pl.col("rank").is_not_null()).head(top)
     names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
     table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
-    return _take(ForecastRiskPart, table)
+    return _take(MemberRisk, table)
 
 
 def _take(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:

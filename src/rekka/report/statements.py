@@ -34,9 +34,8 @@ from rekka.report.document import (
     Told,
     TrialPart,
 )
-from rekka.report.tables.catalog import GOLDEN, is_judged
 from rekka.report.tables.models import show_change
-from rekka.report.tables.study import finding_cell
+from rekka.report.tables.study import GOLDEN, finding_cell, is_judged
 from rekka.report.text import (
     ENGLISH,
     Real,
