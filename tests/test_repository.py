@@ -168,7 +168,7 @@ FILLERS = {
     "data.tables": {"ZipFile"},  # opens a workbook to read it
     "study.digests": {"write_parquet"},
     "study.rows": {"sink_parquet"},
-    "fleet.store": {"write_csv", "write_parquet", "sink_parquet", "open", "os.replace"},
+    "fleet.store": {"write_parquet", "sink_csv", "sink_parquet", "os.replace"},
 }
 
 

@@ -118,7 +118,7 @@ REASONS = [
         ("status", Status),
         ("certificate", Certificate),
         ("verdict", {one.verdict for one in Severity}),
-        ("hypothesis", hypotheses.Verdict),
+        ("hypothesis", hypotheses.Support),
         ("cause", Cause),
         ("step", Step),
         ("severity", list(Severity)[:3]),

@@ -30,9 +30,17 @@ from rekka.core.columns import finite, make_row, missing, rows_of
 from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
 from rekka.evaluation.calibration import Calibration
-from rekka.forecast.ageing import ADVANCES
 from rekka.forecast.effects import Effect, marginal_effects, round_step
-from rekka.forecast.forecast import Doubt, Forecast, Journey, check_threshold, forecast_rows, set_out, years_until
+from rekka.forecast.forecast import (
+    AT_REST,
+    Cohort,
+    Forecast,
+    ForecastOptions,
+    check_threshold,
+    forecast_rows,
+    make_cohort,
+    years_until,
+)
 from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.forecast.profiles import Profile, profile_covariate
 from rekka.forecast.uncertainty import DELTA, NONE, NORMAL
@@ -129,36 +137,34 @@ def expect(fit: Fit, typical: Array, *, level: float, seed: int, certified: bool
         return None
     kind = NORMAL if certified else NONE
     threshold = check_threshold(None, fit.n_states)
-    journey = _set_out(fit, typical, 1, Doubt(kind, level, DRAWS, seed))
-    found = forecast_rows(journey, HORIZON, threshold)
-    passages = Doubt(kind, level, PASSAGE_DRAWS, seed)
-    matrices = transition_matrices(fit, typical, MATRIX_YEARS, age=ADVANCES, doubt=Doubt(kind, level, DRAWS, seed))
+    cohort = _make_cohort(fit, typical, 1, ForecastOptions(kind, level, DRAWS, seed))
+    found = forecast_rows(cohort, HORIZON, threshold)
+    passages = ForecastOptions(kind, level, PASSAGE_DRAWS, seed)
+    matrices = transition_matrices(fit, typical, MATRIX_YEARS, options=ForecastOptions(kind, level, DRAWS, seed))
     return CaseForecast(
         threshold=threshold,
         level=level,
-        advancing=journey.course.names,
-        seen=_list_seen(journey),
+        advancing=cohort.ageing.names,
+        seen=_list_seen(cohort),
         **_list_years(found, certified=certified),
-        passages=tuple(_list_passages(_set_out(fit, typical, threshold - 1, passages), threshold)),
+        passages=tuple(_list_passages(_make_cohort(fit, typical, threshold - 1, passages), threshold)),
         matrices=tuple(_describe_matrix(one) for one in matrices),
-        effects=_list_effects(fit, typical, threshold, Doubt(DELTA if certified else NONE, level)),
-        profiles=_list_profiles(fit, typical, threshold, Doubt(DELTA if certified else NONE, level)),
-        clock=fit.clock.kind if journey.course.names else None,
-        lag=None if fit.clock.mean_years is None else float(journey.course.lag.max(initial=0.0)),
+        effects=_list_effects(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
+        profiles=_list_profiles(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
+        clock=fit.clock.kind if cohort.ageing.names else None,
+        lag=None if fit.clock.mean_years is None else float(cohort.ageing.lag.max(initial=0.0)),
     )
 
 
-def _set_out(fit: Fit, typical: Array, starts: int, doubt: Doubt) -> Journey:
+def _make_cohort(fit: Fit, typical: Array, starts: int, doubt: ForecastOptions) -> Cohort:
     """A typical member in each of the first states."""
-    return set_out(
-        fit, np.arange(starts, dtype=np.int64), np.tile(typical, (starts, 1)), age=ADVANCES, doubt=doubt
-    )
+    return make_cohort(fit, np.arange(starts, dtype=np.int64), np.tile(typical, (starts, 1)), doubt)
 
 
-def _list_seen(journey: Journey) -> dict[str, float]:
+def _list_seen(cohort: Cohort) -> dict[str, float]:
     """The largest of the training rows, of the covariates that advance."""
-    course = journey.course
-    if journey.fit.survey is None:
+    course = cohort.ageing
+    if cohort.fit.survey is None:
         return {}
     return {name: float(course.high[place]) for name, place in zip(course.names, course.columns, strict=True)}
 
@@ -176,9 +182,9 @@ def _list_years(found: Forecast, *, certified: bool) -> dict[str, Any]:
     }
 
 
-def _list_passages(journey: Journey, threshold: int) -> Iterator[PassagePart]:
-    unknown = {} if journey.spread.kind != NONE else dict.fromkeys(("predicted_low", "predicted_high"))
-    for row in years_until(journey, threshold, ()).iter_rows(named=True):
+def _list_passages(cohort: Cohort, threshold: int) -> Iterator[PassagePart]:
+    unknown = {} if cohort.uncertainty.kind != NONE else dict.fromkeys(("predicted_low", "predicted_high"))
+    for row in years_until(cohort, threshold, ()).iter_rows(named=True):
         own = {name: missing((row | unknown)[name]) for name in PassagePart.model_fields}
         yield PassagePart(**own)
 
@@ -188,11 +194,11 @@ def _describe_matrix(found: Matrix) -> MatrixPart:
     return MatrixPart.model_validate({"years": found.years, **arrays})
 
 
-def _list_effects(fit: Fit, typical: Array, threshold: int, doubt: Doubt) -> tuple[EffectPart, ...]:
+def _list_effects(fit: Fit, typical: Array, threshold: int, doubt: ForecastOptions) -> tuple[EffectPart, ...]:
     if not fit.covariates:
         return ()
     at = dict(zip(fit.covariates, typical.tolist(), strict=True))
-    found = marginal_effects(fit, threshold=threshold, at=at, age=ADVANCES, doubt=doubt)
+    found = marginal_effects(fit, doubt, threshold=threshold, at=at)
     return tuple(_describe_effect(one) for one in found.effects)
 
 
@@ -212,14 +218,15 @@ def _describe_effect(one: Effect) -> EffectPart:
     )
 
 
-def _list_profiles(fit: Fit, typical: Array, threshold: int, doubt: Doubt) -> tuple[ProfilePart, ...]:
+def _list_profiles(fit: Fit, typical: Array, threshold: int, doubt: ForecastOptions) -> tuple[ProfilePart, ...]:
     at = dict(zip(fit.covariates, typical.tolist(), strict=True))
-    alone = Doubt(NONE, doubt.level)  # intervals of the years along a profile are not shown, and take their time
-    grids = (profile_covariate(fit, name, threshold=threshold, at=at, doubt=alone) for name in fit.covariates)
+    # intervals of the years along a profile are not shown, and take their time
+    alone = replace(AT_REST, intervals=NONE, level=doubt.level)
+    grids = (profile_covariate(fit, name, alone, threshold=threshold, at=at) for name in fit.covariates)
     return tuple(_describe_profile(fit, typical, one, doubt) for one in grids)
 
 
-def _describe_profile(fit: Fit, typical: Array, found: Profile, doubt: Doubt) -> ProfilePart:
+def _describe_profile(fit: Fit, typical: Array, found: Profile, doubt: ForecastOptions) -> ProfilePart:
     """Some points of the profile, and more where the training rows lie close together."""
     low, high = found.rug[0], found.rug[-1]
     values = np.unique([*found.values[::EVERY], found.values[-1], *found.rug[:: 2 * PERCENT]])

@@ -1,9 +1,7 @@
-"""The calibration of a study's model: on its training rows, its validation rows, or its golden rows.
+"""The result of a study: its trials as one frame, the tables that follow from them, its models and calibrations.
 
 What is chosen is tested on its training rows once, with the choice; the model's file and the choice keep the
 result.
-
-The result of a study: its trials as one frame, and everything that follows from them.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from rekka.study.choice import Choice, MethodVerdict, Optimism
 from rekka.study.confirmation import Confirmed, Look
 from rekka.study.explanations import explain_case, explain_method, explain_selection, in_english
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
-from rekka.study.plan import PARETO, StudyPlan, model_of
+from rekka.study.plan import PARETO, StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.tables import (
     EXACT,
@@ -169,12 +167,12 @@ class Study:
         return pl.concat([pareto.drop("why"), chosen], how="horizontal").select(order)
 
     def explain(self, choice: Choice, verdict: MethodVerdict | None = None) -> Said:
-        """Why a choice was made, or one of its methods kept or dropped: a key with values, for any language."""
+        """Explain a choice, or why one of its methods was kept or dropped: a key with values, for any language."""
         if verdict is not None:
             return explain_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])
         if self.plan.study.rule == PARETO:
             rows = self.by_pareto.filter(preset=choice.preset, case=choice.case).to_dicts()
-            return explain_selection(rows, model_of)
+            return explain_selection(rows)
         return explain_case(choice, self.plan.guard, self.trials_of(choice))
 
     @cached_property
@@ -196,7 +194,7 @@ class Study:
 
     @cached_property
     def optimism(self) -> pl.DataFrame:
-        """How much the scores of what was chosen flatter it: on the rows it was chosen by, and nested."""
+        """Scores of what was chosen on the rows it was chosen by, beside nested ones."""
         lines = [
             {"preset": choice.preset, "case": choice.case, "judged_on": choice.judged_on, "chosen": choice.chosen}
             | choice.optimism.model_dump()
@@ -221,7 +219,7 @@ class Study:
 
     @property
     def clock(self) -> Clock:
-        """Which covariates advance, and where in an interval the fits take them."""
+        """Clock of the fits: which covariates advance, and where in an interval they are taken."""
         names = dict.fromkeys(name for case in self.described for name in case.covariates)
         return make_clock(tuple(names), self.plan.study.clock)
 
@@ -232,7 +230,7 @@ class Study:
         return EXACT if EXACT in presets else presets[0]
 
     def choice(self, case: str, preset: str | None = None) -> Choice | None:
-        """What was chosen for a case; None where that is not done yet."""
+        """Choice for a case; None where that is not done yet."""
         wanted = preset or self._only_preset()
         return next((one for one in self.choices if (one.case, one.preset) == (case, wanted)), None)
 
@@ -303,7 +301,7 @@ class Study:
         return rekka.ExponentialHazardMarkovModel.from_json(self._read_model(key))
 
     def _find_key(self, case: str, method: str | None, preset: str) -> Key:
-        """Which trial: the chosen one, unless a method is named."""
+        """Find the key of a trial: the chosen one, unless a method is named."""
         if method is None:
             choice = self.choice(case, preset)
             method = None if choice is None else choice.chosen
@@ -447,5 +445,5 @@ def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with NaN, a score of no rows, as missing."""
+    """Replace NaN, a score of no rows, by None."""
     return {n: None if isinstance(v, float) and math.isnan(v) else v for n, v in values.items()}
