@@ -55,11 +55,11 @@ def words(text):
 
 def test_compare_closes_with_what_a_person_needs(finished):
     out, said = finished
-    assert "3 cases by 4 methods under 2 presets: 24 trials. as the column part says." in said
+    assert "3 components by 4 methods under 2 presets: 24 trials. as the column part says." in said
     assert "exact (Newton on the exact likelihood): 8 certified, 4 no finite maximum" in said
     assert re.search(r"Slope protection +none: no fit is a certified maximum", said)
     assert "--methods paper,small" in said
-    assert "Confirmed on golden rows" in said
+    assert "Confirmed on the confirmation rows" in said
     assert "What to look at" in said
     assert "R402 tip  No finite maximum: Slope protection" in said
     assert f"The run is in {out}" in words(said)

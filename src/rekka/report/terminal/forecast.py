@@ -67,7 +67,7 @@ def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
 
 
 def _print_headline(console: Console, document: ForecastFile) -> None:
-    cases = count_of(len(document.models), "case")
+    cases = count_of(len(document.models), "component")
     since = f"from {document.base}" if document.base else "from when each was seen"
     members = f"{count_of(document.members, 'member')} of {cases}"
     console.print(
@@ -114,7 +114,7 @@ def _show_marks(model: ModelPart) -> str:
 def _print_aside(console: Console, document: ForecastFile) -> None:
     if not document.aside:
         return
-    table = new_table("Set aside")
+    table = new_table("Not forecast")
     add_columns(table, "reason", "count", "of", "first rows")
     table.columns[0].max_width = None
     for one in document.aside:
@@ -174,7 +174,7 @@ def _print_cases(console: Console, document: ForecastFile) -> None:
     if len(document.models) < 2:
         return
     years = _choose_years(document)
-    table = new_table("Each case: expected number at the threshold or worse, and what it will be between")
+    table = new_table("Each component: expected number at the threshold or worse, with intervals")
     add_columns(table, "case", "members", *(f"year {year}" for year in years), "prediction, last year")
     for model in document.models:
         mine = {
@@ -257,7 +257,7 @@ def _explain(document: ForecastFile) -> list[str]:
         "interval of the number itself, to which chance in each member's course adds"
     ]
     if len(document.models) > 1:
-        lines.append("cases are taken as independent: that members of one bridge go together is not counted")
+        lines.append("components, and members of one bridge, are taken as independent")
     return lines
 
 
@@ -292,7 +292,7 @@ def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_
     for summary in found.cases["summary"]:
         print_plain(console, f"{summary}\n")
     if not full:
-        console.print("--all shows every case in full.", highlight=False)
+        console.print("--all shows every component in full.", highlight=False)
     if out is None:
         console.print("Nothing was written; --out says where.", highlight=False)
     else:
@@ -302,7 +302,7 @@ def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_
 def _print_backtest_cases(console: Console, found: Backtest) -> None:
     """One line a case."""
     table = new_table(f"Forecasts of later visits by models fitted up to {found.until}")
-    add_columns(table, "case", "visits", "RPS", "same", "log loss", "no cov.", "found", "expected", "")
+    add_columns(table, "case", "visits", "RPS", "no change", "log loss", "no cov.", "found", "expected", "")
     for case in found.scores["case"].unique(maintain_order=True):
         (scores, _), one = _scores(found, case), _case(found, case)
         worse = _worse(found, case, "all")
@@ -316,18 +316,18 @@ def _print_backtest_cases(console: Console, found: Backtest) -> None:
     console.print(table)
     explain(
         console,
-        "RPS: ranked probability score, less is better; same: that of saying that nothing changes. no cov.: log "
-        "loss of the model without covariates. found, expected: visits in the threshold state or worse, with the "
-        f"{100 * found.level:g} % prediction interval. {INSIDE}: inside it. {NOT_CERTIFIED}: the fit is not a "
-        "certified maximum.",
+        "RPS: ranked probability score, lower is better; no change: that of the baseline that every member "
+        "keeps its state. no cov.: log loss of the model without covariates. found, expected: visits in the "
+        f"threshold state or worse, with the {100 * found.level:g} % prediction interval. {INSIDE}: inside it. "
+        f"{NOT_CERTIFIED}: the fit is not a certified maximum.",
     )
 
 
 def _print_scores(console: Console, found: Backtest, case: str) -> None:
     """Every score of the three forecasters, and the intervals of the differences."""
     visits = _case(found, case)["visits"]
-    table = new_table(f"{escape(case)}: what the forecasts of {visits:,} later visits were worth")
-    add_columns(table, "score", "model", "no cov.", "same", "model less no cov.", "model less same")
+    table = new_table(f"{escape(case)}: scores of the forecasts of {visits:,} later visits")
+    add_columns(table, "score", "model", "no cov.", "no change", "model - no cov.", "model - no change")
     scores, less = _scores(found, case)
     for score, words in SCORES.items():
         means = [scores.get((score, one)) for one in ("model", "no_covariates", "persistence")]
@@ -336,9 +336,9 @@ def _print_scores(console: Console, found: Backtest, case: str) -> None:
     console.print(table)
     explain(
         console,
-        "Less is better, but for accuracy. no cov.: the model without covariates. same: saying that nothing "
-        "changes, whose log loss is infinite as soon as one state has changed; floored: no probability below "
-        f"1e-12. The last two columns are {100 * found.level:g} % intervals of the difference, by bridge.",
+        "Lower is better, except for accuracy. no cov.: the model without covariates. no change: every member "
+        "keeps its state, with an infinite log loss as soon as one state has changed; floored: no probability "
+        f"below 1e-12. The last two columns are {100 * found.level:g} % intervals of the difference, by bridge.",
     )
 
 
@@ -346,7 +346,16 @@ def _print_horizons(console: Console, found: Backtest, case: str) -> None:
     """How the scores change with the years ahead."""
     table = new_table(f"{escape(case)}: by years ahead")
     add_columns(
-        table, "years", "visits", "RPS", "same", "model less same", "log loss", "no cov.", "accuracy", "same"
+        table,
+        "years",
+        "visits",
+        "RPS",
+        "no change",
+        "model - no change",
+        "log loss",
+        "no cov.",
+        "accuracy",
+        "no change",
     )
     table.columns[0].justify = "right"
     here = found.scores.filter(case=case, by="horizon")
@@ -383,13 +392,13 @@ def _print_totals(console: Console, found: Backtest, case: str) -> None:
     explain(
         console,
         f"expected, with the {100 * found.level:g} % prediction interval of the number found; {INSIDE}: inside "
-        "it. no cov.: expected by the model without covariates. same: if nothing had changed.",
+        "it. no cov.: expected by the model without covariates. no change: if every member had kept its state.",
     )
 
 
 def _print_counts(console: Console, title: str, first: str, lines: list[dict[str, Any]], key: str) -> None:
     table = new_table(title)
-    add_columns(table, first, "visits", "found", "expected", "", "no cov.", "same")
+    add_columns(table, first, "visits", "found", "expected", "", "no cov.", "no change")
     table.columns[0].justify = "right"
     for line in lines:
         table.add_row(

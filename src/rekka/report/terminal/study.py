@@ -33,13 +33,13 @@ from rekka.study.stability import Stability
 from rekka.study.study import Study
 
 CERTIFIED, AT_FLOOR = "°", "_"
-JUDGED = {"validation": "validation rows", "folds": "in folds", "golden": "golden rows"}
+JUDGED = {"validation": "validation rows", "folds": "in folds", "golden": "confirmation rows"}
 
 
 def print_cases(console: Console, study: Study) -> None:
     """Rows of each case, and its baselines (paper, Table cases)."""
-    table = new_table("The cases: rows in each part; scores, on the judged rows, of two forecasters to beat")
-    add_columns(table, "case", "train", "valid.", "golden", "states", "same", "no cov.", "log loss")
+    table = new_table("Components: rows in each part; scores of the two baselines on the judged rows")
+    add_columns(table, "case", "train", "valid.", "golden", "states", "no change", "no covariates", "log loss")
     baselines = {(row["case"], row["baseline"]): row for row in study.baselines.iter_rows(named=True)}
     for row in study.cases.iter_rows(named=True):
         same, plain = (baselines[row["case"], name] for name in ("persistence", "no_covariates"))
@@ -49,8 +49,8 @@ def print_cases(console: Console, study: Study) -> None:
     console.print(table)
     explain(
         console,
-        "same: accuracy of saying that nothing changes. no cov.: accuracy, and log loss, of the model without "
-        "covariates.",
+        "golden: confirmation rows. no change: accuracy of the baseline that every member keeps its state. no "
+        "covariates: accuracy, and log loss, of the model without covariates.",
     )
 
 
@@ -110,9 +110,9 @@ def _tell_optimism(study: Study, preset: str) -> str:
         for name in ("naive_accuracy", "nested_accuracy", "naive_log_loss", "nested_log_loss")
     )
     return (
-        f"Optimistic: the golden rows chose, and cannot confirm it. Measured, in the mean: accuracy {accuracy} on "
-        f"the rows that chose, {nested_accuracy} where other bridges' rows chose; log loss {loss} and "
-        f"{nested_loss}."
+        f"Optimistic: the choice was made on the confirmation rows, which cannot confirm it. Mean accuracy "
+        f"{accuracy} on the rows of the choice, {nested_accuracy} where the choice was made on other bridges; log "
+        f"loss {loss} and {nested_loss}."
     )
 
 
@@ -141,12 +141,20 @@ def _merge_verdicts(verdicts: Sequence[tuple[str, str]]) -> list[str]:
 def print_confirmation(console: Console, study: Study) -> None:
     """What was chosen, on the golden rows, beside two forecasters to beat."""
     for number, look in enumerate(study.looks, start=1):
-        first = "Confirmed on golden rows, which no choice has seen"
-        title = first if number == 1 else f"Look {number} at the golden rows: no confirmation"
+        first = "Confirmed on the confirmation rows, which no choice has used"
+        title = first if number == 1 else f"Look {number} at the confirmation rows: no confirmation"
         table = new_table(title)
         several = len(study.plan.study.presets) > 1
         add_columns(
-            table, "case", *["preset"] * several, "method", "rows", "accuracy", "same", "log loss", "less no cov."
+            table,
+            "case",
+            *["preset"] * several,
+            "method",
+            "rows",
+            "accuracy",
+            "no change",
+            "log loss",
+            "minus no cov.",
         )
         rows = study.confirmation.filter(look=number)
         for row in rows.iter_rows(named=True):
@@ -166,8 +174,8 @@ def print_confirmation(console: Console, study: Study) -> None:
         if look.results:
             explain(
                 console,
-                "same: accuracy of saying that nothing changes. less no cov.: log loss less that of the model "
-                "without covariates, with its interval by bridge; below 0 is better."
+                "no change: accuracy of the baseline that every member keeps its state. minus no cov.: log loss "
+                "minus that of the model without covariates, with its interval by bridge; below 0 is better."
                 + (" !: looked at before, with another model." if rows["seen"].is_not_null().any() else ""),
             )
         elif look.refused:
@@ -176,7 +184,7 @@ def print_confirmation(console: Console, study: Study) -> None:
 
 def print_calibration(console: Console, study: Study) -> None:
     """Whether the forecasts of what was chosen come true on its training rows; the test takes seconds a case."""
-    table = new_table("Do the forecasts come true? What was chosen, on its training rows")
+    table = new_table("Model check: the chosen models on their training rows")
     add_columns(table, "case", "preset", "method", "rows", "moves", "expected", "p", "at floor")
     causes = []
     for choice in study.choices:
@@ -199,7 +207,7 @@ def print_calibration(console: Console, study: Study) -> None:
 
 
 def describe_losses(trials: Any) -> str:
-    """'golden rows: log loss .8; lowest .7 (boxcox); without covariates .8. Nothing changes: accuracy .6'."""
+    """'validation rows: log loss .8; lowest .7 (boxcox); without covariates .8. No change: accuracy .6'."""
     scored = trials.filter(trials["eligible"] & trials["log_loss"].is_not_null())
     chosen = scored.filter(scored["selected"])
     if chosen.is_empty():
@@ -215,7 +223,7 @@ def describe_losses(trials: Any) -> str:
     lowest = "" if f"{best['log_loss']:.3f}" in by_loss else f"; lowest {best['log_loss']:.3f} ({best['method']})"
     plain, same = _figure(best["no_covariates_log_loss"], ".3f"), _figure(best["persistence_accuracy"], ".4f")
     where = JUDGED[best["judged_on"]]
-    return f"{where}: log loss {own}{lowest}; without covariates {plain}. Nothing changes: accuracy {same}"
+    return f"{where}: log loss {own}{lowest}; without covariates {plain}. No change: accuracy {same}"
 
 
 def print_trials(console: Console, study: Study) -> None:
@@ -315,7 +323,7 @@ def print_headline(console: Console, study: Study) -> None:
     plan = study.plan.study
     cases, methods = len(study.cases), len(plan.methods)
     console.print(
-        f"[bold]{count_of(cases, 'case')} by {count_of(methods, 'method')}"
+        f"[bold]{count_of(cases, 'component')} by {count_of(methods, 'method')}"
         f"{'' if len(_presets(study)) == 1 else f' under {len(_presets(study))} presets'}: "
         f"{count_of(study.planned, 'trial')}{done}.[/] {escape(study.scheme)}.",
         highlight=False,
@@ -378,10 +386,13 @@ MEANING = {
 
 def print_stability(console: Console, found: Stability, run: Path) -> None:
     """What was drawn; how often what was chosen and reached a maximum; what to look at; where the files are."""
-    cases, methods = count_of(len(found.cases), "case"), count_of(len(found.study.plan.study.methods), "method")
-    draws, refits = count_of(found.resamples, "draw"), count_of(len(found.refits), "refit")
+    cases, methods = (
+        count_of(len(found.cases), "component"),
+        count_of(len(found.study.plan.study.methods), "method"),
+    )
+    draws, refits = count_of(found.resamples, "resample"), count_of(len(found.refits), "refit")
     drawn = f"[bold]{cases} by {methods}, {draws} of each kind: {refits}[/], seed {found.seed}"
-    console.print(f"{drawn}. No golden row was used.\n", highlight=False)
+    console.print(f"{drawn}. No confirmation row was used.\n", highlight=False)
     for preset in found.study.plan.study.presets:
         for kind in found.kinds:
             _print_kind(console, found, preset, kind)
@@ -395,8 +406,8 @@ def print_stability(console: Console, found: Stability, run: Path) -> None:
     print_remarks(console, found.remarks())
     print_plain(
         console,
-        f"\nThe draws are in {run / 'stability'}: selection.csv, methods.csv (spread of accuracy, log loss and "
-        "cost), statuses.csv, cases.csv, refits.csv.",
+        f"\nThe resamples are in {run / 'stability'}: selection.csv, methods.csv (distribution of accuracy, log "
+        "loss and cost), statuses.csv, cases.csv, refits.csv.",
     )
 
 
