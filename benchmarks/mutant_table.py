@@ -142,7 +142,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "tests/data/test_panel.py",
         [
             ('if len(stems["state"]) < 2 or', 'if len(stems["state"]) < 1 or'),
-            ("        .when(state_problem > Problem.NONE)\n        .then(state_problem)\n", ""),
+            ("            state_problem,\n", ""),
         ],
     ),
     (
@@ -343,7 +343,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
     ),
     (
         "evaluation/scores.py",
-        "tests/evaluation/test_intervals.py tests/study/test_large_tallies.py",
+        "tests/evaluation/test_intervals.py tests/study/test_scores.py",
         [
             ("n**2 / float(size @ size) - 1.0, 1.0)", "n**2 / float(size @ size) - 1.0, 0.5)"),
         ],
@@ -571,19 +571,23 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
     ),
     (
         "study/rows.py",
-        "tests/study/test_choosing.py::test_rows_to_judge_on "
-        "tests/study/test_trial.py "
-        "tests/study/test_large_tallies.py",
+        "tests/study/test_trial.py",
         [
-            (".take(np.argsort(np.concatenate(places)))", ""),
-            ("train[c].n_unique() == 1", "train[c].n_unique() <= 2"),
+            ('found[f"low {c}"] == found[f"high {c}"]', 'found[f"low {c}"] + 1 >= found[f"high {c}"]'),
+        ],
+    ),
+    (
+        "study/case_rows.py",
+        "tests/study/test_trial.py tests/study/test_scores.py",
+        [
+            ("sample.bridge[inside])", "sample.bridge[outside])"),
         ],
     ),
     (
         "study/run_folder.py",
         "tests/study/test_records.py tests/study/test_confirming.py",
         [
-            ("if (found.preset, found.case) != pair:", "if found.case != pair[1]:"),
+            ("(choice.preset, choice.case)),", '("exact", choice.case)),'),
             ("[:LONGEST_SLUG].strip", ".strip"),
         ],
     ),

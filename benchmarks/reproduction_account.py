@@ -22,7 +22,7 @@ from benchmarks.reproduction_sides import (
 from benchmarks.reproduction_words import claim, join, name_methods, one_digit, show_range
 from rekka.core.errors import count_of
 from rekka.report.text import show_accuracy, show_figure, show_number, show_share
-from rekka.study.tables import AT_MAXIMUM
+from rekka.study.trial import AT_MAXIMUM
 
 
 def tell_agreement(stored: Stored, paper: Side, ours: Side, exact: Side) -> Iterable[str]:

@@ -38,7 +38,7 @@ from benchmarks.problems import SEED
 from rekka.evaluation.pooling import pool_cases
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.ridge import choose_ridge
-from rekka.evaluation.scores import Scores, mean_interval, score, score_persistence, split_supported
+from rekka.evaluation.scores import Scores, mean_interval, score, score_persistence_rows, split_supported
 from rekka.model.fit import Options, Refit, refit_rows
 from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
 from rekka.study.rows import read_source, split_rows
@@ -158,7 +158,7 @@ def judge_case(train: Sample, golden: Sample, prior: Any) -> Iterator[tuple[str,
             expected,
             found.certified,
         )
-    yield PERSISTENCE, score_persistence(start, end, golden.rows.n_states), seen, 0.0, True
+    yield PERSISTENCE, score_persistence_rows(start, end, golden.rows.n_states).mean(), seen, 0.0, True
 
 
 def fit(sample: Sample, options: Options) -> Refit:

@@ -32,7 +32,7 @@ from rekka.core.errors import count_of
 from rekka.core.numerics import generator
 from rekka.evaluation.resampling import draw_bootstrap
 from rekka.model.fit import Options, fit_rows
-from rekka.study.rows import IN_FOLDS
+from rekka.study.case_rows import IN_FOLDS
 from rekka.study.stability import stability
 
 RESULT = Path(__file__).with_name("results") / "stability.json"

@@ -19,8 +19,8 @@ from typing import Any
 
 IMPORTS, REST = "imports", "all else"
 PLACES = {
-    "reading: inventory drawn, visits paired": ("rekka.study.large:read_source",),
-    "reading: rows split and checked": ("rekka.study.large:split_rows", "rekka.study.rows:StudyRows.case"),
+    "reading: inventory drawn, visits paired": ("rekka.study.rows:read_source",),
+    "reading: rows split and checked": ("rekka.study.rows:split_rows", "rekka.study.rows:StudyRows.case"),
     "fitting: scalings": ("rekka.model.fit:fit_scaling",),
     "fitting: compiled code loaded": ("rekka.model.fit:compile_kernels",),
     "fitting: the optimizer": ("rekka.model.fit:newton", "rekka.model.fit:lbfgs"),
@@ -29,7 +29,11 @@ PLACES = {
     "certificates: linear programs": ("rekka.model.fit:find_separations",),
     "certificates: other starts": ("rekka.model.fit:restart",),
     "certificates: verdict": ("rekka.model.fit:certify",),
-    "scoring": ("rekka.study.trial:judge", "rekka.study.rows:CaseRows.persist", "rekka.study.trial:judge_plain"),
+    "scoring": (
+        "rekka.study.trial:judge",
+        "rekka.study.case_rows:CaseRows.persist",
+        "rekka.study.trial:judge_plain",
+    ),
     "choosing: rule, folds, resamples": ("rekka.study.compare:choose",),
     "confirming": ("rekka.study.compare:confirm_choices",),
     "writing: models and operators as JSON": (

@@ -163,7 +163,8 @@ FILLERS = {
     "simulation.inventory": {"write_csv", "write_parquet", "write_text", "sink_parquet", "open"},
     "data.tables": {"ZipFile"},  # opens a workbook to read it
     "simulation.rows": {"write_parquet"},
-    "study.large": {"sink_parquet", "write_parquet"},
+    "study.digests": {"write_parquet"},
+    "study.rows": {"sink_parquet"},
     "fleet.store": {"write_csv", "write_parquet", "sink_parquet", "open", "os.replace"},
 }
 
@@ -219,11 +220,9 @@ EXPONENTIALS = {
     "evaluation.resampling": "Poisson probabilities of how often a bridge is drawn",
     "fleet.network": "weights of a normal distribution",
     "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
-    "scaling.operators": "the inverse of an operator",
-    "scaling.registry": "the likelihood of Box-Cox exponents",
+    "scaling.operators": "the inverse of an operator, and the likelihood of Box-Cox exponents",
     "simulation.rows": "lengths, areas and traffic, which are log-normal",
     "simulation.stock": "the same, and known hazards: the truth is drawn without the model that it helps to test",
-    "streaming.scaling": "the likelihood of Box-Cox exponents",
 }
 DIVISIONS = {"simulation.stock": "waiting times at known hazards: drawn without the model"}
 

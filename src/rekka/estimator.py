@@ -26,7 +26,7 @@ from rekka.model.family import EXPONENTIAL
 from rekka.model.fit import Fit, Options, check_options
 from rekka.model.likelihood import Rows
 from rekka.model.serial import dump_model, load_saved
-from rekka.model.tables import Table, check_units, coefficient_table, hazard_table
+from rekka.model.tables import TitledTable, check_units, coefficient_table, hazard_table
 from rekka.streaming.any_size import LazyTable, fit_table, fit_training, is_lazy, open_lazy, read_columns
 
 Array = NDArray[np.float64]
@@ -269,12 +269,12 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         inputs.refuse_weightless(weight)
         return -float(np.average(value, weights=weight))
 
-    def summary(self, level: float = 0.95) -> Table:
+    def summary(self, level: float = 0.95) -> TitledTable:
         """Coefficients: state, term, estimate, se, z, p, interval, hazard ratio per unit; a polars frame."""
         check_is_fitted(self)
         return coefficient_table(self._fit, self.units, level)
 
-    def hazards(self, X: Any, level: float = 0.95) -> Table:
+    def hazards(self, X: Any, level: float = 0.95) -> TitledTable:
         """Hazard per year and mean years in each state for each row's covariates, with intervals."""
         check_is_fitted(self)
         frame = inputs.as_frame(X)

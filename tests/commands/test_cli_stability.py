@@ -19,7 +19,7 @@ import rekka
 from rekka.commands.stability import _watch
 from rekka.report.terminal.study import print_stability
 from rekka.study import stability as module
-from rekka.study.stability_draws import Unit, refit_draws
+from rekka.study.draws import Unit, refit_draws
 
 OPTIONS = ("--resamples", 4, "--workers", 1)
 

@@ -11,9 +11,8 @@ from rekka.core.errors import BadOption, BadStates, BadValues
 from rekka.evaluation.calibration import MOVES, _find_outside, calibrate
 from rekka.evaluation.goodness import Bands, link_rows
 from rekka.evaluation.resampling import Sample
-from rekka.model.fit import Options, refit_rows
+from rekka.model.fit import Options, Predictor, refit_rows
 from rekka.model.likelihood import Rows
-from rekka.model.predictor import Predictor
 from rekka.scaling.registry import fit_scaling
 from rekka.simulation.rows import draw_ends
 

@@ -24,9 +24,8 @@ from rekka.evaluation.goodness import (
 )
 from rekka.evaluation.resampling import Sample
 from rekka.model.coordinates import Prior
-from rekka.model.fit import Options, refit_rows
+from rekka.model.fit import Options, Predictor, refit_rows
 from rekka.model.likelihood import Rows
-from rekka.model.predictor import Predictor
 from rekka.scaling.registry import fit_scaling
 from rekka.simulation.rows import COVARIATES, simulate_transitions
 

@@ -14,7 +14,7 @@ from rekka.evaluation.scores import (
     PROBABILITY_FLOOR,
     Scores,
     score,
-    score_persistence,
+    score_persistence_rows,
     score_rows,
     split_supported,
 )
@@ -128,7 +128,10 @@ def test_a_forecast_that_is_no_number_is_the_worst_one(hole):
 
 def test_no_rows_have_no_scores():
     none = np.zeros(0, dtype=int)
-    for ours in (score(np.zeros((0, 4)), np.zeros(0), none, none, 7), score_persistence(none, none, 4, 7)):
+    for ours in (
+        score(np.zeros((0, 4)), np.zeros(0), none, none, 7),
+        score_persistence_rows(none, none, 4).mean(7),
+    ):
         assert (ours.rows, ours.unsupported, ours.at_floor) == (0, 7, 0)
         assert all(math.isnan(getattr(ours, name)) for name in NUMBERS)
         assert ours.to_dict().keys() == Scores.empty().to_dict().keys()
@@ -167,7 +170,7 @@ STATES = st.integers(1, 40).flatmap(
 @given(STATES)
 def test_persistence_is_right_where_nothing_changed(states):
     start, end = states
-    ours, unchanged = score_persistence(start, end, 5), float(np.mean(start == end))
+    ours, unchanged = score_persistence_rows(start, end, 5).mean(), float(np.mean(start == end))
     assert ours.accuracy == unchanged
     assert ours.log_loss == pytest.approx((1 - unchanged) * 27.631021115928547)
     assert ours.log_loss_exact == (0 if unchanged == 1 else math.inf)

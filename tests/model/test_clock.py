@@ -102,9 +102,6 @@ def test_blocks_refits_ridges_and_pools_take_the_same_moment():
         for rows, how in ((SAMPLE, middle), (SAMPLE_LATER, PLAIN))
     )
     np.testing.assert_array_equal(pooled.prior("a").mean, pooled_later.prior("a").mean)
-    np.testing.assert_array_equal(
-        pooled.prior_elsewhere(SAMPLE).mean, pooled_later.prior_elsewhere(SAMPLE_LATER).mean
-    )
     drawn = bootstrap_rows(ours, SAMPLE.rows, SAMPLE.x, np.arange(len(SAMPLE)), middle, draws=2)
     drawn_later = bootstrap_rows(theirs, SAMPLE.rows, SAMPLE_LATER.x, np.arange(len(SAMPLE)), PLAIN, draws=2)
     np.testing.assert_array_equal(drawn.beta, drawn_later.beta)

@@ -30,7 +30,7 @@ from rekka.report.tables.models import show_step
 from rekka.report.tables.study import tabulate_audit
 from rekka.report.text import name_method, slug
 from rekka.study import hypotheses
-from rekka.study.stability_draws import KINDS
+from rekka.study.draws import KINDS
 from rekka.study.tables import Cause
 from rekka.study.trial import Status
 

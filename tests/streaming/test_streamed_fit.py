@@ -142,7 +142,7 @@ def test_the_sample_on_which_starts_were_tried_is_named(monkeypatch):
     whole = fit_source(source_of(drawn()), Options()).certificate
     assert whole.starts == 4
     assert "on a sample" not in str(whole)
-    monkeypatch.setattr("rekka.streaming.separation.SAMPLE", 500)
+    monkeypatch.setattr("rekka.streaming.likelihood.SAMPLE", 500)
     some = fit_source(source_of(drawn()), Options()).certificate
     assert some.certified
     assert "other starts were tried on a sample of" in str(some)

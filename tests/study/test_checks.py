@@ -101,7 +101,7 @@ def with_golden(study, **columns):
         for name, change in columns.items()
     }
     frame = rows.frame.with_columns(**{name: pl.Series(values) for name, values in new.items()})
-    return replace(study, read_rows=lambda: replace(rows, frame=frame))
+    return replace(study, read_rows=lambda: replace(rows, table=frame))
 
 
 def fitted(p_value, *causes):
@@ -564,7 +564,7 @@ def replicate(study, copies):
         results=again(study.results, lambda t, n: t.model_copy(update={"key": rename(t.key, n, case=t.key.case)})),
         described=again(study.described, lambda c, n: rename(c, n, name=c.name)),
         choices=again(study.choices, lambda c, n: rename(c, n, case=c.case)),
-        read_rows=lambda: replace(rows, frame=frame),
+        read_rows=lambda: replace(rows, table=frame),
     )
 
 

@@ -13,9 +13,11 @@ from rekka.evaluation.scores import mean_interval
 from rekka.evaluation.selection import Guard, Standing, Step
 from rekka.model.serial import load_model
 from rekka.study import choice as choosing
-from rekka.study.choice import Choice, Contest, apply_rule, choose_case, tell_case, tell_method
+from rekka.study.case_rows import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows
+from rekka.study.choice import Choice, Contest, apply_rule, choose_case
+from rekka.study.explanations import explain_case, explain_method, in_english
 from rekka.study.plan import TrialPlan
-from rekka.study.rows import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows, forecast
+from rekka.study.scores import score_sample
 from rekka.study.trial import Key
 
 GOLDEN_COLUMNS = ("state_1", "state_2", "interval_years", "age_at_inspection_1", "bridge_length", "traffic_mean")
@@ -87,7 +89,7 @@ def test_the_evidence_is_paired_row_by_row_and_clustered_by_bridge(study):
     losses = {}
     for method in ("zscore", "boxcox"):
         fit = load_model(study.read_fitted(Key(case="Pier", preset="exact", method=method)).model)[0]
-        losses[method] = forecast(fit, case.judged[0]).loss
+        losses[method] = score_sample(fit, case.judged[0]).loss
     lenient = choose_case(contest(study, guard=Guard(accuracy_margin=1.0, resamples=0)))  # nobody falls before
     ours = next(one for one in lenient.verdicts if one.method == "boxcox")
     theirs = mean_interval(losses["boxcox"] - losses["zscore"], rows["bridge_id"].to_numpy())
@@ -191,7 +193,7 @@ def test_sentences_name_step_figure_and_threshold(study):
         verdict = {"method": "boxcox", "kept": False, "step": step, **figures}
         others = [one for one in base["verdicts"] if one["method"] != "boxcox"]
         choice = Choice.model_validate(base | {"default": "zscore", "verdicts": [*others, verdict]})
-        told = tell_method(choice, choice.verdicts[-1], guard, trials["boxcox"])
+        told = in_english(explain_method(choice, choice.verdicts[-1], guard, trials["boxcox"]))
         for word in words:
             assert word in told, told
 
@@ -211,7 +213,7 @@ def test_nothing_certified_is_told_with_remedies():
 def test_the_chosen_model_needs_no_name(study):
     chosen = study.choices[0].chosen
     assert study.model("Pier").log_likelihood_ == study.model("Pier", chosen).log_likelihood_
-    assert tell_case(study.choices[0], study.plan.guard, {t.key.method: t for t in study.results})
+    assert in_english(explain_case(study.choices[0], study.plan.guard, {t.key.method: t for t in study.results}))
 
 
 def test_the_default_can_be_another():

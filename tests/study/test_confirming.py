@@ -12,7 +12,8 @@ import rekka
 from rekka.core.errors import RunFolderError
 from rekka.evaluation.scores import mean_interval
 from rekka.scaling.registry import fit_scaling
-from rekka.study.confirmation import Candidate, Seen, identify_golden, identify_model, identify_rows, look
+from rekka.study.confirmation import Candidate, Seen, identify_model, look
+from rekka.study.rows import StudyRows
 
 OPTIONS = {"methods": ["zscore", "minmax"], "guard": {"resamples": 2}}
 
@@ -125,8 +126,10 @@ def test_an_unfinished_run_is_not_confirmed(run):
 def test_rows_are_known_whatever_their_order_and_covariates():
     golden = rows().filter(part="golden")
     shuffled = golden.sample(fraction=1.0, shuffle=True, seed=3).drop("traffic_mean")
-    assert identify_rows(golden) == identify_rows(shuffled)
-    assert identify_rows(golden) != identify_rows(golden.head(5))
+    one, same, other = (
+        StudyRows(frame, (), "").case("Pier").digest_golden() for frame in (golden, shuffled, golden.head(5))
+    )
+    assert one == same != other
 
 
 def test_a_model_is_known_by_its_coefficients(done):
@@ -203,7 +206,7 @@ def candidate(done):
 
 def test_a_forced_repeat_names_the_other_looks(candidate):
     """The same model again is the same look; forced, the look that another model has had is named all the same."""
-    golden, model = identify_golden(candidate.rows), identify_model(candidate.fitted)
+    golden, model = candidate.rows.digest_golden(), identify_model(candidate.fitted)
     seen = [
         Seen(where, "2026-01-02 03:04:05", "Pier", golden, whose) for where, whose in (("a", model), ("b", "x"))
     ]

@@ -14,11 +14,10 @@ import rekka
 from rekka.core.errors import BadOption, BadStates, BadValues, DamagedFile, RunFolderError
 from rekka.data import partition as partition_module
 from rekka.streaming import blocks
-from rekka.study import large as large_digests
-from rekka.study import large as large_module
-from rekka.study.large import LargeCase, LargeRows, choose_whole, open_rows
+from rekka.study import digests
+from rekka.study import rows as module
 from rekka.study.plan import make_plan
-from rekka.study.rows import CaseRows, split_rows
+from rekka.study.rows import Room, StudyRows, open_rows, split_rows
 from rekka.study.run_folder import load_plan, open_kept_rows, read_provenance
 from rekka.study.study import TIMES
 
@@ -55,7 +54,7 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     """Cases of more than 2,000 rows are large, blocks have 256 rows, and 500 rows are sorted at once."""
     patch.setattr(blocks, "WHOLE", 2000)
     patch.setattr(blocks, "BLOCK_ROWS", 256)
-    patch.setattr(large_digests, "ROWS_AT_ONCE", 500)
+    patch.setattr(digests, "ROWS_AT_ONCE", 500)
 
 
 @pytest.fixture
@@ -67,15 +66,15 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def study(request: pytest.FixtureRequest, table: Path, tmp_path_factory: pytest.TempPathFactory) -> rekka.Study:
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
-        patch.setattr(large_module, "HELD_BYTES", 24 if request.param == "held" else GB)
+        patch.setattr(module, "HELD_BYTES", 24 if request.param == "held" else GB)
         return rekka.compare(table, out=tmp_path_factory.mktemp(request.param) / "run", memory="1GB", **OPTIONS)
 
 
-def open_large(table: Any, memory: int = GB, **study: Any) -> LargeRows:
+def open_large(table: Any, memory: int = GB, **study: Any) -> StudyRows:
     plan = make_plan(data={"kind": "given"}, study=study)
     data = pl.scan_parquet(table) if isinstance(table, Path) else table
     rows = open_rows(plan, data, Path(), memory)
-    assert isinstance(rows, LargeRows)
+    assert rows.streamed
     return rows
 
 
@@ -133,10 +132,10 @@ class TestRows:
         rows = open_large(table)
         whole = split_rows(pl.read_parquet(table), make_plan().partition, make_plan().study)
         pier, same = rows.case("Pier", "auto"), whole.case("Pier", "auto")
-        assert isinstance(pier, CaseRows)
-        assert pier.train.equals(same.train)
-        assert pier.golden.equals(same.golden)
-        assert isinstance(rows.case("Deck"), LargeCase)
+        assert not pier.streamed
+        assert pier.frame("train").equals(same.frame("train"))
+        assert pier.frame("golden").equals(same.frame("golden"))
+        assert rows.case("Deck").streamed
         assert rows.digest() == whole.digest()
         assert rows.counts().equals(whole.counts())
 
@@ -145,11 +144,9 @@ class TestRows:
         number = pl.int_range(pl.len()) % 10
         rows = open_large(frame.with_columns(case=pl.format("{}", pl.min_horizontal(number, 6))).lazy())
         assert rows.large == ()
-        tight = replace(
-            rows, whole=choose_whole(make_plan().study, rows.survey, 2 * 700 * large_module.KEPT_BYTES)
-        )
-        assert (tight.whole, tight.large) == (300, ("6",))
-        assert choose_whole(make_plan().study, rows.survey, 100) == 0
+        tight = replace(rows, room=Room.choose(make_plan().study, rows.survey, 2 * 700 * module.KEPT_BYTES))
+        assert (tight.room.whole, tight.large) == (300, ("6",))
+        assert Room.choose(make_plan().study, rows.survey, 100).whole == 0
 
     @pytest.mark.parametrize("many", [False, True])
     @pytest.mark.parametrize("scheme", ["paper", "date", "bridge", "auto"])
@@ -164,7 +161,7 @@ class TestRows:
             monkeypatch.setattr(partition_module, "ROWS_AT_ONCE", 1000)
             monkeypatch.setattr(partition_module, "MANY_BRIDGES", 100)
         ours = open_rows(plan, frame.lazy(), Path(), GB)
-        assert isinstance(ours, LargeRows)
+        assert ours.streamed
         assert ours.scheme == theirs.scheme
         assert ours.digest() == theirs.digest()
 
@@ -178,7 +175,7 @@ class TestRows:
 
     def test_its_own_file_goes_with_the_rows(self, table: Path) -> None:
         rows = open_large(table)
-        file = rows.file
+        file = rows.table
         assert file.exists()
         del rows
         assert not file.exists()
@@ -218,7 +215,7 @@ class TestRows:
         rows = open_large(frame.lazy())
         assert rows.cases == ("all",)
         case = rows.case("all")
-        assert isinstance(case, LargeCase)
+        assert case.streamed
         assert case.trained == case.counts["train"]
         assert rows.digest() == split_rows(frame, make_plan().partition, make_plan().study).digest()
 
@@ -226,7 +223,7 @@ class TestRows:
 @pytest.mark.usefixtures("few")
 class TestRefused:
     def test_what_needs_all_rows_in_memory_fails_with_a_sentence(self, table: Path, monkeypatch: Any) -> None:
-        monkeypatch.setattr(large_module, "WHOLE_BYTES", GB)
+        monkeypatch.setattr(module, "WHOLE_BYTES", GB)
         study = rekka.compare(table, cases=["Deck"], methods=["zscore", "ridge"], memory="1GB", guard={})
         failed = study.trials.filter(method="ridge")
         assert failed["status"].to_list() == ["not fitted"]
@@ -234,7 +231,7 @@ class TestRefused:
 
     def test_where_there_is_room_they_are_read_whole(self, table: Path) -> None:
         rows = open_large(table, methods=("zscore", "ridge"))
-        assert isinstance(rows.case("Deck"), CaseRows)
+        assert not rows.case("Deck").streamed
 
     @pytest.mark.parametrize(
         ("study", "words"),
@@ -246,7 +243,7 @@ class TestRefused:
     def test_before_anything_is_fitted(
         self, table: Path, study: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(large_module, "WHOLE_BYTES", GB)
+        monkeypatch.setattr(module, "WHOLE_BYTES", GB)
         with pytest.raises(BadOption, match=words):
             open_large(table, **study)
 
@@ -299,7 +296,10 @@ class TestResume:
         begun, plan = read_provenance(stopped), load_plan(stopped)
         with pytest.raises(DamagedFile, match="has been changed since the run began"):
             open_kept_rows(stopped, begun, plan, GB)
-        assert isinstance(open_kept_rows(stopped, begun, plan, GB, trusted=True), LargeRows)
+        looked_at = open_kept_rows(stopped, begun, plan, GB, trusted=True)
+        assert looked_at.streamed
+        with pytest.raises(DamagedFile, match="has been changed since the run began"):
+            _ = looked_at.frame
 
     def test_another_table_is_refused(self, stopped: Path, table: Path) -> None:
         frame = pl.read_parquet(table)
@@ -315,7 +315,7 @@ class TestResume:
         def killed(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(large_module, "survey_file", killed)
+        monkeypatch.setattr(Room, "choose", killed)
         with pytest.raises(KeyboardInterrupt):
             rekka.compare(table, cases=["Deck"], out=tmp_path / "run", **OPTIONS)
         monkeypatch.undo()
@@ -332,7 +332,7 @@ def test_a_lazy_frame_of_few_rows_is_an_ordinary_study(table: Path, ordinary: re
 def test_a_case_on_its_way_to_another_process(table: Path) -> None:
     """A case goes to another process without its rows."""
     case = open_large(table).case("Deck", "auto")
-    assert isinstance(case, LargeCase)
+    assert case.streamed
     case.source("train")
     assert len(pickle.dumps(case)) < 5000
     again = pickle.loads(pickle.dumps(case))

@@ -12,7 +12,7 @@ from study_cases import draw_rows, read_json, write_json
 from rekka.core.folders import last_line, read_sealed, write_sealed
 from rekka.study.plan import PartitionPlan, StudyPlan, TrialPlan
 from rekka.study.rows import split_rows
-from rekka.study.run_folder import _CHOICE, FOLDERS, Files, Memory, add_line
+from rekka.study.run_folder import CHOICES, FOLDERS, KINDS, Files, RunRecords, add_line
 from rekka.study.runner import carry_out, choose, list_keys, open_cases
 from rekka.study.trial import Key, Status
 
@@ -25,13 +25,13 @@ NAMES = (
 
 
 @pytest.fixture(scope="module")
-def made() -> Memory:
+def made() -> RunRecords:
     """A study of two cases in memory, one of which fails."""
     rows = draw_rows().with_columns(
         state_2=pl.when(pl.col("case") == "Pier").then(1).otherwise("state_2"),
         state_1=pl.when(pl.col("case") == "Pier").then(1).otherwise("state_1"),
     )
-    memory = Memory()
+    memory = RunRecords()
     found = split_rows(rows, PartitionPlan(), PLAN)
     plan, case, keys = StudyPlan(study=PLAN), open_cases(PLAN, found), list_keys(PLAN, found.cases)
     carry_out(PLAN, case, keys, memory)
@@ -240,14 +240,14 @@ class TestLog:
         assert r"b\udcff.csv" in last_line(tmp_path / "log.txt")
 
     def test_memory_has_none(self):
-        assert Memory().note("x") is None
+        assert RunRecords().note("x") is None
 
 
 def test_the_choice_under_another_preset_is_not_taken(kept, made):
     file = sorted((kept / "choices").iterdir())[0]
-    body = read_sealed(file, _CHOICE)
+    body = read_sealed(file, KINDS[CHOICES].format)
     body["choice"]["preset"] = "paper"
-    write_sealed(file, _CHOICE, body)
+    write_sealed(file, KINDS[CHOICES].format, body)
     files = open_files(kept, list(made.trials))
     assert list(files.choices) == [("exact", "Pier")]
     assert files.damaged == ["choices/001-deck-slab-exact.json"]

@@ -25,9 +25,9 @@ from rekka.core.folders import write_sealed
 from rekka.core.machine import describe_machine
 from rekka.study import compare as compare_module
 from rekka.study import runner
-from rekka.study.changes import describe_difference
 from rekka.study.choice import choose_case
 from rekka.study.plan import make_plan
+from rekka.study.provenance import describe_difference
 from rekka.study.rows import StudyRows
 from rekka.study.study import check_model
 from rekka.study.trial import Key, describe_case, run_trial

@@ -22,9 +22,7 @@ from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options, fit_rows, refit_rows
 from rekka.scaling.registry import fit_scaling
 from rekka.study import stability as module
-from rekka.study.runner import open_cases
-from rekka.study.stability import Stability, find_levels, stability
-from rekka.study.stability_draws import (
+from rekka.study.draws import (
     SCHEMA,
     Attempt,
     Draw,
@@ -34,7 +32,9 @@ from rekka.study.stability_draws import (
     draw_start,
     refit_draws,
 )
-from rekka.study.stability_tables import find_wilson
+from rekka.study.explanations import find_levels
+from rekka.study.runner import open_cases
+from rekka.study.stability import Stability, find_wilson, stability
 from rekka.study.trial import Key, Status, refitting
 
 METHODS = ("max", "zscore", "boxcox")
@@ -181,7 +181,7 @@ class TestSelection:
             keys = {method: Key(case=case, preset=preset, method=method) for method in METHODS}
             fits = {method: refitting(rows, key, done.plan.study.seed) for method, key in keys.items()}
             attempts = {name: attempt(lambda d, fit=fit: fit(d.inside), draw) for name, fit in fits.items()}
-            found = apply_to_draw(done.plan, preset, attempts, draw.outside.bridge)
+            found = apply_to_draw(done.plan, preset, attempts)
             kept, chosen = tuple(name for name, one in found.rulings.items() if one.kept), found.chosen
             assert (kept, chosen) == (done.choice(case).kept, done.choice(case).chosen)
 
@@ -191,7 +191,7 @@ class TestSelection:
         golden = pl.col("part") == "golden"
         spoiled = [pl.when(golden).then(math.nan).otherwise(pl.col(name)).alias(name) for name in rows.covariates]
         states = [pl.when(golden).then(99).otherwise(pl.col(name)).alias(name) for name in ("state_1", "state_2")]
-        poisoned = dataclasses.replace(rows, frame=rows.frame.with_columns(*spoiled, *states))
+        poisoned = dataclasses.replace(rows, table=rows.frame.with_columns(*spoiled, *states))
         found = stability(dataclasses.replace(study, read_rows=lambda: poisoned), resamples=2, workers=1)
         assert found.refits.equals(drawn.refits.filter(pl.col("draw") < 2))
         by_paper = compare(draw_rows(n=240), rule="pareto")
@@ -337,7 +337,7 @@ class TestAttempt:
         found = attempt(fit, Draw(0, inside, outside))
         assert found.status is Status.TRANSFORM_FAILED
         assert found.certified
-        ruled = apply_to_draw(study.plan, "exact", {"boxcox": found}, outside.bridge)
+        ruled = apply_to_draw(study.plan, "exact", {"boxcox": found})
         assert (ruled.rulings["boxcox"].kept, ruled.chosen) == (False, None)
 
     def test_other_errors_are_not_swallowed(self):

@@ -5,7 +5,6 @@ import pytest
 
 from rekka.core.errors import BadOption, BadValues, MissingColumns
 from rekka.study.tables import (
-    AT_MAXIMUM,
     MATERIALLY_WORSE,
     Cause,
     mark_selected,
@@ -15,7 +14,7 @@ from rekka.study.tables import (
     tabulate_presets,
     tabulate_selection,
 )
-from rekka.study.trial import Status
+from rekka.study.trial import AT_MAXIMUM, Status
 
 
 def trial(case, method, accuracy=None, seconds=None, preset="paper", **values):

@@ -19,8 +19,10 @@ from rekka.model.solvers import Outcome
 from rekka.scaling.registry import METHODS
 from rekka.scaling.serial import read_scaling
 from rekka.study import trial as module
+from rekka.study.case_rows import score_folds
 from rekka.study.plan import PartitionPlan, TrialPlan
-from rekka.study.rows import CaseRows, forecast, forecast_folds, split_rows
+from rekka.study.rows import StudyRows, split_rows
+from rekka.study.scores import BridgeScores, score_sample
 from rekka.study.trial import Case, Fitted, Key, Status, Trial, describe_case, run_trial, spread, time_trial
 
 SEED = 20260924
@@ -46,9 +48,9 @@ def test_fits_and_scores_take_the_age_where_the_study_does(method, part):
     """With the age at the middle, all is as with tables that hold it and the age at the start."""
     rows = dataclasses.replace(pier(), judged_on=part)
     later = pl.col("age_at_inspection_1") + pl.col("interval_years") / 2
-    moved = {name: getattr(rows, name).with_columns(later) for name in ("train", "validation", "golden")}
+    moved = {name: frame.with_columns(later) for name, frame in rows.table.items()}
     ours = run(rows, method)
-    theirs = run(dataclasses.replace(rows, **moved, clock="start"), method)
+    theirs = run(dataclasses.replace(rows, table=moved, clock="start"), method)
     assert ours.trial.scores == theirs.trial.scores
     assert ours.trial.log_likelihood == theirs.trial.log_likelihood
     assert ExponentialHazardMarkovModel.from_json(ours.model).clock == "middle"
@@ -61,7 +63,7 @@ class TestALuckyFit:
         rows = pier()
         fitted = run(rows)
         theirs = ExponentialHazardMarkovModel("zscore", covariates=list(COVARIATES)).fit(
-            rows.train, rows.train["state_2"], groups=rows.train["bridge_id"]
+            rows.frame("train"), rows.frame("train")["state_2"], groups=rows.frame("train")["bridge_id"]
         )
         trial = fitted.trial
         assert trial.status is Status.CERTIFIED
@@ -70,7 +72,7 @@ class TestALuckyFit:
         assert trial.certified
         assert trial.eligible
         assert trial.log_likelihood == theirs.log_likelihood_
-        golden = rows.golden.filter(pl.col("state_2") <= theirs.n_states_)
+        golden = rows.frame("golden").filter(pl.col("state_2") <= theirs.n_states_)
         assert trial.scores.accuracy == np.mean(theirs.predict(golden) == golden["state_2"].to_numpy())
         assert trial.scores.log_loss_exact == theirs.log_loss(golden, golden["state_2"])
         ours = ExponentialHazardMarkovModel.from_json(fitted.model)
@@ -243,9 +245,11 @@ class TestConstantCovariates:
         """So leaving them out is the paper's model: zeros change no hazard."""
         rows = pier(flat=pl.lit(3.5))
         scaled = rekka.CovariateScaler(method).fit(
-            rows.train.with_columns(flat=3.5).select("flat", "traffic_mean")
+            rows.frame("train").with_columns(flat=3.5).select("flat", "traffic_mean")
         )
-        z = np.asarray(scaled.transform(rows.golden.with_columns(flat=3.5).select("flat", "traffic_mean")))
+        z = np.asarray(
+            scaled.transform(rows.frame("golden").with_columns(flat=3.5).select("flat", "traffic_mean"))
+        )
         assert (z[:, 0] == 0).all()
 
     def test_all_of_them(self):
@@ -332,18 +336,20 @@ def test_a_key_reads_well():
 
 def test_a_covariate_of_two_values_varies():
     train = draw_rows(("Pier",)).with_columns(steel=pl.int_range(pl.len()) % 2, old=pl.lit(1.0))
-    case = CaseRows.build("Pier", train, train, train, ("steel", "old"))
+    case = StudyRows(train.with_columns(part=pl.lit("train")), ("steel", "old"), "").case("Pier")
     assert (case.covariates, case.constant) == (("steel",), ("old",))
 
 
-def test_forecasts_in_folds_are_in_the_order_of_the_rows():
+def test_forecasts_in_folds_are_of_their_own_bridges():
     """With one model for all folds they are those of all rows together."""
     train = draw_rows(("Pier",))
-    case = CaseRows.build("Pier", train, train, train, COVARIATES)
+    case = StudyRows(train.with_columns(part=pl.lit("train")), COVARIATES, "").case("Pier")
     fitted = refit_rows(case.training.rows, case.training.x, COVARIATES, Options())
-    folds, whole = forecast_folds(case.training, lambda _: fitted, 1), forecast(fitted, case.training)
-    np.testing.assert_array_equal(folds.label, whole.label)
-    np.testing.assert_allclose(folds.log_p, whole.log_p)
+    folds = score_folds(case.training, lambda _: fitted, 1)
+    whole = BridgeScores.of(score_sample(fitted, case.training), case.training.bridge, case.n_states)
+    assert folds.names.equals(whole.names)
+    np.testing.assert_array_equal(folds.size, whole.size)
+    np.testing.assert_allclose(folds.loss, whole.loss)
 
 
 def test_what_was_not_fitted_needs_no_timing():

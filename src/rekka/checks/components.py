@@ -190,7 +190,7 @@ def check_events(case: Component) -> Iterator[Finding]:
 
 @check(Subject.TRAINING, R402=Severity.STOP, R403=Severity.WARNING)
 def check_separation(case: Component) -> Iterator[Finding]:
-    """The certificate's linear programs, before the fit."""
+    """Certificate's linear programs, before the fit."""
     if not case.moves:
         return
     case = case.accepted
@@ -354,7 +354,7 @@ def check_boxcox(case: Component) -> Iterator[Finding]:
 
 
 def fit_boxcox(case: Component) -> BoxCoxScaling:
-    """The Box-Cox operator; of many rows, evenly spaced order statistics with both ends stand for all."""
+    """Box-Cox operator; of many rows, evenly spaced order statistics with both ends stand for all."""
     x = case.x
     if len(x) > BOXCOX_ROWS:
         x = np.sort(x, axis=0)[np.linspace(0, len(x) - 1, BOXCOX_ROWS).round().astype(np.int64)]

@@ -1,4 +1,4 @@
-"""The data doctor: what is in a table of transitions, what is wrong with it, and what to do, before any fit.
+"""Data doctor: what is in a table of transitions, what is wrong with it, and what to do, before any fit.
 
     transitions -> check_transitions -> Diagnosis (findings R001..., facts, notes)
 
@@ -18,9 +18,9 @@ import polars as pl
 from rekka.checks.engine import Finding, Severity, Subject, load_checks, run_checks, sort_findings
 from rekka.checks.table import (
     Array,
+    CheckedTable,
     Component,
     Components,
-    Table,
     any_of,
     count_records,
     find_covariates,
@@ -43,7 +43,19 @@ TURN = "Turn the scale round: --worst-first, or --best and --worst for numbers, 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings, the worst first, then by case; ``facts`` describes the table, ``notes`` its reading."""
+    """Findings about a table of transitions, the worst first, then by case.
+
+    ``facts`` describes the table in figures, ``notes`` how it was read.
+
+    Examples
+    --------
+    >>> import rekka, polars as pl
+    >>> rows = rekka.simulate_transitions(900).with_columns(case=pl.lit("Deck"))
+    >>> diagnosis = rekka.check_transitions(rows)
+    >>> diagnosis.stops, diagnosis.facts["rows"]
+    (False, 900)
+
+    """
 
     findings: tuple[Finding, ...]
     facts: dict[str, Any]
@@ -55,11 +67,11 @@ class Diagnosis:
         return self.count(Severity.STOP) > 0
 
     def count(self, severity: Severity) -> int:
-        """The number of findings of one severity."""
+        """Number of findings of one severity."""
         return sum(finding.severity is severity for finding in self.findings)
 
     def headline(self) -> str:
-        """The diagnosis in one sentence."""
+        """Diagnosis in one sentence."""
         stops, warnings, notes = map(self.count, (Severity.STOP, Severity.WARNING, Severity.NOTE))
         if not stops and not warnings:
             facts = self.facts
@@ -119,6 +131,13 @@ def check_transitions(
         Pairs that improved and worsened, as ``Transitions.moves`` has them; by default counted in the rows and the
         audit.
 
+    Examples
+    --------
+    >>> import rekka, polars as pl
+    >>> rows = rekka.simulate_transitions(900).with_columns(case=pl.lit("Deck"), state_2=pl.col("state_1"))
+    >>> [finding.code for finding in rekka.check_transitions(rows).findings if finding.severity == "stop"]
+    ['R108']
+
     """
     load_checks("rekka.checks")
     frame: pl.DataFrame = inputs.as_frame(transitions).to_polars()
@@ -132,7 +151,7 @@ def check_transitions(
     parts = {} if partition is None else {part: read_part(getattr(partition, part), names) for part in PARTS}
     lines = _read_audit(audit)
     moves = moves or _find_moves(lines, rows)
-    table = Table(rows, names, bad, cases, parts, partition, moves, lines, tuple(notes), scale)
+    table = CheckedTable(rows, names, bad, cases, parts, partition, moves, lines, tuple(notes), scale)
     with linear_algebra().limit(limits=1, user_api="blas"):
         found = [*run_checks(Subject.TABLE, table)]
         for case in cases.values():
@@ -162,7 +181,7 @@ def _find_moves(audit: pl.DataFrame | None, rows: pl.DataFrame) -> Moves:
 
 
 def describe(n_rows: int, usable: pl.DataFrame, cases: Components, partition: Partition | None) -> dict[str, Any]:
-    """The facts: the table's rows, and its usable rows in figures, together and case by case."""
+    """Facts: the table's rows, and its usable rows in figures, together and case by case."""
     bridges = usable.group_by("case").agg(pl.col("bridge_id").n_unique())
     of_case = dict(zip(bridges["case"], bridges["bridge_id"], strict=True))
     facts: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The engine of numbered findings: what a check is, what it says, and the register of all checks.
+"""Engine of numbered findings: what a check is, what it says, and the register of all checks.
 
 A check is a function registered under its codes, with the gravest severity of each:
 
@@ -28,7 +28,7 @@ MOST_ROWS = 20  # row numbers kept with a finding
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters, the worst first.
+    """Severity of a finding, the worst first.
 
     A stop is a refusal, a fit that will fail, or a result in use that is wrong; a warning is something to look at
     before results are believed; a note is worth knowing. A study also says what passed, and what there was
@@ -48,12 +48,12 @@ class Severity(enum.StrEnum):
 
     @property
     def verdict(self) -> str:
-        """The word for it in the findings of a study: issue, tip, passed, not applicable."""
+        """Word for it in the findings of a study: issue, tip, passed, not applicable."""
         return {"stop": "issue", "warning": "tip", "note": "tip"}.get(self.value, self.value)
 
 
 class Subject(enum.Enum):
-    """What a check looks at."""
+    """Subject that a check examines."""
 
     TABLE = enum.auto()  # a table of transitions as a whole: ``Table``
     RECORDED = enum.auto()  # every usable row of one component: ``Component``
@@ -71,7 +71,7 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a check found: a code with values, told in any language.
+    """Finding of a check: a code with values, put into words in any language.
 
     ``say`` names its sentences in the language files and ``do`` the remedy, '' where there is nothing to do;
     ``told`` holds what their places ask for. ``rows`` are row numbers as the user counts, at most 20. ``values``
@@ -97,29 +97,29 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """The heading of the code."""
+        """Heading of the code."""
         return self.tell(load_words(ENGLISH)).title
 
     @property
     def message(self) -> str:
-        """What was found."""
+        """Sentences on what was found."""
         return self.tell(load_words(ENGLISH)).message
 
     @property
     def remedy(self) -> str:
-        """What to do; empty where there is nothing to do."""
+        """Sentence on what to do; empty where there is nothing to do."""
         return self.tell(load_words(ENGLISH)).remedy
 
     explanation = message  # as a study calls it
 
     @property
     def verdict(self) -> str:
-        """The severity as a study calls it."""
+        """Severity as a study calls it."""
         return self.severity.verdict
 
     @property
     def case(self) -> str | None:
-        """The component that a finding on data is about; None where it is about the whole table."""
+        """Component that a finding on data is about; None where it is about the whole table."""
         return self.cases[0] if self.cases and not self.study else None
 
     @property
@@ -184,7 +184,7 @@ def check(subject: Subject, *, limits: Mapping[str, Any] | None = None, **worst:
 
 
 def run_checks(subject: Subject, evidence: Any) -> Iterator[Finding]:
-    """The findings of all checks of a subject."""
+    """Findings of all checks of a subject."""
     for one in CHECKS:
         if one.subject is subject:
             yield from one.run(evidence)
@@ -229,7 +229,7 @@ def find(
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The worst first, then by component, then by code."""
+    """Worst first, then by component, then by code."""
     return tuple(sorted(findings, key=lambda one: (one.severity.rank, one.case or "", one.code)))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rekka.checks.components import fit_boxcox
 from rekka.checks.engine import Finding, Severity, Subject, check, find
-from rekka.checks.table import Component, Mask, Table
+from rekka.checks.table import CheckedTable, Component, Mask
 from rekka.core.errors import ScalingError
 from rekka.core.language import say
 
@@ -18,7 +18,7 @@ MANY_OUTSIDE = 0.05  # share of the held-out rows
 
 
 @check(Subject.TABLE, R504=Severity.STOP, R505=Severity.WARNING)
-def check_parts(table: Table) -> Iterator[Finding]:
+def check_parts(table: CheckedTable) -> Iterator[Finding]:
     """Components without rows in a part."""
     if table.partition is None:
         return
@@ -43,7 +43,7 @@ def check_parts(table: Table) -> Iterator[Finding]:
 
 
 @check(Subject.TABLE, R501=Severity.WARNING, R502=Severity.WARNING, R503=Severity.WARNING)
-def check_held_out(table: Table) -> Iterator[Finding]:
+def check_held_out(table: CheckedTable) -> Iterator[Finding]:
     """Held-out rows against the training rows of their component."""
     for name, train in table.parts.get("train", {}).items():
         for part in HELD_OUT:
@@ -126,7 +126,7 @@ def _find_untransformed(train: Component, rows: Component, part: str, below: Mas
 
 
 @check(Subject.TABLE, R506=Severity.WARNING)
-def check_bridges(table: Table) -> Iterator[Finding]:
+def check_bridges(table: CheckedTable) -> Iterator[Finding]:
     """Bridges in two parts. Earlier rows may train; validation and golden must not meet."""
     if table.partition is None:
         return

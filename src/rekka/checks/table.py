@@ -1,6 +1,7 @@
-"""What the checks on data look at: a table of transitions, and the usable rows of each component.
+"""Tables of transitions as checks see them, and the checks on a table as a whole.
 
-Checks on a table as a whole: how it was read, what became of its records, rows that no fit can take.
+The checks are about how the table was read, what became of its records, and rows that no fit can take. Those on
+one component are in ``components``, those on a partition in ``held_out``.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Component:
 
     @cached_property
     def refused(self) -> list[BadCovariates]:
-        """What the estimator would refuse, one error for each covariate that has to go."""
+        """Errors of the estimator, one for each covariate that has to go."""
         errors: list[BadCovariates] = []
         case = self
         while True:
@@ -79,15 +80,15 @@ class Component:
 
     @cached_property
     def accepted(self) -> Component:
-        """The same rows with the covariates that the estimator takes."""
+        """Rows with those covariates that the estimator takes."""
         return self.without([error.covariates[0] for error in self.refused])
 
     def without(self, names: Sequence[str]) -> Component:
-        """The same rows without some of the covariates."""
+        """Drop some of the covariates."""
         return self.with_covariates(tuple(name for name in self.covariates if name not in names))
 
     def with_covariates(self, names: tuple[str, ...]) -> Component:
-        """The same rows with some of the covariates."""
+        """Keep some of the covariates."""
         columns = [self.covariates.index(name) for name in names]
         return replace(self, covariates=names, x=self.x[:, columns])
 
@@ -100,7 +101,7 @@ Components = dict[str, Component]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CheckedTable:
     """A table of transitions as checks see it: its rows, marks of the unusable ones, and how it was read."""
 
     rows: pl.DataFrame
@@ -121,7 +122,7 @@ def name_states(states: NDArray[np.intp] | Sequence[int]) -> Said:
 
 
 def find_covariates(frame: pl.DataFrame, covariates: Sequence[str] | None) -> tuple[str, ...]:
-    """The named covariates, or every numeric column that has no role."""
+    """Named covariates, or every numeric column that has no role."""
     missing = [name for name in REQUIRED if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
@@ -197,7 +198,7 @@ def split_cases(table: pl.DataFrame, names: Sequence[str]) -> Components:
 
 
 def read_part(frame: pl.DataFrame, names: Sequence[str]) -> Components:
-    """The usable rows of one part."""
+    """Usable rows of one part."""
     table = read_rows(frame, names)
     return split_cases(table.filter(~any_of(find_unusable(table, names))), names)
 
@@ -208,14 +209,14 @@ MANY_UPWARD = 0.05  # share of the pairs that could have been transitions
 
 
 @check(Subject.TABLE, R001=Severity.NOTE)
-def check_reading(table: Table) -> Iterator[Finding]:
-    """How the table was understood."""
+def check_reading(table: CheckedTable) -> Iterator[Finding]:
+    """Notes on how the table was read."""
     if table.notes:
         yield find(Severity.NOTE, count=len(table.notes), notes=list(table.notes))
 
 
 @check(Subject.TABLE, R111=Severity.WARNING)
-def check_ends(table: Table) -> Iterator[Finding]:
+def check_ends(table: CheckedTable) -> Iterator[Finding]:
     """Values at the very ends of an index."""
     ends = () if table.scale is None else table.scale.ends
     if ends:
@@ -230,7 +231,7 @@ def check_ends(table: Table) -> Iterator[Finding]:
 
 
 @check(Subject.TABLE, R109=Severity.STOP)
-def check_direction(table: Table) -> Iterator[Finding]:
+def check_direction(table: CheckedTable) -> Iterator[Finding]:
     """A scale that was read from its wrong end."""
     moves = table.moves
     if moves.mostly_up:
@@ -240,8 +241,8 @@ def check_direction(table: Table) -> Iterator[Finding]:
 
 
 @check(Subject.TABLE, R002=Severity.WARNING, R102=Severity.WARNING)
-def check_audit(table: Table) -> Iterator[Finding]:
-    """What became of the records, and the upward moves among them."""
+def check_audit(table: CheckedTable) -> Iterator[Finding]:
+    """Outcomes of the records, and the upward moves among them."""
     lines = table.audit
     if lines is None or lines.is_empty():
         return
@@ -281,7 +282,7 @@ def check_audit(table: Table) -> Iterator[Finding]:
 
 
 def count_records(lines: pl.DataFrame, which: pl.Expr | None = None) -> int:
-    """The records in some lines of an audit."""
+    """Records in some lines of an audit."""
     return int((lines if which is None else lines.filter(which))["count"].sum())
 
 
@@ -295,7 +296,7 @@ def _list_rows(lines: pl.DataFrame) -> list[int]:
     limits={"most": inputs.MOST_STATES},
     **dict.fromkeys(("R003", "R101", "R103", "R201", "R301"), Severity.STOP),
 )
-def check_values(table: Table) -> Iterator[Finding]:
+def check_values(table: CheckedTable) -> Iterator[Finding]:
     """Rows that no fit can take."""
     for code in table.bad.columns:
         count = int(table.bad[code].sum())

@@ -21,8 +21,8 @@ from rekka.report.terminal.parts import print_plain, quote
 from rekka.streaming.cluster.clients import ClusterError
 
 if TYPE_CHECKING:
+    from rekka.study.draws import Unit
     from rekka.study.stability import Stability
-    from rekka.study.stability_draws import Unit
 
 RESAMPLES = 200
 FLAGS = (

@@ -22,7 +22,7 @@ from rekka.streaming.cluster.clients import ClusterError
 
 if TYPE_CHECKING:
     from rekka.study.choice import Choice
-    from rekka.study.large import LargeRows
+    from rekka.study.rows import StudyRows
     from rekka.study.study import Study
     from rekka.study.trial import Trial
 
@@ -99,7 +99,7 @@ def compare(
     errors = new_console(stderr=True)
     large: list[str] = []  # cases that are gone through block by block
 
-    def on_rows(rows: LargeRows) -> None:
+    def on_rows(rows: StudyRows) -> None:
         large.extend(rows.large)
         print_plain(errors, rows.tell_memory())
 

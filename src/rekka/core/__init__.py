@@ -1,1 +1,1 @@
-"""What every other package stands on: errors, files, compiled code, the terminal."""
+"""Foundations of every other package: errors, files, compiled code, the terminal, words."""

@@ -1,4 +1,4 @@
-"""What can be wrong with an input, in words a person can act on.
+"""Errors of rekka, each with a message that a person can act on.
 
 RekkaError
 ├── WriteError                 also an OSError: a file that cannot be written, with the cause
@@ -35,7 +35,18 @@ if TYPE_CHECKING:
 
 
 class RekkaError(Exception):
-    """Anything that rekka refuses; ``values`` holds what the message names."""
+    """Base of all errors of rekka; ``values`` holds what the message names, also as attributes.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> try:
+    ...     rekka.simulate_inventory(preset="large")
+    ... except rekka.RekkaError as error:
+    ...     error.option, error.choices
+    ('preset', ['paper', 'plain'])
+
+    """
 
     def __init__(self, message: str, **values: Any) -> None:
         super().__init__(message)
@@ -49,11 +60,22 @@ class RekkaError(Exception):
 
 
 class InputError(RekkaError, ValueError):
-    """The input is wrong; nothing was computed from it."""
+    """Wrong input; nothing was computed from it. Also a ``ValueError``.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> try:
+    ...     rekka.read_panel("no such file.csv")
+    ... except rekka.InputError as error:
+    ...     print(error)
+    There is no file no such file.csv.
+
+    """
 
 
 class WriteError(RekkaError, OSError):
-    """A file that cannot be written: ``file``, ``cause`` and ``remedy``. What was there before is unchanged."""
+    """A file that cannot be written: ``file``, ``cause`` and ``remedy``. An older file stays unchanged."""
 
 
 class UnreadableTable(InputError):
@@ -127,14 +149,14 @@ def count_of(number: int, what: str) -> str:
 
 
 def name_some(names: Collection[str], most: int = 40) -> str:
-    """The names, or the first of very many and how many more there are."""
+    """Names, or the first of very many and how many more there are."""
     some = list(names)[:most]
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(some) + more if some else "none"
 
 
 def missing_columns(missing: Sequence[str], present: Collection[str], where: str = "the table") -> MissingColumns:
-    """The error for columns that are not there, with what is and what may have been meant."""
+    """Error for columns that are not there, with what is and what may have been meant."""
     names = ", ".join(name or "''" for name in missing)
     verb = "is" if len(missing) == 1 else "are"
     hint = did_you_mean(missing[0], present) if len(missing) == 1 else ""
@@ -146,7 +168,7 @@ def missing_columns(missing: Sequence[str], present: Collection[str], where: str
 
 
 def no_such_case(name: str, there: Collection[str]) -> BadOption:
-    """The error for a case that is not in the table, with those that are."""
+    """Error for a case that is not in the table, with those that are."""
     return BadOption(
         f"There is no component {name!r}. Components there: {name_some(there)}.{did_you_mean(name, there)}",
         case=name,
@@ -155,7 +177,7 @@ def no_such_case(name: str, there: Collection[str]) -> BadOption:
 
 
 def bad_option(option: str, value: object, choices: Sequence[str]) -> BadOption:
-    """The error for an unknown option value, with the choices."""
+    """Error for an unknown option value, with the choices."""
     hint = did_you_mean(value, choices) if isinstance(value, str) else ""
     return BadOption(
         f"{option} is {value!r}; it can be {', '.join(choices)}.{hint}",

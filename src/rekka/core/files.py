@@ -1,12 +1,10 @@
-"""Files that are whole or not there: every file that rekka writes goes through here.
+"""Atomic files: every file that rekka writes goes through here, and is whole or not there.
 
 A file is filled beside its place, flushed to the disk, then moved into its place: a crash, a full disk or a killed
 process leaves the old file or the new one, never a part. A link stays, and what it leads to is replaced. A pipe or
 /dev/stdout is written through. Whatever goes wrong is a ``WriteError`` with the file and the cause. The rules of
 what may be replaced are here too: never an input, and besides the file that --out names only what rekka wrote
-before.
-
-Names of components and covariates as names of files.
+before. ``name_apart`` turns names of components and covariates into names of files.
 """
 
 from __future__ import annotations
@@ -220,7 +218,7 @@ def is_full_disk(error: BaseException, folder: Path) -> bool:
 
 
 def _probe(folder: Path) -> int | None:
-    """The number of the system's error where a folder takes no more; None where it does."""
+    """Number of the system's error where a folder takes no more; None where it does."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_PROBE))
@@ -234,7 +232,7 @@ def _tell(path: Path, cause: str, remedy: str) -> str:
 
 
 def _find_system_error(error: BaseException, folder: Path) -> tuple[int | None, str, str] | None:
-    """The system's number of an error, its cause in words, and what to do; None where it is not of the system."""
+    """System's number of an error, its cause in words, and what to do; None where it is not of the system."""
     torn = _TORN in str(error)
     number = _probe(folder) if torn else _find_number(error)
     inner = _find_os_error(error)
@@ -252,7 +250,7 @@ def _find_system_error(error: BaseException, folder: Path) -> tuple[int | None, 
 
 
 def _find_os_error(error: BaseException) -> OSError | None:
-    """The error of the system; xlsxwriter has it as the argument of its own."""
+    """Error of the system; xlsxwriter has it as the argument of its own."""
     inside = [error, *error.args[:1]]
     return next((one for one in inside if isinstance(one, OSError)), None)
 
@@ -281,7 +279,7 @@ def _in_unfinished(path: Path) -> bool:
 
 
 def _follow(path: Path) -> Path:
-    """Where a file is, behind all links: a link stays, its target is replaced."""
+    """Place of a file behind all links: a link stays, its target is replaced."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
@@ -310,7 +308,7 @@ def is_stream(path: Path) -> bool:
 
 
 def _find_descriptor(path: Path) -> int | None:
-    """The number of an open file that a path such as /dev/stdout names, by itself or by a link."""
+    """Number of an open file that a path such as /dev/stdout names, by itself or by a link."""
     here = os.path.abspath(path)
     for _ in range(_MOST_LINKS):
         if _STREAM.fullmatch(here):
@@ -331,7 +329,7 @@ def _write_through(file: Path, stream: Path) -> None:
 
 
 def name_unfinished(path: Path) -> Path:
-    """What a file is called until it is whole, beside its place."""
+    """Name of a file until it is whole, beside its place."""
     name = path.name
     if len(os.fsencode(name)) > _LONGEST_NAME:
         name = hashlib.sha256(os.fsencode(name)).hexdigest()
@@ -452,7 +450,7 @@ def name_slug(name: str) -> str:
 
 
 def name_apart(names: Sequence[str]) -> list[str]:
-    """Such names, no two alike for a file system that takes capitals for small letters, none reserved."""
+    """Slugs of names, no two alike for a file system that ignores capitals, none reserved."""
     taken, found = set(RESERVED), []
     for name in names:
         slug = name_slug(name)

@@ -1,7 +1,4 @@
-"""Folders that rekka writes: held by one process at a time, and paths that count from them.
-
-Files of a run that know whether they are as they were written: JSON sealed with its own SHA-256.
-"""
+"""Run folders: held by one process at a time, paths relative to them, and JSON files sealed with a SHA-256."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def locate(base: Path, name: str) -> Path:
 
 
 def relate(path: str | Path, base: Path) -> str:
-    """The way from ``base`` to a path; the path in full where there is none, as from another drive."""
+    """Way from ``base`` to a path; the path in full where there is none, as from another drive."""
     file = Path(path)
     place = file.parent.resolve() / file.name  # a file may be a link itself, whose own name is the one to keep
     try:
@@ -88,7 +85,7 @@ def hold(path: Path) -> Iterator[None]:
 
 
 def last_line(log: Path) -> str | None:
-    """The log's last line, if there is one."""
+    """Log's last line, if there is one."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     return lines[-1] if lines else None
 
@@ -100,7 +97,7 @@ def write_sealed(path: Path, kind: str, body: Any) -> None:
 
 
 def read_sealed(path: Path, kind: str) -> Any:
-    """The body of a sealed file; a truncated, edited or foreign one is refused."""
+    """Body of a sealed file; a truncated, edited or foreign one is refused."""
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -113,7 +110,7 @@ def read_sealed(path: Path, kind: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The same with infinite and undefined numbers as words: JSON has none."""
+    """Replace infinite and undefined numbers by words: JSON has none."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,6 +1,4 @@
-"""Codes of findings that were merged into others: they stay listed, and are never used again.
-
-Words in one language: what the report, the checks and the command line say.
+"""Words of the report, the checks and the command line, in each language.
 
 They stand in ``languages/LANG/*.toml``. A key is 'section.name'; a text may have places for values, as in
 ``str.format``. Every language has the same keys and the same places: a test holds it.
@@ -24,18 +22,14 @@ from typing import Any
 
 from rekka.core.errors import bad_option
 
+# Codes of findings that were merged into others: they stay listed, and are never used again.
 RETIRED = {
-    "R604": "R402",
-    "R607": "R502",
-    "R609": "R404",
-    "R610": "R302",
-    "R801": "R501",
-    "R802": "R503",
-}
+    "R604": "R402", "R607": "R502", "R609": "R404", "R610": "R302", "R801": "R501", "R802": "R503",
+}  # fmt: skip
 
 
 def current(code: str) -> str:
-    """A code, or the one that it was merged into."""
+    """Return a code, or the one that it was merged into."""
     return RETIRED.get(code, code)
 
 
@@ -105,7 +99,7 @@ class _Formatter(Formatter):
 
 @cache
 def load_words(lang: str) -> Words:
-    """The words of a language."""
+    """Words of a language."""
     if lang not in LANGUAGES:
         raise bad_option("lang", lang, LANGUAGES)
     texts: dict[str, str] = {}
@@ -116,7 +110,7 @@ def load_words(lang: str) -> Words:
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The texts of a file with their keys."""
+    """Texts of a file with their keys."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from flatten(value, f"{prefix}{name}.")

@@ -1,4 +1,4 @@
-"""What a result was made with: versions, machine, command."""
+"""Versions, machine and command that a result was made with."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def describe_versions() -> dict[str, str]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """The system, the processor and its cores."""
+    """System, the processor and its cores."""
     return {"system": platform.platform(), "processor": _name_processor(), "cores": os.cpu_count()}
 
 
 def describe_command() -> str:
-    """The command line, or that a program called the library."""
+    """Command line, or that a program called the library."""
     program = Path(sys.argv[0]).name if sys.argv else ""
     return shlex.join(["rekka", *sys.argv[1:]]) if program in ("rekka", "rekka.exe") else "rekka.compare(...)"
 
 
 def _name_processor() -> str:
-    """The processor as its maker calls it, where the system tells."""
+    """Processor as its maker calls it, where the system tells."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,10 +1,8 @@
-"""Text in files that a spreadsheet opens: it must never be taken for a formula.
+"""Tables for spreadsheets, CSV and Excel, in which no text or heading can be taken for a formula.
 
 A text that begins with = + - or @ (or their full-width kin) after any blanks, or with a tab or a line break, may
 be run as a formula by a spreadsheet. An apostrophe before it makes it text. Numbers need no guard: -0.5 stays so.
 A program that reads such a file takes the apostrophe off again with ``unguard_text``.
-
-Tables that a spreadsheet opens, CSV and Excel: no text or heading in them can be taken for a formula.
 """
 
 from __future__ import annotations
@@ -32,12 +30,12 @@ _ACTIVE = re.compile(ACTIVE)
 
 
 def guard_text(text: str) -> str:
-    """The text as a spreadsheet may have it: with an apostrophe before it where it would be a formula."""
+    """Text as a spreadsheet may have it: with an apostrophe before it where it would be a formula."""
     return GUARD + text if _ACTIVE.match(text) else text
 
 
 def unguard_text(text: str) -> str:
-    """What ``guard_text`` was given: ``unguard_text(guard_text(text)) == text`` for every text."""
+    """Undo ``guard_text``: ``unguard_text(guard_text(text)) == text`` for every text."""
     return text[1:] if text.startswith(GUARD) and _ACTIVE.match(text[1:]) else text
 
 

@@ -1,8 +1,7 @@
-"""What is printed: control characters in names, which could move the cursor or hide text, are shown as escapes.
+"""Printing: control characters in names, which could move the cursor or hide text, are shown as escapes.
 
-Every console is made by ``new_console``, and every line beside it goes through ``echo`` or ``echo_json``.
-
-How a verb says how far it has got.
+Every console is made by ``new_console``, and every other line goes through ``echo`` or ``echo_json``.
+``OnProgress`` is how a long function reports its progress.
 """
 
 from __future__ import annotations
@@ -63,4 +62,4 @@ OnProgress = Callable[[str, str, float, float | None], None]
 
 
 def say_nothing(stage: str, name: str, done: float, total: float | None) -> None:
-    """Nobody looks on."""
+    """Ignore progress."""

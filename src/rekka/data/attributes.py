@@ -1,6 +1,7 @@
-"""What a table says of a bridge or a visit besides its condition: completion, size, traffic, repairs and more.
+"""Attributes of bridges and visits besides the condition: completion, size, traffic, repairs, covariates.
 
-Tables beside the inspections: what they say of a bridge, or of a bridge and visit, is joined to the visits.
+They stand in the table of inspections itself, or in another table that is joined by bridge, or by bridge and
+visit.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from rekka.core.errors import BadOption, BadValues, MissingColumns, count_of, name_some
-from rekka.data.mapping import Columns, Dates, File, Join, find_columns, is_fiscal, resolve
-from rekka.data.tables import ROW, Table, open_table
-from rekka.data.text import collect
-from rekka.data.values import SPACES, clean_text, read_counts, read_dates, read_numbers, take_dates
+from rekka.data.mapping import ColumnRoles, Dates, Format, Join, find_columns, is_fiscal, resolve
+from rekka.data.tables import ROW, SourceTable, open_table
+from rekka.data.text import FileOptions, collect
+from rekka.data.values import SPACES, clean_text, means_none, read_counts, read_dates, read_numbers, take_dates
 
 NUMBERS = ("length", "width", "area", "traffic")
 ATTRIBUTES = ("completed", *NUMBERS, "repairs")
-# Names that columns of visits and transitions have; a column of the user's would be mistaken for them.
 # Columns of transitions that are no covariates: names, and when and where.
 NAMES = ("bridge_id", "case", "member", "part", "column_1", "column_2")
 PLACES = ("date_1", "date_2", "visit_1", "visit_2", "history", "row_1", "row_2")
+# Names that columns of visits and transitions have; a column of the user's would be mistaken for them.
 OWN_NAMES = frozenset({
     *NAMES, *PLACES, *NUMBERS, "row", "column", "visit", "date", "state", "state_text", "problem", "completed",
     "state_1", "state_2", "interval_years", "age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean",
@@ -38,9 +39,14 @@ class Attributes:
 
 
 def read_attributes(
-    table: Table, found: dict[str, str], columns: Columns, file: File, dates: Dates, first_repair: int = 1
+    table: SourceTable,
+    found: dict[str, str],
+    columns: ColumnRoles,
+    file: FileOptions,
+    dates: Dates,
+    first_repair: int = 1,
 ) -> Attributes:
-    """The attributes that ``found`` and ``columns`` name, in the table's format; repairs are numbered."""
+    """Attributes that ``found`` and ``columns`` name, in the table's format; repairs are numbered."""
     schema = table.frame.collect_schema()
     repairs = [resolve(table, name) for name in columns.repairs]
     if not repairs and "repairs" in found:
@@ -62,7 +68,7 @@ def read_attributes(
     return Attributes(out, tuple(notes))
 
 
-def check_names(table: Table, columns: Columns) -> None:
+def check_names(table: SourceTable, columns: ColumnRoles) -> None:
     """Refuse covariates and kept columns that would take the place of our own."""
     for name in (*columns.covariates, *columns.keep):
         if name in OWN_NAMES or re.fullmatch(r"repair_\d+", name):
@@ -88,13 +94,13 @@ def read_name(column: str, schema: pl.Schema) -> pl.Expr:
 
 
 def survey(frame: pl.LazyFrame, column: str, name: str) -> pl.DataFrame:
-    """The distinct values of a column, each as text too, how often it stands there and where first."""
+    """Distinct values of a column, each as text too, how often it stands there and where first."""
     groups = frame.group_by(value=pl.col(column)).agg(count=pl.len(), row=pl.col(ROW).min())
     return collect(groups, name).with_columns(text=pl.col("value").cast(pl.String)).sort("row", "text")
 
 
 def translate(column: str, seen: pl.DataFrame, values: pl.Series) -> pl.Expr:
-    """What each of the values seen means, looked up.
+    """Look up the meaning of each value that was seen.
 
     In batches, because polars' own lookup holds the whole column in memory: 6 GB against 0.5 for 50 million rows.
     """
@@ -105,47 +111,45 @@ def translate(column: str, seen: pl.DataFrame, values: pl.Series) -> pl.Expr:
     return pl.col(column).map_batches(look_up, return_dtype=values.dtype, is_elementwise=True)
 
 
-def _read_dates(table: Table, column: str, formats: str | list[str]) -> tuple[pl.Expr, list[str]]:
-    """A column of dates of a bridge, such as its completion; 0 and blank mean none."""
-    if table.frame.collect_schema()[column].is_temporal():
-        return take_dates(pl.col(column)), []
-    seen = survey(table.frame, column, table.name)
-    where = f"{table.name}, {column}: "
-    dates = read_dates(seen["text"], formats, fiscal=is_fiscal(column), where=where)
-    text = clean_text(pl.col("text"))
-    means_none = text.is_null() | (text.cast(pl.Float64, strict=False) == 0).fill_null(value=False)
-    unread = seen.filter(dates.is_null() & ~means_none)
-    return translate(column, seen, dates), _unread_note(table, column, "dates", unread)
+def read_date_column(
+    frame: pl.LazyFrame, column: str, formats: Format, *, fiscal: bool, name: str, where: str
+) -> tuple[pl.Expr, pl.DataFrame]:
+    """Dates of a column, and its distinct texts with the ``date`` of each; without texts where it is of dates."""
+    if frame.collect_schema()[column].is_temporal():
+        return take_dates(pl.col(column)), pl.DataFrame(schema={"text": pl.String, "date": pl.Date})
+    seen = survey(frame, column, name)
+    seen = seen.with_columns(date=read_dates(seen["text"], formats, fiscal=fiscal, where=where))
+    return translate(column, seen, seen["date"]), seen
 
 
-def _unread_numbers(table: Table, columns: dict[str, str], decimal: str) -> list[str]:
+def _read_dates(table: SourceTable, column: str, formats: Format) -> tuple[pl.Expr, list[str]]:
+    """Read a column of dates of a bridge, such as its completion; 0 and blank mean none."""
+    fiscal, where = is_fiscal(column), f"{table.name}, {column}: "
+    date, seen = read_date_column(table.frame, column, formats, fiscal=fiscal, name=table.name, where=where)
+    unread = seen.filter(pl.col("date").is_null() & ~means_none(pl.col("text")))
+    return date, _unread_note(table, column, "dates", unread)
+
+
+def _unread_numbers(table: SourceTable, columns: dict[str, str], decimal: str) -> list[str]:
     """A sentence for each column of numbers that holds something else."""
     schema = table.frame.collect_schema()
-    texts = [column for column in dict.fromkeys(columns.values()) if schema[column] == pl.String]
-    wrong = [
-        (
-            clean_text(pl.col(column)).is_not_null()
-            & read_numbers(pl.col(column), schema[column], decimal).is_null()
-        )
-        for column in texts
-    ]
-    if not texts:
-        return []
-    sums = collect(table.frame.select(bad.sum().alias(c) for c, bad in zip(texts, wrong, strict=True)), table.name)
-    filled = collect(table.frame.select(clean_text(pl.col(c)).count().alias(c) for c in texts), table.name)
+    asked = {}
+    for column in (one for one in columns.values() if schema[one] == pl.String):
+        filled = clean_text(pl.col(column)).is_not_null()
+        bad = filled & read_numbers(pl.col(column), pl.String(), decimal).is_null()
+        first = {ROW: pl.col(ROW).filter(bad).first(), "text": pl.col(column).filter(bad).first()}
+        asked[column] = pl.struct(**first, count=bad.sum(), filled=filled.sum())
     notes = []
-    for column, bad in zip(texts, wrong, strict=True):
-        if sums[column].item():
-            first = table.frame.filter(bad).select(ROW, text=column).head(1)
-            unread = collect(first, table.name).with_columns(count=sums[column])
-            if sums[column].item() == filled[column].item():
-                raise text_for_numbers(table.name, column, *unread.select(ROW, "text").row(0))
-            notes += _unread_note(table, column, "numbers", unread)
+    for column, found in collect(table.frame.select(**asked), table.name).to_dict().items() if asked else ():
+        unread = found.struct.unnest().filter(pl.col("count") > 0)
+        if not unread.is_empty() and unread["count"].item() == unread["filled"].item():
+            raise text_for_numbers(table.name, column, *unread.select(ROW, "text").row(0))
+        notes += _unread_note(table, column, "numbers", unread)
     return notes
 
 
 def text_for_numbers(table: str, column: str, row: int | None, text: str) -> BadValues:
-    """The error for a column of text where a covariate needs numbers."""
+    """Error for a column of text where a covariate needs numbers."""
     where = "" if row is None else f" in row {row}"
     return BadValues(
         f"{table}: {column} holds text, such as {text!r}{where}; a covariate needs numbers. Leave it out, or "
@@ -155,7 +159,7 @@ def text_for_numbers(table: str, column: str, row: int | None, text: str) -> Bad
     )
 
 
-def _unread_note(table: Table, column: str, what: str, unread: pl.DataFrame) -> list[str]:
+def _unread_note(table: SourceTable, column: str, what: str, unread: pl.DataFrame) -> list[str]:
     if unread.is_empty():
         return []
     first = unread.row(0, named=True)
@@ -171,7 +175,7 @@ YEAR = "year of inspection"
 
 def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str]) -> pl.LazyFrame:
     """Bring in what another table says of each bridge, or of each bridge and visit or date."""
-    table = open_table(join.file, join.options())
+    table = open_table(join.file, join)
     check_names(table, join.columns)
     here = visits.collect_schema().names()
     absent = [role for role in ATTRIBUTES if (role if role != "repairs" else "repair_1") not in here]
@@ -235,7 +239,7 @@ def _require_matches(visits: pl.LazyFrame, side: pl.DataFrame, keys: list[str], 
 
 
 def _count_bridges(visits: pl.LazyFrame, side: pl.DataFrame, name: str) -> str:
-    """How many of our bridges the other table knows; if it knows none, the names are not written alike."""
+    """Count the bridges that the other table has too; refuse one that has none: names are not written alike."""
     bridges = collect(visits.select("bridge_id").drop_nulls().unique().sort("bridge_id"), name)["bridge_id"]
     found = bridges.is_in(side["bridge_id"].drop_nulls().unique().implode()).sum()
     if not found and len(bridges):
@@ -259,19 +263,15 @@ def _spread_repairs(side: pl.DataFrame, first: int) -> pl.DataFrame:
     )
 
 
-def _second_key(table: Table, found: dict[str, str], here: Sequence[str], dates: Dates) -> dict[str, pl.Expr]:
-    """The second key of a table that has several rows a bridge."""
+def _second_key(
+    table: SourceTable, found: dict[str, str], here: Sequence[str], dates: Dates
+) -> dict[str, pl.Expr]:
+    """Second key of a table that has several rows a bridge."""
     if "visit" in found and "visit" in here:
         return {"visit": read_counts(pl.col(found["visit"]), table.frame.collect_schema()[found["visit"]])}
     if "date" not in found:
         return {}
-    column = found["date"]
-    if table.frame.collect_schema()[column].is_temporal():
-        return {"date": take_dates(pl.col(column))}
-    seen = survey(table.frame, column, table.name)
-    where = f"{table.name}, {column}: "
-    read = read_dates(seen["text"], dates.inspection, fiscal=is_fiscal(column), where=where)
-    return {"date": translate(column, seen, read)}
+    return {"date": _read_dates(table, found["date"], dates.inspection)[0]}
 
 
 def _merge(visits: pl.LazyFrame, side: pl.DataFrame, keys: list[str], join: Join) -> pl.LazyFrame:

@@ -1,4 +1,4 @@
-"""What became of every record of the input: a count for each reason that adds up, and the rows behind it."""
+"""Audit of the records of an input: a count for each reason, which add up, and the rows behind it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,24 @@ FIRST_ROWS = 10  # row numbers named in the table; the list of records set aside
 
 @dataclass(frozen=True)
 class Audit:
-    """``table``: outcome, reason, count, first rows. ``set_aside``: each record of no transition, and why.
+    """Outcomes of all records of an input; the counts add up to their number.
 
     A record is the first visit of one pair at most, so each has one outcome: it begins a transition, nothing
-    follows it, its pair was set aside, or it was itself. ``set_aside`` is None where it went to a file.
+    follows it, its pair is excluded, or it is itself.
+
+    ``table``      a line for each reason: outcome, reason, count, rows (numbers of the first ten)
+    ``set_aside``  a line for each record excluded, with its reason; None where it went to a file
+    ``records``    number of records
+
+    Examples
+    --------
+    >>> import rekka
+    >>> audit = rekka.read_transitions(rekka.simulate_inventory(50, preset="plain").inspections).audit
+    >>> audit.table["count"].sum() == audit.records
+    True
+    >>> audit.count("kept") == audit.transitions
+    True
+
     """
 
     table: pl.DataFrame
@@ -30,10 +44,10 @@ class Audit:
             raise AssertionError(f"the audit counts {total} records and the input has {self.records}")
 
     def count(self, reason: str) -> int:
-        """Records of a reason; 0 if there is none."""
+        """Number of records of a reason."""
         return int(self.table.filter(pl.col("reason") == reason)["count"].sum())
 
     @property
     def transitions(self) -> int:
-        """Records that begin a transition."""
+        """Number of records that begin a transition."""
         return int(self.table.filter(pl.col("outcome") == TRANSITION)["count"].sum())

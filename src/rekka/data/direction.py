@@ -1,4 +1,4 @@
-"""Which way the condition moves: R109 stops every command that reads a scale from its wrong end, unless allowed.
+"""Direction of the moves: R109 stops every command that reads a scale from its wrong end, unless allowed.
 
 Of the findings that stop, R109 alone is about the table as a whole and could be gone on with. Rows that no fit can
 take (R003, R101, R103, R201, R301) are refused where they are read, and what is wrong with one component (R104,
@@ -54,7 +54,7 @@ class Moves:
 
     @property
     def message(self) -> str:
-        """What was found."""
+        """Sentence on what was found."""
         found = say(f"check.{CODE}.found", upward=self.upward, downward=self.downward)
         return load_words(ENGLISH).tell(found)
 

@@ -1,4 +1,4 @@
-"""How a user's table says what we need to know: a small TOML file, or the same as keywords.
+"""Mapping of a user's table: a small TOML file, or its sections as keywords.
 
 [table]    encoding, separator, sheet, header_row, names, decimal: how to read the file
 [columns]  bridge, case, member, visit, date, state, completed, length, width, area, traffic: its columns;
@@ -9,7 +9,7 @@
 [[join]]   another file by bridge: file, the keys of [table], columns, agree
 [rules]    upward, repairs, same_day, interval, max_gap, missing, outside: see transitions.py
 
-Which column plays which part: as the mapping says, or known by its name.
+A column that the mapping does not name is known by its own name, in English or Japanese (``KNOWN_NAMES``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from rekka.core.errors import (
     did_you_mean,
     missing_columns,
 )
-from rekka.data.tables import FileOptions, Table
+from rekka.data.tables import SourceTable
+from rekka.data.text import FileOptions
 
 DATE_FORMATS = ("auto", "iso", "year", "fiscal_year", "month", "mmyy", "dmy", "mdy", "era")
 
@@ -44,8 +45,8 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Columns(_Strict):
-    """Which column plays which part."""
+class ColumnRoles(_Strict):
+    """Columns of a table by their role."""
 
     bridge: str | None = None
     case: str | None = None
@@ -61,22 +62,6 @@ class Columns(_Strict):
     repairs: list[str] = []
     covariates: list[str] = []
     keep: list[str] = []
-
-
-class File(_Strict):
-    """How to read a file."""
-
-    encoding: str | None = None
-    separator: str | None = None
-    sheet: str | int | None = None
-    header_row: int | None = Field(default=None, ge=0)
-    names: list[str] | None = None
-    decimal: Literal[".", ","] = "."
-
-    def options(self) -> FileOptions:
-        """The reader's options."""
-        names = None if self.names is None else tuple(self.names)
-        return FileOptions(self.encoding, self.separator, self.sheet, self.header_row, names, self.decimal)
 
 
 class Wide(_Strict):
@@ -100,12 +85,12 @@ class Wide(_Strict):
 
     @property
     def key(self) -> str:
-        """What the columns go by: year, fiscal_year or visit."""
+        """Placeholder in the names of the columns: year, fiscal_year or visit."""
         return str(re.findall(r"\{(.*?)\}", self.state)[0])
 
 
 class State(_Strict):
-    """What a state's text means; with nothing given it is recognised."""
+    """Scale of the states; with nothing given it is recognised."""
 
     labels: list[str | int | list[str | int]] | None = None
     best: int | None = None
@@ -156,7 +141,7 @@ class Dates(_Strict):
         return self
 
 
-class Agreement(_Strict):
+class JoinAgreement(_Strict):
     """Take a joined row only where both tables' values of one column are close."""
 
     column: Literal["length", "width", "area", "completed"] = "length"
@@ -164,16 +149,16 @@ class Agreement(_Strict):
     absolute: float = Field(default=0.0, ge=0)
 
 
-class Join(File):
+class Join(FileOptions):
     """Another table, joined by bridge (and visit or date, where it has them)."""
 
     file: Any
-    columns: Columns = Columns()
-    agree: Agreement | None = None
+    columns: ColumnRoles = ColumnRoles()
+    agree: JoinAgreement | None = None
 
 
 class Rules(_Strict):
-    """What becomes of visits and pairs that are not transitions; see transitions.py."""
+    """Rules for visits and pairs that are no transitions; see ``pair_visits``."""
 
     upward: Literal["set_aside", "restart", "error"] = "set_aside"
     repairs: Literal["set_aside", "restart", "ignore"] = "set_aside"
@@ -185,10 +170,10 @@ class Rules(_Strict):
 
 
 class TableMapping(_Strict):
-    """All of it."""
+    """Mapping of a table, section by section."""
 
-    table: File = File()
-    columns: Columns = Columns()
+    table: FileOptions = FileOptions()
+    columns: ColumnRoles = ColumnRoles()
     wide: Wide | None = None
     state: State = State()
     dates: Dates = Dates()
@@ -256,7 +241,7 @@ _NEEDED = {  # what pydantic's kinds of error ask for
 
 
 def explain(error: ValidationError, where: str) -> InputError:
-    """The first thing wrong with a mapping, in our words."""
+    """First thing wrong with a mapping, in our words."""
     first = error.errors()[0]
     path = [str(part) for part in first["loc"] if not re.fullmatch(r"str|int|float|.*[\[-].*", str(part))]
     place = ".".join(path)
@@ -283,8 +268,8 @@ def explain(error: ValidationError, where: str) -> InputError:
 
 def _section(path: Sequence[str]) -> type[BaseModel]:
     sections: dict[str, type[BaseModel]] = {
-        "table": File, "columns": Columns, "wide": Wide, "state": State, "dates": Dates, "join": Join,
-        "agree": Agreement, "rules": Rules,
+        "table": FileOptions, "columns": ColumnRoles, "wide": Wide, "state": State, "dates": Dates, "join": Join,
+        "agree": JoinAgreement, "rules": Rules,
     }  # fmt: skip
     return next((sections[part] for part in reversed(path) if part in sections), TableMapping)
 
@@ -329,8 +314,10 @@ KNOWN_NAMES: dict[str, tuple[str, ...]] = {
 FISCAL = ("fiscalyear", "年度", "fy")  # a column called like this holds fiscal years
 
 
-def find_columns(table: Table, given: Columns, wanted: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """The column of each role: given, or known by its name; and a sentence on those that were."""
+def find_columns(
+    table: SourceTable, given: ColumnRoles, wanted: Iterable[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Column of each role: given, or known by its name; and a sentence on those that were."""
     explicit = {role: name for role, name in given if isinstance(name, str)}
     lists = [name for role in ("repairs", "covariates", "keep") for name in getattr(given, role)]
     found = {role: resolve(table, name) for role, name in explicit.items()}
@@ -362,7 +349,7 @@ def _name_rivals(role: str, known: str, free: Iterable[str]) -> str:
     return f" (not {', '.join(others)}; --bridge says otherwise)" if others else ""
 
 
-def resolve(table: Table, name: str) -> str:
+def resolve(table: SourceTable, name: str) -> str:
     """A column by its name, or by its name but for case and blanks."""
     if name in table.repeated:
         raise BadOption(
@@ -382,7 +369,7 @@ def resolve(table: Table, name: str) -> str:
     raise missing_columns([name], table.columns, table.name)
 
 
-def is_there(table: Table, name: str) -> bool:
+def is_there(table: SourceTable, name: str) -> bool:
     """Whether ``resolve`` finds such a column."""
     return name in table.columns or sum(_plain(column) == _plain(name) for column in table.columns) == 1
 

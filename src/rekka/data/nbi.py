@@ -1,4 +1,4 @@
-"""The National Bridge Inventory's yearly files: a row for each bridge and route, and three ratings in a row.
+"""National Bridge Inventory's yearly files: a row for each bridge and route, and three ratings in a row.
 
 FHWA publishes one comma-separated file a state and year. A rating stands in every file until the next inspection,
 so visits go by the date of inspection, and what several files tell of one inspection counts once. Items are those
@@ -19,12 +19,12 @@ import polars as pl
 
 from rekka.core.errors import InputError, UnreadableTable, missing_columns
 from rekka.data.attributes import translate
-from rekka.data.mapping import Rules, State
-from rekka.data.panel import PROBLEMS, Panel, Problem, code_dates, code_states
+from rekka.data.mapping import State
+from rekka.data.panel import PROBLEMS, Panel, RecordProblem, code_dates, code_states, first_problem
 from rekka.data.reading import TableReading
 from rekka.data.tables import ROW
 from rekka.data.text import HEAD_BYTES, collect, name_columns
-from rekka.data.values import CENTURY_TURN, Scale, clean_text, read_dates, read_numbers, read_states
+from rekka.data.values import CENTURY_TURN, Scale, clean_text, means_none, read_dates, read_numbers, read_states
 
 CASES = {
     "Deck": "DECK_COND_058",
@@ -55,7 +55,7 @@ FIRST_ROW = 2  # as a spreadsheet shows it, under the header
 
 
 class NbiProblem(enum.IntEnum):
-    """Why a record of the inventory cannot be used, beyond the problems of any table (below 20)."""
+    """Problems of records of the inventory, beyond those of any table (below 20)."""
 
     MISFIT = 20
     OTHER_ROUTE = 21
@@ -63,7 +63,7 @@ class NbiProblem(enum.IntEnum):
     REPEATED = 23
 
 
-NBI_PROBLEMS = {
+NBI_PROBLEMS: dict[int, str] = {
     NbiProblem.MISFIT: "the row has more or fewer fields than the header",
     NbiProblem.OTHER_ROUTE: f"not the route on the bridge ({RECORD_TYPE})",
     NbiProblem.NOT_APPLICABLE: f"not applicable ({NOT_APPLICABLE})",
@@ -96,6 +96,10 @@ def read_nbi(files: Any) -> Panel:
         Three records a row, of the cases Deck, Superstructure and Substructure; state 1 is the rating 9. Its
         ``column`` names the file and the item of a record, its ``row`` the row in that file.
 
+    Examples
+    --------
+    ``rekka.pair_visits(rekka.read_nbi(["MD17.txt", "MD18.txt", "MD19.txt"]), max_gap=6)``
+
     """
     sources = _find_files(files)
     notes: list[str] = []
@@ -114,16 +118,10 @@ def read_nbi(files: Any) -> Panel:
     return Panel(
         name=name,
         visits=visits,
-        columns=tuple(visits.collect_schema().names()),
-        covariates=(),
-        keep=(),
-        repairs=("repair_1",),
-        members=False,
-        problems={int(problem): sentence for problem, sentence in (PROBLEMS | NBI_PROBLEMS).items()},
         records=number * len(CASES),
         scale=scale,
-        rules=Rules(),
-        notes=(*_tell(name, sources, number, scale), *notes),
+        problems=PROBLEMS | NBI_PROBLEMS,
+        notes=(*_describe_files(name, sources, number, scale), *notes),
         files=tuple(source.path for source in sources),
         reading=TableReading(kind="nbi", mapping={"state": {"best": 9, "worst": 0}}, labels=scale.names),
     )
@@ -140,7 +138,7 @@ def is_nbi(source: Any) -> bool:
 
 
 def _find_files(files: Any) -> list[_File]:
-    """The files that are meant, by year."""
+    """Files that are meant, by year."""
     single = isinstance(files, str | Path) or not isinstance(files, Iterable)
     paths = [path for one in ([files] if single else files) for path in _expand(one)]
     if not paths:
@@ -184,7 +182,7 @@ def _find_year(label: str) -> int | None:
 
 
 def _open(source: _File, place: int, notes: list[str]) -> pl.LazyFrame:
-    """The needed items of a file as text, with the row, the file's place and label, and whether the row fits.
+    """Needed items of a file as text, with the row, the file's place and label, and whether the row fits.
 
     Polars reads a file whose quotes and rows are regular. One stray apostrophe would shift the fields behind it,
     so a file that has any is taken apart by ``FIELD``, several times slower.
@@ -214,7 +212,7 @@ def _open(source: _File, place: int, notes: list[str]) -> pl.LazyFrame:
 
 
 def _read_header(source: _File) -> list[str]:
-    """The columns' names; all that are needed must be among them."""
+    """Columns' names; all that are needed must be among them."""
     with source.path.open("rb") as stream:
         line = stream.readline(HEAD_BYTES)
     if not line.strip():
@@ -234,7 +232,7 @@ def _read_header(source: _File) -> list[str]:
 
 
 def _scan(path: Path, schema: dict[str, type[pl.String]], **options: Any) -> pl.LazyFrame:
-    """The rows under the header, numbered as a spreadsheet numbers them."""
+    """Rows under the header, numbered as a spreadsheet numbers them."""
     return pl.scan_csv(
         path,
         has_header=False,
@@ -249,13 +247,13 @@ def _scan(path: Path, schema: dict[str, type[pl.String]], **options: Any) -> pl.
 
 
 def _survey(texts: pl.LazyFrame, name: str) -> pl.DataFrame:
-    """The distinct values of ratings, dates and numbers, and how often each stands there: item, value, count."""
+    """Distinct values of ratings, dates and numbers, and how often each stands there: item, value, count."""
     pairs = texts.select(*RATINGS, *DATES, *NUMBERS).unpivot(variable_name="item")
     return collect(pairs.group_by("item", "value").agg(count=pl.len()), name).sort("item", "value")
 
 
 def _read_rows(texts: pl.LazyFrame, seen: pl.DataFrame, name: str, notes: list[str]) -> pl.LazyFrame:
-    """What a row says of its bridge and inspection; its ratings stay text."""
+    """Read bridge and inspection of each row; ratings stay text."""
     values = {item: seen.filter(pl.col("item") == item) for item in (*DATES, *NUMBERS)}
     meant = {item: read_dates(values[item]["value"], form) for item, form in DATES.items()}
     meant |= {item: _positive(values[item]["value"]) for item in NUMBERS}
@@ -294,16 +292,16 @@ def _positive(texts: pl.Series) -> pl.Series:
 
 
 def _date_problem(values: pl.DataFrame, dates: pl.Series) -> pl.Expr:
-    """The problem of each inspection's date, 0 for one that is understood."""
-    codes = values.select(code_dates(pl.col("value"), dates)).to_series()
-    return translate(INSPECTED, values, codes).fill_null(Problem.BLANK_DATE)
+    """Problem of each inspection's date, 0 for one that is understood."""
+    codes = (
+        values.with_columns(date=dates).select(code_dates(clean_text(pl.col("value")), pl.col("date"))).to_series()
+    )
+    return translate(INSPECTED, values, codes).fill_null(RecordProblem.BLANK_DATE)
 
 
 def _unread(name: str, values: pl.DataFrame, meant: pl.Series) -> list[str]:
     """A sentence on values of an item that mean nothing; blank and 0 mean none."""
-    text = clean_text(pl.col("value"))
-    none = text.is_null() | (text.cast(pl.Float64, strict=False) == 0).fill_null(value=False)
-    odd = values.filter(meant.is_null() & ~none)
+    odd = values.filter(meant.is_null() & ~means_none(pl.col("value")))
     if odd.is_empty():
         return []
     count = odd["count"].sum()
@@ -314,7 +312,7 @@ def _unread(name: str, values: pl.DataFrame, meant: pl.Series) -> list[str]:
 
 
 def _find_last(rows: pl.LazyFrame, name: str) -> pl.DataFrame:
-    """The last file that tells of each inspection that several files tell of: bridge_id, date, last."""
+    """Last file that tells of each inspection that several files tell of: bridge_id, date, last."""
     told = rows.filter("on_the_bridge", pl.col("bridge_id").is_not_null(), pl.col("date").is_not_null())
     files = told.group_by("bridge_id", "date").agg(first=pl.col("file").min(), last=pl.col("file").max())
     return collect(files.filter(pl.col("first") < pl.col("last")).drop("first"), name)
@@ -329,20 +327,13 @@ def _lay_out(rows: pl.LazyFrame, seen: pl.DataFrame) -> tuple[pl.LazyFrame, Scal
     records = rows.with_columns(item=items, state_text=pl.concat_list(RATINGS)).explode("item", "state_text")
     records = records.with_columns(state_problem=_state_problem(ratings))
     names = {item: case for case, item in CASES.items()}
-    problem = (
-        pl.when(~pl.col("fits"))
-        .then(NbiProblem.MISFIT)
-        .when(pl.col("bridge_id").is_null())
-        .then(Problem.NO_BRIDGE)
-        .when(~pl.col("on_the_bridge"))
-        .then(NbiProblem.OTHER_ROUTE)
-        .when(pl.col("state_problem") > Problem.NONE)
-        .then("state_problem")
-        .when(pl.col("date_problem") > Problem.NONE)
-        .then("date_problem")
-        .when(pl.col("file") < pl.col("last"))
-        .then(NbiProblem.REPEATED)
-        .otherwise(Problem.NONE)
+    problem = first_problem(
+        (~pl.col("fits"), NbiProblem.MISFIT),
+        (pl.col("bridge_id").is_null(), RecordProblem.NO_BRIDGE),
+        (~pl.col("on_the_bridge"), NbiProblem.OTHER_ROUTE),
+        pl.col("state_problem"),
+        pl.col("date_problem"),
+        (pl.col("file") < pl.col("last"), NbiProblem.REPEATED),
     )
     attributes = ("completed", "repair_1", "bridge_length", "bridge_area", "traffic")
     visits = records.select(
@@ -355,21 +346,20 @@ def _lay_out(rows: pl.LazyFrame, seen: pl.DataFrame) -> tuple[pl.LazyFrame, Scal
         case=pl.col("item").replace_strict(names, return_dtype=pl.String),
         member=pl.lit(""),
         state=translate("state_text", ratings, ratings["state"]),
-        problem=problem.cast(pl.UInt8),
+        problem=problem,
     )
     return visits, replace(scale, turn=TURN)
 
 
 def _state_problem(ratings: pl.DataFrame) -> pl.Expr:
-    """The problem of each rating's text, 0 for a state."""
+    """Problem of each rating's text, 0 for a state."""
     is_none = clean_text(pl.col("value")).str.to_uppercase() == NOT_APPLICABLE
-    code = pl.when(is_none).then(NbiProblem.NOT_APPLICABLE).otherwise(code_states())
-    codes = ratings.select(code.cast(pl.UInt8)).to_series()
-    return translate("state_text", ratings, codes).fill_null(Problem.BLANK_STATE)
+    codes = ratings.select(first_problem((is_none, NbiProblem.NOT_APPLICABLE), code_states())).to_series()
+    return translate("state_text", ratings, codes).fill_null(RecordProblem.BLANK_STATE)
 
 
-def _tell(name: str, sources: list[_File], rows: int, scale: Scale) -> list[str]:
-    """How the files were understood."""
+def _describe_files(name: str, sources: list[_File], rows: int, scale: Scale) -> list[str]:
+    """Notes on how the files were read."""
     by_year = all(source.year is not None for source in sources)
     order = "by the years in their names" if by_year else "in the order given"
     several = [

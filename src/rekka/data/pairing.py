@@ -1,4 +1,4 @@
-"""Consecutive visits of a member, paired, in one block of records: what each record became, and the pairs kept."""
+"""Pairing of consecutive visits of a member, block by block: the outcome of each record, and the pairs kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rekka.core.errors import BadStates, BadValues, count_of, name_rows
 from rekka.data import pairing_kernel as kernel
 from rekka.data.audit import LAST, PAIR, TRANSITION, VISIT
 from rekka.data.mapping import Rules
-from rekka.data.panel import Panel, Problem
+from rekka.data.panel import Panel, RecordProblem
 
 Mask = NDArray[np.bool_]
 Index = NDArray[np.integer[Any]]
@@ -36,8 +36,8 @@ SOURCES = {"age_at_inspection_1": "completed", "traffic_mean": "traffic"}  # of 
 
 
 @dataclass(frozen=True)
-class Block:
-    """The pairs of some members; ``code`` is the outcome of each record of ``records``."""
+class PairedBlock:
+    """Pairs of some members; ``code`` is the outcome of each record of ``records``."""
 
     pairs: pl.DataFrame
     records: pl.DataFrame
@@ -48,7 +48,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Pairing:
-    """What a panel offers and what is asked of it: the reasons, and the names of the covariates."""
+    """Plan of a pairing: the panel, the rules, the covariates, and the reasons by their codes."""
 
     panel: Panel
     rules: Rules
@@ -62,7 +62,7 @@ class Pairing:
 
 
 def plan_pairing(panel: Panel, rules: Rules) -> Pairing:
-    """Which covariates a transition will have, and every reason a record can be given."""
+    """Plan the covariates of the transitions, and every reason that a record can be given."""
     computed = ("age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean")
     known = tuple(name for name in computed if SOURCES.get(name, name) in panel.columns)
     covariates = (*known, *panel.covariates)
@@ -86,7 +86,7 @@ def plan_pairing(panel: Panel, rules: Rules) -> Pairing:
     return Pairing(panel, rules, covariates, reasons)
 
 
-def pair_block(records: pl.DataFrame, plan: Pairing) -> Block:
+def pair_block(records: pl.DataFrame, plan: Pairing) -> PairedBlock:
     """Pair the visits of the block's members; a member is whole in one block.
 
     1. Records with a problem of their own are left out.
@@ -106,10 +106,10 @@ def pair_block(records: pl.DataFrame, plan: Pairing) -> Block:
     code[usable] = judged.code
     _refuse(visits, judged, plan)
     # 4
-    return Block(_lay_out(visits, judged, plan), records, code, *_count_moves(visits, judged))
+    return PairedBlock(_lay_out(visits, judged, plan), records, code, *_count_moves(visits, judged))
 
 
-def _count_moves(visits: pl.DataFrame, judged: Judged) -> tuple[int, int]:
+def _count_moves(visits: pl.DataFrame, judged: PairVerdicts) -> tuple[int, int]:
     """Pairs that improved and that worsened; a pair set aside for its covariates has moved all the same."""
     no_pair = (kernel.NOTHING_FOLLOWS, kernel.ONLY_VISIT, kernel.REPAIR, kernel.INTERVAL, REPEATED, SAME_DAY)
     here = np.flatnonzero(~np.isin(judged.code, (*no_pair, kernel.UPWARD)))
@@ -130,9 +130,9 @@ def count_months(column: str) -> pl.Expr:
 
 
 def _own_problems(records: pl.DataFrame, plan: Pairing) -> NDArray[np.uint8]:
-    """The codes of records that cannot be used, 0 for the others."""
+    """Codes of records that cannot be used, 0 for the others."""
     problem = records["problem"].to_numpy()
-    outside = np.flatnonzero(problem == Problem.OUTSIDE_STATE)
+    outside = np.flatnonzero(problem == RecordProblem.OUTSIDE_STATE)
     if outside.size and plan.rules.outside == "error":
         rows, first = _rows(records, outside), records["state_text"][int(outside[0])]
         raise BadStates(
@@ -175,7 +175,7 @@ def _order_visits(visits: pl.DataFrame, plan: Pairing) -> tuple[Index, Mask, Ind
 
 
 def _reach(visits: pl.DataFrame, moment: pl.Expr) -> int:
-    """The last moment, counted from the first."""
+    """Last moment, counted from the first."""
     return int(visits.select(moment.max()).item() or 0)
 
 
@@ -218,8 +218,8 @@ def _settle(
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What becomes of each visit, its follower (-1 for none), its number, its history, and months by the day."""
+class PairVerdicts:
+    """Outcome of each visit, its follower (-1 for none), its number and history, (n,) each; months by the day."""
 
     code: NDArray[np.uint8]
     follower: NDArray[np.int32]
@@ -230,8 +230,8 @@ class Judged:
     day_0: int
 
 
-def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> Judged:
-    """The verdict on each visit and its follower."""
+def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> PairVerdicts:
+    """Verdict on each visit and its follower."""
     n = len(visits)
     day = visits["date"].to_physical().to_numpy()
     months, day_0 = _months_by_day(visits["date"])
@@ -245,7 +245,7 @@ def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> J
     rules = plan.rules
     repaired = () if rules.repairs == "ignore" else plan.panel.repairs
     follower, number, history = (np.zeros(n, dtype=np.int32) for _ in range(3))
-    judged = Judged(np.zeros(n, dtype=np.uint8), follower, number, history, day, months, day_0)
+    judged = PairVerdicts(np.zeros(n, dtype=np.uint8), follower, number, history, day, months, day_0)
     given = (
         visits["state"].to_numpy(),
         day,
@@ -292,7 +292,7 @@ def _months_by_day(dates: pl.Series) -> tuple[NDArray[np.float64], int]:
     return days.select(count_months("day")).to_series().to_numpy(), int(days["day"].to_physical()[0])
 
 
-def _refuse(visits: pl.DataFrame, judged: Judged, plan: Pairing) -> None:
+def _refuse(visits: pl.DataFrame, judged: PairVerdicts, plan: Pairing) -> None:
     """Raise for the outcomes that the rules call errors."""
     rules = plan.rules
     asked = {kernel.UPWARD: rules.upward, kernel.INTERVAL: rules.interval}
@@ -322,8 +322,8 @@ def _rows(visits: pl.DataFrame, here: Index) -> list[int]:
     return sorted(visits["row"].gather(here).to_list())
 
 
-def _lay_out(visits: pl.DataFrame, judged: Judged, plan: Pairing) -> pl.DataFrame:
-    """The kept pairs as transitions."""
+def _lay_out(visits: pl.DataFrame, judged: PairVerdicts, plan: Pairing) -> pl.DataFrame:
+    """Kept pairs as transitions."""
     kept = judged.code == kernel.KEEP
     second = judged.follower[kept]
     before = visits.drop("problem", "state_text").filter(kept)

@@ -1,4 +1,4 @@
-"""The compiled part of pairing: one pass over the ordered visits gives each its verdict, follower and number."""
+"""Compiled part of pairing: one pass over the ordered visits gives each its verdict, follower and number."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def judge_visits(
     number: Any,  # out: from 1 in each history
     history: Any,  # out: from 1 in each member
 ) -> None:
-    """The first reason not to keep each pair of consecutive visits, in the order of the codes."""
+    """First reason not to keep each pair of consecutive visits, in the order of the codes."""
     count = past = 0
     for place in range(order.size):
         i = order[place]

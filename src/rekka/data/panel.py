@@ -1,4 +1,4 @@
-"""Inspection tables in, a panel of visits out: the only room that knows a user's column names.
+"""Panels: visits read from tables of inspections. After this module there are only rekka's own column names.
 
 Every record of the input stays in the panel. What cannot be read is null there, and ``problem`` says why.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from rekka.data.attributes import (
     check_names,
     join_table,
     read_attributes,
+    read_date_column,
     read_name,
     survey,
     translate,
 )
 from rekka.data.mapping import (
     KNOWN_NAMES,
-    Columns,
+    ColumnRoles,
+    Format,
     Join,
     Rules,
     TableMapping,
@@ -37,10 +40,10 @@ from rekka.data.mapping import (
     load_mapping,
     resolve,
 )
-from rekka.data.reading import TableReading, settle
-from rekka.data.tables import EXCEL, PARQUET, ROW, TEXT, Table, is_folder, open_table
+from rekka.data.reading import BY_VISIT, TableReading, settle
+from rekka.data.tables import EXCEL, PARQUET, ROW, TEXT, SourceTable, is_folder, open_table
 from rekka.data.text import collect
-from rekka.data.values import Scale, clean_text, read_counts, read_dates, read_numbers, read_states, take_dates
+from rekka.data.values import Scale, clean_text, read_counts, read_numbers, read_states
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
 FIRST_ROWS = 20  # row numbers kept of suspicious states
@@ -48,8 +51,8 @@ ALL_CASES = "all"  # the case of a table that has none
 INSPECTIONS, SIDE_TABLES = ("inspections", "点検"), ("inventory", "traffic", "橋梁", "交通量")
 
 
-class Problem(enum.IntEnum):
-    """Why a record cannot be used; the smallest that applies is the one told."""
+class RecordProblem(enum.IntEnum):
+    """Problems for which a record cannot be used; the smallest that applies counts."""
 
     NONE = 0
     NO_BRIDGE = 1
@@ -62,40 +65,59 @@ class Problem(enum.IntEnum):
     NO_VISIT = 8
 
 
-PROBLEMS = {
-    Problem.NO_BRIDGE: "the bridge is blank",
-    Problem.NO_CASE: "the case is blank",
-    Problem.BLANK_STATE: "not inspected: the state is blank",
-    Problem.UNKNOWN_STATE: "the state is not understood",
-    Problem.OUTSIDE_STATE: "the state is outside the scale",
-    Problem.BLANK_DATE: "the date is blank",
-    Problem.UNKNOWN_DATE: "the date is not understood",
-    Problem.NO_VISIT: "the visit's number is blank or not a number",
+PROBLEMS: dict[int, str] = {
+    RecordProblem.NO_BRIDGE: "the bridge is blank",
+    RecordProblem.NO_CASE: "the case is blank",
+    RecordProblem.BLANK_STATE: "not inspected: the state is blank",
+    RecordProblem.UNKNOWN_STATE: "the state is not understood",
+    RecordProblem.OUTSIDE_STATE: "the state is outside the scale",
+    RecordProblem.BLANK_DATE: "the date is blank",
+    RecordProblem.UNKNOWN_DATE: "the date is not understood",
+    RecordProblem.NO_VISIT: "the visit's number is blank or not a number",
 }
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Visits, one a record of the input, lazily: ``problem`` is 0 where the record can be used.
+    """Visits as they were read, one for each record of the input.
 
-    Columns: row (and column, of a wide table), bridge_id, case, member, date, state, state_text, problem; visit,
-    completed, repair_1 ..., bridge_length, bridge_area, traffic, further covariates and kept columns where known.
+    ``visits`` is a LazyFrame; its ``problem`` is 0 where the record can be used, else a key of ``problems``. Its
+    columns: row (and column, of a wide table), bridge_id, case, member, date, state, state_text, problem; visit,
+    completed, repair_1 ..., bridge_length (m), bridge_area (m2), traffic (vehicles a day), further covariates and
+    kept columns where known. ``records`` is their number, ``scale`` names the states, ``notes`` say how the table
+    was read.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> panel = rekka.read_panel(rekka.simulate_inventory(50, preset="plain").inspections)
+    >>> panel.scale.names, panel.records == panel.visits.collect().height
+    (('a', 'b', 'c', 'd', 'e'), True)
+
     """
 
     name: str
     visits: pl.LazyFrame
-    columns: tuple[str, ...]
-    covariates: tuple[str, ...]
-    keep: tuple[str, ...]
-    repairs: tuple[str, ...]
-    members: bool  # whether the table tells members of a case apart
-    problems: Mapping[int, str]
     records: int
     scale: Scale
-    rules: Rules
-    notes: tuple[str, ...]
+    covariates: tuple[str, ...] = ()  # besides age, size and traffic
+    keep: tuple[str, ...] = ()
+    members: bool = False  # whether the table tells members of a case apart
+    problems: Mapping[int, str] = field(default_factory=lambda: PROBLEMS)
+    rules: Rules = field(default_factory=Rules)
+    notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()  # all that were read
     reading: TableReading | None = None  # how they were read, for later tables
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of ``visits``."""
+        return tuple(self.visits.collect_schema().names())
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """Columns of the dates of repairs."""
+        return tuple(name for name in self.columns if name.startswith("repair_"))
 
 
 def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
@@ -111,39 +133,72 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
         Sections of the mapping that overrule it, such as ``columns={"bridge": "ID"}`` or
         ``state={"bands": [85, 75, 70, 60]}``.
 
+    Returns
+    -------
+    Panel
+        The visits, lazily, with the problem of each record that cannot be used.
+
+    Examples
+    --------
+    >>> import polars as pl, rekka
+    >>> table = pl.DataFrame({"ID": ["1", "1"], "year": [2015, 2020], "index": [92.0, 71.0]})
+    >>> columns = {"bridge": "ID", "state": "index"}
+    >>> panel = rekka.read_panel(table, columns=columns, state={"bands": [85, 75, 70, 60]})
+    >>> panel.visits.collect()["state"].to_list()
+    [1, 3]
+
     """
     plan = load_mapping(mapping, changes)
     source, sides = find_tables(source)
-    table = open_table(source, plan.table.options())
+    table = open_table(source, plan.table)
     check_names(table, plan.columns)
     notes = list(table.notes)
     wide = plan.wide or _recognise_wide(table, plan.columns, notes)
     roles = ["bridge", "case", "member", *ATTRIBUTES, *(() if wide else ("visit", "date", "state"))]
     found, known = find_columns(table, plan.columns, roles)
     _require(table, found, wide)
-    if "case" not in found:
-        notes.append(f"{table.name}: {_choose_case(found, plan.columns)}")
+    notes += choose_case(table, found, plan.columns, "records are")
     attributes = read_attributes(table, found, plan.columns, plan.table, plan.dates)
     notes += [*known, *attributes.notes]
-    columns = _identity(table, found) | attributes.columns
-    records = _unpivot(table, columns, wide, plan.table.decimal) if wide else _lay_out(table, found, columns)
+    own = {role: name for role, name in found.items() if not (wide and role in BY_VISIT)}
+    columns = name_records(table, own) | attributes.columns
+    records = _unpivot(table, columns, wide, plan.table.decimal) if wide else table.frame.select(**columns)
     fiscal = wide.key == "fiscal_year" if wide and not wide.date else is_fiscal(found.get("date", ""))
-    visits, scale, number = _understand(records, plan, fiscal, table.name, notes)
+    visits, scale, number = read_records(records, plan, fiscal, table.name, notes)
     notes += _find_twins(visits, table.name, "member" in found)
     for join in [*sides, *plan.join]:
         visits = join_table(visits, join, plan.dates, notes)
-    panel = _finish(table.name, visits, plan, scale, number, "member" in found, notes)
+    visits = name_sizes(visits, table.name, notes)
     read = [source, *(join.file for join in [*sides, *plan.join])]
-    files = tuple(Path(one) for one in read if isinstance(one, str | Path))
-    return replace(panel, files=files, reading=settle(plan, found, wide, scale))
+    return Panel(
+        name=table.name,
+        visits=visits,
+        records=number,
+        scale=scale,
+        covariates=list_asked("covariates", plan.columns, plan.join),
+        keep=list_asked("keep", plan.columns, plan.join),
+        members="member" in found,
+        rules=plan.rules,
+        notes=tuple(notes),
+        files=tuple(Path(one) for one in read if isinstance(one, str | Path)),
+        reading=settle(plan, found, wide, scale),
+    )
 
 
-def _choose_case(found: dict[str, str], given: Columns) -> str:
-    """Without a column for the case, one that is called member tells kinds of member; in words."""
+def choose_case(table: SourceTable, found: dict[str, str], given: ColumnRoles, what: str) -> list[str]:
+    """Find the case of a table without a column for it, in ``found``: the column called member, or one case."""
+    if "case" in found:
+        return []
     if "member" in found and given.member is None:
         found["case"] = found.pop("member")
-        return f"case is {found['case']}; name it as member if it identifies members of one kind"
-    return f"no column for the case, so that all records are one component, {ALL_CASES!r}"
+        return [f"{table.name}: case is {found['case']}; name it as member if it identifies members of one kind"]
+    return [f"{table.name}: no column for the case, so that all {what} one component, {ALL_CASES!r}"]
+
+
+def list_asked(what: str, columns: ColumnRoles, joins: Sequence[Join]) -> tuple[str, ...]:
+    """Columns asked for as covariates or to be kept, of a table and those joined to it, each once."""
+    lists = (getattr(one, what) for one in (columns, *(join.columns for join in joins)))
+    return tuple(dict.fromkeys(name for names in lists for name in names))
 
 
 def find_tables(source: Any) -> tuple[Any, list[Join]]:
@@ -170,7 +225,7 @@ def list_sources(path: Path) -> list[Path]:
     return [main, *(join.file for join in sides)] if main != path else sorted(path.glob("*.parquet"))
 
 
-def _recognise_wide(table: Table, columns: Columns, notes: list[str]) -> Wide | None:
+def _recognise_wide(table: SourceTable, columns: ColumnRoles, notes: list[str]) -> Wide | None:
     """Columns called by years, or state_1, date_1, state_2, ..., if no column is the state's."""
     if columns.state or any(is_known("state", name) for name in table.columns):
         return None
@@ -192,7 +247,7 @@ def _recognise_wide(table: Table, columns: Columns, notes: list[str]) -> Wide | 
     return Wide(**patterns)
 
 
-def _require(table: Table, found: dict[str, str], wide: Wide | None) -> None:
+def _require(table: SourceTable, found: dict[str, str], wide: Wide | None) -> None:
     """Bridge, state and date must be there."""
     for role in ("bridge",) if wide else ("bridge", "state", "date"):
         if role not in found:
@@ -204,8 +259,8 @@ def _require(table: Table, found: dict[str, str], wide: Wide | None) -> None:
             )
 
 
-def _find_remedy(table: Table, role: str) -> str:
-    """What to do about a part that no column plays."""
+def _find_remedy(table: SourceTable, role: str) -> str:
+    """Sentence on what to do about a role that no column has."""
     used = next((name for name in table.columns if is_known(role, name)), None)
     if used is not None:
         return f"{used} has been given another part; say that it is the {role}, too, or which column is."
@@ -215,26 +270,22 @@ def _find_remedy(table: Table, role: str) -> str:
     return words + (" Some have no name: if the header is another row, give header_row." if unnamed else "")
 
 
-def _identity(table: Table, found: dict[str, str]) -> dict[str, pl.Expr]:
-    """Row, bridge, case and member; the last three as text."""
+def name_records(table: SourceTable, found: Mapping[str, str]) -> dict[str, pl.Expr]:
+    """Columns of records under our names: row; bridge, case and member as text; state and date as written."""
     schema = table.frame.collect_schema()
-    return {
+    columns = {
         ROW: pl.col(ROW),
         "bridge_id": read_name(found["bridge"], schema),
         "case": read_name(found["case"], schema) if "case" in found else pl.lit(ALL_CASES),
         "member": read_name(found["member"], schema).fill_null("") if "member" in found else pl.lit(""),
     }
-
-
-def _lay_out(table: Table, found: dict[str, str], columns: dict[str, pl.Expr]) -> pl.LazyFrame:
-    """A long table: each row is a record."""
+    columns |= {role: pl.col(found[role]) for role in ("date", "state") if role in found}
     if "visit" in found:
-        schema = table.frame.collect_schema()
-        columns = columns | {"visit": read_counts(pl.col(found["visit"]), schema[found["visit"]])}
-    return table.frame.select(**columns, date=pl.col(found["date"]), state=pl.col(found["state"]))
+        columns["visit"] = read_counts(pl.col(found["visit"]), schema[found["visit"]])
+    return columns
 
 
-def _unpivot(table: Table, columns: dict[str, pl.Expr], wide: Wide, decimal: str) -> pl.LazyFrame:
+def _unpivot(table: SourceTable, columns: dict[str, pl.Expr], wide: Wide, decimal: str) -> pl.LazyFrame:
     """A wide table: each cell of the columns by year or visit is a record."""
     place = "{" + wide.key + "}"
     before, after = map(re.escape, wide.state.split(place))
@@ -264,10 +315,13 @@ def _unpivot(table: Table, columns: dict[str, pl.Expr], wide: Wide, decimal: str
     return records.with_columns(traffic=read_numbers(pl.col("traffic"), pl.String(), decimal))
 
 
-def _understand(
+def read_records(
     records: pl.LazyFrame, plan: TableMapping, fiscal: bool, name: str, notes: list[str]
 ) -> tuple[pl.LazyFrame, Scale, int]:
-    """Dates and states from their texts, the problem of each record that has one, and how many there are."""
+    """Read dates and states from their texts: records with the problem of each, the scale, and their number.
+
+    Records without a column ``date`` get one of nulls, which is no problem of theirs.
+    """
     states = survey(records, "state", name)
     if states.is_empty():
         raise UnreadableTable(f"{name} has no rows.", file=name)
@@ -275,93 +329,73 @@ def _understand(
     states = states.hstack(read)
     notes.append(f"{name}: states are {scale.words}")
     codes = states.select(code_states()).to_series()
-    state_problem = pl.lit(Problem.NONE)
-    if (codes != Problem.NONE).any():  # a clean column is not looked up twice
-        state_problem = translate("state", states, codes).fill_null(Problem.BLANK_STATE)
-    date, date_problem = _understand_dates(records, plan.dates.inspection, fiscal, name, notes)
+    state_problem = pl.lit(0)
+    if (codes != RecordProblem.NONE).any():  # a clean column is not looked up twice
+        state_problem = translate("state", states, codes).fill_null(RecordProblem.BLANK_STATE)
+    date, date_problem = _read_inspection_dates(records, plan.dates.inspection, fiscal, name, notes)
     no_visit = pl.col("visit").is_null() if "visit" in records.collect_schema() else pl.lit(value=False)
     visits = records.with_columns(
         date=date,
         state=translate("state", states, states["state"]),
         state_text=pl.col("state"),
-        problem=code_problems(state_problem, date_problem, no_visit),
+        problem=first_problem(
+            (pl.col("bridge_id").is_null(), RecordProblem.NO_BRIDGE),
+            (pl.col("case").is_null(), RecordProblem.NO_CASE),
+            state_problem,
+            date_problem,
+            (no_visit, RecordProblem.NO_VISIT),
+        ),
     )
     ends = tuple(replace(end, rows=_find_rows(visits, end.texts, name)) for end in scale.ends)
     return visits, replace(scale, ends=ends), int(states["count"].sum())
 
 
 def _find_rows(visits: pl.LazyFrame, texts: Sequence[str], name: str) -> tuple[int, ...]:
-    """The first rows whose state is written in one of these ways."""
+    """First rows whose state is written in one of these ways."""
     here = visits.filter(pl.col("state_text").cast(pl.String).is_in(list(texts))).select(ROW)
     return tuple(collect(here.unique().sort(ROW).head(FIRST_ROWS), name)[ROW])
 
 
-def code_problems(state_problem: pl.Expr, date_problem: pl.Expr, no_visit: pl.Expr) -> pl.Expr:
-    """The first problem of each record."""
-    return (
-        pl.when(pl.col("bridge_id").is_null())
-        .then(Problem.NO_BRIDGE)
-        .when(pl.col("case").is_null())
-        .then(Problem.NO_CASE)
-        .when(state_problem > Problem.NONE)
-        .then(state_problem)
-        .when(date_problem > Problem.NONE)
-        .then(date_problem)
-        .when(no_visit)
-        .then(Problem.NO_VISIT)
-        .otherwise(Problem.NONE)
-        .cast(pl.UInt8)
-    )
+def first_problem(*problems: pl.Expr | tuple[pl.Expr, int]) -> pl.Expr:
+    """Code of the first problem of each record, 0 for none: of codes, and of conditions with the code of each."""
+    found = pl.lit(0)
+    for one in reversed(problems):
+        here, code = (one > 0, one) if isinstance(one, pl.Expr) else (one[0], pl.lit(int(one[1])))
+        found = pl.when(here).then(code).otherwise(found)
+    return found.cast(pl.UInt8)
 
 
 def code_states() -> pl.Expr:
-    """The problem of each distinct state, of what ``read_states`` says of it."""
-    return (
-        pl.when(pl.col("blank"))
-        .then(Problem.BLANK_STATE)
-        .when(pl.col("outside"))
-        .then(Problem.OUTSIDE_STATE)
-        .when(pl.col("state").is_null())
-        .then(Problem.UNKNOWN_STATE)
-        .otherwise(Problem.NONE)
-        .cast(pl.UInt8)
+    """Problem of each distinct state, of the columns that ``read_states`` gives."""
+    return first_problem(
+        (pl.col("blank"), RecordProblem.BLANK_STATE),
+        (pl.col("outside"), RecordProblem.OUTSIDE_STATE),
+        (pl.col("state").is_null(), RecordProblem.UNKNOWN_STATE),
     )
 
 
-def code_dates(text: pl.Expr, dates: pl.Series) -> pl.Expr:
-    """The problem of each distinct date, of its text and what it was read as."""
-    return (
-        pl.when(clean_text(text).is_null())
-        .then(Problem.BLANK_DATE)
-        .when(dates.is_null())
-        .then(Problem.UNKNOWN_DATE)
-        .otherwise(Problem.NONE)
-        .cast(pl.UInt8)
+def code_dates(text: pl.Expr, date: pl.Expr) -> pl.Expr:
+    """Problem of each date, of its text and the date it was read as."""
+    return first_problem(
+        (text.is_null(), RecordProblem.BLANK_DATE),
+        (date.is_null(), RecordProblem.UNKNOWN_DATE),
     )
 
 
-def code_typed_dates(date: pl.Expr) -> pl.Expr:
-    """The problem of each date of a column that holds dates."""
-    return (
-        pl.when(date.is_null())
-        .then(Problem.BLANK_DATE)
-        .when(take_dates(date).is_null())
-        .then(Problem.UNKNOWN_DATE)
-        .otherwise(Problem.NONE)
-    )
-
-
-def _understand_dates(
-    records: pl.LazyFrame, formats: str | list[str], fiscal: bool, name: str, notes: list[str]
+def _read_inspection_dates(
+    records: pl.LazyFrame, formats: Format, fiscal: bool, name: str, notes: list[str]
 ) -> tuple[pl.Expr, pl.Expr]:
-    """The date of each record, and its problem."""
-    if records.collect_schema()["date"].is_temporal():
-        return take_dates(pl.col("date")), code_typed_dates(pl.col("date"))
+    """Date of each record, and its problem."""
+    schema = records.collect_schema()
+    if "date" not in schema:
+        return pl.lit(None, pl.Date), pl.lit(0)
+    where = f"{name}, dates of inspection: "
+    date, seen = read_date_column(records, "date", formats, fiscal=fiscal, name=name, where=where)
+    if schema["date"].is_temporal():
+        return date, code_dates(pl.col("date"), date)
     if fiscal:
         notes.append(f"{name}: dates are fiscal years, from April")
-    seen = survey(records, "date", name)
-    dates = read_dates(seen["text"], formats, fiscal=fiscal, where=f"{name}, dates of inspection: ")
-    if dates.null_count() == len(dates):
+    if seen["date"].null_count() == len(seen):
         example = seen["text"].drop_nulls()
         what = f"such as {example[0]!r}" if len(example) else "all are blank"
         raise BadValues(
@@ -369,9 +403,8 @@ def _understand_dates(
             "format: iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y.",
             column="date",
         )
-    codes = seen.select(code_dates(pl.col("text"), dates)).to_series()
-    problem = translate("date", seen, codes).fill_null(Problem.BLANK_DATE)
-    return translate("date", seen, dates), problem
+    codes = seen.select(code_dates(clean_text(pl.col("text")), pl.col("date"))).to_series()
+    return date, translate("date", seen, codes).fill_null(RecordProblem.BLANK_DATE)
 
 
 def _find_twins(visits: pl.LazyFrame, table: str, members: bool) -> list[str]:
@@ -391,38 +424,12 @@ def _find_twins(visits: pl.LazyFrame, table: str, members: bool) -> list[str]:
     return lines
 
 
-def _finish(
-    name: str,
-    visits: pl.LazyFrame,
-    plan: TableMapping,
-    scale: Scale,
-    records: int,
-    members: bool,
-    notes: list[str],
-) -> Panel:
-    """Area from length and width, our names, and the list of what is known."""
+def name_sizes(visits: pl.LazyFrame, name: str, notes: list[str]) -> pl.LazyFrame:
+    """Name length and area as transitions do, the area as given, else length times width."""
     here = visits.collect_schema().names()
     if {"length", "width"} <= set(here):
         product = pl.col("length") * pl.col("width")
         visits = visits.with_columns(area=pl.coalesce("area", product) if "area" in here else product)
         notes.append(f"{name}: area is {'as given, else ' if 'area' in here else ''}length times width")
-    visits = visits.drop("width", strict=False).rename(
-        {"length": "bridge_length", "area": "bridge_area"}, strict=False
-    )
-    columns = tuple(visits.collect_schema().names())
-    asked = [c for columns in (plan.columns, *(join.columns for join in plan.join)) for c in columns.covariates]
-    keep = [c for columns in (plan.columns, *(join.columns for join in plan.join)) for c in columns.keep]
-    return Panel(
-        name=name,
-        visits=visits,
-        columns=columns,
-        covariates=tuple(dict.fromkeys(asked)),
-        keep=tuple(dict.fromkeys(keep)),
-        repairs=tuple(c for c in columns if c.startswith("repair_")),
-        members=members,
-        problems={int(problem): sentence for problem, sentence in PROBLEMS.items()},
-        records=records,
-        scale=scale,
-        rules=plan.rules,
-        notes=tuple(notes),
-    )
+    names = {"length": "bridge_length", "area": "bridge_area"}
+    return visits.drop("width", strict=False).rename(names, strict=False)

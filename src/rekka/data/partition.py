@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -41,7 +40,18 @@ MOSTLY_LATE = (
 
 @dataclass(frozen=True)
 class Partition:
-    """Three frames of transitions; ``scheme`` says in words how they were made."""
+    """Transitions split into rows that train, validate and confirm.
+
+    ``train``, ``validation`` and ``golden`` (confirmation rows) are dataframes with the columns of the table that
+    was split; ``scheme`` says in words how.
+
+    Examples
+    --------
+    >>> import rekka, polars as pl
+    >>> rekka.partition_auto(rekka.simulate_transitions(300).with_columns(case=pl.lit("Deck"))).counts().columns
+    ['case', 'train', 'validation', 'golden']
+
+    """
 
     train: pl.DataFrame
     validation: pl.DataFrame
@@ -49,7 +59,7 @@ class Partition:
     scheme: str
 
     def counts(self) -> pl.DataFrame:
-        """Rows of each case in each part."""
+        """Number of rows of each case in each part."""
         numbers = [(pl.col("part") == name).sum().cast(pl.Int64).alias(name) for name in PARTS]
         return self.rows().group_by("case").agg(numbers).sort("case")
 
@@ -61,7 +71,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class LazyPartition:
-    """The same of a table that is not in memory: three queries over it."""
+    """Partition of a table that is not in memory: three queries over it."""
 
     train: pl.LazyFrame
     validation: pl.LazyFrame
@@ -69,23 +79,23 @@ class LazyPartition:
     scheme: str
 
     def by_part(self) -> list[pl.LazyFrame]:
-        """The rows of each part, with its name as ``part``, in the order that ``Partition.rows`` has them."""
+        """Rows of each part, with its name as ``part``, in the order of ``Partition.rows``."""
         parts = (self.train, self.validation, self.golden)
         return [part.with_columns(part=pl.lit(name)) for part, name in zip(parts, PARTS, strict=True)]
 
     def collect(self) -> Partition:
-        """The rows themselves."""
+        """Read the rows into memory."""
         train, validation, golden = pl.collect_all([self.train, self.validation, self.golden])
         return Partition(train, validation, golden, self.scheme)
 
 
 def order_bridges(names: Iterable[Any], seed: int | str) -> list[Any]:
-    """Each bridge once, in an order that only its name and the seed decide."""
+    """Put bridges, each once, in an order that only their names and the seed decide."""
     return sorted(set(names), key=lambda name: hashlib.sha256(f"{seed}:{name}".encode()).digest())
 
 
 def split_bridges(names: Iterable[Any], shares: Mapping[str, float], seed: int) -> dict[Any, str]:
-    """The part of each bridge; shares are of bridges, rounded so that they add up."""
+    """Part of each bridge; shares are of bridges, rounded so that they add up."""
     bridges = order_bridges(names, seed)
     part_of: dict[Any, str] = {}
     for part, here in _cut(len(bridges), shares):
@@ -94,7 +104,7 @@ def split_bridges(names: Iterable[Any], shares: Mapping[str, float], seed: int) 
 
 
 def _cut(bridges: int, shares: Mapping[str, float]) -> Iterator[tuple[str, slice]]:
-    """Which of so many bridges, in their order, are in each part."""
+    """Slice of so many bridges, in their order, for each part."""
     if not shares or any(not 0 <= share <= 1 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-9:
         raise BadOption(f"shares are {dict(shares)}; numbers between 0 and 1 that add up to 1 are needed.")
     done = 0.0
@@ -104,7 +114,7 @@ def _cut(bridges: int, shares: Mapping[str, float]) -> Iterator[tuple[str, slice
 
 
 def place_bridges(names: pl.Series, seed: int | str) -> Places:
-    """Where each of these different names stands among those of ``order_bridges``, without a list of them.
+    """Places of different names in the order of ``order_bridges``, (n,), without a list of them.
 
     Sixteen bytes of the SHA-256 decide: that two of them are equal has never been seen.
     """
@@ -123,14 +133,32 @@ def partition_paper(
     row_cap: int | None = PAPER_ROW_CAP,
     keep_training_bridges_out: bool = False,
 ) -> Partition:
-    """The paper's protocol: third-to-fourth visits train; fourth-to-fifth, split by bridge, are held out.
+    """Split by the paper's protocol: third-to-fourth visits train; fourth-to-fifth, by bridge, are held out.
 
     The split is over all cases together, so a bridge is on one side in every case: 20 % of the bridges
-    validate, 80 % are golden. Above ``row_cap`` rows a case keeps some of its bridges, whole, by name and seed.
-    With ``keep_training_bridges_out`` a bridge that trained is not held out: its later rows are left out.
+    validate, 80 % are golden.
+
+    Parameters
+    ----------
+    transitions : dataframe
+        With bridge_id, case, visit_1 and visit_2.
+    seed : int
+        Decides, with the names, the order of the bridges.
+    row_cap : int or None
+        Above it a case keeps some of its bridges, whole, by name and seed.
+    keep_training_bridges_out : bool
+        Whether later rows of a bridge that trained are left out of the held-out parts.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rows = rekka.pair_visits(rekka.read_panel(rekka.simulate_inventory().inspections)).frame
+    >>> rekka.partition_paper(rows).counts().row(0, named=True)
+    {'case': 'Abutment', 'train': 271, 'validation': 91, 'golden': 438}
+
     """
-    frame = _read(transitions, PAPER_COLUMNS)
-    return _split_as_paper(frame.lazy(), seed, row_cap, keep_training_bridges_out).collect()
+    frame = _check_rows(_to_lazy(transitions), PAPER_COLUMNS)
+    return _split_as_paper(frame, seed, row_cap, keep_training_bridges_out).collect()
 
 
 def _split_as_paper(
@@ -151,13 +179,28 @@ def partition_by_date(
     seed: int = PAPER_SEED,
     keep_training_bridges_out: bool = False,
 ) -> Partition:
-    """Rows whose second visit is not after ``until`` train; later ones, split by bridge, are held out.
+    """Split at a date: rows whose second visit is not after ``until`` train; later ones are held out by bridge.
 
     A row that begins before ``until`` and ends after it is a later row: its end was not known then.
-    With ``keep_training_bridges_out`` a bridge that trained is not held out: its later rows are left out.
+
+    Parameters
+    ----------
+    transitions : dataframe
+        With bridge_id, case and date_2.
+    until : date
+        Last day of the training rows' second visits.
+    validation : float
+        Share of the later rows' bridges that validate; the others are golden.
+    seed, keep_training_bridges_out
+        As in ``partition_paper``.
+
+    Examples
+    --------
+    ``rekka.partition_by_date(transitions, until=date(2019, 3, 31))``
+
     """
-    frame = _read(transitions, DATE_COLUMNS)
-    return _split_by_date(frame.lazy(), until, seed, validation, keep_training_bridges_out).collect()
+    frame = _check_rows(_to_lazy(transitions), DATE_COLUMNS)
+    return _split_by_date(frame, until, seed, validation, keep_training_bridges_out).collect()
 
 
 def _split_by_date(
@@ -175,10 +218,19 @@ def _split_by_date(
 def partition_by_bridge(
     transitions: Any, *, train: float = 0.6, validation: float = 0.2, golden: float = 0.2, seed: int = PAPER_SEED
 ) -> Partition:
-    """By bridge alone: every row of a bridge is in one part. The shares are of bridges."""
-    frame = _read(transitions, COLUMNS)
+    """Split by bridge alone: every row of a bridge is in one part. The shares are of bridges, and add up to 1.
+
+    Examples
+    --------
+    >>> import rekka, polars as pl
+    >>> rows = rekka.simulate_transitions(300).with_columns(case=pl.lit("Deck"))
+    >>> parts = rekka.partition_by_bridge(rows, train=0.5, validation=0.25, golden=0.25)
+    >>> sum(map(len, (parts.train, parts.validation, parts.golden)))
+    300
+
+    """
     shares = {"train": train, "validation": validation, "golden": golden}
-    return _split_by_bridge(frame.lazy(), shares, seed).collect()
+    return _split_by_bridge(_check_rows(_to_lazy(transitions), COLUMNS), shares, seed).collect()
 
 
 def _split_by_bridge(frame: pl.LazyFrame, shares: Mapping[str, float], seed: int) -> LazyPartition:
@@ -188,11 +240,18 @@ def _split_by_bridge(frame: pl.LazyFrame, shares: Mapping[str, float], seed: int
 
 
 def partition_auto(transitions: Any, *, seed: int = PAPER_SEED) -> Partition:
-    """As its column ``part`` says; or the paper's, where the visits are its five rounds; otherwise by bridge.
+    """Split as a column ``part`` says; or as the paper, where the visits are its five rounds; else by bridge.
 
     Visits that were only counted look like rounds too; there the paper's split would leave most of them out.
+
+    Examples
+    --------
+    >>> import rekka, polars as pl
+    >>> rekka.partition_auto(rekka.simulate_transitions(300).with_columns(case=pl.lit("Deck"))).scheme
+    'by bridge, 60% train, 20% validation, 20% golden, seed 20260924'
+
     """
-    return _split_by_itself(_read(transitions, COLUMNS).lazy(), seed).collect()
+    return split_lazily(_to_lazy(transitions), "auto", seed=seed).collect()
 
 
 def _split_by_itself(frame: pl.LazyFrame, seed: int) -> LazyPartition:
@@ -207,63 +266,63 @@ def _split_by_itself(frame: pl.LazyFrame, seed: int) -> LazyPartition:
     return _split_by_bridge(frame, SHARES, seed)
 
 
-def choose_split(scheme: str, *, until: Any = None, seed: int = PAPER_SEED) -> Callable[[pl.DataFrame], Partition]:
-    """The function that splits: auto, paper, bridge, or date with ``until``."""
-    if scheme == "date":
-        return partial(partition_by_date, until=until, seed=seed)
-    schemes = {"auto": partition_auto, "paper": partition_paper, "bridge": partition_by_bridge}
-    return partial(schemes[scheme], seed=seed)
+def choose_split(scheme: str, *, until: Any = None, seed: int = PAPER_SEED) -> Callable[[Any], Partition]:
+    """Return the function that splits a dataframe: by auto, paper, bridge, or date with ``until``."""
+    return lambda frame: split_lazily(_to_lazy(frame), scheme, until=until, seed=seed).collect()
 
 
 def split_lazily(frame: pl.LazyFrame, scheme: str, *, until: Any = None, seed: int = PAPER_SEED) -> LazyPartition:
-    """The same split of a table that is not in memory; what is held are the names of its bridges."""
-    columns = {"date": DATE_COLUMNS, "paper": PAPER_COLUMNS}.get(scheme, COLUMNS)
-    there = frame.collect_schema().names()
-    if missing := [name for name in columns if name not in there]:
-        raise missing_columns(missing, there)
-    nameless = collect(frame.select(pl.col("bridge_id").null_count()), TABLE).item()
-    _refuse_nameless(nameless)
+    """Split a table that need not be in memory; only the names of its bridges are held."""
+    frame = _check_rows(frame, {"date": DATE_COLUMNS, "paper": PAPER_COLUMNS}.get(scheme, COLUMNS))
     if scheme == "date":
         return _split_by_date(frame, until, seed)
     if scheme == "paper":
-        return _split_as_paper(_whole_visits(frame), seed)
+        return _split_as_paper(frame, seed)
     return _split_by_itself(frame, seed) if scheme == "auto" else _split_by_bridge(frame, SHARES, seed)
 
 
 def mark_parts(transitions: Any, split: Callable[[pl.DataFrame], Partition]) -> pl.DataFrame:
-    """The transitions with their ``part``; null for those in none, such as visits 1 to 2 under the paper's."""
-    frame = _read(transitions, COLUMNS).with_row_index("place")
+    """Mark each transition with its ``part``; null for those in none, such as visits 1 to 2 under the paper's."""
+    frame = _check_rows(_to_lazy(transitions), COLUMNS).collect().with_row_index("place")
     parts = split(frame).rows().select("place", "part")
     return frame.join(parts, on="place", how="left", maintain_order="left").drop("place")
 
 
 def number_folds(bridges: Sequence[Any], k: int) -> dict[Any, int]:
-    """The fold of each bridge, in turn, in the order given: as equal in number as can be."""
+    """Fold of each bridge, in turn, in the order given: as equal in number as can be."""
     return {bridge: place % k for place, bridge in enumerate(bridges)}
 
 
 def fold_bridges(transitions: Any, k: int, *, seed: int = PAPER_SEED) -> pl.Series:
-    """The fold, 0 to k - 1, of each row: whole bridges, as equal in number as can be."""
-    frame = _read(transitions, ("bridge_id",))
-    bridges = order_bridges(frame["bridge_id"], seed)
+    """Fold, 0 to k - 1, of each row: whole bridges, as equal in number as can be.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.fold_bridges(rekka.simulate_transitions(100), 5).n_unique()
+    5
+
+    """
+    names = _check_rows(_to_lazy(transitions), ("bridge_id",)).collect()["bridge_id"]
+    bridges = order_bridges(names, seed)
     if not isinstance(k, int) or not 2 <= k <= len(bridges):
         raise BadOption(f"k is {k}; a whole number from 2 to the number of bridges ({len(bridges)}) is needed.")
-    fold = number_folds(bridges, k)
-    return frame["bridge_id"].replace_strict(fold, return_dtype=pl.Int64).rename("fold")
+    return names.replace_strict(number_folds(bridges, k), return_dtype=pl.Int64).rename("fold")
 
 
-def _read(transitions: Any, columns: tuple[str, ...]) -> pl.DataFrame:
+def _to_lazy(transitions: Any) -> pl.LazyFrame:
     frame: pl.DataFrame = nw.from_native(transitions, eager_only=True).to_polars()
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        raise missing_columns(missing, frame.columns)
-    _refuse_nameless(frame["bridge_id"].null_count())
-    return frame.with_columns(pl.col(name).cast(pl.Int64) for name in columns if name.startswith("visit_"))
+    return frame.lazy()
 
 
-def _refuse_nameless(rows: int) -> None:
-    if rows:
+def _check_rows(frame: pl.LazyFrame, columns: tuple[str, ...]) -> pl.LazyFrame:
+    """Refuse a table without the columns of a split, or with a bridge that has no name."""
+    there = frame.collect_schema().names()
+    if missing := [name for name in columns if name not in there]:
+        raise missing_columns(missing, there)
+    if rows := collect(frame.select(pl.col("bridge_id").null_count()), TABLE).item():
         raise InputError(f"bridge_id is missing in {rows} rows; a split needs every name.")
+    return _whole_visits(frame) if "visit_1" in columns else frame
 
 
 def _whole_visits(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -278,7 +337,7 @@ def _distinct(frame: pl.LazyFrame, name: str) -> pl.Series:
 def _hold_out(
     train: pl.LazyFrame, later: pl.LazyFrame, validation: float, keep_training_bridges_out: bool, seed: int
 ) -> tuple[pl.LazyFrame, pl.LazyFrame, str]:
-    """Validation and golden rows of the later ones, and the words for it."""
+    """Split later rows into validation and golden ones; also return the words for it."""
     if keep_training_bridges_out:
         later = later.join(train, on="bridge_id", how="anti", maintain_order="left")
     shares = {"validation": validation, "golden": 1 - validation}
@@ -289,7 +348,7 @@ def _hold_out(
 
 
 def _part_rows(frame: pl.LazyFrame, shares: Mapping[str, float], seed: int) -> dict[str, pl.LazyFrame]:
-    """The rows of each part, in the order they stand in; shares are of bridges."""
+    """Rows of each part, in the order of the table; shares are of bridges."""
     names = list_bridges(frame)
     order = place_bridges(names, seed)
     key = pl.col("bridge_id")
@@ -299,7 +358,7 @@ def _part_rows(frame: pl.LazyFrame, shares: Mapping[str, float], seed: int) -> d
 
 
 def _keep(frame: pl.LazyFrame, key: pl.Expr, names: pl.Series, order: Places, here: slice) -> pl.LazyFrame:
-    """The rows of some bridges, in the order they stand in; of most bridges, those that are not of the others."""
+    """Rows of some bridges, in the order of the table; of most bridges, those that are not of the others."""
     most = here.stop - here.start > len(order) / 2
     others = np.concatenate([order[: here.start], order[here.stop :]]) if most else order[here]
     listed = names.gather(np.sort(others)).to_frame().lazy()
@@ -309,7 +368,7 @@ def _keep(frame: pl.LazyFrame, key: pl.Expr, names: pl.Series, order: Places, he
 
 
 def list_bridges(frame: pl.LazyFrame) -> pl.Series:
-    """The name of each bridge once, in no order; of very many rows some of the bridges at a time."""
+    """Name of each bridge once, in no order; of very many rows some of the bridges at a time."""
     rows = collect(frame.select(pl.len()), TABLE).item()
     slices = -(-rows // ROWS_AT_ONCE)
     if slices <= 1:
@@ -319,7 +378,7 @@ def list_bridges(frame: pl.LazyFrame) -> pl.Series:
 
 
 def _cap(frame: pl.LazyFrame, row_cap: int | None, seed: int) -> pl.LazyFrame:
-    """At most ``row_cap`` rows a case: whole bridges, while they fit."""
+    """Keep at most ``row_cap`` rows a case: whole bridges, while they fit."""
     if row_cap is None:
         return frame
     counts = collect(frame.group_by("case", "bridge_id").agg(rows=pl.len()), TABLE)

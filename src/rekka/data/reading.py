@@ -1,4 +1,4 @@
-"""How a table was read: kept with a run and with a model, and used again for every later table.
+"""Readings: how a table was read, kept with a run and with a model, and used again for later tables.
 
     read_panel -> settle -> TableReading (in a run folder, in a model file) -> reuse -> mapping of another table
 
@@ -15,8 +15,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, MissingColumns, UnreadableTable, did_you_mean, name_some
-from rekka.data.mapping import File, State, TableMapping, Wide, is_there, load_mapping
-from rekka.data.tables import EXCEL, TEXT, FileOptions, Table
+from rekka.data.mapping import State, TableMapping, Wide, is_there, load_mapping
+from rekka.data.tables import EXCEL, TEXT, SourceTable
+from rekka.data.text import FileOptions
 from rekka.data.values import Scale
 
 Kind = Literal["inspections", "transitions", "nbi"]
@@ -31,7 +32,7 @@ OF_TEXT, OF_SHEETS = ("encoding", "separator", "decimal", "header_row", "names")
 
 
 class TableReading(BaseModel):
-    """What was really used: ``mapping`` has nothing left to be recognised.
+    """Mapping that was used, with nothing left to be recognised.
 
     ``given`` is the [state] as it was given. ``labels`` are the names of the states, best first; None for
     transitions, whose states are numbers.
@@ -45,13 +46,13 @@ class TableReading(BaseModel):
     labels: tuple[str, ...] | None = None
 
     def relocate(self, place: Callable[[str], str]) -> TableReading:
-        """The same with the paths of joined files put in other words."""
+        """Rewrite the paths of joined files."""
         joins = [join | {"file": place(join["file"])} for join in self.mapping.get("join", [])]
         return self.model_copy(update={"mapping": self.mapping | ({"join": joins} if joins else {})})
 
     @property
     def state(self) -> State:
-        """The scale."""
+        """Scale."""
         return State.model_validate(self.mapping.get("state", {}))
 
     def is_like(self, other: TableReading) -> bool:
@@ -69,7 +70,7 @@ class TableReading(BaseModel):
 
     @property
     def _column(self) -> str | None:
-        """The column of the states; None where it is not known."""
+        """Column of the states; None where it is not known."""
         found = self.mapping.get("columns", {}).get("state") or self.mapping.get("wide", {}).get("state")
         return None if found is None else str(found)
 
@@ -83,7 +84,7 @@ class TableReading(BaseModel):
 
 
 def settle(plan: TableMapping, found: Mapping[str, str], wide: Wide | None, scale: Scale) -> TableReading:
-    """The reading of a table of inspections: the mapping with every guess in its place."""
+    """Reading of a table of inspections: the mapping with every guess in its place."""
     columns: dict[str, Any] = {role: name for role, name in found.items() if role != "repairs"}
     if not plan.columns.repairs and "repairs" in found:
         columns["repairs"] = [found["repairs"]]
@@ -112,7 +113,7 @@ def _dump(part: BaseModel) -> dict[str, Any]:
 
 
 def reuse(reading: TableReading, source: Any, mapping: Any, changes: Mapping[str, Any], who: str) -> TableMapping:
-    """The mapping for another table: the reading's, overruled by what is given now, which must mean the same."""
+    """Mapping for another table: the reading's, overruled by what is given now, which must mean the same."""
     own = load_mapping(mapping, changes)
     given = own.model_dump(exclude_unset=True)
     kept = {
@@ -132,12 +133,12 @@ def reuse(reading: TableReading, source: Any, mapping: Any, changes: Mapping[str
 
 
 def choose_options(reading: TableReading, source: Any, own: TableMapping) -> FileOptions:
-    """The format of another file: as it is given now, else as it was, else recognised."""
-    return File(**_choose_format(reading, source) | own.table.model_dump(exclude_unset=True)).options()
+    """Format of another file: as it is given now, else as it was, else recognised."""
+    return FileOptions(**_choose_format(reading, source) | own.table.model_dump(exclude_unset=True))
 
 
 def _choose_format(reading: TableReading, source: Any) -> dict[str, Any]:
-    """What of a file's format holds for another one of its kind."""
+    """Format of a file as far as it holds for another one of its kind."""
     suffix = Path(source).suffix.lower() if isinstance(source, str | Path) else ""
     names = OF_TEXT if suffix in TEXT else OF_SHEETS if suffix in EXCEL else ()
     return {name: value for name, value in reading.mapping.get("table", {}).items() if name in names}
@@ -146,7 +147,7 @@ def _choose_format(reading: TableReading, source: Any) -> dict[str, Any]:
 def _agree(
     reading: TableReading, own: State, given: dict[str, Any], who: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The reading's scale and what is given of it now, of which one counts; refused where they differ."""
+    """Reading's scale and what is given of it now, of which one counts; refused where they differ."""
     kept = dict(reading.mapping.get("state", {}))
     missing = {name: value for name, value in given.items() if name == "missing"}
     bare: dict[str, Any] = {"missing": []}
@@ -175,7 +176,7 @@ def _is_same(was: State, own: State, labels: Sequence[str]) -> bool:
 
 
 def _list_names(state: State) -> list[str]:
-    """The names of a scale that is given by labels or by its ends."""
+    """Names of a scale that is given by labels or by its ends."""
     if state.labels is not None:
         return ["/".join(map(str, one if isinstance(one, list) else [one])) for one in state.labels]
     if state.best is not None and state.worst is not None:
@@ -185,7 +186,7 @@ def _list_names(state: State) -> list[str]:
 
 
 def _name_scale(state: State) -> str:
-    """The options of a scale; nothing where it was recognised."""
+    """Options of a scale; nothing where it was recognised."""
     if state.bands is not None:
         return f"with --bands {','.join(f'{limit:g}' for limit in state.bands)}"
     if state.best is not None:
@@ -196,9 +197,9 @@ def _name_scale(state: State) -> str:
 
 
 def fit_to(
-    plan: TableMapping, table: Table, given: TableMapping, needed: Sequence[str] | None, who: str
+    plan: TableMapping, table: SourceTable, given: TableMapping, needed: Sequence[str] | None, who: str
 ) -> tuple[TableMapping, list[str]]:
-    """The mapping for a table that lacks some of the reading's columns: what no model needs is done without.
+    """Mapping for a table that lacks some of the reading's columns: what no model needs is done without.
 
     A column that the user has named now is not looked at here: the reader says that it is not there.
     """
@@ -233,8 +234,8 @@ def fit_to(
     return plan.model_copy(update={"columns": plan.columns.model_copy(update=columns)}), notes
 
 
-def loosen(plan: TableMapping, table: Table, given: TableMapping) -> TableMapping:
-    """The mapping for what may be a plain list of members: it has columns of its own, and all that is needed."""
+def loosen(plan: TableMapping, table: SourceTable, given: TableMapping) -> TableMapping:
+    """Mapping for what may be a plain list of members: it has columns of its own, and all that is needed."""
     own = {role for role, value in given.columns if value}
     absent = {
         role: None
@@ -250,7 +251,7 @@ def loosen(plan: TableMapping, table: Table, given: TableMapping) -> TableMappin
     return plan.model_copy(update={"columns": columns, "wide": wide, "join": given.join})
 
 
-def _lacks(table: Table, role: str, name: str, who: str) -> MissingColumns:
+def _lacks(table: SourceTable, role: str, name: str, who: str) -> MissingColumns:
     option = {"covariate": "--covariate"}.get(role, f"--{role}")
     return MissingColumns(
         f"{table.name} has no column {name}, from which {who} read the {role}. Columns there: "

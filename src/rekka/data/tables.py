@@ -22,6 +22,7 @@ from rekka.data.text import (
     CHUNK,
     HEADER_SEARCH,
     SEPARATORS,
+    FileOptions,
     empty_file,
     find_header,
     name_columns,
@@ -54,20 +55,11 @@ _KINDS = {  # how files begin: what they are, and what to do
 }
 
 
-@dataclass(frozen=True)
-class FileOptions:
-    """What a user may say about a file; None means that it is recognised."""
-
-    encoding: str | None = None
-    separator: str | None = None
-    sheet: str | int | None = None
-    header_row: int | None = None
-    names: tuple[str, ...] | None = None
-    decimal: str = "."
+RECOGNISED = FileOptions()
 
 
 @dataclass(frozen=True)
-class Table:
+class SourceTable:
     """A table as it was found: lazy columns under their own names, and a row number."""
 
     name: str
@@ -77,7 +69,7 @@ class Table:
     repeated: frozenset[str] = field(default_factory=frozenset)  # names that stand over two columns
 
 
-def open_table(source: Any, options: FileOptions = FileOptions()) -> Table:
+def open_table(source: Any, options: FileOptions = RECOGNISED) -> SourceTable:
     """A dataframe, or a file by its ending: CSV and other text, Excel, Parquet (a folder of them too)."""
     if not isinstance(source, str | Path):
         return _open_frame(source)
@@ -142,7 +134,7 @@ def _what_it_is(path: Path, wanted: str) -> str | None:
     return None
 
 
-def _open_frame(source: Any) -> Table:
+def _open_frame(source: Any) -> SourceTable:
     frame: pl.LazyFrame
     if isinstance(source, pl.LazyFrame):
         frame = source
@@ -166,7 +158,7 @@ def _open_frame(source: Any) -> Table:
 
 
 def _to_polars(eager: nw.DataFrame[Any]) -> pl.DataFrame:
-    """The same in polars; columns of mixed Python objects, as pandas has them, become text."""
+    """Convert a frame to polars; columns of mixed Python objects, as pandas has them, become text."""
     try:
         return eager.to_polars()
     except (TypeError, ValueError, pl.exceptions.PolarsError):
@@ -185,16 +177,16 @@ def _to_series(column: nw.Series[Any]) -> pl.Series:
         return pl.Series(column.name, list(texts), dtype=pl.String)
 
 
-def _typed(name: str, frame: pl.LazyFrame, notes: tuple[str, ...]) -> Table:
+def _typed(name: str, frame: pl.LazyFrame, notes: tuple[str, ...]) -> SourceTable:
     """A table of typed columns; categories are text."""
     names = frame.collect_schema().names()
     own = number_names(names)
     frame = frame.rename(dict(zip(names, own, strict=True)))
     frame = frame.with_columns(cs.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
-    return Table(name, frame.with_row_index(ROW), tuple(own), notes)
+    return SourceTable(name, frame.with_row_index(ROW), tuple(own), notes)
 
 
-def _open_text(path: Path, options: FileOptions) -> Table:
+def _open_text(path: Path, options: FileOptions) -> SourceTable:
     if what := _what_it_is(path, "a text table"):
         raise UnreadableTable(what, file=path.name)
     if options.sheet is not None:
@@ -202,20 +194,14 @@ def _open_text(path: Path, options: FileOptions) -> Table:
     mark = options.separator
     if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in '"\r\n'):
         raise bad_option("separator", mark, [repr(s) for s in SEPARATORS])
-    frame, found = scan_text(
-        path,
-        encoding=options.encoding,
-        separator=options.separator,
-        header_row=options.header_row,
-        names=options.names,
-    )
+    frame, found = scan_text(path, options)
     notes = [
         f"{path.name}: text in {found.encoding}, separated by {SEPARATORS.get(found.separator, found.separator)}"
     ]
     return _named(path.name, frame, found.header_row, found.names, notes)
 
 
-def _open_excel(path: Path, options: FileOptions) -> Table:
+def _open_excel(path: Path, options: FileOptions) -> SourceTable:
     if options.decimal != ".":
         raise BadOption(f"{path.name} is a workbook, where numbers need no decimal mark; leave decimal out.")
     try:
@@ -235,13 +221,11 @@ def _open_excel(path: Path, options: FileOptions) -> Table:
         loaded = book.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string").to_polars()
     except fastexcel.FastExcelError:
         raise UnreadableTable(f"{path.name}: sheet {used} cannot be read.{elsewhere}", file=path.name) from None
-    header_row = options.header_row
-    most = max(HEADER_SEARCH, (header_row or 0) + 1)
+    most = max(HEADER_SEARCH, (options.header_row or 0) + 1)
     rows = [["" if cell is None else cell for cell in row] for row in loaded.head(most).rows()]
     if not rows:
         raise UnreadableTable(f"{path.name}: sheet {used} is empty.{elsewhere}", file=path.name)
-    if header_row is None:
-        header_row = 0 if options.names is not None else find_header(rows)
+    header_row = find_header(rows, options)
     names = name_columns(path.name, rows, header_row, options.names)
     loaded = loaded.select(loaded.columns[: len(names)]).slice(header_row)
     loaded.columns = names
@@ -278,7 +262,7 @@ def _refuse_sparse(path: Path, sheet: str) -> None:
 
 
 def _find_sheet(book: zipfile.ZipFile, sheet: str) -> str | None:
-    """The file of a sheet in a workbook's archive."""
+    """File of a sheet in a workbook's archive."""
     places = ElementTree.fromstring(book.read("xl/_rels/workbook.xml.rels"))
     files = {place.get("Id"): place.get("Target", "") for place in places}
     for one in ElementTree.fromstring(book.read("xl/workbook.xml")).iter():
@@ -291,7 +275,7 @@ def _find_sheet(book: zipfile.ZipFile, sheet: str) -> str | None:
 
 
 def _measure(book: zipfile.ZipFile, member: str) -> tuple[int, int, int]:
-    """How many cells a sheet has, and its last row and column."""
+    """Number of cells of a sheet, and its last row and column."""
     cells, last_row, columns, rest = 0, 0, set[bytes](), b""
     with book.open(member) as stream:
         while chunk := stream.read(CHUNK):
@@ -306,7 +290,7 @@ def _measure(book: zipfile.ZipFile, member: str) -> tuple[int, int, int]:
 
 
 def _no_workbook(path: Path) -> str:
-    """Why a file that should be a workbook cannot be opened."""
+    """Sentence on why a file that should be a workbook cannot be opened."""
     with path.open("rb") as stream:
         is_zip = stream.read(4) == b"PK\x03\x04"
     if is_zip and path.suffix.lower() != ".xls":
@@ -316,7 +300,7 @@ def _no_workbook(path: Path) -> str:
     )
 
 
-def _open_parquet(path: Path, files: list[Path]) -> Table:
+def _open_parquet(path: Path, files: list[Path]) -> SourceTable:
     if not files:
         raise UnreadableTable(
             f"The folder {path.name or path} holds no table called inspections, and no Parquet files.",
@@ -328,13 +312,15 @@ def _open_parquet(path: Path, files: list[Path]) -> Table:
         raise UnreadableTable(f"{path.name} is not a Parquet file, or is damaged.", file=path.name) from None
 
 
-def _named(name: str, frame: pl.LazyFrame, header_row: int, names: tuple[str, ...], notes: list[str]) -> Table:
+def _named(
+    name: str, frame: pl.LazyFrame, header_row: int, names: tuple[str, ...], notes: list[str]
+) -> SourceTable:
     """A table of text; its rows are numbered as a spreadsheet numbers them."""
     if header_row > 1:
         notes.append(f"{name}: the header is row {header_row}; {header_row - 1} above it left out")
     if not header_row:
         notes.append(f"{name}: no header; the columns are called {', '.join(names)}")
     repeated = frozenset(n.removesuffix(" (2)") for n in names if n.endswith(" (2)"))
-    return Table(
+    return SourceTable(
         name, frame.with_row_index(ROW, offset=header_row + 1), names, tuple(notes), repeated & set(names)
     )

@@ -1,6 +1,6 @@
-"""Queries over a user's table: what polars cannot read is our error.
+"""Delimited text as agencies export it: encoding, separator and header are recognised.
 
-Delimited text as agencies export it: which encoding, which separator, which row is the header.
+``collect`` runs any query over a user's table: what polars cannot read is an error of ours.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
 
 from rekka.core.errors import UnreadableTable, bad_option, count_of
 from rekka.core.files import is_full_disk
@@ -66,9 +67,22 @@ _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM
          codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
 
 
+class FileOptions(BaseModel):
+    """Format of a file, as a user gives it; None means that it is recognised. ``header_row`` counts from 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    encoding: str | None = None
+    separator: str | None = None
+    sheet: str | int | None = None
+    header_row: int | None = Field(default=None, ge=0)
+    names: list[str] | None = None
+    decimal: Literal[".", ","] = "."
+
+
 @dataclass(frozen=True)
 class TextFormat:
-    """How a text file is to be read; ``header_row`` counts from 1, 0 if there is none."""
+    """Format of a text file as it was found; ``header_row`` counts from 1, 0 if there is none."""
 
     encoding: str
     separator: str
@@ -76,31 +90,24 @@ class TextFormat:
     names: tuple[str, ...]
 
 
-def scan_text(
-    path: Path,
-    *,
-    encoding: str | None = None,
-    separator: str | None = None,
-    header_row: int | None = None,
-    names: Sequence[str] | None = None,
-) -> tuple[pl.LazyFrame, TextFormat]:
-    """A lazy frame of text columns under the header's names, and how the file was read."""
-    encoding = encoding or _recognise_encoding(path)
+def scan_text(path: Path, options: FileOptions) -> tuple[pl.LazyFrame, TextFormat]:
+    """Scan text columns under the header's names; also return the format that was found."""
+    encoding = options.encoding or _recognise_encoding(path)
     try:
         "a".encode(encoding)  # rot13 and its like are known names too, and no text
     except (LookupError, ValueError):
         raise bad_option("encoding", encoding, ["utf-8", "cp932", "latin-1"]) from None
     head = list(_head_lines(path, encoding))
-    separator = separator or _recognise_separator(head)
-    most = max(HEADER_SEARCH, (header_row or 0) + 1)
+    separator = options.separator or _recognise_separator(head)
+    most = max(HEADER_SEARCH, (options.header_row or 0) + 1)
     rows: list[list[str]] = []
     try:
         rows += islice(csv.reader(head, delimiter=separator), most)
     except csv.Error as error:
         raise _unsplit(path.name, len(rows) + 1, error) from None
-    if header_row is None:
-        header_row = 0 if names is not None else find_header(rows)
-    names = number_names([unguard_text(name) for name in name_columns(path.name, rows, header_row, names)])
+    header_row = find_header(rows, options)
+    named = name_columns(path.name, rows, header_row, options.names)
+    names = number_names([unguard_text(name) for name in named])
     found = TextFormat(encoding, separator, header_row, tuple(names))
     source: Path | io.BytesIO = path
     rewritten = not _check_rows(path, found)
@@ -129,8 +136,12 @@ def scan_text(
     return frame, found
 
 
-def find_header(rows: Sequence[Sequence[str]]) -> int:
-    """The first row, from 1, that is at least half as wide as the widest: titles above it are narrow."""
+def find_header(rows: Sequence[Sequence[str]], options: FileOptions) -> int:
+    """Number of the header's row: as given, 0 where names are, else the first half as wide as the widest."""
+    if options.header_row is not None:
+        return options.header_row
+    if options.names is not None:
+        return 0
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
     widest = max(filled, default=0)
     return next((number for number, count in enumerate(filled, start=1) if count and 2 * count >= widest), 1)
@@ -168,7 +179,7 @@ def name_columns(
 
 
 def number_names(names: Sequence[str]) -> list[str]:
-    """The names, each once: the second of one name is 'name (2)', and so is one that we use ourselves."""
+    """Names, each once: the second of one name is 'name (2)', and so is one that we use ourselves."""
     seen, given = Counter([ROW]), {ROW, *names}
     unique: list[str] = []
     for name in names:
@@ -272,7 +283,7 @@ def _head_lines(path: Path, encoding: str) -> Iterator[str]:
 
 
 def empty_file(file: str) -> UnreadableTable:
-    """The error for a file with nothing in it."""
+    """Error for a file with nothing in it."""
     return UnreadableTable(f"{file} is empty. A header and at least one row are needed.", file=file)
 
 
@@ -285,7 +296,7 @@ def _name_utf16(data: bytes) -> str:
 
 
 def _undecodable(path: Path, encoding: str, error: UnicodeError) -> UnreadableTable:
-    """The error for a byte that is not in the encoding; its place is looked up in the whole file."""
+    """Error for a byte that is not in the encoding; its place is looked up in the whole file."""
     try:
         path.read_bytes().decode(encoding)
     except UnicodeError as first:
@@ -304,7 +315,7 @@ def _undecodable(path: Path, encoding: str, error: UnicodeError) -> UnreadableTa
 
 
 def _recognise_separator(lines: Sequence[str]) -> str:
-    """The separator that splits the first lines into the most even and widest rows."""
+    """Separator that splits the first lines into the most even and widest rows."""
 
     def fit(separator: str) -> tuple[int, int]:
         try:
@@ -322,7 +333,7 @@ def _ends_in_cr(lines: Sequence[str]) -> bool:
 
 
 def _recode(path: Path, encoding: str) -> bytes:
-    """The file as UTF-8 with line feeds, in memory."""
+    """File as UTF-8 with line feeds, in memory."""
     with path.open(encoding=encoding) as stream:
         try:
             return stream.read().encode()
@@ -359,7 +370,7 @@ def _check_rows(path: Path, found: TextFormat) -> bool:
 
 
 def _rewrite(path: Path, found: TextFormat) -> bytes:
-    """The rows below the header as plain CSV in UTF-8, all of its width, without blank ones at the end."""
+    """Rows below the header as plain CSV in UTF-8, all of its width, without blank ones at the end."""
     out, blanks, width = io.StringIO(), 0, len(found.names)
     writer = csv.writer(out, delimiter=found.separator, lineterminator="\n")
     with path.open(encoding=found.encoding, newline=None) as stream:

@@ -1,6 +1,7 @@
-"""Panel -> transitions: block by block where the table is large, with an account of every record.
+"""Transitions: pairs of consecutive visits, from a panel or from a table that has them, with an audit.
 
-How tables are read: one value for every function and command that reads one.
+A large panel is paired block by block. ``ReadingOptions`` is how every function and command is told to read a
+table.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from rekka.data.audit import FIRST_ROWS, LAST, TRANSITION, Audit
 from rekka.data.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
 from rekka.data.mapping import Rules, TableMapping, explain, load_mapping, resolve
 from rekka.data.nbi import read_nbi
-from rekka.data.pairing import FIRST_PROBLEM, Block, Pairing, pair_block, plan_pairing
-from rekka.data.panel import ALL_CASES, PAIRED, Panel, Problem, list_sources, read_panel
+from rekka.data.pairing import FIRST_PROBLEM, PairedBlock, Pairing, pair_block, plan_pairing
+from rekka.data.panel import ALL_CASES, PAIRED, Panel, RecordProblem, list_sources, read_panel
 from rekka.data.partition import Partition, mark_parts
 from rekka.data.reading import TableReading
-from rekka.data.tables import ROW, Table, is_folder, open_table
+from rekka.data.tables import ROW, SourceTable, is_folder, open_table
 from rekka.data.text import collect, reading
-from rekka.data.values import Scale, clean_text, read_dates, read_numbers, take_dates
+from rekka.data.values import Scale, clean_text, holds_numbers, read_dates, read_numbers, take_dates
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
@@ -51,9 +52,22 @@ _log = logging.getLogger("rekka")
 
 @dataclass(frozen=True)
 class Transitions:
-    """``frame``: a row for each transition. ``audit``: what became of every record. ``notes``: how it was read.
+    """Transitions between consecutive visits, with their audit.
 
-    ``audit`` and ``scale`` are None for a table that had transitions in it already.
+    ``frame``       a row for each: bridge_id, case, state_1, state_2 (1 is the best), interval_years, covariates,
+                    and where known member, date_1, date_2, visit_1, visit_2, row_1, row_2
+    ``covariates``  names of the columns that a model can use
+    ``audit``       outcome of every record; None for a table that had transitions in it already, as is ``scale``
+    ``scale``       names of the states, best first
+    ``notes``       how the table was read
+
+    Examples
+    --------
+    >>> import rekka
+    >>> found = rekka.read_transitions(rekka.simulate_inventory(50, preset="plain").inspections)
+    >>> found.audit.transitions == len(found.frame)
+    True
+
     """
 
     frame: pl.DataFrame
@@ -65,7 +79,7 @@ class Transitions:
 
     @property
     def moves(self) -> Moves:
-        """How many pairs improved and worsened."""
+        """Number of pairs that improved and that worsened."""
         if self.audit is None:
             return count_moves(self.frame.lazy(), "the table")
         return Moves(self.audit.upward, self.audit.downward, self.scale.turn if self.scale else NO_SCALE)
@@ -83,7 +97,7 @@ class LazyTransitions:
 
     @property
     def moves(self) -> Moves:
-        """How many pairs improved and worsened: one query, however many there are."""
+        """Number of pairs that improved and that worsened, by one query."""
         return count_moves(self.query, self.name)
 
     def collect(self) -> Transitions:
@@ -95,23 +109,30 @@ class LazyTransitions:
 
 
 def read_transitions(source: Any, mapping: Any = None, **changes: Any) -> Transitions:
-    """Transitions from a table of inspections, or from one that has them: state_1, state_2, interval_years.
+    """Read transitions from a table of inspections, or from one that has state_1, state_2 and interval_years.
 
     Parameters are those of ``read_panel``; the rules of the mapping say what becomes of doubtful pairs. A folder
     of Parquet files with transitions is one table.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.read_transitions(rekka.simulate_transitions(200)).covariates
+    ('age_at_inspection_1', 'bridge_length', 'bridge_area', 'traffic_mean')
+
     """
     if not is_folder(source) or _holds_pairs(Path(source)):
         plan = load_mapping(mapping, changes)
-        table = open_table(source, plan.table.options())
+        table = open_table(source, plan.table)
         if set(PAIRED) <= set(table.columns):
             return _take(table, collect(_number_rows(table), table.name).lazy(), plan).collect()
     return pair_visits(read_panel(source, mapping, **changes))
 
 
 def scan_transitions(source: Any, mapping: Any = None, **changes: Any) -> LazyTransitions | None:
-    """The same of a Parquet file, a folder of them or a polars LazyFrame, not read yet.
+    """Open transitions in a Parquet file, a folder of them or a polars LazyFrame, without reading them.
 
-    None of anything else: inspections, which have to be paired, and tables that are in memory or that are text.
+    Returns None for anything else: inspections, which have to be paired, and tables in memory or in text.
     """
     if isinstance(source, str | Path):
         path = Path(source)
@@ -120,7 +141,7 @@ def scan_transitions(source: Any, mapping: Any = None, **changes: Any) -> LazyTr
     elif not isinstance(source, pl.LazyFrame):
         return None
     plan = load_mapping(mapping, changes)
-    table = open_table(source, plan.table.options())
+    table = open_table(source, plan.table)
     return _take(table, _number_rows(table), plan) if set(PAIRED) <= set(table.columns) else None
 
 
@@ -133,12 +154,12 @@ def _holds_pairs(folder: Path) -> bool:
         return False
 
 
-def _number_rows(table: Table) -> pl.LazyFrame:
-    """The table with the number of each row, unless it has such a column itself."""
+def _number_rows(table: SourceTable) -> pl.LazyFrame:
+    """Table with the number of each row, unless it has such a column itself."""
     return table.frame.drop(ROW) if "row_1" in table.columns else table.frame.rename({ROW: "row_1"})
 
 
-def _take(table: Table, frame: pl.LazyFrame, plan: TableMapping) -> LazyTransitions:
+def _take(table: SourceTable, frame: pl.LazyFrame, plan: TableMapping) -> LazyTransitions:
     """A table of transitions as it is; text that is numbers becomes numbers."""
     for name in (*PAIRED, *(name for name in (*NAMES, *PLACES) if name in table.columns)):
         resolve(table, name)  # each is one column, of single values
@@ -152,8 +173,8 @@ def _take(table: Table, frame: pl.LazyFrame, plan: TableMapping) -> LazyTransiti
     return LazyTransitions(table.name, frame, chosen, notes)
 
 
-def _leave_out_nameless(frame: pl.LazyFrame, table: Table) -> tuple[pl.LazyFrame, list[str]]:
-    """The rows that name their case, as text; and a sentence on those that do not."""
+def _leave_out_nameless(frame: pl.LazyFrame, table: SourceTable) -> tuple[pl.LazyFrame, list[str]]:
+    """Rows that name their case, as text; and a sentence on those that do not."""
     if "case" not in table.columns:
         return frame, []
     schema = frame.collect_schema()
@@ -184,22 +205,19 @@ def refuse_text(frame: pl.LazyFrame, covariates: Sequence[str], name: str) -> No
                 raise text_for_numbers(name, column, *found.row(0))
 
 
-def _read_texts(frame: pl.LazyFrame, table: Table, plan: TableMapping) -> pl.LazyFrame:
+def _read_texts(frame: pl.LazyFrame, table: SourceTable, plan: TableMapping) -> pl.LazyFrame:
     """Columns of text in which there are numbers or blanks, and not blanks alone, are columns of numbers."""
     schema = table.frame.collect_schema()
     texts = [name for name in table.columns if schema[name] == pl.String and name not in NAMES]
     if not texts:
         return frame
-    numbers = {name: read_numbers(pl.col(name), pl.String(), plan.table.decimal) for name in texts}
-    blanks = {name: clean_text(pl.col(name)).is_null() for name in texts}
-    is_number = [
-        ((numbers[name].is_not_null() | blanks[name]).all() & ~blanks[name].all()).alias(name) for name in texts
-    ]
-    found = collect(frame.select(is_number), table.name).row(0, named=True)
-    return frame.with_columns(numbers[name].alias(name) for name in texts if found[name])
+    decimal = plan.table.decimal
+    found = collect(frame.select(holds_numbers(pl.col(name), decimal).alias(name) for name in texts), table.name)
+    numbers = [name for name in texts if found[name].item()]
+    return frame.with_columns(read_numbers(pl.col(name), pl.String(), decimal) for name in numbers)
 
 
-def _read_whole(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
+def _read_whole(frame: pl.LazyFrame, table: SourceTable) -> pl.LazyFrame:
     """Counts and states that are whole numbers, though written as decimal ones."""
     schema = frame.collect_schema()
     decimal = [name for name in WHOLE if name in schema and schema[name].is_float()]
@@ -209,7 +227,7 @@ def _read_whole(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
     return frame.with_columns(pl.col(name).cast(pl.Int64) for name in decimal if found[name][0])
 
 
-def _read_dates(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
+def _read_dates(frame: pl.LazyFrame, table: SourceTable) -> pl.LazyFrame:
     """Dates from their texts, each read once."""
     schema = frame.collect_schema()
     for name in ("date_1", "date_2"):
@@ -245,6 +263,13 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
         or error where the later visit is not after the earlier. max_gap: years. missing: set_aside or error
         where a covariate is missing. outside: set_aside or error where a state is outside the scale.
 
+    Examples
+    --------
+    >>> import rekka
+    >>> panel = rekka.read_panel(rekka.simulate_inventory(50, preset="plain").inspections)
+    >>> rekka.pair_visits(panel, max_gap=4).audit.count("more than 4 years apart") > 0
+    True
+
     """
     plan = _plan(panel, rules)
     pairs, listed, account = [], [], _Account(plan)
@@ -261,10 +286,10 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
 
 
 def count_panel_moves(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE) -> Moves:
-    """How many pairs of visits improved and worsened, block by block, whatever the rules make of them."""
+    """Count the pairs of visits that improved and that worsened, whatever the rules make of them."""
     names = (*LISTED, "state", "visit", "problem", *panel.repairs)
     kept = tuple(name for name in panel.columns if name in names)
-    bare = replace(panel, visits=panel.visits.select(kept), columns=kept, covariates=(), keep=())
+    bare = replace(panel, visits=panel.visits.select(kept), covariates=(), keep=())
     lenient = dict.fromkeys(("upward", "interval", "missing", "outside"), "set_aside")
     same_day = "worst" if panel.rules.same_day == "error" else panel.rules.same_day
     plan = _plan(bare, lenient | {"same_day": same_day})
@@ -282,13 +307,32 @@ def write_transitions(
     allow: Sequence[str] = (),
     **rules: Any,
 ) -> Audit:
-    """The same, written to a CSV, Parquet or Excel file block by block, with its audit beside it.
+    """Pair the visits of a panel and write the transitions to a CSV, Parquet or Excel file, block by block.
 
-    With ``split``, such as ``partition_paper``, all are in memory at once and each has its ``part``.
-    Beside ``out.csv`` stand ``out.audit.csv`` (a count and the first rows of each reason) and
-    ``out.set_aside.csv`` (each record that is in no transition). All three come into place together, when each is
-    whole. ``on_progress`` is called with the number of records of each block that is done. Where more moves go up
-    than down nothing is written, unless ``allow`` has "R109".
+    Beside ``out.csv`` come ``out.audit.csv`` (a count and the first rows of each reason) and ``out.set_aside.csv``
+    (each record that is in no transition): all three together, when each is whole.
+
+    Parameters
+    ----------
+    panel : Panel
+        From ``read_panel`` or ``read_nbi``.
+    path : path
+        File to write; its ending says the format.
+    split : function, optional
+        Such as ``partition_paper``: adds the column ``part``. All transitions are then in memory at once.
+    rows_at_once : int
+        Records held in memory together.
+    on_progress : function, optional
+        Called with the number of records of each block that is done.
+    allow : list of codes
+        Where more moves go up than down nothing is written, unless it has "R109".
+    **rules
+        As in ``pair_visits``.
+
+    Examples
+    --------
+    ``rekka.write_transitions(rekka.read_panel("inspections.xlsx"), "transitions.csv", max_gap=8)``
+
     """
     path = Path(path)
     outputs = list_outputs(path)
@@ -332,7 +376,7 @@ def list_outputs(path: Path) -> tuple[Path, ...]:
 
 
 def _find_kind(path: Path) -> str:
-    """The ending that says how a table is written; CSV where a stream has none."""
+    """Ending that says how a table is written; CSV where a stream has none."""
     return path.suffix.lower() or (TEXT[0] if is_stream(path) else "")
 
 
@@ -359,8 +403,8 @@ def _plan(panel: Panel, rules: dict[str, Any]) -> Pairing:
         raise explain(error, "rules") from None
 
 
-def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[Block]:
-    """The records in blocks of whole bridges."""
+def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[PairedBlock]:
+    """Records in blocks of whole bridges."""
     number = -(-panel.records // rows_at_once)
     if number <= 1:
         yield pair_block(collect(panel.visits, panel.name, engine="in-memory"), plan)
@@ -385,10 +429,10 @@ class _Account:
 
     @property
     def moves(self) -> Moves:
-        """How many pairs improved and worsened so far."""
+        """Number of pairs that improved and that worsened so far."""
         return Moves(self.upward, self.downward, self.plan.panel.scale.turn)
 
-    def add(self, block: Block) -> pl.DataFrame:
+    def add(self, block: PairedBlock) -> pl.DataFrame:
         """Count a block's outcomes; the list of what is in no transition."""
         self.counts += np.bincount(block.code, minlength=self.counts.size)
         self.upward, self.downward = self.upward + block.upward, self.downward + block.downward
@@ -411,7 +455,7 @@ class _Account:
         return listed
 
     def close(self, set_aside: pl.DataFrame | None) -> Audit:
-        """The audit of all blocks."""
+        """Audit of all blocks."""
         lines = [
             (*reason, int(self.counts[code]), self.rows.get(reason[1]))
             for code, reason in sorted(self.plan.reasons.items())
@@ -423,7 +467,7 @@ class _Account:
             "count": pl.Int64,
             "rows": pl.List(pl.Int64),
         }
-        blank = FIRST_PROBLEM + Problem.NO_CASE
+        blank = FIRST_PROBLEM + RecordProblem.NO_CASE
         if self.counts[blank]:
             reason = self.plan.reasons[blank][1]
             count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
@@ -434,12 +478,20 @@ class _Account:
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """A mapping, sections that overrule it, and which checks do not stop the work.
+    """Options for reading a table: a mapping, sections that overrule it, and checks that do not stop the work.
 
     ``mapping``  path of a TOML file, or its sections as a dict; see ``read_panel``
     ``changes``  sections that overrule the mapping, such as {"columns": {"bridge": "ID"}}
     ``nbi``      the files are yearly files of the National Bridge Inventory; of the sections they take the rules
     ``allow``    codes of checks that do not stop the work: "R109", more moves go up than down
+
+    Examples
+    --------
+    >>> import rekka
+    >>> options = rekka.ReadingOptions(changes={"rules": {"max_gap": 4}})
+    >>> len(options.transitions(rekka.simulate_transitions(200)).frame)
+    200
+
     """
 
     mapping: Any = None
@@ -453,7 +505,7 @@ class ReadingOptions:
         return dict(self.changes.get("rules", {})) if self.nbi else {}
 
     def panel(self, source: Any) -> Panel:
-        """The panel of one table, or of several National Bridge Inventory files."""
+        """Panel of one table, or of several National Bridge Inventory files."""
         if not self.nbi:
             return read_panel(take_one(source), self.mapping, **self.changes)
         if self.mapping or set(self.changes) - {"rules"}:
@@ -495,13 +547,13 @@ def read_options(given: Any) -> ReadingOptions:
 
 
 def list_tables(source: Any) -> list[Path]:
-    """The paths of tables: of one, of several, or none where the data come from memory."""
+    """Paths of tables: of one, of several, or none where the data come from memory."""
     some = source if isinstance(source, list | tuple) else [source]
     return [Path(one) for one in some if isinstance(one, str | Path)]
 
 
 def take_one(source: Any) -> Any:
-    """The one table of a list, a path as a ``Path``; anything else as it is."""
+    """One table of a list, a path as a ``Path``; anything else as it is."""
     tables = list_tables(source)
     if len(tables) > 1:
         raise BadOption(
@@ -512,5 +564,5 @@ def take_one(source: Any) -> Any:
 
 
 def name_table(source: Any) -> str:
-    """What messages call a table."""
+    """Name of a table in messages."""
     return next((table.name for table in list_tables(source)), "the table")

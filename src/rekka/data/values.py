@@ -1,4 +1,4 @@
-"""What a cell's text means: dates, states and numbers, as agencies write them."""
+"""Values of cells: dates, states and numbers from text, as agencies write them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class IndexEnd:
 
 @dataclass(frozen=True)
 class Scale:
-    """The states' names, best first, how they were recognised, and what to do if that is the wrong way round.
+    """States' names, best first, how they were recognised, and what to do if that is the wrong way round.
 
     ``state`` is the scale as a mapping says it, so that another table can be read by the very same; ``ends`` is
     filled only where the states are bands of an index.
@@ -61,6 +61,12 @@ def clean_text(column: pl.Expr) -> pl.Expr:
     return pl.when(text.str.to_lowercase().is_in(BLANK).not_()).then(text)
 
 
+def means_none(column: pl.Expr) -> pl.Expr:
+    """Whether a text is blank or 0: no date, or a size that is not known."""
+    text = clean_text(column)
+    return text.is_null() | (text.cast(pl.Float64, strict=False) == 0).fill_null(value=False)
+
+
 def read_numbers(column: pl.Expr, dtype: pl.DataType, decimal: str = ".") -> pl.Expr:
     """Numbers, with thousands separated or not; what is not a finite number is missing."""
     if dtype == pl.String:
@@ -75,6 +81,12 @@ def read_numbers(column: pl.Expr, dtype: pl.DataType, decimal: str = ".") -> pl.
         column = text.str.replace(decimal, ".", literal=True) if decimal != "." else text
     number = column.cast(pl.Float64, strict=False)
     return pl.when(number.is_finite()).then(number)
+
+
+def holds_numbers(column: pl.Expr, decimal: str = ".") -> pl.Expr:
+    """Whether a column of text holds numbers and blanks only, and not blanks alone."""
+    number = read_numbers(column, pl.String(), decimal).is_not_null()
+    return (number | clean_text(column).is_null()).all() & number.any()
 
 
 def read_counts(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
@@ -106,24 +118,34 @@ def read_dates(
         for one in (_auto(frame, text, fiscal, where) if name == "auto" else [_reader(name)])
     ]
     if not any("%" in name for name in wanted):
-        tries.insert(0, _iso)  # a date with its year first cannot be mistaken; Excel's own look like that
+        tries.insert(
+            0, _reader("iso")
+        )  # a date with its year first cannot be mistaken; Excel's own look like that
     dates = frame.select(pl.coalesce([read(text) for read in tries])).to_series()
     return dates.set(~dates.dt.year().is_between(FIRST_YEAR, LAST_YEAR), None)
 
 
+# Formats by their patterns. A month or a day that is not there is the first: of a fiscal year, April.
+_SLASHED = r"^(?<{0}>\d{{1,2}})[/.-](?<{1}>\d{{1,2}})[/.-](?<year>\d{{4}})(?:[ t].*)?$"
+_PATTERNS = {
+    "iso": r"^(?<year>\d{4})[-/.年月](?<month>\d{1,2})[-/.年月](?<day>\d{1,2})日?(?:[ t].*)?$",
+    "compact": r"^(?<year>\d{4})(?<month>\d{2})(?<day>\d{2})(?:\.0)?$",
+    "month": r"^(?<year>\d{4})[/年-](?<month>\d{1,2})月?$",
+    "year": r"^(?<year>\d{4})(?:\.0)?年?$",
+    "fy": r"^fy ?(?<year>\d{4})$",
+    "年度": r"^(?<year>\d{4})年度$",
+    "fiscal_year": r"^(?:fy ?)?(?<year>\d{4})(?:\.0)?(?:年度?)?$",
+    "dmy": _SLASHED.format("day", "month"),
+    "mdy": _SLASHED.format("month", "day"),
+}
+_FISCAL = ("fy", "年度", "fiscal_year")
+
+
 def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[Callable[[pl.Expr], pl.Expr]]:
-    """The formats that cannot be mistaken, and day and month in the order that the values themselves show."""
-    tries: list[Callable[[pl.Expr], pl.Expr]] = [
-        _iso,
-        _compact,
-        _month,
-        _marked_fiscal,
-        _fiscal if fiscal else _year,
-        partial(_era, fiscal=fiscal),
-    ]
-    slashed = frame.select(text=text).filter(pl.col("text").str.contains(_SLASHED))["text"]
-    parts = slashed.str.extract_groups(_SLASHED).struct
-    beyond = [parts.field(place).cast(pl.Int64) > MONTHS for place in ("1", "2")]
+    """Formats that cannot be mistaken, and day and month in the order that the values themselves show."""
+    slashed = frame.select(text=text).filter(pl.col("text").str.contains(_PATTERNS["dmy"]))["text"]
+    parts = slashed.str.extract_groups(_PATTERNS["dmy"]).struct
+    beyond = [parts.field(place).cast(pl.Int64) > MONTHS for place in ("day", "month")]
     day_first, month_first = slashed.filter(beyond[0] & ~beyond[1]), slashed.filter(beyond[1] & ~beyond[0])
     either = slashed.filter(~beyond[0] & ~beyond[1])
     if len(day_first) and len(month_first):
@@ -138,78 +160,46 @@ def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[
             "Say dmy or mdy (--dates dmy for inspections).",
             value=either[0],
         )
-    return [*tries, _reader("dmy" if len(day_first) else "mdy")]
+    plain = ("iso", "compact", "month", "fy", "年度", "fiscal_year" if fiscal else "year")
+    era = partial(_read_era, fiscal=fiscal)
+    return [*map(_reader, plain), era, _reader("dmy" if len(day_first) else "mdy")]
 
 
-_SLASHED = r"^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ t].*)?$"
+def _reader(name: str) -> Callable[[pl.Expr], pl.Expr]:
+    """Return the function that reads dates of a format, null where it does not fit."""
+    if name in _PATTERNS:
+        return partial(_read_pattern, name=name)
+    special = {"mmyy": _read_mmyy, "era": _read_era}
+    return special.get(name) or (lambda text: text.str.to_date(name, strict=False))
 
 
-def _iso(text: pl.Expr) -> pl.Expr:
-    joined = text.str.replace_all(r"[/.年月]", "-")
-    return _to_date(joined.str.extract(r"^(\d{4}-\d{1,2}-\d{1,2})日?(?:[ t].*)?$"))
+def _read_pattern(text: pl.Expr, name: str) -> pl.Expr:
+    pattern, first = _PATTERNS[name], {"month": FISCAL_MONTH if name in _FISCAL else 1, "day": 1}
+    field = text.str.extract_groups(pattern).struct.field
+    rest = [field(one) if f"<{one}>" in pattern else pl.lit(str(first[one])) for one in first]
+    return _to_date(pl.format("{}-{}-{}", field("year"), *rest))
 
 
-def _compact(text: pl.Expr) -> pl.Expr:
-    parts = text.str.extract_groups(r"^(\d{4})(\d{2})(\d{2})(?:\.0)?$")
-    return _to_date(_join_parts(parts, "1", "2", "3"))
-
-
-def _month(text: pl.Expr) -> pl.Expr:
-    parts = text.str.extract_groups(r"^(\d{4})[/年-](\d{1,2})月?$")
-    return _to_date(_join_parts(parts, "1", "2", None))
-
-
-def _year(text: pl.Expr) -> pl.Expr:
-    return _to_date(text.str.extract(r"^(\d{4})(?:\.0)?年?$") + "-1-1")
-
-
-def _marked_fiscal(text: pl.Expr) -> pl.Expr:
-    marked = pl.coalesce(text.str.extract(r"^fy ?(\d{4})$"), text.str.extract(r"^(\d{4})年度$"))
-    return _to_date(marked + f"-{FISCAL_MONTH}-1")
-
-
-def _fiscal(text: pl.Expr) -> pl.Expr:
-    return _to_date(text.str.extract(r"^(?:fy ?)?(\d{4})(?:\.0)?(?:年度?)?$") + f"-{FISCAL_MONTH}-1")
-
-
-def _mmyy(text: pl.Expr) -> pl.Expr:
-    """617 is June 2017: the leading zero is often lost."""
+def _read_mmyy(text: pl.Expr) -> pl.Expr:
+    """Read months such as 617, June 2017: the leading zero is often lost."""
     parts = text.str.extract_groups(r"^(\d{1,2})(\d{2})(?:\.0)?$")
     short = parts.struct.field("2").cast(pl.Int64)
     year = short + pl.when(short >= CENTURY_TURN).then(1900).otherwise(2000)
     return _to_date(pl.format("{}-{}-1", year, parts.struct.field("1")))
 
 
-def _slashed(day_first: bool) -> Callable[[pl.Expr], pl.Expr]:
-    month, day = ("2", "1") if day_first else ("1", "2")
-    return lambda text: _to_date(_join_parts(text.str.extract_groups(_SLASHED), "3", month, day))
-
-
-def _era(text: pl.Expr, *, fiscal: bool = False) -> pl.Expr:
-    """Japanese eras: 平成26年6月1日, 平成26年度, H26.6.1; the first year may be 元."""
+def _read_era(text: pl.Expr, *, fiscal: bool = False) -> pl.Expr:
+    """Read dates of Japanese eras: 平成26年6月1日, 平成26年度, H26.6.1; the first year may be 元."""
     month_and_day = r"(?:(\d{1,2})(?:[月./-](?:(\d{1,2})日?)?)?)?"
     pattern = rf"^({'|'.join(_ERAS)})\.?(元|\d{{1,2}})(年度)?(?:[年./-]{month_and_day})?$"
-    parts = text.str.extract_groups(pattern)
-    field = parts.struct.field
+    field = text.str.extract_groups(pattern).struct.field
     year = field("1").replace_strict(_ERAS, default=None) + field("2").replace("元", "1").cast(pl.Int64)
     begins = pl.when(field("3").is_not_null() | fiscal).then(pl.lit(str(FISCAL_MONTH))).otherwise(pl.lit("1"))
-    month = field("4").fill_null(begins)
-    return _to_date(pl.format("{}-{}-{}", year, month, field("5").fill_null("1")))
-
-
-def _join_parts(parts: pl.Expr, year: str, month: str, day: str | None) -> pl.Expr:
-    field = parts.struct.field
-    return pl.format("{}-{}-{}", field(year), field(month), field(day) if day else pl.lit("1"))
+    return _to_date(pl.format("{}-{}-{}", year, field("4").fill_null(begins), field("5").fill_null("1")))
 
 
 def _to_date(text: pl.Expr) -> pl.Expr:
     return text.str.to_date("%Y-%m-%d", strict=False)
-
-
-def _reader(name: str) -> Callable[[pl.Expr], pl.Expr]:
-    known = {"iso": _iso, "year": _year, "fiscal_year": _fiscal, "month": _month, "mmyy": _mmyy, "era": _era,
-             "dmy": _slashed(day_first=True), "mdy": _slashed(day_first=False)}  # fmt: skip
-    return known.get(name) or (lambda text: text.str.to_date(name, strict=False))
 
 
 def read_states(
@@ -236,7 +226,7 @@ def read_states(
 
 
 def _settle(spec: State, names: Sequence[str]) -> State:
-    """The scale with nothing left to be recognised."""
+    """Scale with nothing left to be recognised."""
     if spec.bands is not None or spec.best is not None or spec.labels is not None:
         return spec
     if all(name.isdecimal() for name in names):
@@ -245,7 +235,7 @@ def _settle(spec: State, names: Sequence[str]) -> State:
 
 
 def _explain_turn(spec: State, names: Sequence[str]) -> str:
-    """What to do if the scale was read from its wrong end, which depends on how it was given."""
+    """Sentence on what to do if the scale was read from its wrong end, which depends on how it was given."""
     if spec.bands is not None and len(spec.bands) == 1:
         return (
             "With one limit a higher index is better. If a lower one is, take an index that counts the other way; "
@@ -268,7 +258,7 @@ def _explain_turn(spec: State, names: Sequence[str]) -> str:
 
 
 def _examples(frame: pl.DataFrame) -> str:
-    """The commonest states as they are written."""
+    """Commonest states as they are written."""
     return ", ".join(frame.drop_nulls("label").sort("count", descending=True)["text"].head(5))
 
 
@@ -286,7 +276,7 @@ def _apply(frame: pl.DataFrame, spec: State, missing: Sequence[str]) -> tuple[pl
 
 
 def _turn(states: pl.DataFrame, scale: Scale) -> tuple[pl.DataFrame, Scale]:
-    """The same scale from its other end."""
+    """Turn a scale round."""
     names = scale.names[::-1]
     words = f"{', '.join(names)}, best first, the recognised order turned round"
     return states.with_columns(state=len(names) + 1 - pl.col("state")), Scale(names, words)

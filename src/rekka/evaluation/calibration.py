@@ -1,12 +1,8 @@
-"""Reliability curves: forecasts of about so much beside how often it happened.
+"""Model check: counts, reliability curves and a test of fit, with the causes where forecasts do not come true.
 
-    mean forecast of a bin beside the observed share,   bins of about as many rows each
-
-Intervals of the shares are clustered by bridge. States are 0-based in arrays, 1-based in the table.
-
-Do the forecasts happen as often as they say? Counts, reliability, a test, and the causes where they do not.
-
-    expected rows of a cell = sum of pi over rows,   reliability: mean forecast beside observed share, bin by bin
+    expected rows of a cell   sum of pi over rows
+    reliability               mean forecast of a bin beside the observed share, with intervals clustered by bridge;
+                              bins of about as many rows each
 
 ``calibrate`` judges rows by a fitted model: the rows it was fitted to, or held-out ones. ``check_fit`` makes the
 test alone, on the rows of the fit, as a small value that the model keeps. Counts and test are those
@@ -47,8 +43,7 @@ from rekka.evaluation.misfit import Evidence, Outside, find_contrasts, name_caus
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.scores import CONFIDENCE, LOG_FLOOR, Interval, mean_interval, split_supported
 from rekka.model.certificate import Certificate
-from rekka.model.fit import Fit, Options
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Fit, Options, Predictor
 from rekka.model.survey import FitTest
 
 MOST_BINS = 10
@@ -142,7 +137,7 @@ DRAWN_BOTH = "the training rows drawn and fitted anew, the held-out rows drawn a
 
 
 def tell_untested(components: int) -> str:
-    """Why no test of fit was made of very many components."""
+    """Reason why no test of fit was made of very many components."""
     return (
         f"The test of fit was not made: there are {components:,} components, and it takes a second or so for "
         "each. Ask for it with --test-fit."
@@ -170,7 +165,7 @@ class Goodness:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What was expected and what happened.
+    """Expected and observed counts of rows, reliability, and the test of fit.
 
     ``counts``       start, end, band (1 = shortest intervals), years_low, years_high, rows (of that start and
                      band), observed, expected, residual = (O - E) / sqrt(max(E, 1))
@@ -195,7 +190,7 @@ class Calibration:
     causes: tuple[str, ...]
 
     def with_test(self, test: FitTest) -> Calibration:
-        """The same with a test that was made before, on the rows of the fit."""
+        """The calibration with a test that was made before, on the rows of the fit."""
         made = (test.statistic, math.nan, test.p_value, test.replicates, test.without_maximum, test.unfinished)
         goodness = Goodness(*made, f"{TEST} {DRAWN_AGAIN}")
         return replace(self, goodness=goodness, causes=test.causes or self.causes)
@@ -368,7 +363,7 @@ def _check(predictor: Predictor, parts: tuple[Sample, ...], replicates: int, con
 def _prepare(
     predictor: Predictor, parts: tuple[Sample, ...], rows: LinkedRows, options: Options, replicates: int
 ) -> tuple[str, Refitter | None]:
-    """What the test does in words, or why there is none."""
+    """The test in words, or why there is none; and the refitter of simulated sets."""
     if not (parts[-1].rows.start < predictor.n_states - 1).any():
         return "no test: no judged row can change its state", None
     if not np.isfinite(predictor.log_hazards(predictor.clock.take(rows.x, rows.dt))).all():

@@ -1,4 +1,4 @@
-"""Does what happened fit what the model expected? Counts by cell, and a test that is valid for linked rows.
+"""Test of fit: observed and expected counts by cell, and a reference that is valid for linked rows.
 
     T = sum over cells (O - E)^2 / max(E, 1),   p = (1 + #{T* >= T}) / (B + 1)
 
@@ -40,9 +40,8 @@ from rekka.core.numerics import generator
 from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import is_settled
 from rekka.model.coordinates import Coordinates, build_layout, orthonormal_coordinates, read_prior
-from rekka.model.fit import Options
+from rekka.model.fit import Options, Predictor
 from rekka.model.likelihood import Likelihood, compile_kernels
-from rekka.model.predictor import Predictor
 from rekka.model.restarts import MOST_ITERATIONS, crude_start
 from rekka.model.solvers import newton
 
@@ -118,7 +117,7 @@ class Cells:
 
 
 def residual(observed: Array, expected: Array) -> Array:
-    """How far an observed count is from the expected one, in about standard deviations."""
+    """Difference of observed from expected counts, (O - E) / sqrt(max(E, 1)): about standard deviations."""
     return np.asarray((observed - expected) / np.sqrt(np.maximum(expected, SMALLEST_EXPECTED)))
 
 
@@ -135,7 +134,7 @@ def count_cells(start: States, end: States, p: Array, bands: Bands, among: Mask 
 
 
 def measure(start: States, end: States, p: Array, bands: Bands, outside: Mask) -> Measures:
-    """T over all cells, and what tells where a misfit lies.
+    """T over all cells, and the measures that locate a misfit.
 
     ``all``        T
     ``start k``    the part of T in start state k (1-based)
@@ -160,7 +159,7 @@ def measure(start: States, end: States, p: Array, bands: Bands, outside: Mask) -
 def link_rows(visit_1: NDArray[Any], visit_2: NDArray[Any]) -> States:
     """For each row the row that ends with the visit this one starts with, -1 where there is none.
 
-    A visit is told by anything that is its own: ``row_1`` and ``row_2`` of a table of transitions are.
+    A visit is identified by anything that is its own, such as ``row_1`` and ``row_2`` of a table of transitions.
     """
     ends, place = np.unique(visit_2, return_index=True)
     if not ends.size:
@@ -307,7 +306,7 @@ class Refitter:
 
 
 def _varies(z: Array) -> bool:
-    """Whether there are rows, and no column of z is constant or told by the others."""
+    """Whether there are rows, and no column of z is constant or collinear."""
     if not len(z):
         return False
     spread = z.std(axis=0)
@@ -332,7 +331,7 @@ class Reference:
         return float(1 + np.sum(self.simulated[name] >= least)) / (self.replicates + 1)
 
     def excess(self, name: str = "all") -> float:
-        """What the rows have above the median of the simulated sets."""
+        """Excess of the rows' measure over the median of the simulated sets."""
         return self.observed[name] - float(np.median(self.simulated[name]))
 
     def quantile(self, share: float, name: str = "all") -> float:

@@ -1,4 +1,4 @@
-"""Why do forecasts not fit? Causes in sentences, with figures; nothing is recalibrated.
+"""Causes of a misfit, in sentences with figures; nothing is recalibrated.
 
 A recalibrated forecast fits the rows at hand and hides what was wrong, so the cause is named instead. A cause is
 looked for only where the test of ``goodness`` rejects at the level, or a row is at the probability floor. p(...)
@@ -153,7 +153,7 @@ def _floor(evidence: Evidence) -> Iterator[str]:
 
 
 def _tell_beyond(evidence: Evidence) -> str:
-    """Why held-out rows are at the floor where no training row is."""
+    """Reason why held-out rows are at the floor where no training row is."""
     if evidence.certificate is None or not evidence.certificate.certified:
         return RAN_AWAY
     return EXTREME if evidence.covariates else BEYOND_RATES

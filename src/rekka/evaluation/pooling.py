@@ -1,4 +1,4 @@
-"""Coefficients of cases that share a normal distribution: the joint mode, and how wide the distribution is.
+"""Partial pooling: the coefficients of all cases share a normal distribution, estimated from all their rows.
 
     b_c = mean + case_c + own_c,   coefficient (state k, term t) of case c, in units common to all cases
 
@@ -6,20 +6,17 @@
     case_c[t]      N(0, cases_t^2), one for all states of the case: whom traffic wears, it wears in any state
     own_c[k, t]    N(0, rest_t^2), what is left to this state of this case
 
-Every term t, intercept or covariate, has three spreads. They are those of the largest marginal likelihood, with
-Laplace's approximation of the integral over mean and coefficients (H_c the curvature of case c, V the covariance
-of case + own, O that of the mean; all at the joint mode):
+Common units are z = (x - offset) / scale over the rows of all cases. Every term t, intercept or covariate, has
+three spreads. They are those of the largest marginal likelihood, with Laplace's approximation of the integral over
+mean and coefficients (H_c the curvature of case c, V the covariance of case + own, O that of the mean; all at the
+joint mode):
 
     log m = sum_c [l_c - d_c' V^-1 d_c / 2 - log |I + V H_c| / 2] - (mean - centre)' O^-1 (mean - centre) / 2
             - log |I + O J| / 2,   d_c = b_c - mean,   J = sum_c V^-1 - V^-1 (H_c + V^-1)^-1 V^-1
 
-Partial pooling: the coefficients of all cases share a normal distribution, estimated from all their rows.
-
 A case of 27 rows cannot tell the effects of four covariates in four states; ten cases of 6,500 rows can tell what
-such effects are like. The distribution (``hierarchy``) is estimated first, then each case is fitted by itself with
-it as prior: an ordinary fit with an ordinary certificate. What a case has many rows for is left as it is.
-
-    z = (x - offset) / scale over the rows of all cases: units common to all, in which the distribution is stated
+such effects are like. The distribution is estimated first, then each case is fitted by itself with it as prior: an
+ordinary fit with an ordinary certificate. What a case has many rows for is left as it is.
 
 Evidence for its shape (20 simulated inventories, golden rows). With the logarithms of length, area and traffic, in
 which the true hazards are linear, a shift of the case common to its states raised log m by 20, and means by state
@@ -31,18 +28,17 @@ was about as good, and would be wrong where states of a case do differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from rekka.core.errors import BadOption, name_some, no_such_case
+from rekka.core.errors import BadOption, no_such_case
 from rekka.evaluation.resampling import Sample
 from rekka.model.clock import MIDDLE, check_clock
-from rekka.model.coordinates import INTERCEPT, Prior
+from rekka.model.coordinates import Prior
 from rekka.model.family import EXPONENTIAL, Family
 from rekka.model.likelihood import Evaluation, Likelihood, compile_kernels, crude_log_rates
 from rekka.model.solvers import newton
@@ -190,7 +186,7 @@ def _invert(matrix: Array) -> Array:
 
 
 def _log_det(matrix: Array) -> float:
-    """Of a positive definite matrix; not a number of any other, which no step then accepts."""
+    """Log determinant of a positive definite matrix; NaN of any other, which no step then accepts."""
     sign, value = np.linalg.slogdet(matrix)
     return float(value) if sign > 0 else np.nan
 
@@ -279,7 +275,7 @@ class Place:
 
     @classmethod
     def of(cls, sample: Sample) -> Place:
-        """With the operator fitted on the sample's rows, as a fit to them will."""
+        """Fit the operator on the sample's rows, as a fit to them will."""
         affine = fit_scaling(SCALING, sample.x, sample.covariates).affine() if sample.covariates else None
         offset, factor = affine or (np.zeros(0), np.zeros(0))
         return cls(sample.covariates, sample.rows.n_states, offset, factor)
@@ -302,13 +298,6 @@ class Pooling:
     cases: Mapping[str, Place]
     history: tuple[float, ...]
     converged: bool
-    advance: tuple[str, ...] | None = None
-    clock: str = MIDDLE
-
-    @property
-    def n_states(self) -> int:
-        """The largest K of the cases."""
-        return len(self.mean) + 1
 
     @property
     def iterations(self) -> int:
@@ -317,61 +306,32 @@ class Pooling:
 
     @property
     def log_marginal(self) -> float:
-        """Of all rows of all cases, at the end."""
+        """Log marginal likelihood of all rows of all cases, at the end."""
         return self.history[-1]
-
-    def table(self) -> pl.DataFrame:
-        """Mean effect on the log hazard by state, and spreads, of a standard deviation over all cases' rows.
-
-        ``between_states`` is the spread of the mean effects, ``between_cases`` how far a case is from them in all
-        its states, ``within_cases`` how far a state of a case is from the rest of the case.
-        """
-        means = {f"state_{k + 1}": self.mean[k] for k in range(len(self.mean))}
-        spreads = dict(zip(("between_states", "between_cases", "within_cases"), self.spreads, strict=True))
-        return pl.DataFrame({"term": [INTERCEPT, *self.covariates], **means, **spreads})
 
     def prior(self, case: str) -> Prior:
         """The prior of a case, for a fit to its rows with ``scaling="zscore"`` and its covariates that vary.
 
-        What is not known of the mean, which these rows helped to estimate, widens the intervals of that fit.
+        It is the common distribution in the units of the case's own z-score, with offset o' and factor f':
+        b0 + sum b (x - offset) / scale = a0 + sum a (x - o') f' where a = b / (scale f') and
+        a0 = b0 + sum b (o' - offset) / scale. A covariate that does not vary is part of the intercept. What is not
+        known of the mean, which these rows helped to estimate, widens the intervals of that fit.
         """
         if case not in self.cases:
             raise no_such_case(case, self.cases)
-        spread = self.spreads.case_covariance(len(self.mean))
-        return self._state_prior(self.cases[case], spread, self.mean_covariance)
-
-    def prior_elsewhere(self, sample: Sample) -> Prior:
-        """The prior of a case that is not among these; it is wider by what is not known of the mean."""
-        place = Place.of(_take(sample, self.clock, self.advance))
-        strangers = [name for name in place.covariates if name not in self.covariates]
-        if strangers or place.n_states > self.n_states:
-            raise BadOption(
-                f"The components pooled have {self.n_states} states and covariates {name_some(self.covariates)}; "
-                f"this one has {place.n_states} states and {name_some(place.covariates)}. Pool it with the others."
-            )
-        return self._state_prior(place, self.spreads.case_covariance(len(self.mean)) + self.mean_covariance)
-
-    def _state_prior(self, place: Place, covariance: Array, uncertainty: Array | None = None) -> Prior:
-        """The same normal distribution in the units of the case's own z-score, with offset o' and factor f'.
-
-        b0 + sum b (x - offset) / scale = a0 + sum a (x - o') f':  a = b / (scale f'),  a0 = b0 + sum b (o' -
-        offset) / scale. A covariate that does not vary is part of the intercept.
-        """
+        place = self.cases[case]
         index = _locate(place, self.covariates)
-        offset, scale = (of[self._columns(place)] for of in (self.offset, self.scale))
+        columns = [self.covariates.index(name) for name in place.covariates]
+        offset, scale = self.offset[columns], self.scale[columns]
         vary = np.flatnonzero(place.factor > 0)
         turn = np.zeros((vary.size + 1, offset.size + 1))
         turn[0] = 1.0, *(place.offset - offset) / scale
-        turn[1 + np.arange(vary.size), 1 + vary] = (
-            1.0 / (scale * np.where(place.factor > 0, place.factor, 1.0))[vary]
-        )
+        turn[1 + np.arange(vary.size), 1 + vary] = 1.0 / (scale[vary] * place.factor[vary])
         change = np.kron(np.eye(place.n_states - 1), turn)
-        precision = np.linalg.inv(change @ covariance[np.ix_(index, index)] @ change.T)
-        unsure = None if uncertainty is None else change @ uncertainty[np.ix_(index, index)] @ change.T
+        spread = self.spreads.case_covariance(len(self.mean))
+        precision = np.linalg.inv(change @ spread[np.ix_(index, index)] @ change.T)
+        unsure = change @ self.mean_covariance[np.ix_(index, index)] @ change.T
         return Prior(change @ self.mean.ravel()[index], 0.5 * (precision + precision.T), unsure)
-
-    def _columns(self, place: Place) -> list[int]:
-        return [self.covariates.index(name) for name in place.covariates]
 
 
 def pool_cases(
@@ -423,15 +383,11 @@ def pool_cases(
         mean_covariance=mode.mean_covariance,
         spreads=mode.spreads,
         cases={
-            name: Place(
-                place.covariates, place.n_states, place.offset, place.factor, b.reshape(place.n_states - 1, -1)
-            )
+            name: replace(place, coefficients=b.reshape(place.n_states - 1, -1))
             for (name, place), b in zip(places.items(), mode.coefficients, strict=True)
         },
         history=tuple(history),
         converged=converged,
-        advance=None if advance is None else tuple(advance),
-        clock=clock,
     )
 
 
@@ -453,7 +409,7 @@ def _common_units(samples: Iterable[Sample], covariates: Sequence[str]) -> tuple
 
 
 def _locate(place: Place, covariates: Sequence[str]) -> NDArray[np.intp]:
-    """Which of the common coefficients, flattened state by state, a case has."""
+    """Places (F_c,) of a case's coefficients among the common ones, flattened state by state."""
     terms = np.array([0, *(1 + covariates.index(name) for name in place.covariates)])
     states = np.arange(place.n_states - 1)[:, None] * (len(covariates) + 1)
     return np.asarray((states + terms).ravel(), dtype=np.intp)
@@ -487,7 +443,7 @@ def _build(
 def _first_mode(
     hierarchy: Hierarchy, names: Sequence[str], start: Pooling | None, covariates: tuple[str, ...]
 ) -> Mode:
-    """From crude rates without effects; or from an earlier estimate, where it has the same coefficients."""
+    """The mode from crude rates without effects, or from an earlier estimate with the same coefficients."""
     crude = [one.likelihood.start() for one in hierarchy.members]
     if start is None or start.covariates != covariates or start.mean.size != hierarchy.centre.size:
         return find_mode(hierarchy, Spreads.first(hierarchy.n_terms), hierarchy.centre, crude)

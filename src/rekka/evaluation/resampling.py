@@ -1,7 +1,7 @@
-"""A case's rows drawn again: whole bridges, never single rows, because rows of one bridge go together.
+"""Resamples and folds of a case's rows: whole bridges, never single rows, because rows of one bridge go together.
 
-Folds are cut from the order of a SHA-256 of seed and bridge, as partitions are. Draws come from a generator made
-for each from seed, case, kind and number, so that any of them can be made again by itself.
+Folds are cut from the order of a SHA-256 of seed and bridge, as partitions are. Resamples come from a generator
+made for each from seed, case, kind and number, so that any of them can be rebuilt by itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Sample:
 
     @classmethod
     def of(cls, frame: pl.DataFrame, covariates: tuple[str, ...], n_states: int) -> Sample:
-        """From checked transitions whose states are all within ``n_states``."""
+        """Take checked transitions whose states are all within ``n_states``."""
         start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
         rows = Rows(start, end, frame["interval_years"].to_numpy(), np.ones(len(frame)), n_states)
         x = inputs.read_covariates(inputs.as_frame(frame), covariates)
@@ -44,14 +44,12 @@ class Sample:
         return self.rows.dt.size
 
     def at(self, clock: str, advance: Sequence[str] | None = None) -> Sample:
-        """The same rows with covariates at the clock's moment, as a fit takes them."""
+        """The rows with covariates at the clock's moment, as a fit takes them."""
         return replace(self, x=make_clock(self.covariates, clock, advance).take(self.x, self.rows.dt))
 
     def take(self, index: Index | NDArray[np.bool_]) -> Sample:
         """Some of the rows, or some of them several times; K stays."""
-        rows = self.rows
-        some = Rows(rows.start[index], rows.end[index], rows.dt[index], rows.weight[index], rows.n_states)
-        return replace(self, rows=some, x=self.x[index], bridge=self.bridge[index])
+        return replace(self, rows=self.rows.take(index), x=self.x[index], bridge=self.bridge[index])
 
 
 def fold_rows(bridge: NDArray[np.str_], k: int, seed: int | str) -> NDArray[np.int64]:
@@ -62,14 +60,14 @@ def fold_rows(bridge: NDArray[np.str_], k: int, seed: int | str) -> NDArray[np.i
 
 
 def draw_bootstrap(bridge: NDArray[np.str_], rng: np.random.Generator) -> tuple[Index, Index]:
-    """As many bridges as there are, drawn with replacement: their rows, and the rows of those not drawn."""
+    """Draw as many bridges as there are, with replacement: their rows, and the rows of those not drawn."""
     names, inverse = np.unique(bridge, return_inverse=True)
     times = np.bincount(rng.integers(0, names.size, names.size), minlength=names.size)[inverse]
     return np.repeat(np.arange(len(bridge)), times), np.flatnonzero(times == 0)
 
 
 def draw_times(key: NDArray[np.uint64], seed: int) -> NDArray[np.int64]:
-    """How often the bridge of each row (n,), known by a number of 64 bits, is drawn: a Poisson number of mean 1.
+    """Times (n,) that each row's bridge, known by a number of 64 bits, is drawn: a Poisson number of mean 1.
 
     Where bridges are very many, their numbers in a bootstrap are as good as independent, so that each can be had
     from its key and the seed alone, without a list of them (Chamandy and others 2012).

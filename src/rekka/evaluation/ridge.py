@@ -1,4 +1,4 @@
-"""How strong a ridge? Chosen by cross-validation: folds of whole bridges, log loss of the rows left out.
+"""Choice of a ridge by cross-validation: folds of whole bridges, log loss of the rows left out.
 
     b(ridge) = arg max  l(b) - ridge / 2 sum of squared slopes, in z-scored units, intercepts left alone
 
@@ -23,10 +23,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -52,7 +51,7 @@ UNHELD = 1e-6  # precision of an intercept that need not be held, where a prior 
 
 
 class Edge(enum.StrEnum):
-    """What a choice at the edge of the grid means, or that nothing was chosen."""
+    """Meanings of a choice at the edge of the grid, or of none."""
 
     WEAKEST = "the weakest of the grid: as good as no ridge"
     STRONGEST = "the strongest of the grid: as good as no covariates"
@@ -82,25 +81,6 @@ class RidgeChoice:
     edge: Edge | None
     held: tuple[int, ...]
     options: Options
-
-    def table(self) -> pl.DataFrame:
-        """The values tried, with 95 % intervals."""
-        columns: dict[str, Any] = {"ridge": [value.ridge for value in self.values]}
-        for name in ("loss", "excess"):
-            found = [getattr(value, name) for value in self.values]
-            columns |= {
-                f"{name}_{part}": [getattr(one, part) for one in found] for part in ("mean", "low", "high")
-            }
-        return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
-
-    def sentence(self) -> str:
-        """The choice in words."""
-        if self.edge is Edge.NO_COVARIATES:
-            return f"no ridge: {self.edge}"
-        chosen = f"ridge {self.ridge:.3g}"
-        words = f"{chosen}, {self.edge}" if self.edge else f"{chosen}, by cross-validation"
-        states = ", ".join(map(str, self.held))
-        return f"{words}; the hazard of leaving state {states} is held at that of all states" if states else words
 
 
 def choose_ridge(
@@ -222,7 +202,7 @@ def _varying(z: Array) -> NDArray[np.bool_]:
 
 
 def _layout(train: Sample, options: Options, vary: NDArray[np.bool_]) -> Layout:
-    """Of the covariates that vary in these rows."""
+    """The layout of the covariates that vary in these rows."""
     names = [name for name, varies in zip(train.covariates, vary, strict=True) if varies]
     build_layout(train.covariates, train.rows.n_states, options.effects, options.shared)  # checks both
     effects = {name: states for name, states in (options.effects or {}).items() if name in names}
@@ -240,7 +220,7 @@ def _hold_intercepts(posed: Coordinates[Likelihood], layout: Layout) -> tuple[Ar
 
 
 def _without_rate(rows: Rows) -> NDArray[np.bool_]:
-    """Which states (K-1,) no row leaves, or no row stays in."""
+    """Mask (K-1,) of states that no row leaves, or no row stays in."""
     k = np.arange(rows.n_states - 1)[:, None]
     left, stayed = (rows.start <= k) & (rows.end > k), rows.end == k
     return np.asarray(~(left.any(axis=1) & stayed.any(axis=1)))

@@ -1,4 +1,4 @@
-"""How good are forecasts of an end state? Probabilities and what happened in, numbers out.
+"""Scores of forecasts of an end state, and intervals of means over rows that come in bridges.
 
     accuracy   share of rows whose most probable end state is the observed one               (Eq. accuracy)
     log_loss   -mean log max(pi, 1e-12), pi the probability of the observed end               (Eq. logloss)
@@ -9,7 +9,7 @@
 States are 0-based here. A forecast that is no number is scored as the worst forecast there is: wrong, at the
 probability floor, never left out and never right.
 
-How sure is a mean over rows that come in bridges? Means and their intervals, clustered by bridge.
+Intervals are clustered by bridge:
 
     mean = sum_i d_i / n,   se^2 = (G - 1) / G sum_g (mean without bridge g - mean)^2,   mean -+ t_f se
 
@@ -46,7 +46,7 @@ WORST_BRIER = 2.0  # certain of a state that did not happen
 
 @dataclass(frozen=True)
 class Scores:
-    """What a set of forecasts is worth; every score is NaN where no row could be scored.
+    """Mean scores of a set of forecasts; every score is NaN where no row could be scored.
 
     ``rows`` were scored, ``unsupported`` left out because the training rows never saw their states, and
     ``at_floor`` of the scored rows had a probability of 1e-12 or less for what happened. ``macro_recall`` is
@@ -77,7 +77,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """What each forecast is worth, (n,): whether it was right, its log-probability, brier and rps; its class."""
+    """Scores of each forecast, (n,): whether it was right, its log-probability, brier and rps; its class."""
 
     right: NDArray[np.bool_]
     log_p: Array  # of the observed end; minus infinity where a forecast is no number
@@ -144,23 +144,18 @@ def score(p: Array, log_p_observed: Array, start: States, end: States, unsupport
     return score_rows(p, log_p_observed, start, end).mean(unsupported)
 
 
-def score_persistence(start: States, end: States, n_states: int, unsupported: int = 0) -> Scores:
-    """The scores of saying that nothing changes: probability 1 on the start state.
+def score_persistence_rows(start: States, end: States, n_states: int) -> RowScores:
+    """Score the baseline of no change, probability 1 on the start state.
 
     Its floored log loss is (1 - accuracy) 27.63, its exact one infinite as soon as one state changed.
     """
-    return score_persistence_rows(start, end, n_states).mean(unsupported)
-
-
-def score_persistence_rows(start: States, end: States, n_states: int) -> RowScores:
-    """The same, row by row."""
     p = np.zeros((len(start), n_states))
     p[np.arange(len(start)), start] = 1.0
     return score_rows(p, np.where(start == end, 0.0, -np.inf), start, end)
 
 
 def split_supported(start: States, end: States, n_states: int) -> NDArray[np.bool_]:
-    """Which rows (n,) have both states within the K states that the training rows know."""
+    """Mask (n,) of rows with both states within the K states of the training rows."""
     supported: NDArray[np.bool_] = (start >= 0) & (start < n_states) & (end >= 0) & (end < n_states)
     return supported
 
@@ -216,7 +211,7 @@ def mean_interval(values: Array, bridge: NDArray[Any], confidence: float = CONFI
 
 
 def sums_interval(sums: Array, size: NDArray[np.integer[Any]], confidence: float = CONFIDENCE) -> Interval:
-    """The same of values that were added up by bridge: their sums (G,) over so many rows each, at least one."""
+    """Mean and interval of values added up by bridge: their sums (G,) over so many rows each, at least one."""
     n, bridges = int(size.sum()), len(size)
     if n == 0:
         return Interval(math.nan, -math.inf, math.inf, 0, 0)

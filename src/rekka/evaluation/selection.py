@@ -1,4 +1,4 @@
-"""Which trials of a case are worth keeping: the paper's Pareto rule over accuracy and cost, and the guarded rule.
+"""Choice among the trials of a case: the paper's Pareto rule over accuracy and cost, and the guarded rule.
 
 **pareto** (the paper's):
 
@@ -53,7 +53,7 @@ COUNT_TOLERANCE = 0.0  # evaluations and iterations are whole numbers
 
 
 class Point(NamedTuple):
-    """What a trial is judged by: accuracy, the more the better, and cost, the less the better."""
+    """Accuracy of a trial, the more the better, and its cost, the less the better."""
 
     accuracy: float
     cost: float
@@ -134,14 +134,14 @@ class Standing(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How many of the refits drawn are certified; drawing ends as soon as too many are not."""
+    """Number of certified refits among those drawn; drawing ends as soon as too many are not."""
 
     certified: int
     drawn: int
 
     @property
     def value(self) -> float:
-        """As a share; of none drawn, all."""
+        """Share of certified refits; 1 where none were drawn."""
         return self.certified / self.drawn if self.drawn else 1.0
 
 

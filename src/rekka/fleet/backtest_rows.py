@@ -67,7 +67,7 @@ def _holds_transitions(source: Any, options: ReadingOptions) -> bool:
     """Whether a table has transitions in it already, and no visits."""
     if is_folder(source):
         return False
-    table = open_table(source, load_mapping(options.mapping, options.changes).table.options())
+    table = open_table(source, load_mapping(options.mapping, options.changes).table)
     return set(PAIRED) <= set(table.columns)
 
 

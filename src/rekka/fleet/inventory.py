@@ -40,7 +40,7 @@ from rekka.fleet.tables import (
 )
 from rekka.forecast.propagation import Walkers, walk
 from rekka.forecast.uncertainty import DELTA, LOG, LOGIT, NONE
-from rekka.model.steps import ROWS_A_THREAD
+from rekka.model.probabilities import ROWS_A_THREAD
 
 Array = NDArray[np.float64]
 

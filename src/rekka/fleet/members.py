@@ -18,7 +18,7 @@ from rekka.data.direction import Moves, refuse_upside_down
 from rekka.data.mapping import State, TableMapping, load_mapping
 from rekka.data.nbi import is_nbi, read_nbi
 from rekka.data.pairing import MONTHS, SAME_DAY, SOURCES, count_months, plan_pairing
-from rekka.data.panel import PAIRED, Panel, Problem, find_tables, read_panel
+from rekka.data.panel import PAIRED, Panel, RecordProblem, find_tables, read_panel
 from rekka.data.reading import TableReading, choose_options, fit_to, loosen, reuse
 from rekka.data.tables import ROW, is_folder, open_table
 from rekka.data.text import collect
@@ -98,7 +98,7 @@ def _order_visits(panel: Panel) -> pl.LazyFrame:
 
 
 def _usable() -> pl.Expr:
-    return pl.col("problem") == Problem.NONE
+    return pl.col("problem") == RecordProblem.NONE
 
 
 def _mark_doubtful(visits: pl.LazyFrame) -> pl.LazyFrame:
@@ -144,9 +144,9 @@ def _count_name(problem: int) -> str:
 def _refuse_outside(last: LastVisits, visits: pl.LazyFrame) -> None:
     """Raise for states outside the scale, where the rules call them errors."""
     panel = last.panel
-    if panel.rules.outside != "error" or not last.count(Problem.OUTSIDE_STATE):
+    if panel.rules.outside != "error" or not last.count(RecordProblem.OUTSIDE_STATE):
         return
-    outside = visits.filter(pl.col("problem") == Problem.OUTSIDE_STATE)
+    outside = visits.filter(pl.col("problem") == RecordProblem.OUTSIDE_STATE)
     found = collect(outside.select(ROW, "state_text"), panel.name).sort(ROW)
     rows = found[ROW].to_list()
     raise BadStates(
@@ -297,7 +297,7 @@ def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kin
         read = replace(read_nbi(source), rules=plan.rules)
         return _Kind(INSPECTED, lambda changes: read, carry=True, labelled=False)
     if not is_folder(source):
-        table = open_table(source, plan.table.options())
+        table = open_table(source, plan.table)
         if set(PAIRED) <= set(table.columns):
             found = read_transitions(source, plan)
             ends = read_ends(table, plan, found)
@@ -370,10 +370,10 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
         ) from None
     if not kind.labelled or not reading.labels:
         return last, []
-    off = last.count(Problem.OUTSIDE_STATE) + last.count(Problem.UNKNOWN_STATE)
+    off = last.count(RecordProblem.OUTSIDE_STATE) + last.count(RecordProblem.UNKNOWN_STATE)
     if not off:
         return last, []
-    filled = last.panel.records - last.count(Problem.BLANK_STATE)
+    filled = last.panel.records - last.count(RecordProblem.BLANK_STATE)
     if not _is_given(State.model_validate(reading.given)):
         try:  # a recognised scale goes on where its states end
             wider = find_last(kind.read({"state": {**dict.fromkeys(SCALES), **reading.given}}), carry=kind.carry)
@@ -459,7 +459,7 @@ def _settle_states(
     named: LastVisits | None = None
     try:
         named = find_last(kind.read({**changes, "state": section}), carry=kind.carry)
-        if not named.count(Problem.OUTSIDE_STATE):
+        if not named.count(RecordProblem.OUTSIDE_STATE):
             return named, []
     except (BadStates, BadOption):  # no state is among the labels, or a label means that nobody looked
         pass

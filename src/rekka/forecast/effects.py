@@ -36,7 +36,7 @@ from rekka.forecast.uncertainty import DELTA, LOG, Spread
 from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
 from rekka.model.inference import normal_quantile
-from rekka.model.tables import Table, table
+from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
@@ -264,7 +264,7 @@ class Effects:
         """A sentence for each covariate."""
         return tuple(tell_effect(effect, self.journey, self.level) for effect in self.effects)
 
-    def table(self) -> Table:
+    def table(self) -> TitledTable:
         """A row for each covariate."""
         return effect_table(self)
 
@@ -337,7 +337,7 @@ def check_start(start: int, threshold: int) -> None:
         )
 
 
-def effect_table(found: Effects) -> Table:
+def effect_table(found: Effects) -> TitledTable:
     """A row for each covariate: the change, years before and after, difference, ratio, and hazard ratios."""
     rows = [_row_of(effect) | {"certified": found.certified} for effect in found.effects]
     what = (

@@ -21,7 +21,7 @@ from rekka.forecast.first_passage import LONGEST, mix, pass_through
 from rekka.forecast.propagation import States, Walkers, walk
 from rekka.forecast.uncertainty import BOOTSTRAP, DRAWS, LOG, LOGIT, NONE, NORMAL, Spread, spread_out
 from rekka.model.fit import Fit
-from rekka.model.tables import Table, table
+from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
@@ -141,7 +141,7 @@ class Forecast:
     predicted_high: States
     outside: NDArray[np.bool_]
 
-    def table(self) -> Table:
+    def table(self) -> TitledTable:
         """A row for each member and time: probabilities, mean state, threshold, with their intervals."""
         n, times, states = self.probability.shape
         columns: dict[str, Any] = {
@@ -218,7 +218,7 @@ def _first_beyond(below: Array, share: float) -> States:
     return np.asarray((below < share - 1e-12).sum(axis=-1) + 1, dtype=np.int64)
 
 
-def years_until(journey: Journey, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> Table:
+def years_until(journey: Journey, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> TitledTable:
     """Years until a state or worse: mean and median with intervals, and what one member may take.
 
     ``predicted_low`` and ``predicted_high`` are the times by which a member gets there with the probabilities that
@@ -254,7 +254,7 @@ def years_until(journey: Journey, state: int, quantiles: Sequence[float] = (0.1,
     )
 
 
-def years_in_states(journey: Journey) -> Table:
+def years_in_states(journey: Journey) -> TitledTable:
     """Years in each state, for a member that comes into it with its covariates as they are."""
     n, free = len(journey.start), journey.fit.n_states - 1
     found = []

@@ -39,7 +39,7 @@ from rekka.forecast.propagation import walk
 from rekka.forecast.uncertainty import LOG, LOGIT, NONE
 from rekka.model.family import EXPONENTIAL, Family
 from rekka.model.fit import Fit
-from rekka.model.tables import Table, table
+from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
@@ -225,7 +225,7 @@ DECIMALS, MOST_DECIMALS = 1, 6  # of percentages
 SHAPE = 1.0  # of a Weibull distribution whose hazard is constant
 
 
-def lay_out(matrices: Matrix | Sequence[Matrix], layout: str = SQUARE, *, decimals: int = DECIMALS) -> Table:
+def lay_out(matrices: Matrix | Sequence[Matrix], layout: str = SQUARE, *, decimals: int = DECIMALS) -> TitledTable:
     """Matrices as one table; ``decimals`` are those of percentages."""
     some = (matrices,) if isinstance(matrices, Matrix) else tuple(matrices)
     if layout not in LAYOUTS:
@@ -361,7 +361,7 @@ def _tell_age(matrices: Sequence[Matrix]) -> str:
     return f"; for {' and '.join(names)} as given, as if it stayed: this layout has no place for one that advances"
 
 
-def _tabulate(title: str, rows: Sequence[Row]) -> Table:
+def _tabulate(title: str, rows: Sequence[Row]) -> TitledTable:
     """Rows as a table: NaN is no number, labels that say nothing new are not printed."""
     frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.selectors.float().fill_nan(None))
     pairs = (("from_state", "from_label"), ("to_state", "to_label"), ("state", "label"))

@@ -27,7 +27,7 @@ from rekka.forecast.matrices import Matrix, transition_matrix
 from rekka.forecast.uncertainty import DRAWS, NORMAL
 from rekka.model import inputs
 from rekka.model.fit import Fit
-from rekka.model.tables import Table
+from rekka.model.tables import TitledTable
 
 Array = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class Forecasts:
         level: float = 0.95,
         draws: int = DRAWS,
         seed: int = 0,
-    ) -> Table:
+    ) -> TitledTable:
         """Years until a state or worse: mean, median, quantiles, with intervals of both kinds."""
         journey = self._set_out(X, start, age, advance, Doubt(intervals, level, draws, seed))
         return years_until(journey, state, quantiles)
@@ -98,7 +98,7 @@ class Forecasts:
         level: float = 0.95,
         draws: int = DRAWS,
         seed: int = 0,
-    ) -> Table:
+    ) -> TitledTable:
         """Years in each state, for members that come into it with these covariates.
 
         Age stays fixed unless told otherwise: 1 / hazard, as in every table of sojourn times.

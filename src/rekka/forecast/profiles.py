@@ -27,7 +27,7 @@ from rekka.forecast.forecast import Doubt, Journey, check_threshold, set_out, ty
 from rekka.forecast.matrices import list_outside, tell_intervals
 from rekka.forecast.uncertainty import BOOTSTRAP, DELTA, LOG, NONE
 from rekka.model.fit import Fit
-from rekka.model.tables import Table, hazard_interval, table
+from rekka.model.tables import TitledTable, hazard_interval, table
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class Profile:
     certified: bool
     notes: tuple[str, ...]
 
-    def table(self) -> Table:
+    def table(self) -> TitledTable:
         """A row for each value and state; the years, which are of no single state, in every row of a value."""
         points, states = self.hazard.shape
         by_point: dict[str, Any] = {

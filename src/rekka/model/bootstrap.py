@@ -1,7 +1,7 @@
-"""How much would coefficients differ had other bridges been inspected? Whole bridges drawn again, and refitted.
+"""Bootstrap of a fit: whole bridges resampled with replacement, and the model refitted to them.
 
 A bridge drawn twice counts twice: its rows' weights are multiplied by how often it was drawn, which is the same as
-its rows that often. Every draw has a generator of its own, so that any of them can be made again by itself.
+its rows that often. Every resample has a generator of its own, so that any of them can be rebuilt by itself.
 
 The scaling is held as it was fitted. The coefficients of all draws then belong to the same covariates, those of
 the fit, and any row that the fit can forecast every draw can forecast: the shift of a Box-Cox fitted to a draw
@@ -107,7 +107,7 @@ def check_rows(fit: Fit, rows: Rows, x: Array) -> None:
 
 
 def draw_times(groups: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """How often each group is drawn when as many are drawn, with replacement, as there are."""
+    """Times (G,) that each group is drawn when as many are drawn, with replacement, as there are."""
     return np.bincount(rng.integers(0, groups, groups), minlength=groups)
 
 

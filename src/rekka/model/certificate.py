@@ -1,4 +1,4 @@
-"""Is this fit the maximum of the likelihood? A verdict with reasons, for every fit.
+"""Certificate of a fit: is it the maximum of the likelihood? A verdict with reasons, for every fit.
 
 1. Does a finite maximum exist?   separation, by linear programs
 2. Is this point it?              Newton decrement 1/2 g' H^-1 g, in log-likelihood units per unit of mean weight;
@@ -43,7 +43,7 @@ HARDLY_DETERMINED = ", but hardly determined"
 
 
 class Verdict(enum.StrEnum):
-    """What the certificate says, in one line."""
+    """Verdicts of a certificate, in one line each."""
 
     CERTIFIED = "certified: a maximum of the likelihood"
     LOCAL_MAXIMUM = "not certified: a local maximum; other starts were not tried"
@@ -100,7 +100,7 @@ class Certificate:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in words}
 
     def with_golden(self, log_probability: Array) -> Certificate:
-        """The same with the share of held-out rows on the plateau."""
+        """The certificate with the share of held-out rows on the plateau, from their log-probabilities (n,)."""
         return replace(self, plateau_golden=plateau_share(log_probability))
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ def certify(
 ) -> Certificate:
     """Judge the point psi, with the objective's derivatives there and the share of rows on the plateau.
 
-    ``frequency`` (K, K) says how many rows there are of each start and end (``count_pairs``).
+    ``frequency`` (K, K) is the number of rows of each start and end (``count_pairs``).
     """
     level_rows = (
         [f"{_say_share(plateau)} of the training rows are at or under probability 1e-12"] if plateau > 0 else []
@@ -214,7 +214,7 @@ def _judge(
 
 
 def count_pairs(weight: Array, informative: int) -> Array:
-    """How many rows there are of each start and end (K, K), from sums of the weights given for them.
+    """Number of rows of each start and end (K, K), from sums of the weights given for them.
 
     A row of weight 2 is two rows. Weights that average less than 1 are no such numbers, and are made to average 1.
     """
@@ -376,6 +376,23 @@ def affine_agreement(log_likelihoods: Mapping[str, float] | Sequence[tuple[str, 
 
     Every state has an intercept, so an affine change of a covariate changes no prediction: at the maximum
     the three coincide, and a lower one stopped short.
+
+    Parameters
+    ----------
+    log_likelihoods : mapping or pairs
+        The log-likelihood of each fit, by the name of its scaling.
+
+    Returns
+    -------
+    Agreement
+        Whether all are within 1e-6 log-likelihood units of the best, the best, and the gap of those that are not.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.affine_agreement({"max": -521.0, "minmax": -520.5, "zscore": -520.5})
+    Agreement(agree=False, best=-520.5, short={'max': 0.5})
+
     """
     table = dict(log_likelihoods)
     best = max(table.values())

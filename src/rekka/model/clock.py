@@ -1,4 +1,4 @@
-"""Which covariates advance with time, such as age, and the moment of an interval at which a fit takes them.
+"""Covariates that advance with time, such as age, and the moment of an interval at which a fit takes them.
 
     middle   the age at the middle of the interval: the first visit's plus half the years between the two visits
     start    the age at the first visit, as in the paper
@@ -62,7 +62,7 @@ class Clock:
         return 0.0 if self.lags(name) else 0.5 * (self.mean_years or 0.0)
 
     def measured(self, weight: Array, years: Array) -> Clock:
-        """The same with the mean interval of the training rows that can still worsen; of all where none can.
+        """The clock with the mean interval of the training rows that can still worsen; of all where none can.
 
         Both are sums over the rows of each start and end, (K, K): of the weights given, and of weight times years.
         """

@@ -212,7 +212,7 @@ class Coordinates(Generic[Seen]):
             return Evaluation(value, self.basis.T @ gradient, self.basis.T @ hessian @ self.basis)
 
     def objective(self, psi: Array, order: int = 2) -> Evaluation:
-        """What a solver minimizes: minus the log-likelihood plus the penalty."""
+        """The function that a solver minimizes: minus the log-likelihood plus the penalty."""
         value, gradient, hessian = self.evaluate(psi, order)
         slope = self.penalty @ (psi - self.centre)
         return Evaluation(self.pull(psi) - value, slope - gradient, self.penalty - hessian)
@@ -223,7 +223,7 @@ class Coordinates(Generic[Seen]):
         return 0.5 * float(away @ self.penalty @ away) + self.constant
 
     def of(self, likelihood: Other) -> Coordinates[Other]:
-        """The same coordinates with another likelihood, such as that of a sample."""
+        """These coordinates with another likelihood, such as that of a sample."""
         return replace(cast("Coordinates[Other]", self), likelihood=likelihood)
 
 

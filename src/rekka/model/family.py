@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.core.errors import bad_option
-from rekka.model import kernel, steps
+from rekka.model import kernel, probabilities
 from rekka.model.probabilities import row_probabilities, transition_probabilities
 
 Array = NDArray[np.float64]
@@ -81,7 +81,7 @@ class Family(ABC):
         return np.asarray(np.exp(self.log_hazards(eta)))
 
     def step_hazards(self, eta: Array) -> Array:
-        """The same as steps take them: none above FASTEST."""
+        """Hazards per year as steps take them: none above FASTEST."""
         with np.errstate(over="ignore"):  # what is infinite is fast enough
             return np.asarray(np.minimum(self.hazards(eta), FASTEST))
 
@@ -146,20 +146,20 @@ class Family(ABC):
 
     def step(self, p: Array, theta: Array, h: Array | float) -> None:
         """Carry state probabilities p (..., K) over h years, in place; theta (..., K-1), h a number or (...)."""
-        steps.step(p, theta, h)
+        probabilities.step(p, theta, h)
 
     def step_integrated(self, p: Array, theta: Array, h: Array | float, years: Array) -> None:
-        """The same, and years (..., K) += the expected time in each state."""
-        steps.step_integrated(p, theta, h, years)
+        """Carry p as ``step`` does, and add the expected years in each state to ``years`` (..., K)."""
+        probabilities.step_integrated(p, theta, h, years)
 
     def step_sloped(self, p: Array, slope: Array, theta: Array, h: Array | float, drive: Array) -> None:
-        """The same for p (n, K), and slope (n, K-1, D, K) = d p / d beta_kd, d eta_k / d beta_kd = drive."""
+        """Carry p (n, K) and its slope (n, K-1, D, K) = d p / d beta_kd, drive (n, D) = d eta_k / d beta_kd."""
         first, _ = self.bend(self.predictors(_log(theta)))
         push = np.zeros((*theta.shape, 1, p.shape[1]))  # d p / d log theta_k of this step alone
         length = np.broadcast_to(h, p.shape[:1])
-        steps.step(slope, np.broadcast_to(theta[:, None, None], (*slope.shape[:-1], theta.shape[1])),
+        probabilities.step(slope, np.broadcast_to(theta[:, None, None], (*slope.shape[:-1], theta.shape[1])),
                    np.broadcast_to(length[:, None, None], slope.shape[:-1]))  # fmt: skip
-        steps.step_sloped(p, push, theta, h, np.ones((len(p), 1)))
+        probabilities.step_sloped(p, push, theta, h, np.ones((len(p), 1)))
         slope += (first[:, :, None] * drive[:, None, :])[..., None] * push
 
     # Years
@@ -181,7 +181,7 @@ class Family(ABC):
 
     def cross(self, p: Array, theta: Array, h: Array, state: int, target: float) -> Array:
         """When (n,) in a step of h (n,) years P(``state`` or worse) reaches ``target``; p (n, K)."""
-        return steps.cross(p, theta, h, state, target)
+        return probabilities.cross(p, theta, h, state, target)
 
     # Draws
 
@@ -245,8 +245,8 @@ class Exponential(Family):
         kernel.rows_block(X, dt, log_dt, start, end, beta, lo, hi, 1, value, slope)
 
     def step_sloped(self, p: Array, slope: Array, theta: Array, h: Array | float, drive: Array) -> None:
-        """In one go: what moves the predictors moves the log hazards."""
-        steps.step_sloped(p, slope, theta, h, drive)
+        """Carry both at once: the predictors are the log hazards."""
+        probabilities.step_sloped(p, slope, theta, h, drive)
 
 
 EXPONENTIAL: Final = Exponential()

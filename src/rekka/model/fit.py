@@ -7,7 +7,7 @@ The steps are written once (``fit_observations``), for rows in memory, in files 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from rekka.core.errors import BadOption, bad_option
 from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify
-from rekka.model.clock import MIDDLE, check_clock, make_clock
+from rekka.model.clock import MIDDLE, Clock, check_clock, make_clock
 from rekka.model.coordinates import (
     Coordinates,
     Effects,
@@ -29,12 +29,11 @@ from rekka.model.coordinates import (
     in_scaled,
     read_prior,
 )
-from rekka.model.family import EXPONENTIAL, find_family
+from rekka.model.family import EXPONENTIAL, Family, States, find_family, pick_ends
 from rekka.model.inference import Inference, infer
-from rekka.model.likelihood import Rows, compile_kernels
+from rekka.model.likelihood import Likelihood, Rows, compile_kernels
 from rekka.model.observations import HeldObservations, Observations
 from rekka.model.paper_kernel import floored_log_likelihood
-from rekka.model.predictor import Predictor
 from rekka.model.restarts import Fewer, Restarts, crude_start, restart
 from rekka.model.separation import Separation, find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
@@ -44,6 +43,54 @@ from rekka.scaling.registry import check_method
 
 Array = NDArray[np.float64]
 
+
+@dataclass(frozen=True)
+class Predictor:
+    """Coefficients and their operator: all that a forecast needs of a fit.
+
+    ``beta`` (K-1, p+1) belongs to the covariates as ``clock`` takes and ``scaling`` transforms them.
+    """
+
+    n_states: int
+    covariates: tuple[str, ...]
+    scaling: FittedScaling
+    beta: Array
+    clock: Clock = field(default_factory=Clock, kw_only=True)
+    family: Family = field(default=EXPONENTIAL, kw_only=True)
+
+    def scale(self, x: Array, dt: Array) -> Array:
+        """Scaled covariates (n, p) of intervals of dt years (n,), for raw x (n, p) at their first visits."""
+        return self.scaling.transform(self.clock.take(x, dt))
+
+    def predictors(self, x: Array) -> Array:
+        """eta (n, K-1) at raw covariates x (n, p), taken as they are given."""
+        return np.asarray(self.beta[:, 0] + self.scaling.transform(x) @ self.beta[:, 1:].T)
+
+    def log_hazards(self, x: Array) -> Array:
+        """Log hazards (n, K-1) at raw covariates x (n, p), taken as they are given."""
+        return self.family.log_hazards(self.predictors(x))
+
+    def probabilities(self, start: States, dt: Array, x: Array) -> Array:
+        """pi (n, K) of each row's end state."""
+        order = np.argsort(start, kind="stable")
+        eta = self.predictors(self.clock.take(x, dt))[order]  # errors name rows in the order given
+        p = np.empty((start.size, self.n_states))
+        p[order] = self.family.end_probabilities(eta, dt[order], start[order])
+        return p
+
+    def draw_ends(self, start: States, dt: Array, x: Array, u: Array) -> States:
+        """End states (n,) drawn with uniform numbers u (n,)."""
+        return pick_ends(self.probabilities(start, dt, x), u)
+
+    def log_probabilities(self, rows: Rows, x: Array) -> Array:
+        """log pi (n,) of each row's own end state, exact however small pi is."""
+        order = rows.grouping
+        X = np.column_stack([np.ones(len(x)), self.scale(x, rows.dt)])[order]
+        value = np.empty(len(x))
+        value[order] = Likelihood.build(rows.take(order), X, family=self.family).by_row(self.beta)[0]
+        return value
+
+
 SOLVERS = ("newton", "lbfgs")
 GRADIENTS = ("exact", "numeric")
 LIKELIHOODS = ("exact", "paper")
@@ -51,7 +98,7 @@ LIKELIHOODS = ("exact", "paper")
 
 @dataclass(frozen=True)
 class Options:
-    """How to fit; the estimator's constructor documents each."""
+    """Options of a fit; the estimator's constructor documents each."""
 
     scaling: Any = "zscore"
     solver: str = "newton"

@@ -1,4 +1,4 @@
-"""Standard errors, intervals, information criteria, native units: after the clock has stopped.
+"""Standard errors, intervals, information criteria, and coefficients in native units.
 
 covariance of psi   H^-1, or H^-1 (sum_g s_g s_g' G / (G-1)) H^-1 clustered by group; rows with class weights,
                     which are no numbers of rows, are each a group of their own where no groups are given
@@ -37,7 +37,7 @@ class Inference:
 
 
 class Meat(NamedTuple):
-    """The sum over groups of the outer product of their scores in psi, (P, P), and how many groups there are.
+    """Sum over groups of the outer product of their scores in psi, (P, P), and the number of groups.
 
     Groups without a row that can still worsen are not counted. ``by_row`` says that each row is its own group.
     """
@@ -48,7 +48,7 @@ class Meat(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the standard errors are called."""
+        """Name of the standard errors."""
         return "sandwich, robust by row" if self.by_row else f"sandwich, clustered by {self.groups} groups"
 
 
@@ -60,7 +60,7 @@ def infer(
     scaling: FittedScaling,
     meat: Meat | None = None,
 ) -> Inference:
-    """All of it at psi; ``here`` has the derivatives of the penalised objective, ``meat`` asks for clusters."""
+    """Infer at psi; ``here`` has the derivatives of the penalised objective, ``meat`` the scores of clusters."""
     likelihood = coordinates.likelihood
     to_native = np.kron(np.eye(likelihood.n_states - 1), native_units(scaling, likelihood.n_terms - 1))
     jacobian = to_native @ coordinates.back

@@ -1,4 +1,4 @@
-"""Frames in, checked arrays out. After this room there are no column names, no missing values, no doubts."""
+"""Checked arrays from frames: states, years, covariates, weights, groups. Every fault is named with its rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CLASS_WEIGHTS = ("inverse_frequency",)
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the rows' parts stand in a frame."""
+    """Names of the columns of a frame."""
 
     start: str
     dt: str
@@ -70,7 +70,7 @@ class Training:
     classes: Array | None = None
 
     def without_classes(self) -> Training:
-        """The same rows with the weights that were given."""
+        """The rows with the weights that were given."""
         if self.classes is None:
             return self
         rows = replace(self.rows, weight=self.rows.weight / self.classes)
@@ -239,7 +239,7 @@ def check_supported(states: States, n_states: int, what: str) -> None:
 
 
 def check_covariates(x: Array, names: Sequence[str]) -> None:
-    """Refuse covariates that no data could tell apart: constant, duplicated, collinear."""
+    """Refuse covariates whose effects no data could determine: constant, duplicated, collinear."""
     if not names:
         return
     refuse_constant(x.min(axis=0), x.max(axis=0), names, len(x))

@@ -186,7 +186,7 @@ class Rows:
 
     @property
     def informative(self) -> NDArray[np.bool_]:
-        """Which rows start in a state that can be left: the others have probability 1 whatever the hazards."""
+        """Mask (n,) of rows that start in a state that can be left: the others have probability 1."""
         return np.asarray(self.start < self.n_states - 1)
 
     @property
@@ -216,7 +216,7 @@ class Likelihood(PairLikelihood):
 
     @classmethod
     def build(cls, rows: Rows, X: Array, threads: int | None = None, family: Family = EXPONENTIAL) -> Likelihood:
-        """From X (n, p+1) with the intercept's ones; ``threads`` None takes every core."""
+        """Store X (n, p+1), with the intercept's ones, by column; ``threads`` None takes every core."""
         return cls(rows, np.ascontiguousarray(X.T), np.log(rows.dt), count_threads(threads), family)
 
     @property

@@ -1,20 +1,29 @@
-"""Transition probabilities over an interval for given hazards."""
+"""Transition probabilities and steps of the pure-birth chain, for arrays of any leading shape.
+
+No covariate and no link comes here: hazards theta (..., K-1) per year and years in, probabilities out, on threads.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rekka.core.errors import BadValues, InputError
-from rekka.model import kernel
+from rekka.model import kernel, step_kernel
 
 
 def transition_probabilities(theta: ArrayLike, dt: ArrayLike) -> NDArray[np.float64]:
     """Exact transition probabilities of the pure-birth chain, pi(dt) = expm(Q dt).
 
-    Each probability has a relative error of at most 1e-12, equal hazards included.
+    Q has -theta_k on its diagonal and theta_k beside it. Each probability has a relative error of at most 1e-12,
+    equal hazards included.
 
     Parameters
     ----------
@@ -26,7 +35,14 @@ def transition_probabilities(theta: ArrayLike, dt: ArrayLike) -> NDArray[np.floa
     Returns
     -------
     array (..., K, K)
-        Upper triangular, each row summing to 1.
+        Entry [i, j] is the probability of being in state j+1, dt years after state i+1: upper triangular, each row
+        summing to 1.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.transition_probabilities([0.2, 0.1], 5.0).round(4).tolist()
+    [[0.3679, 0.4773, 0.1548], [0.0, 0.6065, 0.3935], [0.0, 0.0, 1.0]]
 
     """
     hazards = _checked(theta, "theta")
@@ -79,3 +95,54 @@ def _checked(values: ArrayLike, name: str) -> NDArray[np.float64]:
             column=name,
         )
     return array
+
+
+Array = NDArray[np.float64]
+
+ROWS_A_THREAD = 8192  # below this, handing rows to a thread costs more than it saves
+
+
+def step(p: Array, theta: Array, h: Array | float) -> None:
+    """Carry state probabilities p (..., K) over h years, p <- p exp(Q h), in place; h is a number or (...)."""
+    _run(step_kernel.step_rows, p, theta, h)
+
+
+def step_integrated(p: Array, theta: Array, h: Array | float, years: Array) -> None:
+    """Carry p as ``step`` does, and add the expected years in each state to ``years`` (..., K)."""
+    _run(step_kernel.integrate_rows, p, theta, h, years)
+
+
+def step_sloped(p: Array, slope: Array, theta: Array, h: Array | float, drive: Array) -> None:
+    """Carry p (n, K) and its slope (n, K-1, D, K), as ``step`` does; drive (n, D) moves the log hazards."""
+    _run(step_kernel.slope_rows, p, theta, h, slope, drive)
+
+
+def cross(p: Array, theta: Array, h: Array, state: int, target: float) -> Array:
+    """When (n,) in a step of h (n,) years the probability of ``state`` or worse comes to ``target``; p (n, K)."""
+    found = np.empty(len(p))
+    step_kernel.cross_rows(p, theta, h, state, target, found)
+    return found
+
+
+def _run(kernel: Callable[..., None], p: Array, theta: Array, h: Array | float, *more: Array) -> None:
+    """The kernel over all rows, on threads. Arrays to be written to must be whole in memory, as rows of them.
+
+    The years are copied, because an array that can only be read would have every kernel compiled a second time.
+    """
+    lead = p.shape[:-1]
+    given = (p, theta, *more)
+    rows = [np.ascontiguousarray(one).reshape(-1, *one.shape[len(lead) :]) for one in given]
+    years = np.array(np.broadcast_to(h, lead), dtype=np.float64, order="C").reshape(-1)
+    rows.insert(2, years)
+    parts = max(1, min(os.cpu_count() or 1, years.size // ROWS_A_THREAD))
+    edges = [years.size * part // parts for part in range(parts + 1)]
+    if parts == 1:
+        kernel(*rows)
+        return
+    done = _pool().map(lambda edge: kernel(*(one[edge[0] : edge[1]] for one in rows)), pairwise(edges))
+    list(done)
+
+
+@lru_cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="rekka-forecast")

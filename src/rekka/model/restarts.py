@@ -1,4 +1,4 @@
-"""Is there a higher maximum? Newton from other starts, off the clock.
+"""Restarts: Newton from other starts, off the clock, to look for a higher maximum.
 
 The log-likelihood of a chain seen at intervals is not concave: long intervals and extreme covariates can give it
 two maxima, however many rows there are. And where a state is separated, the supremum may lie at infinity, beyond a
@@ -127,7 +127,7 @@ def share_sample(counts: NDArray[np.int64], size: int) -> Array:
 
 
 def choose_rows(W: Array, weight: Array, share: float, unit: float) -> tuple[NDArray[np.intp], Array]:
-    """Which rows W (p+1, m) of one start and end are in the sample, and how many rows each stands for.
+    """Places of the rows W (p+1, m) of one start and end that are drawn, and how many rows each stands for.
 
     All that lie far out or weigh far more than the mean ``unit``, and this share of the others, drawn at random
     from a fixed seed: every so-manyth row could be the same one again and again.

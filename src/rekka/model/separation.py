@@ -1,4 +1,4 @@
-"""Does the likelihood have a finite maximum? One small linear program for each state.
+"""Separation: whether the likelihood has a finite maximum, by one small linear program for each state.
 
 For state k let A be the rows that ended in k and B the rows that left it. Moving the coefficients of k along d
 sends the likelihood to zero unless x.d <= 0 on A and x.d >= 0 on B. So if no direction d does that, other than
@@ -60,7 +60,7 @@ class Separation:
         return describe_separations([self])[0]
 
     def fact(self) -> str:
-        """What separates, without the state."""
+        """The separation in words, without the state."""
         if self.nobody_left:
             return "no row leaves it"
         if self.nobody_stayed:
@@ -70,7 +70,7 @@ class Separation:
 
 
 def describe_separations(separations: Sequence[Separation]) -> list[str]:
-    """A sentence for each thing that holds, with all the states it holds of."""
+    """Sentences, one for each fact, with all the states it holds of."""
     states: dict[str, list[int]] = {}
     for one in separations:
         states.setdefault(one.fact(), []).extend(one.states)
@@ -81,7 +81,7 @@ def describe_separations(separations: Sequence[Separation]) -> list[str]:
 
 
 def advise(separations: Sequence[Separation]) -> list[str]:
-    """What can be done about each kind of separation; a penalty holds slopes, not the rate of a state."""
+    """Remedies for each kind of separation; a penalty holds slopes, not the rate of a state."""
     found = {
         "where no row leaves a state: merge it with the next state, collect longer records, or use an upper bound "
         "of its hazard; a ridge penalty does not help": any(one.nobody_left for one in separations),

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 class Saved(NamedTuple):
-    """What a model file holds: a fit, its estimator's parameters, the columns it saw, and what it models."""
+    """Content of a model file: a fit, its estimator's parameters, the columns it saw, and its component."""
 
     fit: Fit
     parameters: dict[str, Any]
@@ -72,7 +72,7 @@ class _Clock(_Part):
 
 
 class ModelFile(_Part):
-    """What is in the file; None is what its version did not have yet."""
+    """Schema of the file; None is what its version did not have yet."""
 
     format: Literal["rekka-model"]
     version: Literal[2, 3, 4]

@@ -40,7 +40,7 @@ START_SPREAD = 0.1  # paper, Definition 3: beta(0) ~ N(0, 0.1^2 I)
 
 
 class Stop(enum.StrEnum):
-    """Why Newton ended. The value is what a person reads."""
+    """Reasons for which Newton ends; the value is the sentence that a person reads."""
 
     CONVERGED = "converged: the Newton decrement is below its tolerance"
     ITERATION_LIMIT = "stopped at the iteration limit before the Newton decrement was small"
@@ -50,7 +50,7 @@ class Stop(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the solver says of its own run. ``seconds`` is wall-clock time around the one solver call."""
+    """Report of a solver on its own run. ``seconds`` is wall-clock time around the one solver call."""
 
     success: bool
     message: str
@@ -68,7 +68,7 @@ class Objective(Protocol):
 
 
 def random_start(size: int, seed: int) -> Array:
-    """The paper's start, from a generator made anew for every fit."""
+    """Coefficients (P,) of the paper's start, N(0, 0.1^2), from a generator seeded for every fit."""
     return np.random.default_rng(seed).normal(0.0, START_SPREAD, size)
 
 
@@ -137,7 +137,7 @@ def _is_finite(here: Evaluation) -> bool:
 
 
 def _noise(here: Evaluation) -> float:
-    """How far rounding alone can move the value."""
+    """Largest change of the value by rounding alone."""
     return 10.0 * float(np.finfo(float).eps) * max(1.0, abs(here.value))
 
 

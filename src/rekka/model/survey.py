@@ -1,4 +1,4 @@
-"""What a fit keeps of the rows it was fitted on, so that a saved model alone can forecast and say if it fits."""
+"""Summaries of the training rows that a fit keeps: covariates' quantiles, resampled coefficients, test of fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PERCENTILES = np.linspace(0.0, 1.0, PERCENT)
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """How the raw covariates of the training rows are spread: their 0, 1, ..., 100 % quantiles (p, 101).
+    """The 0, 1, ..., 100 % quantiles (p, 101) of the raw covariates of the training rows.
 
     They give typical values, the ranges beyond which a forecast extrapolates, and the rugs of pictures.
     """
@@ -43,13 +43,13 @@ class Survey:
 
 
 def survey_covariates(x: Array, names: tuple[str, ...]) -> Survey:
-    """The spread of raw covariates x (n, p), each row counted once whatever its weight."""
+    """Quantiles of raw covariates x (n, p), each row counted once whatever its weight."""
     return Survey(names, np.quantile(x, PERCENTILES, axis=0).T)
 
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """Coefficients of refits to bridges drawn again, ``beta`` (B, K-1, p+1).
+    """Coefficients of refits to resampled bridges, ``beta`` (B, K-1, p+1).
 
     They belong to the covariates as the fit itself scales them. Of the draws ``asked`` for, those that
     reached no maximum are left out; ``groups`` is the number of bridges, or whatever was drawn.

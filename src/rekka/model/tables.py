@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 LARGEST = 700.0  # beyond it the exponential of a log hazard overflows
 
 
-class Table(pl.DataFrame):
+class TitledTable(pl.DataFrame):
     """A polars frame that prints under a title, all rows, four significant digits, without ``hidden`` columns."""
 
     title: str = ""
@@ -44,9 +44,9 @@ def _show(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def table(title: str, columns: Mapping[str, Any], hidden: tuple[str, ...] = ()) -> Table:
+def table(title: str, columns: Mapping[str, Any], hidden: tuple[str, ...] = ()) -> TitledTable:
     """A titled table; ``hidden`` columns are there but not printed."""
-    made = Table(columns)
+    made = TitledTable(columns)
     made.title, made.hidden = title, hidden
     return made
 
@@ -75,7 +75,7 @@ def check_level(level: float) -> float:
     return level
 
 
-def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float) -> Table:
+def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float) -> TitledTable:
     """One row a state and term: estimate, standard error, Wald test and interval, hazard ratio per unit."""
     per = check_units(units, fit.covariates)
     width = normal_quantile(check_level(level))
@@ -121,7 +121,7 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
     )
 
 
-def hazard_table(fit: Fit, x: Array, level: float) -> Table:
+def hazard_table(fit: Fit, x: Array, level: float) -> TitledTable:
     """Hazard per year and mean years in each state for each row of x, with delta-method intervals.
 
     Intervals are symmetric in the log hazard, so years and hazards cannot turn negative; a standard error is

@@ -85,8 +85,9 @@ from rekka.report.document import (
     YearsPart,
 )
 from rekka.study.checks.registry import check_study
-from rekka.study.choice import Choice, find_reason, list_same
+from rekka.study.choice import Choice
 from rekka.study.confirmation import Confirmed, name_choice
+from rekka.study.explanations import find_reason, list_same
 from rekka.study.models import offer_model
 from rekka.study.plan import PRESETS, StudyPlan
 from rekka.study.rows import StudyRows

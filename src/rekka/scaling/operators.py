@@ -274,7 +274,7 @@ class YeoJohnsonScaling(PowerScaling):
 
     @staticmethod
     def prepare(x: Array, shift: Any, mean: Any) -> Array:
-        """The values themselves."""
+        """Values themselves."""
         return x
 
     @staticmethod

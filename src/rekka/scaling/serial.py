@@ -80,13 +80,13 @@ class _Chain(_Part):
 
 def _describe_class(fitted: type[ColumnScaling]) -> type[_Columns]:
     """Fields of a class of operators in a file: its arrays, within the limits of their metadata."""
-    arrays: dict[str, Any] = {
+    entries: dict[str, Any] = {
         one.name: (list[Annotated[float, Field(**one.metadata)]], ...)
         for one in fields(fitted)
         if one.name not in _Columns.model_fields
     }
-    kind: Any = (Literal[fitted.kind], ...)
-    return create_model(fitted.__name__, __base__=_Columns, kind=kind, **arrays)
+    entries["kind"] = (Literal[fitted.kind], ...)
+    return create_model(fitted.__name__, __base__=_Columns, **entries)
 
 
 _ADAPTERS: dict[int, TypeAdapter[Any]] = {}  # by the number of registered operators: one may come later
@@ -96,10 +96,10 @@ def _adapter() -> TypeAdapter[Any]:
     if len(REGISTRY) not in _ADAPTERS:
         classes = dict.fromkeys(one.fitted for one in REGISTRY.values())
         link: Any = Annotated[reduce(or_, map(_describe_class, classes)), Field(discriminator="kind")]
-        kind: Any = (Literal["chain"], ...)
-        chain = create_model("Chain", __base__=_Chain, kind=kind, links=(list[link], Field(min_length=2)))
-        either: Any = Annotated[link | chain, Field(discriminator="kind")]
-        _ADAPTERS[len(REGISTRY)] = TypeAdapter(either)
+        entries: dict[str, Any] = {"kind": (Literal["chain"], ...), "links": (list[link], Field(min_length=2))}
+        chain: Any = create_model("Chain", __base__=_Chain, **entries)
+        whole: Any = Annotated[link | chain, Field(discriminator="kind")]
+        _ADAPTERS[len(REGISTRY)] = TypeAdapter(whole)
     return _ADAPTERS[len(REGISTRY)]
 
 

@@ -1,4 +1,4 @@
-"""CovariateScaler: scikit-learn's face over the scaling operators."""
+"""``CovariateScaler``: the scaling operators as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SKLEARN_FRAMES = ("pandas", "polars")  # which scikit-learn takes by itself, wit
 
 
 class CovariateScaler(OneToOneFeatureMixin, TransformerMixin, NamedScaler, BaseEstimator):  # type: ignore[misc]
-    """Scale covariates by an operator fitted on training rows, in pipelines, with frames or arrays.
+    """Scale covariates (n, p) by an operator fitted on training rows, in pipelines, with frames or arrays.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class CovariateScaler(OneToOneFeatureMixin, TransformerMixin, NamedScaler, BaseE
 
     Examples
     --------
-    >>> from rekka.scaling.transformer import CovariateScaler
-    >>> CovariateScaler("minmax").fit_transform([[10.0], [20.0], [30.0]]).ravel().tolist()
+    >>> import rekka
+    >>> rekka.CovariateScaler("minmax").fit_transform([[10.0], [20.0], [30.0]]).ravel().tolist()
     [0.0, 0.5, 1.0]
 
     """
@@ -54,12 +54,12 @@ class CovariateScaler(OneToOneFeatureMixin, TransformerMixin, NamedScaler, BaseE
         return self
 
     def transform(self, X: Any) -> Array:
-        """The covariates scaled as fitted; a value the operator cannot take is refused, never clipped."""
+        """Covariates scaled as fitted; a value the operator cannot take is refused, never clipped."""
         check_is_fitted(self)
         return self.scaling_.transform(validate_data(self, _as_known_frame(X), dtype=np.float64, reset=False))
 
     def inverse_transform(self, X: Any) -> Array:
-        """The raw covariates again; constant columns get their training value."""
+        """Raw covariates again; constant columns get their training value."""
         check_is_fitted(self)
         # scikit-learn's check of names would warn of the plain array that ``transform`` itself returns.
         z = check_array(_as_known_frame(X), dtype=np.float64)
@@ -68,7 +68,7 @@ class CovariateScaler(OneToOneFeatureMixin, TransformerMixin, NamedScaler, BaseE
         return self.scaling_.inverse(z)
 
     def to_json(self) -> str:
-        """The fitted scaler as text, complete and exact; read it with ``from_json``."""
+        """Fitted scaler as text, complete and exact; read it with ``from_json``."""
         check_is_fitted(self)
         return scaling_to_json(self.scaling_, named=hasattr(self, "feature_names_in_"))
 

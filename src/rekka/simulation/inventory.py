@@ -53,7 +53,21 @@ FORMULA = (
 
 @dataclass(frozen=True)
 class Inventory:
-    """Raw tables as an agency exports them, and ``truth``: the hazards they were drawn from, and their dirt."""
+    """Raw tables as an agency exports them, and the hazards they were drawn from.
+
+    ``inventory``    a row for each bridge: completion_year, bridge_length (m), bridge_width (m)
+    ``inspections``  a row for each visit of a member: case, member, visit, date, state (a to e)
+    ``traffic``      a row for each bridge and visit: vehicles a day
+    ``truth``        hazards, options and counts of dirt, as plain data
+
+    Examples
+    --------
+    >>> import rekka
+    >>> drawn = rekka.simulate_inventory(20, preset="plain")
+    >>> drawn.inspections.columns
+    ['bridge_id', 'case', 'member', 'visit', 'date', 'state']
+
+    """
 
     inventory: pl.DataFrame
     inspections: pl.DataFrame
@@ -79,6 +93,12 @@ def simulate_inventory(
         Share, from 0 to 1, of each kind of dirt: repairs (of bridges), blanks, stray text, upper-case and
         full-width letters, copied and contradicting rows, mixed date formats. Counted in ``truth["dirt"]``.
 
+    Examples
+    --------
+    >>> import rekka
+    >>> len(rekka.simulate_inventory().inventory)
+    600
+
     """
     plan = _check_options(bridges, preset, seed, dirt)
     blocks = list(plan.draw())
@@ -102,6 +122,11 @@ def write_inventory(
     ``format`` is "csv" or "parquet". ``on_progress`` is called after each block with the bridges written so far
     and the number of all. Returns the files. Tables that are there already are written over only with ``force``,
     when all new ones are whole; the same options write the same bytes.
+
+    Examples
+    --------
+    ``rekka.write_inventory("demo", 100_000, preset="plain", format="parquet")``
+
     """
     plan = _check_options(bridges, preset, seed, dirt)
     if format not in FORMATS:
@@ -129,7 +154,7 @@ def write_inventory(
 
 @dataclass(frozen=True)
 class _Block:
-    """The tables of one block of bridges and the counts of their dirt."""
+    """Tables of one block of bridges and the counts of their dirt."""
 
     tables: dict[str, pl.DataFrame]
     dirt: Counts
@@ -145,12 +170,12 @@ class _Plan:
     dirt: float
 
     def draw(self) -> Iterator[_Block]:
-        """The blocks in order, each with generators of its own."""
+        """Blocks in order, each with generators of its own."""
         for block, first in enumerate(range(0, self.bridges, BLOCK_BRIDGES)):
             yield self._draw_block(block, first, min(BLOCK_BRIDGES, self.bridges - first))
 
     def truth(self, dirt: Sequence[Counts]) -> dict[str, Any]:
-        """What the tables were drawn from, as plain values; dirt is added up over the blocks."""
+        """Hazards, options and counts of dirt, as plain values; dirt is added up over the blocks."""
         hazards = {
             case: {str(k): dict(zip(stock.TERMS, beta, strict=True)) for k, beta in enumerate(betas, start=1)}
             for case, betas in zip(stock.CASES, stock.true_coefficients().tolist(), strict=True)
@@ -189,7 +214,7 @@ class _Plan:
 
 
 def _check_options(bridges: int | None, preset: str, seed: int, dirt: float) -> _Plan:
-    """The plan, or what is wrong with an option."""
+    """Plan, or what is wrong with an option."""
     if preset not in PRESETS:
         raise bad_option("preset", preset, PRESETS)
     if preset == "paper" and bridges is not None:

@@ -38,6 +38,18 @@ def simulate_transitions(n_rows: int, *, n_states: int = 5, seed: int = 20260924
     seed : int
         The same seed draws the same rows.
 
+    Returns
+    -------
+    polars.DataFrame
+        bridge_id, state_1, state_2, interval_years, and the covariates age_at_inspection_1 (years), bridge_length
+        (m), bridge_area (m2) and traffic_mean (vehicles a day).
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.simulate_transitions(200, n_states=4).shape
+    (200, 8)
+
     """
     if n_rows < 1 or n_states < 2:
         raise BadOption(f"n_rows = {n_rows}, n_states = {n_states}: at least 1 row and 2 states are needed.")

@@ -47,7 +47,7 @@ def record_repairs(
     lifted: Bools,
     rng: np.random.Generator,
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The inventory with ``repair_year``, a year between two visits' years (n, rounds), and the counts.
+    """Inventory with ``repair_year``, a year between two visits' years (n, rounds), and the counts.
 
     ``lifted`` (m, rounds) says which members were seen better than the time before; bridges without one were
     not repaired. Some repairs are not recorded.
@@ -114,7 +114,7 @@ def _soil_dates(frame: pl.DataFrame, share: float, rng: np.random.Generator) -> 
 def _soil_states(
     frame: pl.DataFrame, letters: Sequence[str], share: float, rng: np.random.Generator
 ) -> tuple[pl.DataFrame, Bools, Ints]:
-    """The frame with soiled states, which rows kept a plain letter, and the letter (0-based) each row had."""
+    """Frame with soiled states, which rows kept a plain letter, and the letter (0-based) each row had."""
     forms = [*letters, *_upper(letters), *_full_width(letters), *STRAY, None]
     letter = frame["state"].replace_strict(dict(zip(letters, range(len(letters)), strict=True))).to_numpy()
     upper, full, stray, blank = (rng.random(len(frame)) < share for _ in range(4))

@@ -250,7 +250,7 @@ def _name_bridges(first: int, n: int, total: int) -> pl.Series:
 
 
 def _spread(number: int, bridges: Ints, weight: Array, everywhere: bool, rng: np.random.Generator) -> Ints:
-    """The bridge of each of so many members: at random by weight, after one on each if ``everywhere``."""
+    """Bridge of each of so many members: at random by weight, after one on each if ``everywhere``."""
     one = int(everywhere)
     share = weight[bridges] / weight[bridges].sum()
     return np.repeat(bridges, one + rng.multinomial(number - one * bridges.size, share))

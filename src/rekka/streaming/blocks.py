@@ -140,7 +140,7 @@ class Source(Protocol):
         """The roles of the columns."""
 
     def without_groups(self) -> Source:
-        """The same rows for passes that do not ask for bridges, whose names take longest to read."""
+        """The rows without their bridges, whose names take longest to read."""
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
         """The function's result for each block, in their order.
@@ -234,7 +234,7 @@ def work_through(
 
 @lru_cache(maxsize=8)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """The same threads in every pass: new ones would each keep memory of their own.
+    """Threads that every pass uses: new ones would each keep memory of their own.
 
     They are not those of a likelihood: what is done with a block may evaluate one, and would wait for itself.
     """
@@ -289,7 +289,7 @@ class FrameSource:
     block_rows: int = BLOCK_ROWS
 
     def without_groups(self) -> FrameSource:
-        """The same rows, whose bridges are not read."""
+        """The rows without their bridges."""
         return replace(self, reading=self.reading.without_groups())
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
@@ -341,7 +341,7 @@ class ScanSource:
     name: str = "the table"
 
     def without_groups(self) -> ScanSource:
-        """The same rows, whose bridges are not read."""
+        """The rows without their bridges."""
         return replace(self, reading=self.reading.without_groups())
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:

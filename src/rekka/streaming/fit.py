@@ -56,7 +56,7 @@ class StreamedObservations(Observations):
     score_bytes: int
 
     def fit_scaling(self, method: Any) -> FittedScaling:
-        """Fit an operator of rekka's on the raw covariates; refuse covariates that no data could tell apart."""
+        """Fit one of rekka's operators; refuse covariates that are constant or collinear."""
         overview, names = self.overview, self.covariates
         inputs.refuse_constant(overview.low, overview.high, names, overview.rows)
         training = StreamedTraining(names, overview.low, overview.high, self.source, overview.rows)
@@ -112,7 +112,7 @@ class StreamedObservations(Observations):
         return Fewer(coordinates.of(likelihood.sample.likelihood(likelihood.design)))
 
     def settles(self, coordinates: Coordinates[BlockLikelihood], here: Evaluation) -> bool:
-        """Not known without a pass: the sample most often rules a separation out."""
+        """False: it would take a pass, and the sample most often rules a separation out."""
         return False
 
     def score(self, coordinates: Coordinates[BlockLikelihood], psi: Array) -> tuple[float, Meat | None]:

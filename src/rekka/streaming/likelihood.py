@@ -79,7 +79,7 @@ def slope_block(design: Design, beta: Array, block: Block) -> Slopes:
 
 
 class PairPart(NamedTuple):
-    """Of the rows of one start and end: the factor (p+1, p+1) and sum (p+1,) of W, how many, and some of them."""
+    """Rows of one start and end: the factor (p+1, p+1) and sum (p+1,) of W, their number, and some of them."""
 
     factor: Array
     total: Array
@@ -114,7 +114,7 @@ class Sampled:
 
 
 def _describe_block(design: Design, share: Array, unit: float, block: Block) -> dict[Pair, PairPart]:
-    """Of each start and end, with a share of the rows in the sample, and all that lie far out."""
+    """Parts of a block by start and end, with a share of the rows in the sample, and all that lie far out."""
     rows, _ = arrange(design, block)
     found = {}
     for pair, run, place, stands_for in draw_sample(rows, share, unit):

@@ -128,7 +128,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, values: Array, weight: Array | None = None) -> Moments:
-        """Of values (m, p)."""
+        """Moments of values (m, p) with weights (m,)."""
         m, p = values.shape
         mean, squares = np.zeros(p), np.zeros(p)
         weight = np.ones(m) if weight is None else weight
@@ -143,7 +143,7 @@ class Moments(NamedTuple):
 
 
 def add_moments(parts: Iterable[Moments]) -> Moments:
-    """Of all parts together (Chan, Golub and LeVeque 1983)."""
+    """Moments of all parts together (Chan, Golub and LeVeque 1983)."""
     whole: Moments | None = None
     for part in parts:
         if whole is None or whole.weight == 0:

@@ -4,25 +4,24 @@ The scores of whatever was chosen, on the rows it was chosen by, flatter it. By 
 applied again to four fifths of the bridges, what it chooses there is scored on the last fifth, in turn (nested),
 and set beside the score of the choice on all of the rows (naive). In folds the fits that the rule compares are
 made without the last fifth too.
-
-What the guarded rule did: which step, which figure, which threshold; each a key with values.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.core.numerics import generator, quiet
+from rekka.evaluation.resampling import Index
 from rekka.evaluation.scores import Interval
 from rekka.evaluation.selection import (
+    COUNT_TOLERANCE,
     ROUNDING,
+    SECONDS_TOLERANCE,
     Guard,
     Guarded,
     Point,
@@ -33,20 +32,20 @@ from rekka.evaluation.selection import (
     choose_guarded,
     pareto_set,
 )
-from rekka.model.fit import Options
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Options, Predictor
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
-from rekka.study.explanations import COSTS, join_names, name_cost
-from rekka.study.large import AnyCase, AnyJudged
+from rekka.study.case_rows import FOLDS, IN_FOLDS, CaseRows, score_folds
 from rekka.study.plan import GUARDED, PRESETS, SHRINKING, TrialPlan, list_options, model_of
-from rekka.study.rows import FOLDS, IN_FOLDS, CaseRows, Judged, forecast_folds
+from rekka.study.scores import BridgeScores
 from rekka.study.trial import Key, Trial, Value, judge, redrawing, refitting, spread
+
+COSTS = {"seconds": SECONDS_TOLERANCE, "evaluations": COUNT_TOLERANCE, "iterations": COUNT_TOLERANCE}
 
 Result = TypeVar("Result")
 
 
-class Verdict(Value):
+class MethodVerdict(Value):
     """What the rule says of a method, with the figures it was asked for; ``step`` is where it fell."""
 
     method: str
@@ -86,7 +85,7 @@ class Choice(Value):
     cost: str
     default: str | None  # what the others were compared with
     chosen: str | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[MethodVerdict, ...]
     optimism: Optimism | None = None
     fit_test: FitTest | None = None  # of the chosen model on its training rows
 
@@ -105,7 +104,7 @@ class Choice(Value):
 class Contest:
     """The trials of a case under one preset, and what it takes to compare them."""
 
-    rows: AnyCase
+    rows: CaseRows
     preset: str
     plan: TrialPlan
     guard: Guard
@@ -129,8 +128,8 @@ class Contest:
         return tuple(name for name, one in trials if (one.certified if self.strict else one.converged))
 
     @cached_property
-    def judged(self) -> Mapping[str, Any]:
-        """The judged rows as each eligible method forecasts them: ``Judged``, or ``Tally`` where they are many."""
+    def judged(self) -> Mapping[str, BridgeScores]:
+        """Scores of the judged rows, as each eligible method forecasts them."""
         return self.once(lambda name: judge(self.rows, self.fitted(name), self.key(name), self.plan.seed))
 
     def once(self, function: Callable[[str], Result]) -> dict[str, Result]:
@@ -225,12 +224,12 @@ def choose_case(contest: Contest) -> Choice:
         cost=contest.cost,
         default=guarded.default,
         chosen=guarded.chosen,
-        verdicts=tuple(_tell(contest, name, guarded.rulings[name]) for name in contest.trials),
+        verdicts=tuple(_describe(contest, name, guarded.rulings[name]) for name in contest.trials),
         optimism=optimism,
     )
 
 
-def _apply(contest: Contest, judged: Mapping[str, Any]) -> Guarded:
+def _apply(contest: Contest, judged: Mapping[str, BridgeScores]) -> Guarded:
     """The rule on these rows."""
     standings = {
         name: Standing(True, judged[name].scores.accuracy, judged[name].scores.log_loss, contest.price(name))
@@ -240,8 +239,7 @@ def _apply(contest: Contest, judged: Mapping[str, Any]) -> Guarded:
     }
 
     def difference(one: str, other: str) -> Interval:
-        found: Interval = judged[one].log_loss_above(judged[other], contest.guard.confidence)
-        return found
+        return judged[one].log_loss_above(judged[other], contest.guard.confidence)
 
     rule, tolerance = contest.plan.rule, COSTS[contest.cost]
     return apply_rule(rule, contest.guard, standings, difference, contest.share, tolerance)
@@ -305,27 +303,25 @@ def measure_optimism(contest: Contest, chosen: str) -> Optimism | None:
     )
 
 
-def _judge_outside(contest: Contest, outside: Any) -> Mapping[str, AnyJudged]:
-    """Every eligible method on some of the judged rows; in folds, by fits that have not seen the others."""
+def _judge_outside(contest: Contest, outside: Index) -> Mapping[str, BridgeScores]:
+    """Score every eligible method on some of the bridges; in folds, by fits that have not seen the others."""
     rows, seed = contest.rows, contest.plan.seed
-    if rows.judged_on != IN_FOLDS or not isinstance(rows, CaseRows):
+    if rows.judged_on != IN_FOLDS:
         return {name: judged.take(outside) for name, judged in contest.judged.items()}
-    sample = rows.judged[0].take(outside)
-
-    def judge_method(name: str) -> Judged:
-        return Judged(forecast_folds(sample, refitting(rows, contest.key(name), seed), seed), sample.bridge)
-
-    return contest.once(judge_method)
+    judged, _ = rows.judged
+    names = next(iter(contest.judged.values())).names.gather(outside)
+    sample = judged.take(np.isin(judged.bridge, names.to_numpy().astype(np.str_)))
+    return contest.once(lambda name: score_folds(sample, refitting(rows, contest.key(name), seed), seed))
 
 
-def _tell(contest: Contest, method: str, ruling: Ruling) -> Verdict:
+def _describe(contest: Contest, method: str, ruling: Ruling) -> MethodVerdict:
     scores, trial = None, contest.trials[method]
     if method in contest.judged:
         scores = contest.judged[method].scores
     elif trial.scores is not None:
         scores = trial.scores
     difference = ruling.difference
-    return Verdict(
+    return MethodVerdict(
         method=method,
         kept=ruling.kept,
         step=ruling.step,
@@ -341,207 +337,3 @@ def _tell(contest: Contest, method: str, ruling: Ruling) -> Verdict:
         drawn=None if ruling.share is None else ruling.share.drawn,
         rival=ruling.rival,
     )
-
-
-SAME_LOSS = 1e-6  # of a log loss, relatively: fits of one model at one maximum differ by far less
-NUMBERS = {step: number for number, step in enumerate(Step, start=1)}
-
-
-def tell_method(choice: Choice, verdict: Verdict, guard: Guard, trial: Trial) -> str:
-    """The sentence of one method, in English."""
-    return load_words(ENGLISH).tell(explain_method(choice, verdict, guard, trial))
-
-
-def tell_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
-    """The case in one English sentence: what was chosen and why."""
-    return load_words(ENGLISH).tell(explain_case(choice, guard, trials))
-
-
-def explain_method(choice: Choice, verdict: Verdict, guard: Guard, trial: Trial) -> Said:
-    """Why one method was kept or dropped."""
-    if verdict.kept:
-        return _explain_kept(choice, verdict)
-    step = verdict.step or Step.CERTIFIED
-    why = _explain_drop(choice, verdict, guard, trial, step)
-    if choice.rule != GUARDED:
-        return say("why.method.dropped", method=verdict.method, why=why)
-    own = {"number": NUMBERS[step], "step": name_step(step)}
-    return say("why.method.dropped_at", method=verdict.method, why=why, **own)
-
-
-def name_step(step: Step) -> Said:
-    """What a step of the guarded rule asks for."""
-    return say(f"step.{step.value.replace(' ', '_')}")
-
-
-def explain_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> Said:
-    """What was chosen for a case, and why."""
-    if choice.chosen is None:
-        return _explain_none(choice, guard, trials)
-    same = list_same(choice)
-    name: str | Said = choice.chosen
-    if same:
-        name = say("why.case.same", method=choice.chosen, same=join_names(same))
-    chosen = _find(choice, choice.chosen)
-    if choice.default is None:
-        price = name_cost(chosen.cost or 0.0, choice.cost)
-        return say("why.case.most_accurate", name=name, accuracy=chosen.accuracy, price=price)
-    if choice.chosen != choice.default:
-        return say("why.case.replaces", name=name, default=choice.default, gain=_gain(choice, chosen))
-    beside = [m for m in choice.kept if m != choice.chosen and m not in same]
-    joined = join_names(beside) if beside else None
-    if choice.default == guard.default:
-        return say("why.case.stays" if beside else "why.case.alone", name=name, beside=joined)
-    missing = guard.default not in (verdict.method for verdict in choice.verdicts)
-    key = f"{'missing' if missing else 'failing'}{'_beside' if beside else ''}"
-    return say(f"why.case.{key}", name=name, default=guard.default, beside=joined)
-
-
-def find_reason(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
-    """Why this method, or none, in a word; ``tell_case`` tells the same with figures."""
-    if choice.chosen is None:
-        if any(verdict.drawn for verdict in choice.verdicts):
-            return "unstable"
-        return "not scored" if any(trial.certified for trial in trials.values()) else "not certified"
-    if choice.default is None:
-        return "pareto"
-    if choice.chosen == choice.default:
-        return "stays" if choice.default == guard.default else "stands in"
-    replaced = _find(choice, choice.default).step is Step.REPLACED
-    return "lower log loss" if replaced else "accuracy and cost"
-
-
-def list_same(choice: Choice) -> list[str]:
-    """The methods kept beside what was chosen that are one model with it, and forecast the same.
-
-    Under the paper's conditions equals may stop at different points: then they are told apart.
-    """
-    mine = _find(choice, choice.chosen)
-    return [
-        other.method
-        for other in choice.verdicts
-        if other.kept
-        and other.method != mine.method
-        and model_of(other.method) == model_of(mine.method)
-        and math.isclose(other.log_loss or 0.0, mine.log_loss or 0.0, rel_tol=SAME_LOSS)
-    ]
-
-
-def _explain_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> Said:
-    tried = [verdict for verdict in choice.verdicts if verdict.drawn]
-    if tried:
-        best = max(tried, key=lambda one: ((one.certified or 0) / (one.drawn or 1), one.method == guard.default))
-        share = _name_share(best, guard)
-        return say("why.case.luck", method=best.method, share=share, remedy=_remedy(choice))
-    if any(trial.certified for trial in trials.values()):
-        return say("why.case.not_scored", rows=say(f"rows_of.{choice.judged_on}", folds=FOLDS))
-    reasons = {str(why): why for why in map(_why_not, trials.values())}
-    return say("why.case.not_certified", reasons=list(reasons.values()), remedy=_remedy(choice))
-
-
-def _remedy(choice: Choice) -> Said:
-    tried = {verdict.method for verdict in choice.verdicts}
-    if choice.preset == "paper":
-        return say("why.remedy.paper")
-    return say("why.remedy.fewer" if tried & set(SHRINKING) else "why.remedy.exact")
-
-
-def _explain_kept(choice: Choice, verdict: Verdict) -> Said:
-    scores = say("why.method.scores", accuracy=verdict.accuracy, log_loss=verdict.log_loss)
-    own = {"method": verdict.method, "default": choice.default, "chosen": choice.chosen, "scores": scores}
-    if verdict.method == choice.default:
-        return say("why.method.stays", **own)
-    if choice.default is not None and model_of(verdict.method) == model_of(choice.default):
-        return say("why.method.one_model", **own)
-    if choice.rule != GUARDED or choice.default is None:
-        return say("why.method.kept", **own)
-    if verdict.method != choice.chosen and choice.default not in choice.kept:
-        return say("why.method.beside", **own)
-    key = "why.method.replaces" if verdict.method == choice.chosen else "why.method.joins"
-    return say(key, **own, gain=_gain(choice, verdict))
-
-
-def _gain(choice: Choice, verdict: Verdict) -> Said:
-    """What the method has over the default: what decided first, then the rest."""
-    theirs = _find(choice, choice.default)
-    mine, other = (name_cost(one.cost or 0.0, choice.cost) for one in (verdict, theirs))
-    own: dict[str, Any] = {"accuracy": verdict.accuracy, "theirs": theirs.accuracy}
-    own |= {"price": mine, "their_price": other}
-    own |= {"rival": theirs.rival, "difference": _against(verdict)}
-    if theirs.step is Step.REPLACED or verdict.difference is None:
-        return say("why.gain.loss_first", **own)
-    if theirs.rival not in (None, verdict.method):
-        return say("why.gain.lowest", **own)
-    shown = verdict.high is not None and verdict.high < 0
-    return say("why.gain.shown" if shown else "why.gain.not_shown", **own)
-
-
-def _why_not(trial: Trial) -> str | Said:
-    """Why a trial is not certified, without what to do about it."""
-    why = (trial.reason or "").split("; remedies: ")[0].rstrip(".")
-    return why if trial.reason else say("why.case.no_row")
-
-
-def _explain_drop(choice: Choice, verdict: Verdict, guard: Guard, trial: Trial, step: Step) -> str | Said:
-    """What a method fell for, at a step."""
-    if step is Step.CERTIFIED:
-        return _with_loss(_why_not(trial), choice, verdict, guard)
-    if step is Step.STABLE:
-        return say("why.method.unstable", share=_name_share(verdict, guard), asked=guard.stable_share)
-    if step is Step.ACCURACY:
-        key = "why.method.below_margin" if guard.accuracy_margin else "why.method.below"
-        own = {"default": choice.default, "theirs": _find(choice, choice.default).accuracy}
-        below = say(key, accuracy=verdict.accuracy, margin=guard.accuracy_margin, **own)
-        return _with_loss(below, choice, verdict, guard)
-    if step is Step.LOG_LOSS:
-        worse = verdict.low is not None and verdict.low > guard.log_loss_margin
-        key = "why.method.beyond" if worse else "why.method.not_within"
-        far = say(key, difference=_against(verdict), margin=guard.log_loss_margin)
-        return _with_loss(far, choice, verdict, guard)
-    if step is Step.REPLACED:
-        difference = _against(_find(choice, verdict.rival))
-        return say("why.method.rival_lower", rival=verdict.rival, difference=difference)
-    return _explain_dominated(choice, verdict)
-
-
-def _with_loss(why: str | Said, choice: Choice, verdict: Verdict, guard: Guard) -> str | Said:
-    """A reason with the log loss beside that of the method to match, and the rows on the floor."""
-    if verdict.log_loss is None:
-        return why
-    other = choice.default or guard.default
-    theirs = next((v.log_loss for v in choice.verdicts if v.method == other != verdict.method), None)
-    parts = [name for name, holds in (("other", theirs is not None), ("floor", verdict.at_floor)) if holds]
-    figures = {"log_loss": verdict.log_loss, "other": other, "theirs": theirs, "at_floor": verdict.at_floor}
-    return say("why.method.with_loss", why=why, loss=say(f"why.loss.{'_'.join(parts) or 'alone'}", **figures))
-
-
-def _name_share(verdict: Verdict, guard: Guard) -> Said:
-    """'18 of 20 resamples', or 'the first 3' where that was enough to know."""
-    key = "why.share.all" if verdict.drawn == guard.resamples else "why.share.first"
-    return say(key, certified=verdict.certified, drawn=verdict.drawn or 0)
-
-
-def _explain_dominated(choice: Choice, verdict: Verdict) -> Said:
-    own: dict[str, Any] = {"accuracy": verdict.accuracy, "price": name_cost(verdict.cost or 0.0, choice.cost)}
-    if verdict.rival is None:
-        return say("why.method.another", **own)
-    rival = _find(choice, verdict.rival)
-    price = name_cost(rival.cost or 0.0, choice.cost)
-    theirs = {"rival": verdict.rival, "their_accuracy": rival.accuracy, "their_price": price}
-    return say("why.method.dominated", **theirs, **own)
-
-
-def _find(choice: Choice, method: str | None) -> Verdict:
-    return next(verdict for verdict in choice.verdicts if verdict.method == method)
-
-
-def _against(verdict: Verdict) -> Said:
-    """'lower by 0.0210 (interval -0.0340 to -0.0080, 112 bridges)'; where there is no interval, without it."""
-    if verdict.difference is None:
-        return say("why.difference.none")
-    way = say(f"why.difference.{'lower' if verdict.difference < 0 else 'higher'}", by=abs(verdict.difference))
-    if verdict.low is None or verdict.high is None or verdict.low == verdict.high:
-        return way
-    finite = math.isfinite(verdict.low) and math.isfinite(verdict.high)
-    figures = {"low": verdict.low, "high": verdict.high, "bridges": verdict.bridges or 0}
-    return say("why.difference.interval" if finite else "why.difference.no_interval", way=way, **figures)

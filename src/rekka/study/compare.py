@@ -1,6 +1,7 @@
-"""Algorithm 1: for every case and method fit, time, score; keep every trial; stop and go on at any moment.
+"""Compare methods (Algorithm 1): make a plan of what is asked for, carry it out, resume it, confirm its choices.
 
-What somebody asks for, tables and a few options, made into a plan: on its own, or on top of a plan there is.
+For every component and method: fit, time, score. Every trial is kept as soon as it is done, so that a run can be
+stopped at any moment and resumed.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,19 +25,24 @@ from rekka.evaluation.calibration import MOST_TESTED
 from rekka.model.serial import load_model
 from rekka.scaling.registry import BEYOND, METHODS
 from rekka.streaming.blocks import read_memory
-from rekka.study.changes import refuse_other_plan, take_up
+from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Candidate, list_seen, look
-from rekka.study.large import AnyCase, AnyRows, LargeRows, open_rows
-from rekka.study.plan import GUARDED, SHRINKING, StudyPlan, default_clock, make_plan, read_plan
-from rekka.study.provenance import describe_data, describe_run, describe_tables, differ_from, read_reading
-from rekka.study.rows import StudyRows
+from rekka.study.plan import GUARDED, SHRINKING, StudyPlan, TrialPlan, default_clock, make_plan, read_plan
+from rekka.study.provenance import (
+    describe_data,
+    describe_run,
+    describe_tables,
+    differ_from,
+    read_reading,
+    refuse_other_plan,
+    take_up,
+)
+from rekka.study.rows import PARTITION, StudyRows, open_rows
 from rekka.study.run_folder import (
-    PARTITION,
     PROVENANCE,
     Files,
-    Memory,
-    Records,
+    RunRecords,
     begin_run,
     keep_rows,
     load_plan,
@@ -44,7 +50,6 @@ from rekka.study.run_folder import (
     mark_run,
     open_kept_rows,
     read_provenance,
-    read_rows,
     refuse_occupied,
     tidy,
     withdraw_run,
@@ -144,8 +149,8 @@ def compare(
         Where to fit instead: the address of a Dask scheduler, such as "tcp://host:8786"; "local" or "local:4" for
         processes of a cluster on this machine. Timings are taken here afterwards.
     memory : str or int, optional
-        How much memory may be used, such as "1GB"; half of what is free by default. Cases of very many rows are
-        gone through block by block, in memory where they fit well within it, otherwise on the disk.
+        How much memory may be used, such as "1GB"; half of what is free by default. Cases of very many rows
+        stream in blocks, from memory where they fit well within it, otherwise from the disk.
     out : path, optional
         A run folder: every trial is kept there as soon as it is done.
     on_trial : callable, optional
@@ -156,8 +161,12 @@ def compare(
         Called with the rows where they are too many to be held whole; ``tell_memory()`` says how they are read.
 
     """
+    asked = locals()
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
     described, given = describe_data(data, mapping, None if out is None else Path(out))
+    study = {name: asked[name] for name in TrialPlan.model_fields if name in asked} | {"presets": presets}
+    for name, option in (("methods", "methods"), ("presets", "preset"), ("cases", "cases"), ("covariates",) * 2):
+        study[name] = _list_names(option, study[name])
     plan = make_plan(
         data=described | {"allow": tuple(dict.fromkeys((*described.get("allow", ()), *read_allowed(allow))))},
         partition={
@@ -165,22 +174,10 @@ def compare(
             "until": until,
             "seed": partition_seed,
         },
-        study={
-            "methods": _list_names("methods", methods),
-            "presets": _list_names("preset", presets),
-            "clock": clock,
-            "cases": _list_names("cases", cases),
-            "covariates": _list_names("covariates", covariates),
-            "rule": rule,
-            "select_on": select_on,
-            "confirm": confirm,
-            "cost": cost,
-            "seed": seed,
-            "repeats": repeats,
-        },
+        study=study,
         guard=dict(guard or {}),
     )
-    return run_plan(plan, given, RunOptions(workers, cluster, memory, on_trial, on_choice, on_rows), out=out)
+    return run_plan(plan, given, RunOptions(**{one.name: asked[one.name] for one in fields(RunOptions)}), out=out)
 
 
 def run_plan(
@@ -196,8 +193,8 @@ def run_plan(
     if out is None:
         with engage(how.workers, how.cluster) as crew:
             rows = open_rows(plan, data, base or Path(), limit, workers=how.workers)
-            records = Memory()
-            _tell_rows(rows, records, how)
+            records = RunRecords()
+            _describe_rows(rows, records, how)
             return _finish(plan, rows, records, crew, how)
     folder = Path(out).absolute()
     refuse_occupied(folder)
@@ -213,7 +210,7 @@ def run_plan(
         keep_rows(folder, rows, describe_run(plan, rows, folder))
         files = _open_files(folder, plan, rows.cases, rows.digest())
         files.note(f"begun: {describe_command()}; {count_of(len(rows), 'row')}: {rows.scheme}")
-        _tell_rows(rows, files, how)
+        _describe_rows(rows, files, how)
         return _finish(plan, rows, files, crew, how)
 
 
@@ -241,7 +238,7 @@ def resume_run(folder: Path, data: Any, how: RunOptions, expected: StudyPlan | N
         again = (f"recomputed: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
-        _tell_rows(rows, files, how)
+        _describe_rows(rows, files, how)
         return _finish(plan, rows, files, crew, how)
 
 
@@ -267,13 +264,11 @@ def load_study(out: str | Path) -> Study:
     data = begun["data"]
     cases = list(dict.fromkeys(case for case, *_ in data["rows"]))
     files = _open_files(folder, plan, cases, data["rows_sha256"])
-    keys = list_keys(plan.study, cases)
-    study = _gather(plan, data["scheme"], files, keys, data["notes"], lambda: read_rows(folder, begun))
-    return replace(
-        study,
-        scan_rows=lambda: open_kept_rows(folder, begun, plan, read_memory(None), trusted=True),
-        reading=read_reading(begun, folder),
-    )
+
+    def read_rows() -> StudyRows:
+        return open_kept_rows(folder, begun, plan, read_memory(None), trusted=True)
+
+    return _gather(plan, files, list_keys(plan.study, cases), read_rows, begun)
 
 
 def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -282,9 +277,9 @@ def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | N
     return None if names is None else tuple(names)
 
 
-def _tell_rows(rows: AnyRows, records: Records, how: RunOptions) -> None:
-    """Say how rows are gone through that are too many to be held whole."""
-    if isinstance(rows, LargeRows):
+def _describe_rows(rows: StudyRows, records: RunRecords, how: RunOptions) -> None:
+    """Describe how rows are read that are too many to be held whole."""
+    if rows.streamed:
         records.note(rows.tell_memory())
         if how.on_rows:
             how.on_rows(rows)
@@ -296,7 +291,7 @@ def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256
     return files
 
 
-def _finish(plan: StudyPlan, rows: AnyRows, records: Records, crew: Crew | None, how: RunOptions) -> Study:
+def _finish(plan: StudyPlan, rows: StudyRows, records: RunRecords, crew: Crew | None, how: RunOptions) -> Study:
     """Carry out what is missing; choose; confirm; gather all; write the tables where there is a folder."""
     keys = list_keys(plan.study, rows.cases)
     case = open_cases(plan.study, rows)
@@ -306,7 +301,7 @@ def _finish(plan: StudyPlan, rows: AnyRows, records: Records, crew: Crew | None,
         _restore_tests(records)
         if not records.looks and (plan.study.confirm or plan.study.judges_on == "golden"):
             confirm_choices(plan, case, records)
-        study = _gather_rows(plan, rows, records, keys)
+        study = _gather(plan, records, keys, rows)
         _write(study, records)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the disk may be full
@@ -316,12 +311,12 @@ def _finish(plan: StudyPlan, rows: AnyRows, records: Records, crew: Crew | None,
     return study
 
 
-def _test_choice(plan: StudyPlan, rows: AnyRows, records: Records, choice: Choice) -> Choice:
+def _test_choice(plan: StudyPlan, rows: StudyRows, records: RunRecords, choice: Choice) -> Choice:
     """Test the chosen model on its training rows; its file and the choice keep the result.
 
     Not where there are more than 50 components, nor where rows are too many to be held: ``rekka checks`` says so.
     """
-    if choice.chosen is None or isinstance(rows, LargeRows) or len(plan.study.cases or rows.cases) > MOST_TESTED:
+    if choice.chosen is None or rows.streamed or len(plan.study.cases or rows.cases) > MOST_TESTED:
         return choice
     fitted = records.fitted(choice.key)
     test = check_model(rows, choice.case, fitted.model or "", seed=plan.study.seed)
@@ -331,7 +326,7 @@ def _test_choice(plan: StudyPlan, rows: AnyRows, records: Records, choice: Choic
     return choice.model_copy(update={"fit_test": test})
 
 
-def _restore_tests(records: Records) -> None:
+def _restore_tests(records: RunRecords) -> None:
     """Put tests of fit back into chosen models that were fitted again after their choice was made."""
     for choice in records.choices.values():
         if choice.fit_test is not None:
@@ -341,13 +336,13 @@ def _restore_tests(records: Records) -> None:
                 records.add_trial(tested)
 
 
-def _write(study: Study, records: Records) -> None:
+def _write(study: Study, records: RunRecords) -> None:
     if isinstance(records, Files):
         write_tables(records.path, study.tables(), study.documents())
 
 
 def confirm_choices(
-    plan: StudyPlan, case: Callable[[str], AnyCase], records: Records, *, force: bool = False
+    plan: StudyPlan, case: Callable[[str], CaseRows], records: RunRecords, *, force: bool = False
 ) -> None:
     """Look at the golden rows, with what was chosen."""
     candidates = [
@@ -387,34 +382,29 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
                 folder=str(folder),
             )
         confirm_choices(plan, open_cases(plan.study, rows), files, force=force)
-        study = _gather_rows(plan, rows, files, keys)
+        study = _gather(plan, files, keys, rows)
         _write(study, files)
         return study
 
 
-def _gather_rows(plan: StudyPlan, rows: AnyRows, records: Records, keys: Sequence[Key]) -> Study:
-    """The study of these rows; those that are too many to be held whole are read when somebody asks for them."""
-    reading = rows.reading
-    if isinstance(records, Files) and (begun := read_provenance(records.path)):
-        reading = read_reading(begun, records.path)
-    if isinstance(rows, LargeRows):
-        study = _gather(plan, rows.scheme, records, keys, rows.notes, rows.read)
-        return replace(study, scan_rows=lambda: rows, reading=reading)
-    return replace(_gather(plan, rows.scheme, records, keys, rows.notes, lambda: rows), reading=reading)
-
-
 def _gather(
     plan: StudyPlan,
-    scheme: str,
-    records: Records,
+    records: RunRecords,
     keys: Sequence[Key],
-    notes: Sequence[str],
-    read_rows: Callable[[], StudyRows],
+    rows: StudyRows | Callable[[], StudyRows],
+    begun: Mapping[str, Any] | None = None,
 ) -> Study:
-    """The study in the order of its plan, whatever order the trials came in.
+    """Gather the study in the order of its plan, whatever order the trials came in.
 
     A choice among trials of which one is gone, its file damaged since, is left out until the run goes on.
     """
+    folder = records.path if isinstance(records, Files) else None
+    begun = read_provenance(folder) if begun is None and folder is not None else begun
+    if isinstance(rows, StudyRows):
+        scheme, notes, reading, read_rows = rows.scheme, rows.notes, rows.reading, lambda: rows
+    else:
+        assert begun is not None  # rows that are yet to be read lie in a run folder
+        scheme, notes, reading, read_rows = begun["data"]["scheme"], begun["data"]["notes"], None, rows
     names = [name for name in dict.fromkeys(key.case for key in keys) if name in records.cases]
     pairs = dict.fromkeys((key.preset, key.case) for key in keys)
     lacking = {(key.preset, key.case) for key in keys if key not in records.trials}
@@ -429,7 +419,8 @@ def _gather(
         read_fitted=records.fitted,
         read_rows=read_rows,
         notes=tuple(notes),
-        folder=records.path if isinstance(records, Files) else None,
+        folder=folder,
+        reading=reading if begun is None or folder is None else read_reading(begun, folder),
     )
 
 
@@ -450,7 +441,8 @@ def begin_study(request: Request, out: Path, how: RunOptions = DEFAULT) -> Study
     """Run a new study in a new run folder."""
     base, read = _study_file(request), request.reading
     if base is None:
-        return run_plan(_plan(request, out), how=how, out=out)
+        plan = make_plan(data=_describe(request, out), **_translate(request.options))
+        return run_plan(plan, how=how, out=out)
     if read.mapping or read.changes or read.nbi:
         raise BadOption(
             f"{base.name} says itself how its tables are read; options that say it again are not applied. "
@@ -483,10 +475,6 @@ def _study_file(request: Request) -> Path | None:
     if len(request.tables) != 1 or is_folder(request.tables[0]):
         return None
     return request.tables[0] if request.tables[0].suffix.lower() == ".toml" else None
-
-
-def _plan(request: Request, out: Path) -> StudyPlan:
-    return make_plan(data=_describe(request, out), **_translate(request.options))
 
 
 def _describe(request: Request, out: Path) -> dict[str, Any]:

@@ -15,18 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
 from pydantic import Field
 
 from rekka.core.errors import ScalingError, count_of
 from rekka.core.numerics import quiet
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Predictor
+from rekka.study.case_rows import GOLDEN, CaseRows
 from rekka.study.choice import Choice
-from rekka.study.large import AnyCase, LargeCase, digest_sorted
-from rekka.study.rows import GOLDEN, digest_values
 from rekka.study.trial import Value, judge_plain
 
-IDENTITY = ("bridge_id", "state_1", "state_2", "interval_years")  # what makes golden rows the same rows
 EVERY = "every model"  # in the place of one's SHA-256
 CHOSE = "golden rows that chose before cannot confirm"
 LOOKED = "golden rows looked at with another model"
@@ -101,7 +98,7 @@ class Candidate:
     """A choice that is to be confirmed, its rows and its fitted model."""
 
     choice: Choice
-    rows: AnyCase
+    rows: CaseRows
     fitted: Predictor
 
 
@@ -111,7 +108,7 @@ def look(
     """Score each candidate on its golden rows, where nobody has looked yet; or all the same, marked."""
     results, refused, spent = [], {}, {}
     earlier = list(seen)
-    models = [(identify_golden(one.rows), identify_model(one.fitted)) for one in candidates]
+    models = [(one.rows.digest_golden(), identify_model(one.fitted)) for one in candidates]
     for one, (golden, model) in zip(candidates, models, strict=True):
         name = name_choice(one.choice)
         if reason := _refuse(one):
@@ -158,7 +155,7 @@ def _confirm(
     one: Candidate, confidence: float, seed: int, golden: str, model: str, marked: str | None
 ) -> Confirmed:
     with quiet():
-        own: Any = one.rows.forecast(one.fitted, GOLDEN)
+        own = one.rows.forecast(one.fitted, GOLDEN)
         same = one.rows.persist(GOLDEN)
         plain = judge_plain(one.rows, seed, GOLDEN)
     accuracy, loss = own.accuracy(confidence), own.log_loss(confidence)
@@ -192,18 +189,6 @@ def _confirm(
         model_sha256=model,
         seen=marked,
     )
-
-
-def identify_golden(rows: AnyCase) -> str:
-    """SHA-256 of which golden rows a case has."""
-    if isinstance(rows, LargeCase):
-        return digest_sorted(rows.query(GOLDEN).select(IDENTITY), rows.roster(GOLDEN).names, rows.counts[GOLDEN])
-    return identify_rows(rows.golden)
-
-
-def identify_rows(golden: pl.DataFrame) -> str:
-    """SHA-256 of which rows they are, whatever covariates and in whatever order."""
-    return digest_values(golden.select(IDENTITY).sort(IDENTITY))
 
 
 def identify_model(fitted: Predictor) -> str:

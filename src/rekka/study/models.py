@@ -10,8 +10,8 @@ from rekka.core.folders import PLAN, digest
 from rekka.data.reading import TableReading
 from rekka.fleet.models import CaseModel, Models, load_file, load_folder
 from rekka.model.serial import load_saved
-from rekka.study.choice import tell_case
 from rekka.study.compare import load_study
+from rekka.study.explanations import explain_case, in_english
 from rekka.study.study import Study
 from rekka.study.tables import EXACT
 from rekka.study.trial import Key, Trial
@@ -54,7 +54,7 @@ def choose_models(study: Study, folder: Path | None = None, *, include_unchosen:
     preset, default = study.main_preset, study.plan.guard.default
     offers = [offer_model(study, case.name, preset) for case in study.described]
     unchosen = [offer.key.case for offer in offers if offer.text is not None and not offer.chosen]
-    left_out = {} if include_unchosen else {case: _tell_unchosen(study, case, preset) for case in unchosen}
+    left_out = {} if include_unchosen else {case: _explain_unchosen(study, case, preset) for case in unchosen}
     models = [
         _open(offer, study.reading)
         for offer in offers
@@ -82,13 +82,13 @@ def choose_models(study: Study, folder: Path | None = None, *, include_unchosen:
     return Models(name, tuple(models), missing, folder, tuple(notes))
 
 
-def _tell_unchosen(study: Study, case: str, preset: str) -> str:
+def _explain_unchosen(study: Study, case: str, preset: str) -> str:
     """Why nothing was chosen for a case, without the advice."""
     choice = study.choice(case, preset)
     if choice is None:
         return "no model was chosen"
-    told = tell_case(choice, study.plan.guard, study.trials_of(choice)).removeprefix("none: ")
-    return f"no model was chosen: {told.partition('. ')[0]}"
+    why = in_english(explain_case(choice, study.plan.guard, study.trials_of(choice))).removeprefix("none: ")
+    return f"no model was chosen: {why.partition('. ')[0]}"
 
 
 @dataclass(frozen=True)

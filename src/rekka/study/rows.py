@@ -1,393 +1,351 @@
-"""The rows of a case, and which of them its methods are judged on.
+"""The rows of a study: read as its plan says or taken from a program, split, checked, and given out by component.
 
-A method is judged on rows it was not fitted on: the validation rows; or, where they are few, the training and
-validation rows in folds by bridge, each fold forecast by a fit to the others; or, as the paper has it, the golden
-rows, which then cannot confirm the choice any more.
-
-The rows of a study: read as its plan says or taken from a program, checked once, split by case.
+Rows that fit are held in one frame. Where there are very many, in Parquet or a LazyFrame, they are split and
+checked on the way into a Parquet file: in memory at a time are blocks of rows, and the names of the bridges.
+Components of few rows are then read from the file as they are needed, the others stream in blocks.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from rekka.core.errors import (
     BadOption,
     BadValues,
+    DamagedFile,
     InputError,
-    OutsideTrainingRange,
     count_of,
     missing_columns,
     name_rows,
     no_such_case,
 )
+from rekka.core.files import scratch_beside, writing
 from rekka.core.folders import locate
 from rekka.data.attributes import NAMES, PLACES
 from rekka.data.direction import refuse_upside_down
 from rekka.data.panel import PAIRED
-from rekka.data.partition import PARTS, Partition, choose_split
+from rekka.data.partition import PARTS, Partition, choose_split, split_lazily
 from rekka.data.reading import TableReading
-from rekka.data.transitions import ReadingOptions, Transitions, read_transitions
-from rekka.evaluation.pooling import Pooling
-from rekka.evaluation.resampling import Index, Sample, folds
-from rekka.evaluation.scores import (
-    Interval,
-    RowScores,
-    Scores,
-    join_rows,
-    mean_interval,
-    score_persistence_rows,
-    score_rows,
-    split_supported,
-)
+from rekka.data.text import collect, reading
+from rekka.data.transitions import LazyTransitions, ReadingOptions, Transitions, read_transitions, scan_transitions
 from rekka.model import inputs
-from rekka.model.clock import MIDDLE
-from rekka.model.predictor import Predictor
 from rekka.simulation.inventory import simulate_inventory
-from rekka.study.plan import DataPlan, PartitionPlan, TrialPlan
-
-FEW_VALIDATION = 100  # rows; an accuracy has a standard error of 5 % there
-FEW_BRIDGES = 30  # fewer make no interval to rely on
-FOLDS = 5
-VALIDATION, IN_FOLDS, GOLDEN = "validation", "folds", "golden"
-WORDS = {
-    VALIDATION: "validation rows",
-    IN_FOLDS: f"{FOLDS} folds by bridge of the training and validation rows",
-    GOLDEN: "confirmation rows",
-}
-
-Fitting = Callable[[Sample], Predictor]
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Forecasts of the rows that methods are judged on, row by row, with their bridges."""
-
-    rows: RowScores
-    bridge: NDArray[np.str_]
-    unsupported: int = 0
-
-    @property
-    def scores(self) -> Scores:
-        """Of all rows together."""
-        return self.rows.mean(self.unsupported)
-
-    @property
-    def bridges(self) -> int:
-        """How many there are."""
-        return int(np.unique(self.bridge).size)
-
-    def folds(self, k: int, seed: int | str) -> Iterator[tuple[Index, Index]]:
-        """For each fold the rows outside it and those inside it, by bridge."""
-        return folds(self.bridge, k, seed)
-
-    def take(self, index: NDArray[Any]) -> Judged:
-        """Some of the rows."""
-        return Judged(self.rows.take(index), self.bridge[index], self.unsupported)
-
-    def accuracy(self, confidence: float) -> Interval:
-        """The share of rows whose forecast was right."""
-        return mean_interval(self.rows.right.astype(float), self.bridge, confidence)
-
-    def log_loss(self, confidence: float) -> Interval:
-        """The mean log loss."""
-        return mean_interval(self.rows.loss, self.bridge, confidence)
-
-    def accuracy_above(self, other: Judged, confidence: float) -> Interval:
-        """By how much more often it is right than other forecasts of the same rows."""
-        return mean_interval(self.rows.right.astype(float) - other.rows.right, self.bridge, confidence)
-
-    def log_loss_above(self, other: Judged, confidence: float) -> Interval:
-        """The difference of its log loss from that of other forecasts of the same rows; without any, of none."""
-        if not len(other.bridge):
-            return other.log_loss(confidence)
-        return mean_interval(self.rows.loss - other.rows.loss, self.bridge, confidence)
-
-    @classmethod
-    def join(cls, parts: Sequence[Judged]) -> Judged:
-        """The forecasts of all parts, one after the other."""
-        return cls(join_rows([one.rows for one in parts]), np.concatenate([one.bridge for one in parts]))
-
-
-@dataclass(frozen=True)
-class CaseRows:
-    """Rows of a case in each part, and the covariates that vary in the training rows.
-
-    ``judged_on`` says which rows methods are judged on; ``others`` are training rows of the other cases, where a
-    method pools, and ``pooling`` that of all training rows, a place to start from when some are left out.
-    """
-
-    name: str
-    train: pl.DataFrame
-    validation: pl.DataFrame
-    golden: pl.DataFrame
-    covariates: tuple[str, ...]
-    constant: tuple[str, ...]
-    judged_on: str = GOLDEN
-    others: Mapping[str, Sample] = field(default_factory=dict)
-    pooling: Pooling | None = None
-    clock: str = MIDDLE  # where in an interval ages are taken
-
-    @classmethod
-    def build(
-        cls,
-        name: str,
-        train: pl.DataFrame,
-        validation: pl.DataFrame,
-        golden: pl.DataFrame,
-        covariates: Sequence[str],
-        select_on: str = GOLDEN,
-    ) -> CaseRows:
-        """Tell the covariates that vary from those that do not, and choose what to judge on."""
-        constant = tuple(c for c in covariates if train[c].n_unique() == 1) if len(train) else ()
-        varying = tuple(c for c in covariates if c not in constant)
-        needed = ["bridge_id", "state_1", "state_2", "interval_years", *varying]
-        first, second, third = (part.select(needed) for part in (train, validation, golden))
-        found = cls(name, first, second, third, varying, constant)
-        return replace(found, judged_on=choose_rows(select_on, keep_supported(validation, found.n_states)))
-
-    @cached_property
-    def n_states(self) -> int:
-        """K, the worst end state of the training rows; 0 where there are none."""
-        return 0 if self.train.is_empty() else int(self.train["state_2"].to_numpy().max())
-
-    @cached_property
-    def training(self) -> Sample:
-        """The rows that train."""
-        return Sample.of(self.train, self.covariates, self.n_states)
-
-    @cached_property
-    def bridges(self) -> NDArray[np.str_]:
-        """The bridges of the training and validation rows."""
-        return np.unique(self.sample(IN_FOLDS)[0].bridge)
-
-    def sample(self, part: str) -> tuple[Sample, int]:
-        """The rows of a part, or of the folds, whose states the training rows know; and how many others."""
-        frame = pl.concat([self.train, self.validation]) if part == IN_FOLDS else getattr(self, part)
-        known = keep_supported(frame, self.n_states)
-        return Sample.of(known, self.covariates, self.n_states), len(frame) - len(known)
-
-    @cached_property
-    def judged(self) -> tuple[Sample, int]:
-        """The rows that methods are judged on, and how many were left out."""
-        return self.sample(self.judged_on)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Rows in each part."""
-        return {part: len(getattr(self, part)) for part in PARTS}
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that a fit is given."""
-        return list(self.train.columns)
-
-    @property
-    def trained(self) -> int:
-        """How many bridges train."""
-        return self.train["bridge_id"].n_unique()
-
-    @property
-    def moves(self) -> int:
-        """Departures from a state in the training rows."""
-        start, end = (self.train[name].to_numpy() for name in ("state_1", "state_2"))
-        return int((end - start).sum())
-
-    def column(self, part: str, name: str) -> pl.Series:
-        """One column of a part."""
-        rows: pl.DataFrame = getattr(self, part)
-        return rows[name]
-
-    def find_range(self, part: str, name: str) -> tuple[float, float]:
-        """The least and the largest value of a column."""
-        values = self.column(part, name).to_numpy()
-        return float(values.min()), float(values.max())
-
-    def states(self, part: str) -> set[int]:
-        """The states in which rows of a part start or end."""
-        return {
-            int(state) for name in ("state_1", "state_2") for state in self.column(part, name).unique().to_list()
-        }
-
-    def count_unsupported(self, part: str) -> int:
-        """How many rows of a part have states that the training rows do not know."""
-        rows: pl.DataFrame = getattr(self, part)
-        return len(rows) - len(keep_supported(rows, self.n_states))
-
-    def forecast(self, predictor: Predictor, part: str) -> Judged:
-        """The rows of a part as a model forecasts them."""
-        sample, unsupported = self.sample(part)
-        return Judged(forecast(predictor, sample), sample.bridge, unsupported)
-
-    def judge(self, fitted: Predictor, fit: Fitting, seed: int) -> Judged:
-        """The judged rows as forecast by ``fitted``, of the training rows; in folds by what ``fit`` gives."""
-        sample, unsupported = self.judged
-        if self.judged_on == IN_FOLDS:
-            return Judged(forecast_folds(sample, fit, seed), sample.bridge, unsupported)
-        return Judged(forecast(fitted, sample), sample.bridge, unsupported)
-
-    def persist(self, part: str) -> Judged:
-        """The rows of a part as forecast by saying that nothing changes."""
-        sample, unsupported = self.sample(part)
-        scored = score_persistence_rows(sample.rows.start, sample.rows.end, max(self.n_states, 1))
-        return Judged(scored, sample.bridge, unsupported)
-
-    def name_bridge(self, error: OutsideTrainingRange) -> str:
-        """The bridge of the judged row that an operator cannot take."""
-        return str(self.judged[0].bridge[error.values["row"]])
-
-
-def choose_rows(select_on: str, validation: pl.DataFrame) -> str:
-    """Validation rows, those that can be scored, unless they are few or something else is asked for."""
-    if select_on != "auto":
-        return select_on
-    enough = len(validation) >= FEW_VALIDATION and validation["bridge_id"].n_unique() >= FEW_BRIDGES
-    return VALIDATION if enough else IN_FOLDS
-
-
-def keep_supported(frame: pl.DataFrame, n_states: int) -> pl.DataFrame:
-    """The rows whose states the training rows know."""
-    start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
-    return frame.filter(pl.Series(split_supported(start, end, n_states)))
-
-
-def forecast(predictor: Predictor, sample: Sample) -> RowScores:
-    """The forecasts of these rows, scored one by one."""
-    rows = sample.rows
-    if not len(sample):
-        return forecast_nothing(rows.n_states)
-    log_p = predictor.log_probabilities(rows, sample.x)
-    return score_rows(predictor.probabilities(rows.start, rows.dt, sample.x), log_p, rows.start, rows.end)
-
-
-def forecast_nothing(n_states: int) -> RowScores:
-    """The forecasts of no rows."""
-    none = np.empty(0, np.int64)
-    return score_rows(np.empty((0, max(n_states, 1))), np.empty(0), none, none)
-
-
-def forecast_folds(sample: Sample, fit: Fitting, seed: int) -> RowScores:
-    """Each fold's rows forecast by a fit to the other folds, in the order of the sample."""
-    parts, places = [], []
-    for outside, inside in folds(sample.bridge, FOLDS, seed):
-        predictor = fit(sample.take(outside))
-        parts.append(forecast(predictor, sample.take(inside)))
-        places.append(inside)
-    if not parts:
-        return forecast_nothing(sample.rows.n_states)
-    return join_rows(parts).take(np.argsort(np.concatenate(places)))
-
+from rekka.streaming import blocks
+from rekka.streaming.blocks import Reading, read_block, say_bytes
+from rekka.study.case_rows import (
+    GOLDEN,
+    IN_FOLDS,
+    KEY,
+    VALIDATION,
+    CaseCache,
+    CaseRows,
+    choose_rows,
+    keep_supported,
+)
+from rekka.study.digests import digest_rows
+from rekka.study.plan import POOLED, SHRINKING, DataPlan, PartitionPlan, StudyPlan, TrialPlan
 
 NAMED = ("bridge_id", "case")  # what every row must have
 LINES = ("row_1", "row_2")
+PARTITION = "partition.parquet"
+WHOLE_BYTES = 1_000  # a row, where a fit has all of them in memory: columns, names, scaled copies, work
+KEPT_BYTES = 250  # a row of a component that was read whole, kept until the study is done
+HELD_BYTES = 24  # a row that is held as columns: states, years, bridge; besides 8 for each covariate
+HELD_SHARE = 0.5  # of the limit; the rest is for blocks, bridges and the program itself
+
+
+class Scratch:
+    """A temporary folder, removed when nothing refers to it any more."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="rekka-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 @dataclass(frozen=True)
-class StudyRows:
-    """The rows that train, validate and are golden, with their ``part``; ``scheme`` and ``notes`` say how.
+class Room:
+    """Memory limit in bytes, shared by so many workers; components of up to ``whole`` rows are held whole."""
 
-    ``audit`` has what became of the records of the tables, (outcome, reason, count), where visits were paired.
+    memory: int
+    whole: int
+    workers: int = 1
+
+    @classmethod
+    def choose(cls, study: TrialPlan, survey: pl.DataFrame, memory: int, workers: int = 1) -> Room:
+        """Hold more rows whole than usual, if there is room, where the plan needs it.
+
+        All such components together have to find room: of very many the smallest do.
+        """
+        needed = "paper" in study.presets or study.judges_on == IN_FOLDS or set(study.methods) & set(SHRINKING)
+        most = max(blocks.WHOLE, memory // WHOLE_BYTES) if needed else blocks.WHOLE
+        sizes = survey.group_by("case").agg(pl.col("len").sum())["len"].sort()
+        fitting = sizes.filter((sizes <= most) & (sizes.cum_sum() * KEPT_BYTES <= HELD_SHARE * memory))
+        return cls(memory, int(fitting[-1]) if len(fitting) else 0, workers)
+
+    def holds(self, rows: int, covariates: int) -> bool:
+        """Whether so many training rows can be held as columns."""
+        return rows * (HELD_BYTES + 8 * covariates) * self.workers <= HELD_SHARE * self.memory
+
+
+@dataclass(frozen=True, eq=False)
+class StudyRows:
+    """Training, validation and golden rows, each with its ``part``: a frame, or a Parquet file that streams.
+
+    ``scheme`` and ``notes`` say how they were split. ``audit`` has what became of the records of the tables,
+    (outcome, reason, count), where visits were paired.
     """
 
-    frame: pl.DataFrame
+    table: pl.DataFrame | Path
     covariates: tuple[str, ...]
     scheme: str
     notes: tuple[str, ...] = ()
     audit: tuple[tuple[str, str, int], ...] = ()
     reading: TableReading | None = None  # how the table was read, for later ones
+    room: Room = Room(0, 0)  # for rows that stream
+    sha256: str | None = None  # of the rows that the file must hold when all of it is read
+    cache: CaseCache = field(default_factory=CaseCache)
+    scratch: Scratch | None = None  # the folder of the file, where that is not a run folder
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the rows are too many to be held whole."""
+        return isinstance(self.table, Path)
+
+    @property
+    def query(self) -> pl.LazyFrame:
+        """The rows, read when they are collected."""
+        return pl.scan_parquet(self.table, glob=False) if isinstance(self.table, Path) else self.table.lazy()
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """All rows in memory, as a report needs them."""
+        if not isinstance(self.table, Path):
+            return self.table
+        if self.sha256 not in (None, self.digest()):
+            raise changed_rows(self.table)
+        return collect(self.query, self.table.name)
+
+    @cached_property
+    def survey(self) -> pl.DataFrame:
+        """Of each component and part: rows, worst state, departures from a state, range of each covariate."""
+        start, end = pl.col("state_1"), pl.col("state_2")
+        ranges = [
+            expression.alias(f"{word} {name}")
+            for name in self.covariates
+            for word, expression in (("low", pl.col(name).min()), ("high", pl.col(name).max()))
+        ]
+        sums = [pl.len(), end.max().alias("worst"), (end - start).sum().alias("moves"), *ranges]
+        query = self.query.group_by("case", "part").agg(sums)
+        return collect(query, self.table.name) if isinstance(self.table, Path) else query.collect()
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """The cases by name."""
-        return tuple(self.frame["case"].unique().sort().to_list())
+        """The components by name."""
+        return tuple(self.survey["case"].unique().sort().to_list())
 
     def case(self, name: str, select_on: str = GOLDEN) -> CaseRows:
-        """The rows of one case, and which of them its methods are judged on."""
-        rows = self.frame.filter(case=name)
-        train, validation, golden = (rows.filter(part=part) for part in PARTS)
-        return CaseRows.build(name, train, validation, golden, self.covariates, select_on)
+        """The rows of one component, and which of them its methods are judged on."""
+        counts = self.count(name)
+        found = next(iter(self.survey.filter(case=name, part="train").to_dicts()), {})
+        constant = tuple(c for c in self.covariates if found and found[f"low {c}"] == found[f"high {c}"])
+        case = CaseRows(
+            name=name,
+            table=self.table if isinstance(self.table, Path) else {},
+            counts=counts,
+            covariates=tuple(c for c in self.covariates if c not in constant),
+            constant=constant,
+            n_states=found.get("worst", 0),
+            moves=found.get("moves", 0),
+            judged_on=VALIDATION if select_on == "auto" else select_on,
+        )
+        if self._streams(counts):
+            held = self.room.holds(counts["train"], len(self.covariates))
+            memory = self.room.memory // self.room.workers
+            return replace(case, held=held, memory=memory, cache=self.cache, scratch=self.scratch)
+        rows = self.query.filter(case=name).select("part", *case.columns, KEY)
+        parts = (collect(rows, self.table.name) if isinstance(self.table, Path) else rows.collect()).partition_by(
+            "part", include_key=False, as_dict=True
+        )
+        empty = rows.collect_schema()
+        table = {part: parts.get((part,), pl.DataFrame(schema=empty).drop("part")) for part in PARTS}
+        judged_on = choose_rows(select_on, keep_supported(table[VALIDATION], case.n_states))
+        return replace(case, table=table, judged_on=judged_on)
+
+    def count(self, case: str) -> dict[str, int]:
+        """Number of rows of a component in each part."""
+        found = dict(self.survey.filter(case=case).select("part", "len").rows())
+        return {part: found.get(part, 0) for part in PARTS}
+
+    def _streams(self, counts: Mapping[str, int]) -> bool:
+        return self.streamed and sum(counts.values()) > self.room.whole
+
+    @property
+    def large(self) -> tuple[str, ...]:
+        """The components that stream in blocks."""
+        return tuple(name for name in self.cases if self._streams(self.count(name)))
 
     def digest(self) -> str:
-        """SHA-256 of every value, column by column: the same for the same rows on any machine."""
-        return digest_values(self.values())
+        """SHA-256 of every value, column by column, but for the lines of the table they stood in."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest_rows(self.query.drop(LINES, strict=False), len(self))
 
     def counts(self) -> pl.DataFrame:
-        """Rows of each case in each part."""
-        return self.frame.group_by("case", "part").len().sort("case", "part")
+        """Rows of each component in each part."""
+        return self.survey.select("case", "part", "len").sort("case", "part")
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return int(self.survey["len"].sum()) if isinstance(self.table, Path) else len(self.table)
 
     def values(self) -> pl.DataFrame:
-        """What makes the rows what they are: all but the lines of the table they stood in."""
+        """The rows without the lines of the table they stood in."""
         return self.frame.drop(LINES, strict=False)
 
+    def tell_memory(self) -> str:
+        """Describe how many rows there are and how they are read, for the log and the terminal."""
+        assert isinstance(self.table, Path)
+        large, p = self.large, len(self.covariates)
+        held = [name for name in large if self.room.holds(self.count(name)["train"], p)]
+        kinds = {
+            "read whole": len(self.cases) - len(large),
+            "with its training rows held in memory": len(held),
+            f"read from {self.table.name} block by block in every pass": len(large) - len(held),
+        }
+        how = ", ".join(f"{count_of(number, 'case')} {how}" for how, number in kinds.items() if number)
+        return f"{count_of(len(self), 'row')}, memory limit {say_bytes(self.room.memory)}: {how}"
 
-def digest_values(frame: pl.DataFrame) -> str:
-    """SHA-256 of every value, column by column."""
-    return digest_columns(frame.schema, len(frame), lambda name: [frame[name]])
+    def refuse_unfit(self, study: TrialPlan) -> None:
+        """Refuse what cannot be done with a component whose rows stream, before anything is fitted."""
+        for name in self.large:
+            counts = self.count(name)
+            limit = say_bytes(self.room.memory)
+            many = f"{name} has {sum(counts.values()):,} rows, more than are held whole in {limit}"
+            if study.judges_on == IN_FOLDS:
+                raise BadOption(
+                    f"select_on = 'folds' refits the rows fold by fold, and {many}. Judge on validation rows."
+                )
+            if POOLED in study.methods:
+                raise BadOption(
+                    f"pooled fits all components together, and {many}. Leave it out: it is for small components."
+                )
+            judged_on = VALIDATION if study.judges_on == "auto" else study.judges_on
+            if not counts[judged_on]:
+                raise BadOption(
+                    f"{name} has no {judged_on} rows to judge methods on, and too many rows for folds. Choose "
+                    "another partition, such as bridge."
+                )
 
 
-def digest_columns(
-    schema: Mapping[str, pl.DataType], rows: int, read: Callable[[str], Iterable[pl.Series]]
-) -> str:
-    """The same of columns that are read piece by piece, each as often as it takes.
+def changed_rows(file: Path) -> DamagedFile:
+    """The error for a file whose rows are not those of its run."""
+    return DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
 
-    A column is bytes that no other column has: its head, which values are missing, and the values.
+
+def open_rows(
+    plan: StudyPlan, data: Any, base: Path, memory: int, *, file: Path | None = None, workers: int = 1
+) -> StudyRows:
+    """Read, split and check the rows of a study, of ``data`` or of what its plan names.
+
+    Very many stream into ``file``; without one, into a temporary folder that goes with them.
     """
-    found = hashlib.sha256()
-    for name, kind in schema.items():
-        word, spellings = _choose_spellings(kind)
-        found.update(json.dumps([name, word, rows]).encode())
-        for spell in (_spell_missing, *spellings):
-            for piece in read(name):
-                found.update(spell(piece))
-    return found.hexdigest()
+    found = _scan(plan.data, data, base)
+    if found is None:
+        data = read_source(plan.data, base) if data is None else data
+        return split_rows(data, plan.partition, plan.study, plan.data.allow)
+    rows = int(collect(found.query.select(pl.len()), found.name).item())
+    if rows <= blocks.WHOLE:
+        return split_rows(found.collect(), plan.partition, plan.study, plan.data.allow)
+    refuse_upside_down(found.moves, plan.data.allow)
+    if file is not None:
+        return _write(found, rows, plan, file, memory, workers)
+    scratch = Scratch()
+    return replace(_write(found, rows, plan, scratch.path / PARTITION, memory, workers), scratch=scratch)
 
 
-Spelling = Callable[[pl.Series], bytes]
+def _scan(plan: DataPlan, data: Any, base: Path) -> LazyTransitions | None:
+    """Find a table of transitions that need not be read at once; None of anything else."""
+    if data is not None:
+        return data if isinstance(data, LazyTransitions) else scan_transitions(data)
+    return read_how(plan, base).scan(locate(base, plan.source[0])) if plan.kind == "tables" else None
 
 
-def _choose_spellings(kind: pl.DataType) -> tuple[str, tuple[Spelling, ...]]:
-    """Whole numbers, dates and moments as 64 bits, decimal numbers too; all else as text, with the lengths of the
-    texts. Numbers of another width, as another version may read them, are the same numbers.
-    """  # noqa: D205
-    if kind.is_float():
-        return "float", (_spell_decimal,)
-    if (kind.is_integer() and kind not in (pl.UInt64, pl.Int128)) or kind.is_temporal():
-        word = "whole" if kind.is_integer() else f"{type(kind).__name__} {getattr(kind, 'time_unit', '')}"
-        return word, (_spell_whole,)
-    return "text", (_spell_lengths, _spell_text)
+def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memory: int, workers: int) -> StudyRows:
+    """Split, write, check; the file is in its place when all of it is right."""
+    split = plan.partition
+    if split.scheme == "given":
+        raise BadOption(GIVEN)
+    parts = split_lazily(found.query, split.scheme, until=split.until, seed=split.seed)
+    wanted = found.covariates if plan.study.covariates is None else plan.study.covariates
+    covariates = choose_covariates(parts.train.collect_schema(), wanted)
+    queries = [_lay_out(part, covariates, plan.study.cases) for part in parts.by_part()]
+    if plan.study.cases is not None:
+        check_cases(plan.study.cases, collect(found.query.select(pl.col("case").unique()), found.name).to_series())
+    with (
+        writing(file) as joined,
+        scratch_beside(file, len(queries)) as pieces,
+        reading(found.name, into=file.parent),
+    ):
+        for query, piece in zip(queries, pieces, strict=True):  # together they would wait for each other in memory
+            query.sink_parquet(piece)
+        pl.scan_parquet(pieces, glob=False).sink_parquet(joined)
+        _check_file(joined, covariates)
+    made = StudyRows(file, covariates, parts.scheme, found.notes, reading=found.reading)
+    if "train" not in made.survey["part"]:
+        raise no_training(parts.scheme, len(made))
+    used = len(made) if plan.study.cases is None else rows
+    made = replace(
+        made,
+        notes=(*found.notes, *_count_unused(used, rows)),
+        room=Room.choose(plan.study, made.survey, memory, workers),
+    )
+    made.refuse_unfit(plan.study)
+    return made
 
 
-def _spell_missing(column: pl.Series) -> bytes:
-    return column.is_null().to_numpy().tobytes()
+def _count_unused(used: int, rows: int) -> list[str]:
+    return [] if used == rows else [f"{used:,} of {count_of(rows, 'transition')} used"]
 
 
-def _spell_decimal(column: pl.Series) -> bytes:
-    return column.cast(pl.Float64).fill_null(0.0).to_numpy().astype("<f8").tobytes()
+def _lay_out(query: pl.LazyFrame, covariates: Sequence[str], cases: Sequence[str] | None) -> pl.LazyFrame:
+    """The rows as a study keeps them: names as text, numbers of one width, no column that nobody asks for."""
+    schema = query.collect_schema()
+    query = query.with_columns(pl.col(n).cast(pl.String) for n in NAMES if n in schema)
+    if cases is not None:
+        query = query.filter(pl.col("case").is_in(list(cases)))
+    states = [n for n in PAIRED[:2] if schema[n].is_integer()]
+    numbers = [n for n in (PAIRED[2], *covariates) if schema[n].is_numeric()]
+    query = query.with_columns(pl.col(states).cast(pl.Int64), pl.col(numbers).cast(pl.Float64))
+    return query.select(choose_columns(schema.names(), covariates))
 
 
-def _spell_whole(column: pl.Series) -> bytes:
-    return column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().astype("<i8").tobytes()
+def _check_file(file: Path, covariates: tuple[str, ...]) -> None:
+    """Look at every value; refuse what no trial could use."""
+    columns = Reading(*PAIRED, covariates)
+    query = pl.scan_parquet(file, glob=False)
+    there = query.collect_schema().names()
+    kept = dict.fromkeys([*NAMED, *columns.columns, *(name for name in ("row_1",) if name in there)])
+    batches = query.select(list(kept)).collect_batches(chunk_size=blocks.BLOCK_ROWS, lazy=True, engine="streaming")
+    for frame in batches:
+        try:
+            for name in NAMED:
+                refuse_nameless(frame[name])
+            read_block(frame, columns)
+        except InputError as error:
+            raise name_table_rows(error, frame) from None
 
 
-def _spell_lengths(column: pl.Series) -> bytes:
-    return column.cast(pl.String).fill_null("").str.len_bytes().to_numpy().astype("<i8").tobytes()
-
-
-def _spell_text(column: pl.Series) -> bytes:
-    return "".join(column.cast(pl.String).fill_null("").to_list()).encode()
+GIVEN = "scheme = 'given' needs rows that are split already: a Partition."
 
 
 def read_source(plan: DataPlan, base: Path) -> Transitions:
@@ -425,13 +383,10 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan, allow: Sequen
             raise InputError("No two visits make a transition. rekka check, on the same table, says why.")
         refuse_upside_down(found.moves, allow)
         if split.scheme == "given":
-            raise BadOption("scheme = 'given' needs rows that are split already: a Partition.")
+            raise BadOption(GIVEN)
         parts = choose_split(split.scheme, until=split.until, seed=split.seed)(found.frame)
         used = sum(len(part) for part in (parts.train, parts.validation, parts.golden))
-        unused = (
-            [] if used == len(found.frame) else [f"{used:,} of {count_of(len(found.frame), 'transition')} used"]
-        )
-        notes = (*found.notes, *_account(found), *unused)
+        notes = (*found.notes, *_account(found), *_count_unused(used, len(found.frame)))
         if found.audit is not None:
             audit = tuple(found.audit.table.select("outcome", "reason", "count").rows())
         wanted = found.covariates if wanted is None else wanted

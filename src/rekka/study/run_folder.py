@@ -1,23 +1,19 @@
-"""Trials and cases as they are made: kept in memory, or in a run folder, each written whole before the next.
-
-cases/             what is known of each case, its baselines among it
-choices/           what was chosen for each case under each preset, and why
-confirmation.json  every look at the golden rows
-trials/            a file for each trial, sealed with its own SHA-256 and written last
-models/ scalings/  the fitted models and operators as JSON; the trial's file holds their SHA-256
-log.txt            what happened when
-
-A trial is done when its file in trials/ is whole and of this run, and its model and operator are as it says.
-Everything else is made again. Files that rekka did not write are left alone.
-
-A run folder that survives anything: begun, held by one process, taken up again.
+"""The run folder of a study: begun, held by one process, resumed after any crash.
 
 study.toml         the plan: ``rekka compare study.toml`` runs it again. Written first
 partition.parquet  the rows, each with its part
 provenance.json    what it was run on and with: digests, seeds, versions, machine, command
-cases/ trials/ models/ scalings/ choices/ confirmation.json log.txt    see records
+cases/             what is known of each component, its baselines among it
+trials/            a file for each trial, sealed with its own SHA-256 and written last
+models/ scalings/  the fitted models and operators as JSON; the trial's file holds their SHA-256
+choices/           what was chosen for each component under each preset, and why
+confirmation.json  every look at the golden rows
+log.txt            what happened when
 trials.parquet, .csv, .json; selection.csv; methods.csv; ...   tables, written when all trials are done
 report.html, .json                                             the report, and its numbers
+
+A trial is done when its file in trials/ is whole and of this run, and its model and operator are as it says.
+Everything else is recomputed. Files that rekka did not write are left alone.
 """
 
 from __future__ import annotations
@@ -28,9 +24,10 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import polars as pl
 from pydantic import ValidationError
@@ -45,54 +42,21 @@ from rekka.model.clock import START
 from rekka.streaming import blocks
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Look
-from rekka.study.large import PARTITION as PARTITION
-from rekka.study.large import AnyRows, LargeRows, choose_whole, refuse_unfit, survey_file
 from rekka.study.plan import BEFORE_CLOCK, VERSION, StudyPlan, read_plan
-from rekka.study.rows import StudyRows
-from rekka.study.stability_tables import STABILITY_TABLES
-from rekka.study.trial import Case, Fitted, Key, Trial
+from rekka.study.rows import PARTITION, Room, StudyRows, changed_rows
+from rekka.study.trial import Case, Fitted, Key, Trial, Value
 
 CASES, TRIALS, MODELS, SCALINGS, CHOICES = "cases", "trials", "models", "scalings", "choices"
 CONFIRMATION = "confirmation.json"
 FOLDERS = (CASES, TRIALS, MODELS, SCALINGS, CHOICES)
 LONGEST_SLUG = 40
-_TRIAL, _CASE, _CHOICE, _LOOKS = "rekka-trial", "rekka-case", "rekka-choice", "rekka-confirmation"
+_LOOKS = "rekka-confirmation"
 
 Pair = tuple[str, str]  # preset and case
 
 
-class Records(Protocol):
-    """What a study needs of the place its trials are kept in."""
-
-    trials: dict[Key, Trial]
-    cases: dict[str, Case]
-    choices: dict[Pair, Choice]
-    looks: list[Look]
-
-    def add_case(self, case: Case) -> None:
-        """Keep what is known of a case."""
-
-    def add_trial(self, fitted: Fitted) -> None:
-        """Keep a trial with its model and operator."""
-
-    def fitted(self, key: Key) -> Fitted:
-        """A trial with its model and operator."""
-
-    def add_choice(self, choice: Choice) -> None:
-        """Keep what was chosen for a case under a preset."""
-
-    def add_look(self, look: Look) -> None:
-        """Keep a look at the golden rows."""
-
-    def earlier_looks(self) -> dict[str, list[Look]]:
-        """Looks at golden rows that were taken before, by the name of their run."""
-
-    def note(self, line: str) -> None:
-        """Keep a line of the log."""
-
-
-class Memory:
-    """Trials in memory only."""
+class RunRecords:
+    """Trials, cases, choices and looks at golden rows as they are made, kept in memory."""
 
     def __init__(self) -> None:
         self.trials: dict[Key, Trial] = {}
@@ -123,110 +87,106 @@ class Memory:
         self.looks = [*(one for one in self.looks if one.counts), look]
 
     def earlier_looks(self) -> dict[str, list[Look]]:
-        """Its own, if any: memory does not know of other runs."""
+        """Looks at golden rows that were taken before, by the name of their run: in memory its own alone."""
         return {"this study": self.looks}
 
     def note(self, line: str) -> None:
-        """Nothing to write to."""
+        """Write a line of the log, where there is one."""
 
 
-class Files:
-    """Trials in a run folder. ``run`` is its mark, which every file bears: those of another run are not taken."""
+class Kind(NamedTuple):
+    """One kind of record: the format and the field of its files, its class, and the key of a record."""
+
+    format: str
+    field: str
+    value: type[Value]
+    identify: Callable[[Any], Any]
+
+
+KINDS = {
+    CASES: Kind("rekka-case", "case", Case, lambda case: case.name),
+    TRIALS: Kind("rekka-trial", "trial", Trial, lambda trial: trial.key),
+    CHOICES: Kind("rekka-choice", "choice", Choice, lambda choice: (choice.preset, choice.case)),
+}
+
+
+class Files(RunRecords):
+    """Records in a run folder. ``run`` is its mark, which every file bears: those of another run are not taken."""
 
     def __init__(self, path: Path, keys: Sequence[Key], run: str) -> None:
+        super().__init__()
         self.path, self.run = path, run
-        self.trials: dict[Key, Trial] = {}
-        self.cases: dict[str, Case] = {}
-        self.choices: dict[Pair, Choice] = {}
-        self.looks: list[Look] = []
         self.damaged: list[str] = []
-        self._names = {key: _name_trial(number, key) for number, key in enumerate(keys, start=1)}
         cases = dict.fromkeys(key.case for key in keys)
-        self._case_names = {case: f"{number:03d}-{_slug(case)}.json" for number, case in enumerate(cases, start=1)}
         pairs = dict.fromkeys((key.preset, key.case) for key in keys)
-        self._choice_names = {
-            pair: f"{number:03d}-{_slug(pair[1])}-{pair[0]}.json" for number, pair in enumerate(pairs, start=1)
+        self._names: dict[str, dict[Any, str]] = {
+            CASES: {case: f"{number:03d}-{_slug(case)}.json" for number, case in enumerate(cases, start=1)},
+            TRIALS: {
+                key: f"{number:04d}-{_slug(key.case)}-{key.preset}-{_slug(key.method)}.json"
+                for number, key in enumerate(keys, start=1)
+            },
+            CHOICES: {
+                pair: f"{number:03d}-{_slug(pair[1])}-{pair[0]}.json" for number, pair in enumerate(pairs, start=1)
+            },
         }
         self._digests: dict[Key, dict[str, str | None]] = {}
 
     def load(self) -> None:
-        """Take up what is whole; what is not will be made again."""
-        for case, name in self._case_names.items():
-            if (self.path / CASES / name).exists():
-                self._load_case(case, self.path / CASES / name)
-        for key, name in self._names.items():
-            if (self.path / TRIALS / name).exists():
-                self._load_trial(key, self.path / TRIALS / name)
-        for pair, name in self._choice_names.items():
-            if (self.path / CHOICES / name).exists():
-                self._load_choice(pair, self.path / CHOICES / name)
+        """Read what is whole; what is not will be made again."""
+        for folder, there in ((CASES, self.cases), (TRIALS, self.trials), (CHOICES, self.choices)):
+            for key, name in self._names[folder].items():
+                if (self.path / folder / name).exists():
+                    self._load(folder, key, self.path / folder / name, there)
         try:
             self.looks = read_looks(self.path)
         except DamagedFile:
             self.damaged.append(CONFIRMATION)
             self.looks = [Look(made="at a time not known", forced=False, results=(), refused={}, unreadable=True)]
 
-    def _load_choice(self, pair: Pair, file: Path) -> None:
+    def _load(self, folder: str, key: Any, file: Path, there: dict[Any, Any]) -> None:
+        kind = KINDS[folder]
         try:
-            found = Choice.model_validate(self._open(file, _CHOICE)["choice"])
-            if (found.preset, found.case) != pair:
-                raise DamagedFile(f"{file.name} is of another case.")
-        except (DamagedFile, ValidationError, KeyError):
-            self.damaged.append(f"{CHOICES}/{file.name}")
-        else:
-            self.choices[pair] = found
-
-    def _load_case(self, case: str, file: Path) -> None:
-        try:
-            found = Case.model_validate(self._open(file, _CASE)["case"])
-            if found.name != case:
-                raise DamagedFile(f"{file.name} is of another case.")
-        except (DamagedFile, ValidationError, KeyError):
-            self.damaged.append(f"{CASES}/{file.name}")
-        else:
-            self.cases[case] = found
-
-    def _load_trial(self, key: Key, file: Path) -> None:
-        try:
-            body = self._open(file, _TRIAL)
-            trial = Trial.model_validate(body["trial"])
-            if trial.key != key:
-                raise DamagedFile(f"{file.name} is of another trial.")
-            for folder in (MODELS, SCALINGS):
-                if body["files"][folder] not in (None, self._digest(folder, key)):
-                    raise DamagedFile(f"{file.name} has another file in {folder}, or none.")
+            body = read_sealed(file, kind.format)
+            if body["run"] != self.run:
+                raise DamagedFile(f"{file.name} is of another run.")
+            found = kind.value.model_validate(body[kind.field])
+            if kind.identify(found) != key:
+                raise DamagedFile(f"{file.name} is of another {kind.field}.")
+            if folder == TRIALS:
+                self._digests[key] = {place: body["files"][place] for place in (MODELS, SCALINGS)}
+                if any(one not in (None, self._digest(place, key)) for place, one in self._digests[key].items()):
+                    raise DamagedFile(f"{file.name} has another model or operator, or none.")
         except (DamagedFile, ValidationError, KeyError, TypeError):
-            self.damaged.append(f"{TRIALS}/{file.name}")
+            self.damaged.append(f"{folder}/{file.name}")
         else:
-            self.trials[key], self._digests[key] = trial, body["files"]
-
-    def _open(self, file: Path, kind: str) -> dict[str, Any]:
-        body = read_sealed(file, kind)
-        if not isinstance(body, dict) or body.get("run") != self.run:
-            raise DamagedFile(f"{file.name} is of another run.")
-        return body
+            there[key] = found
 
     def _digest(self, folder: str, key: Key) -> str | None:
-        file = self.path / folder / self._names[key]
+        file = self.path / folder / self._names[TRIALS][key]
         return digest(file.read_bytes()) if file.exists() else None
+
+    def _write(self, folder: str, value: Value, **more: Any) -> None:
+        """Write a record, sealed and marked with the run."""
+        kind = KINDS[folder]
+        file = self.path / folder / self._names[folder][kind.identify(value)]
+        body = {"run": self.run, kind.field: json.loads(value.model_dump_json()), **more}
+        write_sealed(file, kind.format, body)
 
     def add_case(self, case: Case) -> None:
         """Write what is known of a case."""
-        file = self.path / CASES / self._case_names[case.name]
-        write_sealed(file, _CASE, {"run": self.run, "case": json.loads(case.model_dump_json())})
-        self.cases[case.name] = case
+        self._write(CASES, case)
+        super().add_case(case)
 
     def add_trial(self, fitted: Fitted) -> None:
         """Write a trial: its model and operator first, its own file last."""
-        trial, name = fitted.trial, self._names[fitted.trial.key]
+        trial, name = fitted.trial, self._names[TRIALS][fitted.trial.key]
         texts = {MODELS: fitted.model, SCALINGS: fitted.scaling}
         digests = {folder: None if text is None else digest(text.encode()) for folder, text in texts.items()}
         was = self._digests.pop(trial.key, {})
         for folder, text in texts.items():
             if text is not None and digests[folder] != was.get(folder):
                 write_text(self.path / folder / name, text, flush=False)  # known by its digest
-        body = {"run": self.run, "trial": json.loads(trial.model_dump_json()), "files": digests}
-        write_sealed(self.path / TRIALS / name, _TRIAL, body)
+        self._write(TRIALS, trial, files=digests)
         self.trials[trial.key], self._digests[trial.key] = trial, digests
 
     def fitted(self, key: Key) -> Fitted:
@@ -234,21 +194,19 @@ class Files:
         texts = (
             None
             if self._digests[key][folder] is None
-            else (self.path / folder / self._names[key]).read_bytes().decode()
+            else (self.path / folder / self._names[TRIALS][key]).read_bytes().decode()
             for folder in (MODELS, SCALINGS)
         )
         return Fitted(self.trials[key], *texts)
 
     def add_choice(self, choice: Choice) -> None:
         """Write what was chosen for a case under a preset."""
-        pair = (choice.preset, choice.case)
-        file = self.path / CHOICES / self._choice_names[pair]
-        write_sealed(file, _CHOICE, {"run": self.run, "choice": json.loads(choice.model_dump_json())})
-        self.choices[pair] = choice
+        self._write(CHOICES, choice)
+        super().add_choice(choice)
 
     def add_look(self, look: Look) -> None:
         """Write a look at the golden rows; those before it stay, unless they were refused altogether."""
-        self.looks = [*(one for one in self.looks if one.counts), look]
+        super().add_look(look)
         if CONFIRMATION in self.damaged:
             (self.path / CONFIRMATION).replace(self.path / f"{CONFIRMATION}.damaged")
             self.damaged.remove(CONFIRMATION)
@@ -256,7 +214,7 @@ class Files:
         write_sealed(self.path / CONFIRMATION, _LOOKS, body)
 
     def earlier_looks(self) -> dict[str, list[Look]]:
-        """Of this run, and of the runs in folders beside it."""
+        """Looks of this run, and of the runs in folders beside it."""
         found = {self.path.name: self.looks}
         for other in sorted(self.path.parent.glob(f"*/{CONFIRMATION}")):
             if other.parent.name != self.path.name:
@@ -289,16 +247,13 @@ def add_line(log: Path, line: str) -> None:
     append_line(log, text.encode(errors="backslashreplace"))  # a command may hold bytes that are no text
 
 
-def _name_trial(number: int, key: Key) -> str:
-    return f"{number:04d}-{_slug(key.case)}-{key.preset}-{_slug(key.method)}.json"
-
-
 def _slug(name: str) -> str:
     """A name as part of a file's name, on any disk; the number before it tells equal ones apart."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:LONGEST_SLUG].strip("-") or "x"
 
 
 PROVENANCE = "provenance.json"
+STABILITY_TABLES = ("cases", "selection", "methods", "statuses", "refits")  # files of the folder stability, as CSV
 _RUN = "rekka-run"
 TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
@@ -389,10 +344,10 @@ def make_folders(path: Path) -> None:
         make_folder(path / folder)
 
 
-def keep_rows(path: Path, rows: AnyRows, provenance: Mapping[str, Any]) -> None:
+def keep_rows(path: Path, rows: StudyRows, provenance: Mapping[str, Any]) -> None:
     """Write the rows, unless they were split into their file, and what they came from: the trials can begin."""
     make_folders(path)
-    if isinstance(rows, StudyRows):
+    if not rows.streamed:
         write_whole(path / PARTITION, to_parquet(rows.frame))
     write_sealed(path / PROVENANCE, _RUN, dict(provenance))
 
@@ -422,7 +377,7 @@ def read_rows(path: Path, provenance: Mapping[str, Any]) -> StudyRows:
         raise DamagedFile(f"{PARTITION} is not whole: {str(error).splitlines()[0]}.", file=str(file)) from None
     rows = StudyRows(frame, tuple(data["covariates"]), data["scheme"], tuple(data["notes"]), _read_audit(data))
     if rows.digest() != data["rows_sha256"]:
-        raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
+        raise changed_rows(file)
     return rows
 
 
@@ -438,30 +393,21 @@ def open_kept_rows(
     *,
     workers: int = 1,
     trusted: bool = False,
-) -> AnyRows:
+) -> StudyRows:
     """The same; very many stay in their file, which is not looked through where it is ``trusted``."""
     file, data = path / PARTITION, provenance["data"]
     if sum(number for *_, number in data["rows"]) <= blocks.WHOLE or not file.exists():
         return read_rows(path, provenance)
+    own = (tuple(data["covariates"]), data["scheme"], tuple(data["notes"]), _read_audit(data))
+    rows = StudyRows(file, *own, sha256=data["rows_sha256"])
     try:
-        survey = survey_file(file, data["covariates"])
+        rows = replace(rows, room=Room.choose(plan.study, rows.survey, memory, workers))
     except UnreadableTable as error:
         raise DamagedFile(f"{PARTITION} is not whole: {error}", file=str(file)) from None
-    rows = LargeRows(
-        file=file,
-        covariates=tuple(data["covariates"]),
-        scheme=data["scheme"],
-        survey=survey,
-        memory=memory,
-        whole=choose_whole(plan.study, survey, memory),
-        workers=workers,
-        notes=tuple(data["notes"]),
-        audit=_read_audit(data),
-    )
     if not trusted:
-        refuse_unfit(rows, plan.study)
-        if rows.digest() != data["rows_sha256"]:
-            raise DamagedFile(f"{PARTITION} has been changed since the run began.", file=str(file))
+        rows.refuse_unfit(plan.study)
+        if rows.digest() != rows.sha256:
+            raise changed_rows(file)
     return rows
 
 

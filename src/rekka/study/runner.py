@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from threading import Event, Thread
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
@@ -18,17 +18,17 @@ from rekka.core.errors import BadOption
 from rekka.evaluation.pooling import pool_cases
 from rekka.streaming.cluster.clients import connect
 from rekka.streaming.cluster.source import CarryOut, recruit
+from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice, Contest, choose_case
-from rekka.study.large import AnyCase, AnyRows, LargeCase, LargeRows
 from rekka.study.plan import POOLED, StudyPlan, TrialPlan
-from rekka.study.rows import CaseRows, StudyRows
-from rekka.study.run_folder import Records
+from rekka.study.rows import StudyRows
+from rekka.study.run_folder import RunRecords
 from rekka.study.trial import Fitted, Key, Trial, describe_case, run_trial, time_trial
 
 Result = TypeVar("Result")
 OnChoice = Callable[[Choice, int, int], None]
 OnTrial = Callable[[Trial, int, int], None]  # the trial, how many are done, how many there are
-OnRows = Callable[[LargeRows], None]  # of rows that are too many to be held whole, when they are split and checked
+OnRows = Callable[[StudyRows], None]  # of rows that are too many to be held whole, when they are split and checked
 LOOK_EVERY = 0.5  # seconds
 
 
@@ -51,9 +51,9 @@ class Crew:
     carry_out: CarryOut
     far: bool = False
 
-    def takes(self, rows: AnyCase) -> bool:
+    def takes(self, rows: CaseRows) -> bool:
         """Not rows that lie in the run folder, where they are far: nobody there need see it."""
-        return not (self.far and isinstance(rows, LargeCase))
+        return not (self.far and rows.streamed)
 
 
 @contextmanager
@@ -83,30 +83,25 @@ def list_keys(plan: TrialPlan, cases: Sequence[str]) -> list[Key]:
     ]
 
 
-@overload
-def open_cases(plan: TrialPlan, rows: StudyRows) -> Callable[[str], CaseRows]: ...
-@overload
-def open_cases(plan: TrialPlan, rows: AnyRows) -> Callable[[str], AnyCase]: ...
-def open_cases(plan: TrialPlan, rows: AnyRows) -> Callable[[str], AnyCase]:
+def open_cases(plan: TrialPlan, rows: StudyRows) -> Callable[[str], CaseRows]:
     """The rows of each case, read once, with the study's clock; where a method pools, with the others' rows."""
     case = cache(lambda name: replace(rows.case(name, plan.judges_on), clock=plan.clock))
     if POOLED not in plan.methods:
         return case
-    whole = {name: found for name in rows.cases if isinstance(found := case(name), CaseRows)}
-    samples = {name: found.training for name, found in whole.items() if not found.train.is_empty()}
+    samples = {name: case(name).training for name in rows.cases if rows.count(name)["train"]}
     pooling = pool_cases(samples, clock=plan.clock) if len(samples) > 1 else None
 
     def with_others(name: str) -> CaseRows:
-        return replace(whole[name], others={n: s for n, s in samples.items() if n != name}, pooling=pooling)
+        return replace(case(name), others={n: s for n, s in samples.items() if n != name}, pooling=pooling)
 
     return cache(with_others)
 
 
 def carry_out(
     plan: TrialPlan,
-    case: Callable[[str], AnyCase],
+    case: Callable[[str], CaseRows],
     keys: Sequence[Key],
-    records: Records,
+    records: RunRecords,
     crew: Crew | None = None,
     on_trial: OnTrial | None = None,
 ) -> None:
@@ -140,9 +135,9 @@ def carry_out(
 
 def choose(
     plan: StudyPlan,
-    case: Callable[[str], AnyCase],
+    case: Callable[[str], CaseRows],
     keys: Sequence[Key],
-    records: Records,
+    records: RunRecords,
     crew: Crew | None = None,
     on_choice: OnChoice | None = None,
     test: Callable[[Choice], Choice] = lambda choice: choice,
@@ -162,7 +157,7 @@ def choose(
         records.choices[pair] = records.choices.pop(pair)
 
 
-def _contest(plan: StudyPlan, rows: AnyCase, preset: str, records: Records) -> tuple[Any, ...]:
+def _contest(plan: StudyPlan, rows: CaseRows, preset: str, records: RunRecords) -> tuple[Any, ...]:
     """The rows of a case, and what else there is to know for a contest under a preset."""
     keys = {method: Key(case=rows.name, preset=preset, method=method) for method in plan.study.methods}
     trials = {method: records.trials[key] for method, key in keys.items()}
@@ -181,11 +176,11 @@ def _choose_all(tasks: Sequence[tuple[Any, ...]], crew: Crew | None) -> Generato
             yield _choose(*task)
 
 
-def _choose(rows: AnyCase, *more: Any) -> Choice:
+def _choose(rows: CaseRows, *more: Any) -> Choice:
     return choose_case(Contest(rows, *more))
 
 
-def _fit_and_time(rows: AnyCase, key: Key, plan: TrialPlan) -> Fitted:
+def _fit_and_time(rows: CaseRows, key: Key, plan: TrialPlan) -> Fitted:
     """A trial by itself: its fit is the first timing."""
     fitted = run_trial(rows, key, plan.seed)
     if fitted.trial.outcome is None or plan.repeats == 1:
@@ -212,7 +207,7 @@ def side_by_side(
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _fit_untimed(rows: AnyCase, key: Key, seed: int) -> Fitted:
+def _fit_untimed(rows: CaseRows, key: Key, seed: int) -> Fitted:
     """A trial on one thread whose clock is not read: others run beside it."""
     return run_trial(rows, key, seed, threads=1).with_seconds(())
 

@@ -1,4 +1,4 @@
-"""What to look at in draws, in sentences: choices that change, fits that fail, starts that matter.
+"""A frame of refits -> how often fits are certified, how far scores and costs spread, what is chosen how often.
 
 Would other rows, another split or another start have led to the same choice? ``stability``.
 """
@@ -6,32 +6,27 @@ Would other rows, another split or another start have led to the same choice? ``
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+import math
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 from joblib import cpu_count
+from scipy import special
 
 from rekka.core.errors import BadOption, RunFolderError, bad_option, count_of, no_such_case
 from rekka.core.folders import hold
-from rekka.study.checks.fits import HOPELESS
+from rekka.evaluation.scores import CONFIDENCE
+from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice
 from rekka.study.compare import load_study
-from rekka.study.explanations import MOST_NAMES, list_names
-from rekka.study.plan import PRESETS, StudyPlan, model_of
-from rekka.study.rows import CaseRows
-from rekka.study.run_folder import load_plan, mark_run, read_provenance
-from rekka.study.runner import Crew, engage, open_cases
-from rekka.study.stability_draws import (
+from rekka.study.draws import (
     KINDS,
-    SEEDS,
     Block,
     Drawn,
     DrawnInFiles,
@@ -41,150 +36,99 @@ from rekka.study.stability_draws import (
     read_draws,
     refit_draws,
 )
-from rekka.study.stability_tables import (
-    STABILITY_TABLES,
-    tabulate_cases,
-    tabulate_methods,
-    tabulate_selection,
-    tabulate_statuses,
-)
+from rekka.study.explanations import explain_stability
+from rekka.study.plan import StudyPlan
+from rekka.study.run_folder import STABILITY_TABLES, load_plan, mark_run, read_provenance
+from rekka.study.runner import Crew, engage, open_cases
 from rekka.study.study import Study
-from rekka.study.tables import AT_MAXIMUM
+from rekka.study.trial import Case
 
-SELDOM = 0.5  # a choice that most draws do not make is no better than another
-
-
-def remark_stability(study: Study, refits: pl.DataFrame, cases: pl.DataFrame) -> tuple[str, ...]:
-    """Sentences, the gravest first: preset by preset, then what holds of the cases, then what is well."""
-    presets = refits["preset"].unique(maintain_order=True)
-    doubts: list[str] = []
-    well: list[str] = []
-    least = study.plan.guard.stable_share
-    for preset in presets:
-        named = f"{preset}: " if len(presets) > 1 else ""
-        choices = {choice.case: choice for choice in study.choices if choice.preset == preset}
-        here = refits.filter(preset=preset)
-        for (kind,), drawn in here.group_by("kind", maintain_order=True):
-            found = _remark_starts(drawn, preset) if kind == SEEDS else _remark_choices(drawn, choices)
-            for line, is_well in found:
-                (well if is_well else doubts).append(f"{named}{kind}: {line}")
-            doubts += [f"{named}{kind}: {line}" for line in _remark_certified(drawn, least)]
-        if study.plan.study.costs()[preset] == "seconds":
-            well.append(
-                f"{named}the study weighs accuracy against seconds, the draws against evaluations, which are the "
-                "same whatever else the machine does"
-            )
-    return (*doubts, *_remark_cases(refits, cases), *well)
+LOW, HIGH = 0.05, 0.95  # quantiles: of 200 draws ten lie beyond each
+HERE = ("preset", "case", "kind")
 
 
-def _remark_choices(drawn: pl.DataFrame, choices: dict[str, Choice]) -> Iterator[tuple[str, bool]]:
-    """Whether the draws choose what the study chose; methods that are one model count as one."""
-    shares, seldom = {}, []
-    for case, counts in _count_choices(drawn):
-        choice = choices[case]
-        chosen = _identify(choice.chosen, choice.preset)
-        same = counts[chosen] / counts.total()
-        shares[case] = same
-        if same < SELDOM:
-            rival, most = next(pair for pair in counts.most_common() if pair[0] != chosen)
-            mine, theirs = choice.chosen or "nothing", _name(rival, drawn)
-            seldom.append(f"{case} ({mine} {same:.0%}, {theirs} {most / counts.total():.0%})")
-    if seldom:
-        yield f"what the study chose is chosen in fewer than half of the draws: {_join(seldom)}", False
-    elif shares:
-        least = min(shares, key=lambda case: shares[case])
-        yield f"what the study chose is chosen in at least {shares[least]:.0%} of the draws ({least})", True
+def tabulate_methods(refits: pl.DataFrame) -> pl.DataFrame:
+    """Certified share, scores and cost of each method in each case."""
+    found = refits.group_by(*HERE, "method", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("refits"),
+        pl.col("certified").mean(),
+        (pl.col("scored") > 0).sum().cast(pl.Int64).alias("scored"),
+        *(part for score in ("accuracy", "log_loss") for part in _spread(score)),
+        pl.col("evaluations").median().alias("evaluations_median"),
+        *_quantiles("evaluations"),
+    )
+    ends = [find_wilson(share, n) for share, n in found.select("certified", "refits").rows()]
+    place = found.columns.index("certified") + 1
+    for number, name in enumerate(("certified_low", "certified_high")):
+        found.insert_column(place + number, pl.Series(name, [pair[number] for pair in ends]))
+    return found
 
 
-def _remark_starts(drawn: pl.DataFrame, preset: str) -> Iterator[tuple[str, bool]]:
-    """Whether the start alone decides where a fit ends, and what is chosen."""
-    apart = []
-    ended = drawn.filter(pl.col(PRESETS[preset].eligible) & pl.col("log_likelihood").is_not_null())
-    for (case, method), fits in ended.group_by("case", "method", maintain_order=True):
-        levels, gap = find_levels(fits["log_likelihood"].to_list())
-        if levels > 1:
-            far = f"{gap:,.2f}" if gap < HOPELESS else "more than a million"
-            apart.append(f"{method} in {case} ({levels}, up to {far} apart)")
-    if apart:
-        yield f"the start alone decides where a fit ends, in log-likelihoods: {_join(apart)}", False
-    elif len(ended):
-        yield f"every start leads to the same log-likelihood, within {AT_MAXIMUM:g}", True
-    changed = []
-    for case, counts in _count_choices(drawn):
-        shares = (f"{_name(model, drawn)} {n / counts.total():.0%}" for model, n in counts.most_common())
-        changed += [f"{case} ({', '.join(shares)})"] if len(counts) > 1 else []
-    if changed:
-        how = "" if apart else ", by the evaluations it takes"
-        yield f"the start alone changes what is chosen{how}: {_join(changed)}", False
+def _spread(score: str) -> list[pl.Expr]:
+    column = pl.col(score)
+    return [column.mean().alias(f"{score}_mean"), column.std().alias(f"{score}_sd"), *_quantiles(score)]
 
 
-def find_levels(values: Sequence[float]) -> tuple[int, float]:
-    """How many values there are, those within AT_MAXIMUM of the next taken as one, and how far apart they are."""
-    ordered = np.sort(values)
-    return 1 + int((np.diff(ordered) > AT_MAXIMUM).sum()), float(ordered[-1] - ordered[0])
+def _quantiles(name: str) -> list[pl.Expr]:
+    column = pl.col(name)
+    ends = ((LOW, "low"), (HIGH, "high"))
+    return [column.quantile(q, interpolation="linear").alias(f"{name}_{end}") for q, end in ends]
 
 
-def _remark_certified(drawn: pl.DataFrame, least: float) -> Iterator[str]:
-    """Methods that reach a maximum in fewer draws than the guarded rule asks for."""
-    found: dict[str, dict[str, list[str]]] = {}
-    statuses: Counter[str] = Counter()
-    for (case, method), fits in drawn.group_by("case", "method", maintain_order=True):
-        failed = fits.filter(~pl.col("certified"))
-        share = 1 - len(failed) / len(fits)
-        if share < least:
-            found.setdefault(str(case), {}).setdefault(f"{share:.0%}", []).append(str(method))
-            statuses.update(failed["status"].to_list())
-    if found:
-        few = [
-            f"{case} ({', '.join(f'{list_names(names)} {share}' for share, names in shares.items())})"
-            for case, shares in found.items()
-        ]
-        why = statuses.most_common(1)[0][0]
-        yield f"a maximum reached in fewer than {least:.0%} of the draws: {_join(few)}; most of the others: {why}"
+def find_wilson(share: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The interval of a share of n draws (Wilson 1927); draws are independent, whatever their rows are.
+
+    scipy.stats has it, but takes half a second to import.
+    """
+    z = float(special.ndtri(0.5 + confidence / 2))
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
-def _remark_cases(refits: pl.DataFrame, cases: pl.DataFrame) -> Iterator[str]:
-    """What holds whatever the preset."""
-    small = cases.filter(pl.col("exploratory").is_not_null())
-    if len(small):
-        each = [f"{case} ({why})" for case, why in small.select("case", "exploratory").rows()]
-        yield f"exploratory, too small to conclude from: {_join(each)}"
-    scorable = refits.group_by("kind", "case", maintain_order=True).agg((pl.col("held_out") > 0).mean())
-    for (kind,), rows in scorable.filter(pl.col("held_out") < 1).group_by("kind", maintain_order=True):
-        each = [f"{case} ({share:.0%})" for case, share in rows.select("case", "held_out").rows()]
-        yield f"{kind}: not every draw leaves rows to score, and only the fits of the others count: {_join(each)}"
+def tabulate_statuses(refits: pl.DataFrame) -> pl.DataFrame:
+    """Refits by what became of them."""
+    return refits.group_by(*HERE, "method", "status", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("refits")
+    )
 
 
-def _count_choices(drawn: pl.DataFrame) -> Iterator[tuple[str, Counter[str | None]]]:
-    """For each case that has rows to score how often each model is chosen; None where nothing is."""
-    for (case, preset), fits in drawn.filter(pl.col("held_out") > 0).group_by(
-        "case", "preset", maintain_order=True
-    ):
-        chosen = fits.filter("chosen")["method"].to_list()
-        counts = Counter(_identify(method, str(preset)) for method in chosen)
-        nothing = fits["draw"].n_unique() - len(chosen)
-        if nothing:
-            counts[None] = nothing
-        yield str(case), counts
+def tabulate_selection(refits: pl.DataFrame, choices: Sequence[Choice]) -> pl.DataFrame:
+    """Shares of the draws in which each method is chosen and kept; missing where no draw had rows to score."""
+    scorable = pl.col("held_out") > 0
+    found = refits.group_by(*HERE, "method", maintain_order=True).agg(
+        *(pl.col(name).filter(scorable).mean() for name in ("chosen", "kept")),
+        pl.col("chosen").filter(scorable).sum().alias("times"),
+        scorable.sum().cast(pl.Int64).alias("draws"),
+    )
+    none = (pl.col("draws") - pl.col("times").sum().over(HERE)) / pl.col("draws")
+    chosen = {(choice.preset, choice.case, choice.chosen) for choice in choices}
+    in_study = [key in chosen for key in found.select("preset", "case", "method").rows()]
+    return found.with_columns(
+        pl.when(pl.col("draws") > 0).then(none).alias("none"), pl.Series("in_study", in_study, dtype=pl.Boolean)
+    ).select(*HERE, "method", "chosen", "kept", "none", "draws", "in_study")
 
 
-def _identify(method: str | None, preset: str) -> str | None:
-    """What is chosen: under Newton on the exact likelihood, methods that are one model are one."""
-    return method if method is None or preset != "exact" else model_of(method)
-
-
-def _name(model: str | None, drawn: pl.DataFrame) -> str:
-    """The method under which a model is chosen."""
-    if model is None:
-        return "nothing"
-    preset = str(drawn["preset"][0])
-    return next(str(m) for m in drawn.filter("chosen")["method"] if _identify(m, preset) == model)
-
-
-def _join(entries: Sequence[str]) -> str:
-    """The first of many, and how many more there are."""
-    more = len(entries) - MOST_NAMES
-    return "; ".join(entries[:MOST_NAMES]) + (f"; and {count_of(more, 'other')}" if more > 0 else "")
+def tabulate_cases(cases: Sequence[Case]) -> pl.DataFrame:
+    """Each case's size; ``exploratory`` says why it is too small to conclude from, where it is."""
+    lines = [
+        {
+            "case": case.name,
+            "train": case.train,
+            "bridges": case.bridges,
+            "events_per_parameter": None if math.isnan(case.events_per_parameter) else case.events_per_parameter,
+            "exploratory": case.exploratory,
+        }
+        for case in cases
+    ]
+    counts = dict.fromkeys(("train", "bridges"), pl.Int64)
+    schema: dict[str, Any] = {
+        "case": pl.String,
+        **counts,
+        "events_per_parameter": pl.Float64,
+        "exploratory": pl.String,
+    }
+    return pl.DataFrame(lines, schema=schema)
 
 
 RESAMPLES = 200  # a share has a standard error of at most 3.5 % there
@@ -236,7 +180,7 @@ class Stability:
 
     def remarks(self) -> tuple[str, ...]:
         """What to look at, in sentences."""
-        return remark_stability(self.study, self.refits, self.cases)
+        return explain_stability(self.study, self.refits, self.cases)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables, by name."""
@@ -450,7 +394,7 @@ def _refit(
         return
     plan = study.plan
     case = open_cases(plan.study, study.read_rows())
-    rows = {name: _without_golden(case(name)) for name in dict.fromkeys(unit.case for unit in units)}
+    rows = {name: case(name).without_golden() for name in dict.fromkeys(unit.case for unit in units)}
     tasks = [(rows[unit.case], plan, unit, seed) for unit in units]
     if crew is not None:
         with closing(crew.carry_out(_refit_unit, tasks)) as results:
@@ -458,11 +402,6 @@ def _refit(
     else:
         for task in tasks:
             yield _refit_unit(*task)
-
-
-def _without_golden(rows: CaseRows) -> CaseRows:
-    """What is not there cannot be looked at."""
-    return replace(rows, golden=rows.golden.clear())
 
 
 def _refit_unit(rows: CaseRows, plan: StudyPlan, unit: Unit, seed: int) -> tuple[Unit, pl.DataFrame]:

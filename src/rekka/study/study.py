@@ -30,13 +30,13 @@ from rekka.model.clock import Clock, make_clock
 from rekka.model.fit import Fit, Options
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
-from rekka.study.choice import Choice, Optimism, Verdict, explain_case, explain_method, tell_case, tell_method
+from rekka.study.case_rows import keep_supported
+from rekka.study.choice import Choice, MethodVerdict, Optimism
 from rekka.study.confirmation import Confirmed, Look
-from rekka.study.explanations import explain_selection
+from rekka.study.explanations import explain_case, explain_method, explain_selection, in_english
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
-from rekka.study.large import AnyRows
 from rekka.study.plan import PARETO, StudyPlan, model_of
-from rekka.study.rows import StudyRows, keep_supported
+from rekka.study.rows import StudyRows
 from rekka.study.tables import (
     EXACT,
     mark_selected,
@@ -137,7 +137,6 @@ class Study:
     read_rows: Callable[[], StudyRows]
     notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
     folder: Path | None = None  # the run folder, where there is one
-    scan_rows: Callable[[], AnyRows] | None = None  # the rows, without reading at once what is too much to hold
     reading: TableReading | None = None  # how the tables were read: forecasts read theirs in the same way
 
     @cached_property
@@ -164,13 +163,13 @@ class Study:
         lines = []
         for row in pareto.iter_rows(named=True):
             choice = self.choice(row["case"], row["preset"])
-            told = NOT_CHOSEN if choice is None else tell_case(choice, self.plan.guard, self.trials_of(choice))
+            why = NOT_CHOSEN if choice is None else in_english(self.explain(choice))
             lines.append(
                 {
                     "chosen": None if choice is None else choice.chosen,
                     "selected": [] if choice is None else list(choice.kept),
                     "judged_on": None if choice is None else choice.judged_on,
-                    "why": row["why"] if self.plan.study.rule == PARETO and choice is not None else told,
+                    "why": why,
                 }
             )
         schema: dict[str, Any] = {"chosen": pl.String, "selected": pl.List(pl.String), "judged_on": pl.String}
@@ -178,7 +177,7 @@ class Study:
         order = ("preset", "case", "chosen", "selected", "pareto", "eligible", "trials", "judged_on", "why")
         return pl.concat([pareto.drop("why"), chosen], how="horizontal").select(order)
 
-    def explain(self, choice: Choice, verdict: Verdict | None = None) -> Said:
+    def explain(self, choice: Choice, verdict: MethodVerdict | None = None) -> Said:
         """Why a choice was made, or one of its methods kept or dropped: a key with values, for any language."""
         if verdict is not None:
             return explain_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])
@@ -193,7 +192,7 @@ class Study:
         lines = [
             {"preset": choice.preset, "case": choice.case, "rule": choice.rule}
             | verdict.model_dump(mode="json")
-            | {"why": tell_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])}
+            | {"why": in_english(self.explain(choice, verdict))}
             for choice in self.choices
             for verdict in choice.verdicts
         ]
@@ -201,7 +200,7 @@ class Study:
         counts = dict.fromkeys(("at_floor", "bridges", "certified", "drawn"), pl.Int64)
         figures = ("accuracy", "log_loss", "cost", "difference", "low", "high")
         types: dict[str, Any] = texts | counts | dict.fromkeys(figures, pl.Float64) | {"kept": pl.Boolean}
-        order = ("preset", "case", "rule", *Verdict.model_fields, "why")
+        order = ("preset", "case", "rule", *MethodVerdict.model_fields, "why")
         return pl.DataFrame(lines, schema={name: types[name] for name in order})
 
     @cached_property
@@ -402,7 +401,7 @@ class Study:
         return presets[0]
 
     def _why(self, choice: Choice) -> str:
-        return tell_case(choice, self.plan.guard, self.trials_of(choice))
+        return in_english(explain_case(choice, self.plan.guard, self.trials_of(choice)))
 
     def _no_trial(self, key: Key) -> BadOption:
         plan = self.plan.study

@@ -17,9 +17,10 @@ import polars as pl
 from rekka.core.errors import BadValues, bad_option, missing_columns
 from rekka.evaluation.selection import pareto_set
 from rekka.model.certificate import affine_agreement
-from rekka.study.explanations import COSTS, Row, comparable, explain
+from rekka.study.choice import COSTS
+from rekka.study.explanations import Row, comparable, explain_selection, in_english
 from rekka.study.plan import model_of
-from rekka.study.trial import Status
+from rekka.study.trial import AT_MAXIMUM, Status
 
 Types = dict[str, pl.DataType | type[pl.DataType]]
 
@@ -32,9 +33,6 @@ SCHEMA: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(("iterations", "evaluations", "train", "at_floor", "scored"), pl.Int64),
 }
 PAPER, EXACT = "paper", "exact"  # the presets that are set side by side
-# Log-likelihood units. Two fits this close differ by a hundredth of what separates a coefficient from one a
-# standard error away (half a unit), and in no printed score.
-AT_MAXIMUM = 0.01
 # Times the log loss of the best alternative. At 1.5 what happened has, in the geometric mean, the probability
 # p^1.5 instead of p. In the paper's tables affine fits to the same rows differ by 1.16 times at most, and Box-Cox
 # is 4.8 times worse at least.
@@ -120,7 +118,7 @@ def tabulate_selection(trials: pl.DataFrame, *, model_of: Callable[[str], str] =
             [row["method"] for row in rows if row["selected"]],
             sum(row["eligible"] for row in rows),
             len(rows),
-            explain(rows, model_of),
+            in_english(explain_selection(rows, model_of)),
         )
         for key, rows in each(table, "preset", "case")
     ]

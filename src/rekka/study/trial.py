@@ -22,18 +22,21 @@ from rekka.evaluation.scores import Scores
 from rekka.model import inputs
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS, Certificate, Verdict
 from rekka.model.clock import make_clock
-from rekka.model.fit import Fit, Options, Refit, fit_rows, refit_rows
-from rekka.model.predictor import Predictor
+from rekka.model.fit import Fit, Options, Predictor, Refit, fit_rows, refit_rows
 from rekka.model.serial import VERSION, ModelFile, dump_model
 from rekka.model.solvers import Outcome
 from rekka.model.survey import FitTest
 from rekka.scaling.serial import scaling_to_json
 from rekka.streaming.clustered_errors import leave_for_scores
 from rekka.streaming.fit import fit_source, refit_source
-from rekka.study.large import AnyCase, AnyJudged, LargeCase
+from rekka.study.case_rows import GOLDEN, IN_FOLDS, WORDS, CaseRows
 from rekka.study.plan import POOLED, PRESETS, RIDGE, SHRINKING, choose_options, leave_out, list_options
-from rekka.study.rows import GOLDEN, IN_FOLDS, WORDS, CaseRows, Judged, forecast_nothing
-from rekka.study.tallies import Tally
+from rekka.study.scores import BridgeScores
+
+# Log-likelihood units. Two fits this close differ by a hundredth of what separates a coefficient from one a
+# standard error away (half a unit), and in no printed score.
+AT_MAXIMUM = 0.01
+HOPELESS = 1e6  # log-likelihood units; beyond it a fit is nowhere
 
 
 class Status(enum.StrEnum):
@@ -161,7 +164,7 @@ def _change(model: str, **parts: Any) -> str:
     return file.to_text()
 
 
-def run_trial(rows: AnyCase, key: Key, seed: int, *, threads: int | None = None) -> Fitted:
+def run_trial(rows: CaseRows, key: Key, seed: int, *, threads: int | None = None) -> Fitted:
     """Algorithm 1, lines 7 to 15: fit the operator and the model, then score the judged rows with the same."""
     if not rows.counts["train"]:
         return _give_up(
@@ -184,7 +187,7 @@ def _give_up(key: Key, status: Status, reason: str) -> Fitted:
     return Fitted(Trial(key=key, status=status, reason=reason, converged=False))
 
 
-def _fit_and_score(rows: AnyCase, key: Key, seed: int, threads: int | None) -> Fitted:
+def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Fitted:
     fit, options = _fit(rows, key, seed, threads)
     converged, scores, certificate = fit.converged, None, fit.certificate
     status, reason = _judge(fit.outcome, certificate, converged)
@@ -212,10 +215,8 @@ def _fit_and_score(rows: AnyCase, key: Key, seed: int, threads: int | None) -> F
     return Fitted(trial, model, scaling_to_json(fit.scaling))
 
 
-def judge(rows: AnyCase, fitted: Predictor, key: Key, seed: int) -> AnyJudged:
-    """The judged rows as the trial's model forecasts them; in folds, as fits by its method do."""
-    if isinstance(rows, LargeCase):
-        return rows.forecast(fitted, rows.judged_on)
+def judge(rows: CaseRows, fitted: Predictor, key: Key, seed: int) -> BridgeScores:
+    """Score the judged rows as the trial's model forecasts them; in folds, as fits by its method do."""
     return rows.judge(fitted, refitting(rows, key, seed), seed)
 
 
@@ -229,7 +230,7 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
     def refit(sample: Sample) -> Refit:
         if fixed is None:
             start = rows.pooling if key.method == POOLED else None
-            others = leave_out(rows.others, np.setdiff1d(rows.bridges, sample.bridge)) if start else {}
+            others = leave_out(rows.others, np.setdiff1d(rows.all_bridges, sample.bridge)) if start else {}
             options = choose_options(key.method, sample, others, seed, given, start)
         elif key.method == RIDGE and fixed.ridge:  # an intercept may need holding among these rows
             options = choose_options(key.method, sample, {}, seed, given, ridge=fixed.ridge)
@@ -241,26 +242,26 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
 
 
 def redrawing(
-    rows: AnyCase, key: Key, seed: int, fixed: Options | None, fitted: Predictor
+    rows: CaseRows, key: Key, seed: int, fixed: Options | None, fitted: Predictor
 ) -> Callable[[np.random.Generator], Refit]:
     """A function that draws the bridges of a case's training rows again and fits what was drawn.
 
     Where there are very many rows, Newton starts from what the trial has fitted.
     """
-    if isinstance(rows, LargeCase):
-        options = _choose_large_options(rows, key, seed, None)
+    if rows.streamed:
+        options = _choose_streamed(rows, key, seed, None)
         return lambda rng: refit_source(rows.redraw(rng), options, n_states=rows.n_states, start=fitted.beta)
     sample, refit = rows.training, refitting(rows, key, seed, fixed)
     return lambda rng: refit(sample.take(draw_bootstrap(sample.bridge, rng)[0]))
 
 
-def time_trial(rows: AnyCase, key: Key, seed: int, repeats: int) -> tuple[float, ...]:
+def time_trial(rows: CaseRows, key: Key, seed: int, repeats: int) -> tuple[float, ...]:
     """Seconds of the solver call alone, of so many fits one after the other."""
     with quiet():
         return tuple(_fit(rows, key, seed, None)[0].outcome.seconds for _ in range(repeats))
 
 
-def describe_case(rows: AnyCase, seed: int = 0) -> Case:
+def describe_case(rows: CaseRows, seed: int = 0) -> Case:
     """Counts and baselines: that nothing changes, and the model without covariates."""
     return Case(
         name=rows.name,
@@ -276,11 +277,9 @@ def describe_case(rows: AnyCase, seed: int = 0) -> Case:
     )
 
 
-def judge_plain(rows: AnyCase, seed: int, judged_on: str | None = None) -> AnyJudged:
-    """The judged rows as the model without covariates forecasts them; none where it cannot be fitted."""
+def judge_plain(rows: CaseRows, seed: int, judged_on: str | None = None) -> BridgeScores:
+    """Score the judged rows as the model without covariates forecasts them; none where it cannot be fitted."""
     part = judged_on or rows.judged_on
-    if isinstance(rows, LargeCase):
-        return _judge_large_plain(rows, part)
     bare = replace(rows, covariates=(), judged_on=part)
 
     def fit(sample: Sample) -> Refit:
@@ -288,30 +287,25 @@ def judge_plain(rows: AnyCase, seed: int, judged_on: str | None = None) -> AnyJu
 
     try:
         with quiet():
-            return bare.judge(fit(bare.training), fit, seed)
+            if rows.streamed:
+                plain = refit_source(rows.source("train", ()), Options(scaling=None), n_states=rows.n_states)
+            else:
+                plain = fit(bare.training)
+            return bare.judge(plain, fit, seed)
     except (ArithmeticError, ValueError):  # the trials of this case give the reason
-        sample, unsupported = bare.judged
-        return Judged(forecast_nothing(rows.n_states), sample.bridge[:0], unsupported + len(sample))
+        counted = ("train", "validation") if part == IN_FOLDS else (part,)
+        return BridgeScores.of_nothing(sum(rows.counts[one] for one in counted))
 
 
-def _judge_large_plain(rows: LargeCase, part: str) -> Tally:
-    try:
-        with quiet():
-            fitted = refit_source(rows.source("train", ()), Options(scaling=None), n_states=rows.n_states)
-            return rows.forecast(fitted, part)
-    except (ArithmeticError, ValueError):  # the trials of this case give the reason
-        return Tally.of_nothing(rows.counts[part])
-
-
-def _fit(rows: AnyCase, key: Key, seed: int, threads: int | None) -> tuple[Fit, Options]:
+def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit, Options]:
     """What the estimator does, without scikit-learn, whose imports take longer than all the fits of a study."""
-    if isinstance(rows, LargeCase):
-        options = _choose_large_options(rows, key, seed, threads)
+    if rows.streamed:
+        options = _choose_streamed(rows, key, seed, threads)
         source = rows.source("train", threads=threads)
         room = leave_for_scores(rows.memory)
         return fit_source(source, options, n_states=rows.n_states, clustered=True, score_bytes=room), options
     columns = inputs.Columns("state_1", "interval_years", rows.covariates)
-    train = rows.train
+    train = rows.frame("train")
     groups = train["bridge_id"].to_numpy()
     clock = make_clock(rows.covariates, rows.clock)
     training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
@@ -321,8 +315,8 @@ def _fit(rows: AnyCase, key: Key, seed: int, threads: int | None) -> tuple[Fit, 
     return fit_rows(training.rows, training.x, rows.covariates, options, training.groups), options
 
 
-def _choose_large_options(rows: LargeCase, key: Key, seed: int, threads: int | None) -> Options:
-    """How to fit rows that are gone through in blocks; refused is what needs all of them in memory."""
+def _choose_streamed(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Options:
+    """Choose how to fit rows that stream in blocks; refuse what needs all of them in memory."""
     given = list_options(key.preset, rows.clock)
     if key.method in SHRINKING or given.get("likelihood") == "paper":
         what = key.method if key.method in SHRINKING else "the paper's floored likelihood"
@@ -366,19 +360,19 @@ def _judge(outcome: Outcome, certificate: Certificate, converged: bool) -> tuple
             return status, reasons
 
 
-def _add_golden(certificate: Certificate, rows: AnyCase, scores: Scores) -> Certificate:
+def _add_golden(certificate: Certificate, rows: CaseRows, scores: Scores) -> Certificate:
     """The certificate with the share of golden rows at the probability floor, where these were scored."""
     if rows.judged_on != GOLDEN or not scores.rows:
         return certificate
     return replace(certificate, plateau_golden=scores.at_floor / scores.rows)
 
 
-def _blame(error: ScalingError, rows: AnyCase) -> str:
+def _blame(error: ScalingError, rows: CaseRows) -> str:
     """What the operator could not take, with the bridge in place of a row that only we can count."""
     where = WORDS[rows.judged_on]
     if not isinstance(error, OutsideTrainingRange) or rows.judged_on == IN_FOLDS:
         return f"{where}: {error}"
-    row, bridge = error.values["row"], rows.name_bridge(error)
+    row, bridge = error.values["row"], error.values["bridge"]
     return f"{where}: {str(error).replace(f'row {row}', f'bridge {bridge}', 1)}"
 
 

@@ -70,7 +70,8 @@ from rekka.report.text import (
     slug,
 )
 from rekka.report.views import FigureView, Panel
-from rekka.study.tables import AT_MAXIMUM, Cause
+from rekka.study.tables import Cause
+from rekka.study.trial import AT_MAXIMUM
 
 UPRIGHT = "M0,-1.6V1.6"  # the baseline's mark
 FOREST_POINT, BASELINE_POINT = 70, 60  # square pixels

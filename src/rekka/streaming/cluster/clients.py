@@ -151,7 +151,7 @@ def _hush() -> Iterator[None]:
 
 @contextmanager
 def _start_local(asked: str | None) -> Iterator[Session]:
-    """So many processes of one thread each on this machine, that only this machine can talk to."""
+    """Start processes of one thread each on this machine, that only this machine can talk to."""
     workers = _count_cores() if asked is None else int(asked)
     if workers < 1:
         raise BadOption("cluster is 'local:0'; at least one worker is needed, such as 'local:2'.", workers=workers)

@@ -84,7 +84,7 @@ def as_done(session: Session, futures: Sequence[Future]) -> Generator[int]:
 
 
 def _listen(session: Session, ended: SimpleQueue[int]) -> Iterator[int]:
-    """What has ended next; without news, whether the cluster is there at all."""
+    """Wait for the next task to end; without news, check that the cluster is there."""
     alone = 0
     while True:
         try:
@@ -96,7 +96,7 @@ def _listen(session: Session, ended: SimpleQueue[int]) -> Iterator[int]:
 
 
 def count_threads(session: Session) -> int:
-    """Of all workers that are there now."""
+    """Number of threads of all workers that are there now."""
     with _reaching(session):
         return sum(session.client.nthreads().values())
 
@@ -160,7 +160,7 @@ class ClusterSource:
     block_rows: int = BLOCK_ROWS
 
     def without_groups(self) -> ClusterSource:
-        """The same rows, whose bridges are not looked at."""
+        """The rows without their bridges."""
         return replace(self, reading=self.reading.without_groups())
 
     def map(self, function: Callable[[Block], Result]) -> Iterator[Result]:
@@ -196,7 +196,7 @@ def choose_size(rows: int, threads: int, block_rows: int = BLOCK_ROWS) -> int:
 
 
 def count_rows(query: pl.LazyFrame, name: str) -> int:
-    """How many rows there are, as a worker sees it."""
+    """Number of rows, as a worker sees it."""
     return int(_collect(query.select(pl.len()), name).item())
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rekka.checks.engine import Finding, Severity, Subject, check
 from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.selection import ACCURACY_TOLERANCE, LOSS_TOLERANCE, Guard, Point, Step, dominates
+from rekka.study.case_rows import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
     NO_COVARIATES,
     NOTHING_DONE,
@@ -28,10 +29,9 @@ from rekka.study.checks.evidence import (
     name_trials,
     passed,
 )
-from rekka.study.choice import NUMBERS, Choice, Verdict, name_step
-from rekka.study.explanations import COSTS
+from rekka.study.choice import COSTS, Choice, MethodVerdict
+from rekka.study.explanations import NUMBERS, name_step
 from rekka.study.plan import GUARDED, model_of
-from rekka.study.rows import GOLDEN, WORDS
 from rekka.study.tables import MATERIALLY_WORSE, is_materially_worse
 from rekka.study.trial import Case, Key, Trial, spread
 
@@ -128,12 +128,12 @@ def resamples(evidence: Evidence) -> Finding:
     )
 
 
-def _name_share(verdict: Verdict) -> Said:
+def _name_share(verdict: MethodVerdict) -> Said:
     key = "check.R702.kept" if verdict.kept else "check.R702.dropped"
     return say(key, certified=verdict.certified, drawn=verdict.drawn)
 
 
-def _share(verdict: Verdict) -> float:
+def _share(verdict: MethodVerdict) -> float:
     return (verdict.certified or 0) / (verdict.drawn or 1)
 
 

@@ -15,10 +15,9 @@ from typing import Any, Protocol
 from rekka.checks.engine import Finding, Severity
 from rekka.core.language import Said, say
 from rekka.data.panel import ALL_CASES
-from rekka.study.choice import Choice, Verdict
+from rekka.study.case_rows import FOLDS, CaseRows
+from rekka.study.choice import Choice, MethodVerdict
 from rekka.study.confirmation import Confirmed
-from rekka.study.large import AnyCase
-from rekka.study.rows import FOLDS
 from rekka.study.study import Study
 from rekka.study.trial import Case, Key, Status, Trial
 
@@ -57,7 +56,7 @@ class Pick:
     """A method that was selected for a case; ``confirmed`` where it was chosen and golden rows were scored."""
 
     choice: Choice
-    verdict: Verdict
+    verdict: MethodVerdict
     trial: Trial
     case: Case
     label: Name  # the case, and its preset where there are several
@@ -159,9 +158,9 @@ class Evidence:
         return groups
 
     @cached_property
-    def rows(self) -> dict[str, AnyCase]:
+    def rows(self) -> dict[str, CaseRows]:
         """The rows of each case."""
-        table = (self.study.scan_rows or self.study.read_rows)()
+        table = self.study.read_rows()
         return {name: table.case(name) for name in self.cases}
 
 

@@ -15,6 +15,7 @@ from rekka.checks.engine import Finding, Severity, Subject, check
 from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.scores import LOG_FLOOR, PROBABILITY_FLOOR
 from rekka.model.certificate import WEAK_CONDITION
+from rekka.study.case_rows import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
     NOTHING_DONE,
     NOTHING_SELECTED,
@@ -31,13 +32,11 @@ from rekka.study.checks.evidence import (
     passed,
 )
 from rekka.study.explanations import Row
-from rekka.study.rows import GOLDEN, WORDS
-from rekka.study.tables import AT_MAXIMUM, EXACT, each
-from rekka.study.trial import Status, Trial
+from rekka.study.tables import EXACT, each
+from rekka.study.trial import AT_MAXIMUM, HOPELESS, Status, Trial
 
 MANY_AT_FLOOR = 0.01  # share of rows
 FLOOR_COST = -MANY_AT_FLOOR * LOG_FLOOR  # in log loss: 0.28, more than covariates gain on most rows
-HOPELESS = 1e6  # log-likelihood units; beyond it a fit is nowhere
 TRAIN, NEAR = "train", "near"
 
 

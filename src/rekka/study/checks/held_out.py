@@ -18,6 +18,7 @@ from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.scores import CONFIDENCE
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS
+from rekka.study.case_rows import GOLDEN, CaseRows
 from rekka.study.checks.evidence import (
     NO_COVARIATES,
     NOTHING_DONE,
@@ -32,8 +33,6 @@ from rekka.study.checks.evidence import (
     name_rows,
     passed,
 )
-from rekka.study.large import AnyCase
-from rekka.study.rows import GOLDEN
 from rekka.study.tables import MATERIALLY_WORSE
 from rekka.study.trial import Case
 
@@ -94,7 +93,7 @@ def outside_range(evidence: Evidence) -> Finding:
     )
 
 
-def _measure_excess(rows: AnyCase) -> Iterable[Excess]:
+def _measure_excess(rows: CaseRows) -> Iterable[Excess]:
     """The covariates of a case that are outside somewhere."""
     if not (rows.counts["train"] and rows.counts[GOLDEN]):
         return

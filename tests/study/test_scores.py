@@ -1,6 +1,7 @@
 """Sums by bridge are the scores, intervals and folds of the rows they were made of; digests and draws by block."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,17 +13,17 @@ import rekka
 from rekka.core.errors import ScalingError
 from rekka.data.partition import order_bridges, place_bridges
 from rekka.data.transitions import scan_transitions
-from rekka.evaluation.resampling import draw_times
-from rekka.evaluation.scores import mean_interval, sums_interval
+from rekka.evaluation.resampling import draw_times, folds
+from rekka.evaluation.scores import RowScores, mean_interval, score_persistence_rows, sums_interval
 from rekka.model.fit import Options, refit_rows
 from rekka.streaming import blocks
 from rekka.streaming.fit import refit_source
-from rekka.study import large as large_digests
-from rekka.study.confirmation import identify_golden
-from rekka.study.large import LargeCase, LargeRows, open_rows
+from rekka.study import digests
+from rekka.study.case_rows import CaseRows
+from rekka.study.digests import digest_rows, digest_sorted
 from rekka.study.plan import make_plan
-from rekka.study.rows import CaseRows, Judged, StudyRows, digest_values, split_rows
-from rekka.study.tallies import Tally
+from rekka.study.rows import StudyRows, open_rows, split_rows
+from rekka.study.scores import BridgeScores, score_sample
 
 CONFIDENCE = 0.9
 
@@ -34,75 +35,95 @@ def draw_rows(n: int = 1500) -> pl.DataFrame:
     return frame.filter((pl.col("part") == "golden") | (pl.col("state_2") < 4))
 
 
+Cases = tuple[CaseRows, CaseRows]
+
+
 @pytest.fixture
-def cases(monkeypatch: pytest.MonkeyPatch) -> tuple[LargeCase, CaseRows]:
-    """The same case, gone through in blocks of 100 rows and held whole."""
+def cases(monkeypatch: pytest.MonkeyPatch) -> Cases:
+    """The same case, streamed in blocks of 100 rows and held whole."""
     monkeypatch.setattr(blocks, "WHOLE", 100)
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 100)
     plan = make_plan(data={"kind": "given"})
     large = open_rows(plan, draw_rows().lazy(), Path(), 10**9)
     whole = split_rows(draw_rows(), plan.partition, plan.study)
-    assert isinstance(large, LargeRows)
     one, other = large.case("all", "auto"), whole.case("all", "auto")
-    assert isinstance(one, LargeCase)
+    assert (one.streamed, other.streamed) == (True, False)
     return one, other
 
 
-def judge_both(cases: tuple[LargeCase, CaseRows], part: str) -> tuple[Tally, Judged, Tally, Judged]:
-    """The rows of a part as a model forecasts them, and persistence, both ways."""
-    large, whole = cases
+def score_row_by_row(whole: CaseRows, part: str) -> tuple[Any, RowScores, RowScores, Any, int]:
+    """A model; the rows of a part as it forecasts them, and as persistence does, one by one; their bridges."""
     sample = whole.training
     fitted = refit_rows(sample.rows, sample.x, sample.covariates, Options(threads=1))
-    return large.forecast(fitted, part), whole.forecast(fitted, part), large.persist(part), whole.persist(part)
+    rows, unsupported = whole.sample(part)
+    same = score_persistence_rows(rows.rows.start, rows.rows.end, whole.n_states)
+    return fitted, score_sample(fitted, rows), same, rows.bridge, unsupported
 
 
-class TestTally:
-    @pytest.mark.parametrize("part", ["validation", "golden"])
-    def test_scores_and_intervals(self, cases: tuple[LargeCase, CaseRows], part: str) -> None:
-        ours, theirs, same, plainly = judge_both(cases, part)
-        for one, other in ((ours, theirs), (same, plainly)):
-            np.testing.assert_allclose(list(one.scores.to_dict().values()), list(other.scores.to_dict().values()))
-        assert (theirs.unsupported > 0) == (part == "golden")
-        assert ours.bridges == theirs.bridges
-        for one, other in (
-            (ours.accuracy(CONFIDENCE), theirs.accuracy(CONFIDENCE)),
-            (ours.log_loss(CONFIDENCE), theirs.log_loss(CONFIDENCE)),
-            (ours.accuracy_above(same, CONFIDENCE), theirs.accuracy_above(plainly, CONFIDENCE)),
-            (ours.log_loss_above(same, CONFIDENCE), theirs.log_loss_above(plainly, CONFIDENCE)),
-        ):
-            np.testing.assert_allclose(one, other, rtol=1e-10)
+@pytest.mark.parametrize("part", ["validation", "golden"])
+class TestSumsAreTheirRows:
+    def test_scores_and_intervals(self, cases: Cases, part: str) -> None:
+        fitted, own, same, bridge, unsupported = score_row_by_row(cases[1], part)
+        assert (unsupported > 0) == (part == "golden")
+        for case in cases:
+            ours, plain = case.forecast(fitted, part), case.persist(part)
+            for sums, rows in ((ours, own), (plain, same)):
+                theirs = rows.mean(unsupported).to_dict()
+                np.testing.assert_allclose(list(sums.scores.to_dict().values()), list(theirs.values()), rtol=1e-12)
+            assert ours.bridges == np.unique(bridge).size
+            for found, values in (
+                (ours.accuracy(CONFIDENCE), own.right.astype(float)),
+                (ours.log_loss(CONFIDENCE), own.loss),
+                (ours.accuracy_above(plain, CONFIDENCE), own.right.astype(float) - same.right),
+                (ours.log_loss_above(plain, CONFIDENCE), own.loss - same.loss),
+            ):
+                theirs = mean_interval(values, bridge, CONFIDENCE)
+                np.testing.assert_allclose(found, theirs, rtol=1e-12, atol=1e-12)
 
-    def test_folds_are_of_the_same_bridges(self, cases: tuple[LargeCase, CaseRows]) -> None:
-        ours, theirs, *_ = judge_both(cases, "golden")
-        parts = []
-        for (outside, inside), (rest, here) in zip(ours.folds(5, "x"), theirs.folds(5, "x"), strict=True):
-            assert set(ours.names.gather(inside)) == set(theirs.bridge[here])
-            one, other = ours.take(outside).scores, theirs.take(rest).scores
-            assert one.rows == other.rows
-            np.testing.assert_allclose((one.accuracy, one.log_loss), (other.accuracy, other.log_loss), rtol=1e-12)
-            parts.append(ours.take(inside))
-        again = Tally.join(parts)
-        assert again.scores.rows == ours.scores.rows
-        np.testing.assert_allclose(again.scores.log_loss, ours.scores.log_loss, rtol=1e-12)
+    def test_folds_are_of_the_same_bridges(self, cases: Cases, part: str) -> None:
+        """The nested score adds up folds that were each scored apart."""
+        fitted, own, _, bridge, _ = score_row_by_row(cases[1], part)
+        for case in cases:
+            ours, parts = case.forecast(fitted, part), []
+            for (outside, inside), (rest, here) in zip(ours.folds(5, "x"), folds(bridge, 5, "x"), strict=True):
+                assert set(ours.names.gather(inside)) == set(bridge[here])
+                one, other = ours.take(outside).scores, own.take(rest).mean()
+                assert (one.rows, one.at_floor) == (other.rows, other.at_floor)
+                figures = (other.accuracy, other.log_loss)
+                np.testing.assert_allclose((one.accuracy, one.log_loss), figures, rtol=1e-12)
+                parts.append(ours.take(inside))
+            again = BridgeScores.join(parts)
+            assert again.scores.rows == ours.scores.rows
+            np.testing.assert_allclose(again.scores.log_loss, own.mean().log_loss, rtol=1e-12)
 
+    def test_rows_in_memory_are_added_up_alike(self, cases: Cases, part: str) -> None:
+        fitted, own, _, bridge, unsupported = score_row_by_row(cases[1], part)
+        ours = BridgeScores.of(own, bridge, cases[1].n_states, unsupported)
+        theirs = cases[1].forecast(fitted, part)
+        assert ours.names.equals(theirs.names)
+        for name in ("size", "right", "at_floor", "loss", "rest", "unsupported"):
+            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-12)
+
+
+class TestNothing:
     def test_of_nothing(self) -> None:
-        nothing = Tally.of_nothing(7)
+        nothing = BridgeScores.of_nothing(7)
         assert (nothing.bridges, nothing.scores.rows, nothing.scores.unsupported) == (0, 0, 7)
         assert nothing.log_loss(CONFIDENCE).rows == 0
 
     def test_a_value_that_an_operator_cannot_take_names_its_bridge(
-        self, cases: tuple[LargeCase, CaseRows], monkeypatch: pytest.MonkeyPatch
+        self, cases: Cases, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         large, whole = cases
         sample = whole.training
         fitted = refit_rows(sample.rows, sample.x, sample.covariates, Options(scaling="boxcox", threads=1))
         worst = pl.col("bridge_length") == pl.col("bridge_length").max()
         changed = pl.when(worst & (pl.col("part") == "golden")).then(-1e6).otherwise("bridge_length")
-        frame = pl.read_parquet(large.file).with_columns(bridge_length=changed)
+        frame = pl.read_parquet(large.table).with_columns(bridge_length=changed)
         if frame["bridge_length"].min() != -1e6:  # the longest of the golden rows
             longest = pl.col("bridge_length") == frame.filter(part="golden")["bridge_length"].max()
             frame = frame.with_columns(bridge_length=pl.when(longest).then(-1e6).otherwise("bridge_length"))
-        frame.write_parquet(large.file)
+        frame.write_parquet(large.table)
         with pytest.raises(ScalingError) as raised:
             large.forecast(fitted, "golden")
         assert raised.value.values["bridge"] in set(frame.filter(bridge_length=-1e6)["bridge_id"])
@@ -124,7 +145,7 @@ def test_places_of_bridges_are_their_order() -> None:
 
 
 class TestCase:
-    def test_answers_what_the_whole_case_answers(self, cases: tuple[LargeCase, CaseRows]) -> None:
+    def test_answers_what_the_whole_case_answers(self, cases: Cases) -> None:
         large, whole = cases
         for name in (
             "name",
@@ -143,9 +164,9 @@ class TestCase:
             assert large.count_unsupported(part) == whole.count_unsupported(part)
             assert large.find_range(part, "bridge_length") == whole.find_range(part, "bridge_length")
             assert large.column(part, "bridge_length").equals(whole.column(part, "bridge_length"))
-        assert identify_golden(large) == identify_golden(whole)
+        assert large.digest_golden() == whole.digest_golden()
 
-    def test_draws_whole_bridges(self, cases: tuple[LargeCase, CaseRows]) -> None:
+    def test_draws_whole_bridges(self, cases: Cases) -> None:
         """The refit of a draw is that of rows repeated as often as their bridge was drawn."""
         large, whole = cases
         drawn = large.redraw(np.random.default_rng(4))
@@ -169,22 +190,28 @@ def test_draws_are_poisson_numbers() -> None:
 
 
 class TestDigests:
-    def test_a_query_has_the_digest_of_its_frame(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(large_digests, "ROWS_AT_ONCE", 64)
+    @pytest.fixture
+    def piecewise(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(blocks, "WHOLE", 0)
+        monkeypatch.setattr(digests, "ROWS_AT_ONCE", 64)
+
+    def test_of_pieces(self, request: pytest.FixtureRequest) -> None:
         frame = draw_rows().with_columns(
             bridge_id=pl.when(pl.int_range(pl.len()) % 9 > 0).then("bridge_id"),
             date_1=pl.date(2010, 1, 1) + pl.duration(days=pl.int_range(pl.len())),
         )
-        assert large_digests.digest_query(frame.lazy(), len(frame)) == digest_values(frame)
+        at_once = digest_rows(frame.lazy(), len(frame))
+        request.getfixturevalue("piecewise")
+        assert digest_rows(frame.lazy(), len(frame)) == at_once
 
-    def test_rows_are_put_in_order_range_by_range(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(large_digests, "ROWS_AT_ONCE", 64)
+    def test_rows_are_put_in_order_range_by_range(self, request: pytest.FixtureRequest) -> None:
         frame = draw_rows().select("bridge_id", "state_1", "state_2", "interval_years")
         names = frame["bridge_id"].unique().sort()
-        ours = large_digests.digest_sorted(
-            frame.sample(fraction=1.0, shuffle=True, seed=1).lazy(), names, len(frame)
-        )
-        assert ours == digest_values(frame.sort(frame.columns))
+        shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1).lazy()
+        at_once = digest_rows(frame.sort(frame.columns).lazy(), len(frame))
+        assert digest_sorted(shuffled, len(frame), lambda: names) == at_once
+        request.getfixturevalue("piecewise")
+        assert digest_sorted(shuffled, len(frame), lambda: names) == at_once
 
 
 def test_what_is_scanned(tmp_path: Path) -> None:

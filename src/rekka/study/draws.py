@@ -37,15 +37,16 @@ from rekka.core.folders import LOG, read_sealed, write_sealed
 from rekka.core.numerics import generator, quiet
 from rekka.core.sheets import write_csv
 from rekka.evaluation.resampling import Sample, draw_bootstrap, draw_split
-from rekka.evaluation.scores import Interval, RowScores, Scores, mean_interval
+from rekka.evaluation.scores import Interval, Scores
 from rekka.evaluation.selection import COUNT_TOLERANCE, Guarded, Share, Standing
 from rekka.model.fit import Options, Refit, refit_rows
 from rekka.model.solvers import random_start
 from rekka.scaling.registry import fit_scaling
+from rekka.study.case_rows import IN_FOLDS, VALIDATION, CaseRows
 from rekka.study.choice import apply_rule, needs_certificate
 from rekka.study.plan import StudyPlan, choose_options, list_options, model_of
-from rekka.study.rows import IN_FOLDS, VALIDATION, CaseRows, forecast
 from rekka.study.run_folder import add_line
+from rekka.study.scores import BridgeScores, score_sample
 from rekka.study.trial import Key, Status, find_status, refitting
 
 BOOTSTRAP, SPLITS, SEEDS = "bootstrap", "splits", "seeds"
@@ -82,12 +83,16 @@ class Draw(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What became of a refit: its status; where rows could be scored, their forecasts one by one and together."""
+    """What became of a refit: its status, and its scores by bridge where rows could be scored."""
 
     status: Status
     refit: Refit | None = None
-    rows: RowScores | None = None
-    scores: Scores = Scores.empty()
+    scored: BridgeScores | None = None
+
+    @property
+    def scores(self) -> Scores:
+        """Scores of all rows together."""
+        return Scores.empty() if self.scored is None else self.scored.scores
 
     @property
     def certified(self) -> bool:
@@ -112,7 +117,7 @@ def refit_draws(rows: CaseRows, plan: StudyPlan, unit: Unit, seed: int) -> pl.Da
         for draw in _draw(rows, unit, seed):
             attempts = {model: attempt(fit, draw) for model, fit in fits.items()}
             by_method = {method: attempts[models[method]] for method in methods}
-            found = apply_to_draw(plan, unit.preset, by_method, draw.outside.bridge)
+            found = apply_to_draw(plan, unit.preset, by_method)
             lines += [
                 _lay_out(unit, draw, method, by_method[method], found.rulings[method].kept, method == found.chosen)
                 for method in methods
@@ -186,39 +191,37 @@ def attempt(fit: Fitting, draw: Draw) -> Attempt:
     try:
         found = fit(draw)
         status = find_status(found.certificate, found.converged)
-        rows = forecast(found, draw.outside) if found.converged and len(draw.outside) else None
+        if not found.converged or not len(draw.outside):
+            return Attempt(status, found)
+        scored = score_sample(found, draw.outside)
     except ScalingError:
         return Attempt(Status.TRANSFORM_FAILED, found)
     except InputError:
         return Attempt(Status.NOT_FITTED, found)
     except (ArithmeticError, ValueError):  # linear algebra on numbers that left their range
         return Attempt(Status.SOLVER_FAILED, found)
-    return Attempt(status, found) if rows is None else Attempt(status, found, rows, rows.mean())
+    return Attempt(status, found, BridgeScores.of(scored, draw.outside.bridge, draw.outside.rows.n_states))
 
 
-def apply_to_draw(plan: StudyPlan, preset: str, attempts: Mapping[str, Attempt], bridge: NDArray[Any]) -> Guarded:
+def apply_to_draw(plan: StudyPlan, preset: str, attempts: Mapping[str, Attempt]) -> Guarded:
     """What the study's rule keeps and chooses of a draw, on its held-out rows.
 
     The guarded rule is not asked for stability, which is what the draws are to show; the cost is evaluations.
     """
     rule, guard = plan.study.rule, plan.guard
     strict = needs_certificate(rule, guard, preset)
-    able = {name: one for name, one in attempts.items() if one.rows is not None and (one.certified or not strict)}
-    standings = {name: _stand(able[name]) if name in able else Standing(False) for name in attempts}
+    able = {n: one.scored for n, one in attempts.items() if one.scored and (one.certified or not strict)}
+    standings = {
+        name: Standing(True, one.scores.accuracy, one.scores.log_loss, float(one.evaluations or 0))
+        if name in able
+        else Standing(False)
+        for name, one in attempts.items()
+    }
 
     def difference(one: str, other: str) -> Interval:
-        return mean_interval(_loss(able[one]) - _loss(able[other]), bridge, guard.confidence)
+        return able[one].log_loss_above(able[other], guard.confidence)
 
     return apply_rule(rule, guard, standings, difference, lambda _: Share(0, 0), COUNT_TOLERANCE)
-
-
-def _loss(one: Attempt) -> Array:
-    assert one.rows is not None  # only those that could be scored are compared
-    return one.rows.loss
-
-
-def _stand(one: Attempt) -> Standing:
-    return Standing(True, one.scores.accuracy, one.scores.log_loss, float(one.evaluations or 0))
 
 
 def _lay_out(unit: Unit, draw: Draw, method: str, one: Attempt, kept: bool, chosen: bool) -> dict[str, Any]:
@@ -230,7 +233,7 @@ def _lay_out(unit: Unit, draw: Draw, method: str, one: Attempt, kept: bool, chos
         outcome = one.refit.outcome
         line |= {"converged": one.refit.converged, "log_likelihood": _finite(one.refit.log_likelihood)}
         line |= {"iterations": outcome.iterations, "evaluations": outcome.evaluations}
-    if one.rows is not None:
+    if one.scored is not None:
         scores = one.scores
         line |= {"scored": scores.rows, "accuracy": scores.accuracy, "log_loss": scores.log_loss}
         line |= {"at_floor": scores.at_floor}
