@@ -50,7 +50,8 @@ def print_model(
         error = NOTHING if row["se"] is None else f"{row['se']:.2g}"
         table.add_row(str(row["state"]), escape(row["term"]), f"{row['estimate']:.4g}", error, *_show_ratio(row))
     console.print(table)
-    console.print("ratio: of the hazard of leaving the state, for so many units more (per).", style="dim")
+    note = "ratio: hazard ratio of leaving the state, for a change of the covariate by the number under per."
+    console.print(note, style="dim")
     if model.clock_.words:
         console.print(escape(model.clock_.words), style="dim", highlight=False)
     console.print(escape(str(model.certificate_)), highlight=False)
