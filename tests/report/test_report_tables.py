@@ -27,7 +27,7 @@ from rekka.report.document import OutcomePart
 from rekka.report.tables.catalog import list_tables
 from rekka.report.tables.cells import Compound, CompoundCell, expand
 from rekka.report.tables.models import show_step
-from rekka.report.tables.study import tabulate_audit
+from rekka.report.tables.study import AUDIT
 from rekka.report.text import name_method, slug
 from rekka.study import hypotheses
 from rekka.study.draws import KINDS
@@ -118,7 +118,7 @@ REASONS = [
         ("status", Status),
         ("certificate", Certificate),
         ("verdict", {one.verdict for one in Severity}),
-        ("hypothesis", hypotheses.Verdict),
+        ("hypothesis", hypotheses.Support),
         ("cause", Cause),
         ("step", Step),
         ("severity", list(Severity)[:3]),
@@ -310,7 +310,7 @@ def test_reasons_with_a_name_or_a_figure_are_told_in_the_reports_language():
         OutcomePart(outcome="visit set aside", reason="something of tomorrow", count=1),
     )
     parts = document.audit.model_copy(update={"outcomes": outcomes})
-    table = tabulate_audit(document.model_copy(update={"audit": parts}), WORDS)
+    table = AUDIT.view(document.model_copy(update={"audit": parts}), WORDS)
     assert texts(table, "reason") == [one.reason for one in outcomes]
     assert [row.cells[1].english for row in table.rows] == [False, False, True]
 

@@ -9,7 +9,8 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.core.errors import BadOption
-from rekka.study.study import SCHEMA, TIMES
+from rekka.study.study import TIMES
+from rekka.study.tables import TrialRow
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +34,8 @@ def test_trials_stand_in_the_order_of_the_plan(study):
 
 
 def test_columns(study):
-    assert study.trials.columns == [*SCHEMA, "pareto", "cost", "selected"]
-    assert set(TIMES) < set(SCHEMA)
+    assert study.trials.columns == list(TrialRow.model_fields)
+    assert set(TIMES) < set(TrialRow.model_fields)
 
 
 def test_failed_trials_stay_with_their_reason(study):

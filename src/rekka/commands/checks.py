@@ -16,7 +16,6 @@ from rekka.commands.bars import count_progress
 from rekka.commands.options import AsJson, Run
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import quote
-from rekka.study.explanations import list_names
 
 if TYPE_CHECKING:
     from rekka.checks.engine import Finding
@@ -111,6 +110,7 @@ def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, 
 def print_brief(console: Console, findings: Sequence[Finding], run: Path) -> None:
     """Issues in full, tips by their titles: the end of a study's summary."""
     from rekka.study.checks.registry import headline
+    from rekka.study.explanations import list_names
 
     console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
     tips = [finding for finding in findings if finding.verdict == "tip"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import rekka
@@ -12,18 +13,14 @@ from rekka.commands.options import Flag, asks, read_pairs
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_line
 
-
-def _read_changes(texts: Sequence[str]) -> dict[str, str]:
-    return read_pairs(texts, "--change", "age_at_inspection_1=+10")
-
-
 FLAGS = (
     Flag("--start", int, "start", "STATE", "The state to start from.", 1),
     Flag("--threshold", options.Number, "threshold", "STATE",
          "The years until this state. Default: 4, or the worst of fewer."),
     Flag("--change", options.Many, "changes", "NAME=CHANGE",
          "A change, such as age_at_inspection_1=+10 or traffic_mean=x2. Default: ten years, twice the traffic, a "
-         "round step of others. Repeatable.", read=_read_changes),
+         "round step of others. Repeatable.",
+         read=partial(read_pairs, hint="--change", example="age_at_inspection_1=+10")),
     *options.AT, options.INTERVALS._replace(default="normal"), *options.DRAWS, options.ONLY,
     Flag("--out", options.Place, "out", "FOLDER",
          "Where effects.csv, profiles.csv and a picture for each covariate go."),

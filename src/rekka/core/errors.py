@@ -95,7 +95,7 @@ class BadStates(InputError):
 
 
 class BadCovariates(InputError):
-    """Covariates whose effects cannot be told apart."""
+    """Constant, duplicated or collinear covariates."""
 
 
 class BadWeights(InputError):

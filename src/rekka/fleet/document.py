@@ -1,9 +1,10 @@
-"""What a forecast says, as checked plain data: forecast.json, which needs no other file to be told or drawn."""
+"""Document of an inventory's forecast: forecast.json, checked plain data that needs no other file to be shown."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
-from rekka.fleet.eligibility import REASON, Lot, Lots
+from rekka.fleet.eligibility import REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
 from rekka.fleet.models import tell_misfit
 from rekka.fleet.tables import choose_years
@@ -33,7 +34,7 @@ class _Part(BaseModel):
 
 
 class AskPart(_Part):
-    """What was asked for."""
+    """Options of the forecast."""
 
     years: int
     threshold: int | None
@@ -48,7 +49,7 @@ class AskPart(_Part):
     only: tuple[str, ...] | None
 
 
-class ModelPart(_Part):
+class UsedModel(_Part):
     """A model, and the members that were forecast with it."""
 
     case: str
@@ -79,7 +80,7 @@ class ModelPart(_Part):
         return tell_misfit(self.case, self.fit_test, self.labels)
 
 
-class AsidePart(_Part):
+class ExcludedPart(_Part):
     """Members, or records of none, that were not forecast for one reason; the first rows of them."""
 
     reason: str
@@ -117,7 +118,7 @@ class TotalPart(_Part):
     chosen: bool = True
 
 
-class RiskPart(_Part):
+class MemberRisk(_Part):
     """One of the members soonest to be at the threshold or worse."""
 
     rank: int
@@ -162,19 +163,19 @@ class ForecastFile(_Part):
     inventory: str
     base: datetime.date | None
     dated: bool
-    shown: tuple[int, ...]  # the years of ``RiskPart.reached``
+    shown: tuple[int, ...]  # the years of ``MemberRisk.reached``
     asked: AskPart
     members: int
     there: int
     outside: int  # members whose covariates leave the range of the training rows
-    aside: tuple[AsidePart, ...]
+    aside: tuple[ExcludedPart, ...]
     left_out: tuple[LeftOutPart, ...] = ()
     remarks: tuple[RemarkPart, ...]
     understood: tuple[str, ...]  # how the inventory was read
     notes: tuple[str, ...]
-    models: tuple[ModelPart, ...]
+    models: tuple[UsedModel, ...]
     network: tuple[TotalPart, ...]
-    risks: tuple[RiskPart, ...]
+    risks: tuple[MemberRisk, ...]
     files: tuple[str, ...] = ()
     sources: dict[str, str] = {}  # SHA-256 of the inventory's files
     versions: dict[str, str] = {}
@@ -200,42 +201,36 @@ def describe_fleet(
     files: Sequence[str] = (),
     sources: Mapping[str, str] | None = None,
 ) -> ForecastFile:
-    """A fleet's forecast as plain data; ``source`` says where the models come from."""
-    members, lots, ask = fleet.members, fleet.lots, fleet.ask
+    """Describe a forecast as plain data; ``source`` says where the models come from."""
+    members, eligible, options = fleet.members, fleet.eligible, fleet.options
     return ForecastFile(
         watermark=tell_watermark(fleet),
         source=source,
-        inventory=lots.members.name,
-        base=lots.base,
-        dated=lots.members.dated,
-        shown=tuple(choose_years(ask.years)),
+        inventory=eligible.members.name,
+        base=eligible.base,
+        dated=eligible.members.dated,
+        shown=tuple(choose_years(options.years)),
         asked=AskPart(
-            **{
-                name: getattr(ask, name)
-                for name in AskPart.model_fields
-                if name not in ("member_intervals", "only")
-            },
-            member_intervals=fleet.member_intervals,
-            only=None if not only else tuple(only),
+            **asdict(replace(options, member_intervals=fleet.member_intervals)), only=tuple(only) if only else None
         ),
         members=len(members),
         there=int(members["there"].sum()),
         outside=int(members["outside"].sum()),
         aside=list_aside(fleet),
         left_out=tuple(
-            LeftOutPart(case=case, reason=reason, members=len(lots.aside.filter(case=case)))
-            for case, reason in lots.missing.items()
+            LeftOutPart(case=case, reason=reason, members=len(eligible.aside.filter(case=case)))
+            for case, reason in eligible.missing.items()
         ),
         remarks=tuple(
             RemarkPart(case=case, remark=remark, count=count)
             for case, counts in fleet.remarks.items()
             for remark, count in counts.items()
         ),
-        understood=lots.members.notes,
+        understood=eligible.members.notes,
         notes=(*notes, *fleet.notes),
-        models=tuple(_describe_model(lot) for lot in lots.lots),
+        models=tuple(_describe_model(group) for group in eligible.groups),
         network=_take(TotalPart, fleet.network),
-        risks=_list_risks(members, ask.years, top),
+        risks=_list_risks(members, options.years, top),
         files=tuple(files),
         sources=dict(sources or {}),
         versions=describe_versions(),
@@ -243,77 +238,73 @@ def describe_fleet(
 
 
 def tell_watermark(fleet: Fleet) -> str | None:
-    """The sentence over everything where a model is not certified."""
-    cases = [lot.case for lot in fleet.lots.lots if not lot.model.certified]
+    """Warning over every figure where a model is not certified."""
+    cases = [group.case for group in fleet.eligible.groups if not group.model.certified]
     return f"{NOT_CERTIFIED} ({', '.join(cases)})." if cases else None
 
 
-def list_aside(fleet: Fleet) -> tuple[AsidePart, ...]:
-    """Why members or records were not forecast: the reader's reasons, then ours, the most frequent first."""
-    read = fleet.lots.members.aside.sort("count", "reason", descending=[True, False])
+def list_aside(fleet: Fleet) -> tuple[ExcludedPart, ...]:
+    """Reasons why members or records were excluded: of reading, then of eligibility, the most frequent first."""
+    eligible = fleet.eligible
+    cases: dict[str, list[str]] = {}
+    for case, reason in eligible.missing.items():
+        cases.setdefault(reason, []).append(case)
+    named = {reason: f"{name_some(some, CASES_NAMED)}: {reason}" for reason, some in cases.items()}
+    read = eligible.members.aside.sort("count", "reason", descending=[True, False])
     own = (
-        _name_cases(fleet.lots)
+        eligible.aside.with_columns(pl.col(REASON).replace(named))
         .group_by(REASON)
         .agg(pl.len().alias("count"), pl.col("row").sort().head(FIRST_ROWS).alias("rows"))
         .sort("count", REASON, descending=[True, False])
         .with_columns(what=pl.lit(MEMBERS))
     )
-    return (*_take(AsidePart, read), *_take(AsidePart, own))
+    return (*_take(ExcludedPart, read), *_take(ExcludedPart, own))
 
 
-def _name_cases(lots: Lots) -> pl.DataFrame:
-    """The members that are not forecast; the reason why there is no model names the first cases without one."""
-    cases: dict[str, list[str]] = {}
-    for case, reason in lots.missing.items():
-        cases.setdefault(reason, []).append(case)
-    named = {reason: f"{name_some(some, CASES_NAMED)}: {reason}" for reason, some in cases.items()}
-    return lots.aside.with_columns(pl.col(REASON).replace(named))
-
-
-def _describe_model(lot: Lot) -> ModelPart:
-    fit = lot.fit
-    return ModelPart(
-        case=lot.case,
-        file=lot.model.file,
-        sha256=lot.model.sha256,
+def _describe_model(group: EligibleGroup) -> UsedModel:
+    fit = group.fit
+    return UsedModel(
+        case=group.case,
+        file=group.model.file,
+        sha256=group.model.sha256,
         scaling=fit.scaling.method,
         n_states=fit.n_states,
-        labels=lot.model.labels,
+        labels=group.model.labels,
         covariates=fit.covariates,
-        advancing=lot.course.names,
+        advancing=group.ageing.names,
         training_rows=fit.n_rows,
-        certified=lot.model.certified,
-        chosen=lot.model.chosen,
+        certified=group.model.certified,
+        chosen=group.model.chosen,
         verdict=fit.certificate.headline,
         reasons=fit.certificate.reasons,
-        intervals=lot.spread.kind,
-        why=lot.spread.why,
-        threshold=lot.threshold,
-        members=len(lot.rows),
-        there=int((lot.start >= lot.threshold - 1).sum()),
-        clock=fit.clock.kind if lot.course.names else None,
-        lag_years=None if fit.clock.mean_years is None else float(lot.course.lag.max(initial=0.0)),
+        intervals=group.uncertainty.kind,
+        why=group.uncertainty.why,
+        threshold=group.threshold,
+        members=len(group.rows),
+        there=int(group.there.sum()),
+        clock=fit.clock.kind if group.ageing.names else None,
+        lag_years=None if fit.clock.mean_years is None else float(group.ageing.lag.max(initial=0.0)),
         fit_test=fit.fit_test,
     )
 
 
-def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[RiskPart, ...]:
-    """The first members by rank."""
+def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk, ...]:
+    """First members by rank."""
     reached = [f"reached_{year}" for year in choose_years(years)]
     first = members.filter(pl.col("rank").is_not_null()).head(top)
     names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
     table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
-    return _take(RiskPart, table)
+    return _take(MemberRisk, table)
 
 
 def _take(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
-    """The rows of a frame as values, of the columns that these have."""
+    """Rows of a frame as values of one kind, from the columns that it has fields for."""
     names = [name for name in kind.model_fields if name in frame.columns]
     return tuple(kind(**row) for row in frame.select(names).iter_rows(named=True))
 
 
 def load_forecast(path: str | Path) -> ForecastFile:
-    """The forecast in a folder, or in its forecast.json."""
+    """Load the forecast of a folder, or of its forecast.json."""
     file = Path(path)
     file = file / FORECAST if file.is_dir() else file
     try:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from rekka.core.errors import InputError, RunFolderError
 from rekka.fleet.document import FORECAST, ForecastFile, TotalPart, describe_fleet, load_forecast
-from rekka.fleet.eligibility import Ask, make_lots
+from rekka.fleet.eligibility import InventoryOptions, find_eligible
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import read_members
 from rekka.fleet.models import Models, match_models
@@ -65,10 +65,12 @@ def forecast_study(study: Study) -> ForecastFile | None:
     models = _choose(study)
     if models is None:
         return None
-    ask = Ask(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
+    options = InventoryOptions(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
     members = read_members(study.read_rows().frame)
-    lots = make_lots(members, match_models(models, members.frame["case"].unique().sort().to_list()), ask)
-    return describe_fleet(forecast_fleet(lots, ask), models.name, top=TOP)
+    eligible = find_eligible(
+        members, match_models(models, members.frame["case"].unique().sort().to_list()), options
+    )
+    return describe_fleet(forecast_fleet(eligible), models.name, top=TOP)
 
 
 def is_of(found: ForecastFile, models: Models) -> bool:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from rekka.report.tables.cells import EstimateTable, has_intervals
 from rekka.report.text import Words
-from rekka.report.views import FigureView, Panel, TableView
+from rekka.report.views import FigureView, PanelView, TableView
 
 View = TypeVar("View", TableView, FigureView)
 
@@ -122,7 +122,7 @@ class ShownFigure:
     number: int | None = None
     drawn: bool = True
 
-    def name_panel(self, panel: Panel) -> str:
+    def name_panel(self, panel: PanelView) -> str:
         """The anchor of a panel, by its place: names come from data."""
         return f"{self.id}-{self.view.panels.index(panel) + 1}"
 

@@ -36,7 +36,7 @@ from rekka.report.statements import (
 from rekka.report.tables.catalog import list_tables
 from rekka.report.tables.cells import CompoundCell
 from rekka.report.text import ENGLISH, MISSING, Words, load_words, slug
-from rekka.report.views import Cell, Column, Panel
+from rekka.report.views import Cell, Column, PanelView
 
 SORTED_DIGITS = 9  # of a number that rows are sorted by
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
@@ -195,7 +195,7 @@ def _write_colours() -> str:
     )
 
 
-def _draw(panel: Panel, prefix: str) -> Markup:
+def _draw(panel: PanelView, prefix: str) -> Markup:
     """A chart as a picture; draw_svg writes XML, so that nothing in it needs escaping."""
     return Markup(slim_svg(draw_svg(panel.spec, prefix)))
 

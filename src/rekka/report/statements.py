@@ -34,9 +34,8 @@ from rekka.report.document import (
     Told,
     TrialPart,
 )
-from rekka.report.tables.catalog import GOLDEN, is_judged
 from rekka.report.tables.models import show_change
-from rekka.report.tables.study import finding_cell
+from rekka.report.tables.study import GOLDEN, finding_cell, is_judged
 from rekka.report.text import (
     ENGLISH,
     Real,
@@ -132,7 +131,7 @@ class Wording:
 
     def why(self, one: Answer) -> Markup:
         """Why a method was chosen, or none."""
-        return self.english(one.why) if one.said is None else escape(self.words.tell(one.said))
+        return self.english(one.why) if one.said is None else escape(self.words.format(one.said))
 
     def finding(self, part: str, finding: Told) -> Markup:
         """The title of a finding, what was found, or what to do."""

@@ -55,7 +55,7 @@ class TableView:
 
 
 @dataclass(frozen=True)
-class Panel:
+class PanelView:
     """One chart. ``spec`` is Vega-Lite; ``alt`` states the message, for those who do not see it."""
 
     name: str
@@ -71,5 +71,5 @@ class FigureView:
     name: str
     title: str
     caption: str
-    panels: tuple[Panel, ...]
+    panels: tuple[PanelView, ...]
     case: str | None = None

@@ -461,7 +461,7 @@ def continue_study(request: Request, out: Path, how: RunOptions = DEFAULT) -> St
 
 
 def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:
-    """The same plan with its paths counted from another folder."""
+    """Return the plan with its paths counted from another folder."""
     if plan.data.kind != "tables":
         return plan
     joins = [dict(join) | {"file": str(before / join["file"])} for join in plan.data.mapping.get("join", [])]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rekka.checks.engine import Finding, Severity, Subject, load_checks, run_checks, sort_findings
 from rekka.core.errors import count_of
-from rekka.study.checks.evidence import Calibrations, Evidence
+from rekka.study.checks.evidence import Calibrations, StudyEvidence
 from rekka.study.compare import load_study
 from rekka.study.study import Study
 
@@ -25,7 +25,7 @@ def check_study(study: Study | str | Path, *, calibrations: Calibrations | None 
 
     """
     load_checks("rekka.study.checks")
-    evidence = Evidence(study if isinstance(study, Study) else load_study(study), calibrations)
+    evidence = StudyEvidence(study if isinstance(study, Study) else load_study(study), calibrations)
     return sort_findings(run_checks(Subject.STUDY, evidence))
 
 
