@@ -136,7 +136,7 @@ def test_show_has_every_table(finished):
     out, _ = finished
     done = call("show", out)
     assert done.exit_code == 0, done.stderr
-    for title in ("The cases", "Methods, preset paper", "Chosen, preset exact", "Every trial, preset paper",
+    for title in ("Components: rows", "Methods, preset paper", "Chosen, preset exact", "Every trial, preset paper",
                   "is it the data or the optimizer?", "The paper's hypotheses, preset exact", "What to look at"):  # fmt: skip
         assert title in done.stdout
     one = call("show", out, "--section", "trials")

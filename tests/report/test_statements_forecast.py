@@ -217,7 +217,7 @@ def test_every_sentence_has_its_places_filled(document, lang):
 
 def test_markdown_says_the_same(document):
     text = render_markdown(document, list_tables(document, TELL.words), (), TELL.words)
-    section = text.split("## What is to be expected\n")[1].split("\n## ")[0]
+    section = text.split("## Forecast\n")[1].split("\n## ")[0]
     assert "### The network" in section
     assert "Half of such members are in state" in section
     assert "> Not chosen: not to be forecast with." in section
