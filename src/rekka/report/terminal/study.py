@@ -47,7 +47,7 @@ def print_cases(console: Console, study: Study) -> None:
         CasePart,
         "case train validation golden n_states persistence_accuracy no_covariates_accuracy no_covariates_log_loss",
         rows=map(describe_case, study.described),
-        note="golden: confirmation rows. no change: accuracy of the baseline that every member keeps its state. "
+        note="no change: accuracy of the baseline that every member keeps its state. "
         "no cov.: accuracy, and log loss, of the model without covariates.",
     )
 
