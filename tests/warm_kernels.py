@@ -29,7 +29,9 @@ def warm_fits() -> None:
     reading = Reading("state_1", "state_2", "interval_years", ("age_at_inspection_1",), group="bridge_id")
     fit_source(FrameSource(rows, reading), Options(), clustered=True)
     states = np.zeros(1, np.int64)
-    kernel.log_probability_rows(np.zeros((1, 1)), np.ones(1), states, states, 2, np.ones((1, 1)), np.ones((1, 1, 1)))
+    kernel.log_probability_rows(
+        np.zeros((1, 1)), np.ones(1), states, states, 2, np.ones((1, 1)), np.ones((1, 1, 1))
+    )
 
 
 def warm_steps() -> None:

@@ -23,7 +23,9 @@ from rekka.cli import app
 def call(*args):
     """As in ``test_cli``; the report of a comparison is looked at in ``test_cli_report``, resamples in ``study/``."""
     quick = ["--no-report"] if args[0] == "compare" and "--help" not in args else []
-    begun = {"--resume", "--resamples"} & set(map(str, args)) or any(Path(arg).suffix == ".toml" for arg in map(str, args))
+    begun = {"--resume", "--resamples"} & set(map(str, args)) or any(
+        Path(arg).suffix == ".toml" for arg in map(str, args)
+    )
     return test_cli.call(*args, *quick, *([] if begun or not quick else ["--resamples", 0]))
 
 
