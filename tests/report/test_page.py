@@ -19,7 +19,7 @@ from rekka.report.text import load_words
 from rekka.report.views import Cell, Column, Row, TableView
 
 MOST_BYTES = 3_000_000
-MANY = 80  # cases; more of them is more of the same
+MANY = 40  # cases; more of them is more of the same
 TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # letters that turn the direction of a line
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 WORDS = load_words("en")
