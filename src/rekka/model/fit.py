@@ -7,6 +7,7 @@ The steps are written once (``fit_observations``), for rows in memory, in files 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -217,9 +218,14 @@ class Refit(Predictor):
 
 
 @lru_cache
-def linear_algebra() -> ThreadpoolController:
-    """The threads of BLAS. Matrices are small here: threads only wait for each other, long on a busy machine."""
+def _threadpools() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keep BLAS to one thread: matrices are small, and its threads only wait for each other."""
+    limit: AbstractContextManager[Any] = _threadpools().limit(limits=1, user_api="blas")
+    return limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +283,7 @@ def fit_observations(observations: Observations, options: Options) -> Fit:
     6. At that point, take derivatives, the share of rows on the plateau, and scores of groups or rows.
     7. Certify the point; infer standard errors; survey the covariates.
     """
-    with linear_algebra().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         problem = pose(observations, options)  # 1, 2
         coordinates = problem.coordinates
         separations = problem.separate()  # 3
@@ -306,7 +312,7 @@ def refit_observations(observations: Observations, options: Options, start: Arra
     higher one may lie elsewhere, or at infinity beyond a dip. Otherwise a separation is looked for, and if one is
     found that need not rise for ever, other starts decide, as in ``fit_observations``.
     """
-    with linear_algebra().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         problem = pose(observations, options)
         coordinates = problem.coordinates
         psi, beta, outcome = solve(problem, start)
