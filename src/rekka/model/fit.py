@@ -32,7 +32,7 @@ from rekka.model.coordinates import (
 )
 from rekka.model.family import EXPONENTIAL, Family, States, find_family, pick_ends
 from rekka.model.inference import Inference, infer
-from rekka.model.likelihood import Likelihood, Rows, compile_kernels
+from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
 from rekka.model.observations import HeldObservations, Observations
 from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.restarts import Fewer, Restarts, crude_start, restart
@@ -411,8 +411,7 @@ def fit_rows(
 ) -> Fit:
     """Fit checked rows in memory, with raw covariates x (n, p) at first visits.
 
-    ``groups`` (n,) asks for standard errors clustered by it. ``classes`` (n,) are the class weights that the rows'
-    weights contain: these are no numbers of rows, and without groups the standard errors are robust by row.
+    ``groups`` and ``classes`` are those of ``HeldObservations``.
     """
     check_options(options)
     return fit_observations(hold(rows, x, covariates, options, groups, classes), options)
@@ -434,6 +433,10 @@ def hold(
     groups: NDArray[np.int64] | None = None,
     classes: Array | None = None,
 ) -> HeldObservations:
-    """Rows in memory as observations, with the clock of the options."""
-    clock = make_clock(covariates, options.clock, options.advance)
-    return HeldObservations.of(rows, x, covariates, clock, groups, classes, options.threads)
+    """Rows in memory as observations: counted, with covariates taken at the clock's moment."""
+    K, weight = rows.n_states, rows.weight if classes is None else rows.weight / classes
+    counts = np.bincount(rows.start * K + rows.end, minlength=K * K).reshape(K, K)
+    pairs = Pairs.of(rows.start, rows.end, rows.dt, weight, K)
+    clock = make_clock(covariates, options.clock, options.advance).measured(*pairs)
+    x = clock.take(x, rows.dt)
+    return HeldObservations(covariates, clock, counts, pairs, rows, x, groups, classes, options.threads)
