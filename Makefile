@@ -10,6 +10,8 @@
 PYTHON ?= python3
 # the tests run side by side, one a core: threads of theirs would only stand in each other's way
 ONE_THREAD := POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# what Python compiles, it keeps: else each of the many processes that tests start would compile the package anew
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 BEFORE ?= db4879d  # the version before this one, 0.8.0

@@ -1,17 +1,22 @@
-"""Compile the kernels before the tests run, in one process: ``python tests/warm_kernels.py``.
+"""Compile the kernels before the tests run: ``python tests/warm_kernels.py``.
 
-Two workers of a test run would each compile them; here it can be done while the types are checked.
+Two workers of a test run would each compile them all; here each of two processes compiles a half.
 """
 
-import rekka
-from rekka.model.fit import Options
-from rekka.model.likelihood import compile_kernels
-from rekka.streaming.blocks import FrameSource, Reading
-from rekka.streaming.fit import fit_source
+from concurrent.futures import ProcessPoolExecutor
 
 
-def warm() -> None:
-    """Use what is compiled: reading, fitting both ways, forecasting with intervals."""
+def warm_fits() -> None:
+    """Use what reading and fitting compile: on rows in memory, in blocks, and by a family's own chain rule."""
+    import numpy as np
+
+    import rekka
+    from rekka.model import kernel
+    from rekka.model.fit import Options
+    from rekka.model.likelihood import compile_kernels
+    from rekka.streaming.blocks import FrameSource, Reading
+    from rekka.streaming.fit import fit_source
+
     rekka.pair_visits(rekka.read_panel(rekka.simulate_inventory(20, preset="plain").inspections))
     compile_kernels()
     rows = rekka.simulate_transitions(400)
@@ -21,11 +26,28 @@ def warm() -> None:
     ).fit(rows, rows["state_2"])
     model = rekka.ExponentialHazardMarkovModel(covariates=names).fit(rows, rows["state_2"])
     model.predict_proba(rows)
-    model.forecast({names[0]: 20.0}, years=[1, 2], intervals="delta")
-    model.years_to_reach(3, {names[0]: 20.0})
     reading = Reading("state_1", "state_2", "interval_years", ("age_at_inspection_1",), group="bridge_id")
     fit_source(FrameSource(rows, reading), Options(), clustered=True)
+    states = np.zeros(1, np.int64)
+    kernel.log_probability_rows(
+        np.zeros((1, 1)), np.ones(1), states, states, 2, np.ones((1, 1)), np.ones((1, 1, 1))
+    )
+
+
+def warm_steps() -> None:
+    """Use what forecasts compile: each of the steps."""
+    import numpy as np
+
+    from rekka.model import steps
+
+    p, theta, h = np.array([[1.0, 0.0]]), np.ones((1, 1)), np.ones(1)
+    steps.step(p, theta, h)
+    steps.step_integrated(p, theta, h, np.zeros((1, 2)))
+    steps.step_sloped(p, np.zeros((1, 1, 1, 2)), theta, h, np.ones((1, 1)))
+    steps.cross(np.array([[1.0, 0.0]]), theta, h, 1, 0.5)
 
 
 if __name__ == "__main__":
-    warm()
+    with ProcessPoolExecutor(2) as pool:
+        for half in [pool.submit(warm_fits), pool.submit(warm_steps)]:
+            half.result()

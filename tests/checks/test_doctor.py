@@ -190,7 +190,7 @@ def test_every_code_has_a_table_that_produces_it(code):
     found = [f for f in diagnosis.findings if f.code == code]
     assert found
     for finding in found:
-        for title, message, remedy in (finding.tell(load_words(lang)) for lang in LANGUAGES):
+        for title, message, remedy in (finding.describe(load_words(lang)) for lang in LANGUAGES):
             assert title
             assert message.endswith((".", "。"))
             assert remedy.endswith((".", "。"))

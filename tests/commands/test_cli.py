@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import rekka
 from cli_page import PAGE, describe
 from rekka import cli
-from rekka.cli import COMMANDS, app
-from rekka.commands import study
+from rekka.cli import COMMANDS, app, read_summary
+from rekka.commands import bars
 
 
 def run(*args):
@@ -306,11 +306,11 @@ def test_the_list_says_of_each_command_what_its_own_help_says_first():
     commands = typer.main.get_command(app).commands
     assert list(commands) == list(COMMANDS)
     assert {name: command.help.split("\n\n")[0] for name, command in commands.items()} == {
-        name: line for name, (_, line) in COMMANDS.items()
+        name: read_summary(name) for name in COMMANDS
     }
     told = call("--help").stdout
-    for name, (_, line) in COMMANDS.items():
-        assert re.search(rf"{name} +{re.escape(line)}", told), name
+    for name in COMMANDS:
+        assert re.search(rf"{name} +{re.escape(read_summary(name))}", told), name
 
 
 def test_a_command_that_is_not_there_is_told_with_the_nearest():
@@ -341,4 +341,4 @@ def test_ctrl_c_ends_with_the_code_that_shells_know(monkeypatch):
     monkeypatch.setattr("rekka.commands.data.simulate", simulate)
     done = call("simulate")
     assert (done.exit_code, done.stderr) == (cli.STOPPED, "Stopped.\n")
-    assert cli.STOPPED == study.STOPPED
+    assert cli.STOPPED == bars.STOPPED

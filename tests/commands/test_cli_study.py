@@ -14,14 +14,24 @@ import polars as pl
 import pytest
 import test_cli
 from test_cli import run
+from typer.testing import CliRunner
 
 import rekka
+from rekka.cli import app
 
 
 def call(*args):
-    """As in ``test_cli``; the report of a comparison is looked at in ``test_cli_report``."""
+    """As in ``test_cli``; the report of a comparison is looked at in ``test_cli_report``, resamples in ``study/``."""
     quick = ["--no-report"] if args[0] == "compare" and "--help" not in args else []
-    return test_cli.call(*args, *quick)
+    begun = {"--resume", "--resamples"} & set(map(str, args)) or any(
+        Path(arg).suffix == ".toml" for arg in map(str, args)
+    )
+    return test_cli.call(*args, *quick, *([] if begun or not quick else ["--resamples", 0]))
+
+
+def show_narrow(run, width):
+    """What is shown in a terminal of so many columns."""
+    return CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["show", str(run)])
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +42,7 @@ def table(tmp_path_factory):
         inventory.inspections, join=[{"file": inventory.inventory}, {"file": inventory.traffic}]
     )
     rows = rekka.partition_paper(found.frame).rows()
-    few = rows.filter(pl.col("case").is_in(["Abutment", "Cross girder", "Slope protection"]))
+    few = rows.filter(pl.col("case").is_in(["Abutment", "Main girder", "Slope protection"]))
     path = tmp_path_factory.mktemp("data") / "transitions.csv"
     few.select("bridge_id", "case", "state_1", "state_2", "interval_years", *found.covariates, "part").write_csv(
         path
@@ -155,7 +165,7 @@ def test_show_refuses_an_unknown_section(finished):
         (["--methods", "zscor"], "Did you mean zscore?"),
         (["--preset", "fast"], "preset is 'fast'; it can be exact, paper"),
         (["--cost", "money"], "cost is 'money'; it can be auto, seconds, evaluations"),
-        (["--only", "Abutmen"], "There is no component 'Abutmen'. Components there: Abutment, Cross girder, Slope protection. Did you mean Abutment?"),
+        (["--only", "Abutmen"], "There is no component 'Abutmen'. Components there: Abutment, Main girder, Slope protection. Did you mean Abutment?"),
         (["--methods", "zscore,zscore"], None),
         (["--partition", "weekday"], "partition.scheme"),
         (["--partition", "date"], "scheme = 'date' and until, the last day of training, belong together"),
@@ -173,7 +183,7 @@ def test_wrong_options(table, tmp_path, options, message):
 
 def test_groups_of_methods(table, tmp_path):
     done = call(
-        "compare", table, "--methods", "beyond", "--only", "Cross girder", "--out", tmp_path / "r", "--json"
+        "compare", table, "--methods", "beyond", "--only", "Main girder", "--out", tmp_path / "r", "--json"
     )
     assert done.exit_code == 0, done.stderr
     assert [line["method"] for line in json.loads(done.stdout)["methods"]] == [
@@ -190,13 +200,13 @@ def test_two_workers_give_the_same_table(finished, table, tmp_path):
         "--workers",
         2,
         "--only",
-        "Cross girder",
+        "Main girder",
     )  # the clock of both presets together
     done = call("compare", table, *options, "--out", tmp_path / "two")
     assert done.exit_code == 0, done.stderr
     dropped = ("seconds", "seconds_low", "seconds_high", "pareto")  # the paper's rule selects on seconds
     ours, theirs = (
-        pl.read_parquet(folder / "trials.parquet").filter(preset="exact", case="Cross girder").drop(dropped)
+        pl.read_parquet(folder / "trials.parquet").filter(preset="exact", case="Main girder").drop(dropped)
         for folder in (finished[0], tmp_path / "two")
     )
     assert ours.equals(theirs)
@@ -208,7 +218,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(table, tmp_path):
     out = tmp_path / "run"
     code = "from rekka.cli import main; main()"
     command = [sys.executable, "-c", code, "compare", str(table), "--preset", "paper"]
-    command += ["--only", "Cross girder", "--resamples", "0", "--out", str(out)]
+    command += ["--only", "Main girder", "--resamples", "0", "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and len(list((out / "trials").glob("*.json"))) < 1:
         time.sleep(0.01)
@@ -227,12 +237,12 @@ def test_a_disk_that_is_full(table, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    done = call("compare", table, "--out", tmp_path / "run", "--only", "Cross girder")
+    done = call("compare", table, "--out", tmp_path / "run", "--only", "Main girder")
     assert done.exit_code == 1
     told = "study.toml cannot be written: No space left on device. Make room there, or write to another disk.\n"
     assert done.stderr == f"WriteError: {tmp_path / 'run'}{os.sep}{told}"  # nothing was begun
     monkeypatch.undo()
-    assert call("compare", table, "--out", tmp_path / "run", "--only", "Cross girder").exit_code == 0
+    assert call("compare", table, "--out", tmp_path / "run", "--only", "Main girder").exit_code == 0
     next(iter((tmp_path / "run" / "trials").iterdir())).unlink()
     monkeypatch.setattr(os, "fsync", full)
     done = call("compare", "--resume", tmp_path / "run")
@@ -256,7 +266,9 @@ def test_ontario_with_five_and_three_states(ontario, tmp_path):
             "state": {"bands": bands, "missing": [0]},
             "join": [join],
         }
-        study = rekka.compare(tmp_path / "bridge_data.csv", mapping, out=tmp_path / f"run{states}")
+        study = rekka.compare(
+            tmp_path / "bridge_data.csv", mapping, guard={"resamples": 0}, out=tmp_path / f"run{states}"
+        )
         assert study.trials["n_states"].unique().to_list() == [states]
         assert study.trials["status"].to_list() == ["certified"] * 4
         assert study.agreement["spread"].item() < 1e-8
@@ -270,7 +282,7 @@ def test_fit_saves_models_that_can_be_read(table, tmp_path):
     assert "certified: a maximum of the likelihood" in done.stdout
     assert "native units" in done.stdout
     files = sorted(file.name for file in (tmp_path / "models").iterdir())
-    assert files == ["abutment.json", "coefficients.csv", "cross-girder.json", "slope-protection.json"]
+    assert files == ["abutment.json", "coefficients.csv", "main-girder.json", "slope-protection.json"]
     coefficients = pl.read_csv(tmp_path / "models" / "coefficients.csv")
     assert len(coefficients) == 3 * 4 * 5
     assert set(coefficients.filter(term="traffic_mean")["unit"]) == {1000.0}
@@ -280,10 +292,10 @@ def test_fit_saves_models_that_can_be_read(table, tmp_path):
 
 def test_fit_one_case_into_one_file(table, tmp_path):
     out = tmp_path / "girder.json"
-    done = call("fit", table, "--only", "Cross girder", "--scaling", "boxcox+zscore", "--out", out, "--json")
+    done = call("fit", table, "--only", "Main girder", "--scaling", "boxcox+zscore", "--out", out, "--json")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
-    assert [line["case"] for line in found] == ["Cross girder"]
+    assert [line["case"] for line in found] == ["Main girder"]
     assert found[0]["file"] == str(out)
     assert out.exists()
 
@@ -326,10 +338,7 @@ def test_a_table_without_transitions(command, tmp_path):
 
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_tables_fit_the_terminal(finished, width):
-    code = "from rekka.cli import main; main()"
-    command = [sys.executable, "-c", code, "show", str(finished[0])]
-    env = os.environ | {"COLUMNS": str(width)}
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    done = show_narrow(finished[0], width)
     assert "…" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= width
 
@@ -359,7 +368,7 @@ def test_a_study_is_moved_with_its_data(table, tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     shutil.copy(table, project / "rows.csv")
-    done = call("compare", project / "rows.csv", "--only", "Cross girder", "--out", project / "run")
+    done = call("compare", project / "rows.csv", "--only", "Main girder", "--out", project / "run")
     assert done.exit_code == 0, done.stderr
     moved = Path(shutil.move(project, tmp_path / "elsewhere"))
     (moved / "run" / "trials" / next(iter((moved / "run" / "trials").iterdir())).name).unlink()
@@ -391,14 +400,12 @@ def odd(tmp_path):
 
 def test_odd_names_are_shown_as_they_are(odd, tmp_path):
     out = tmp_path / "run [b]"
-    done = call("compare", odd, "--resamples", 2, "--out", out)
+    done = call("compare", odd, "--methods", "zscore", "--resamples", 2, "--out", out)
     assert done.exit_code == 0, done.stderr
     assert "next: rekka report '" in done.stdout
     assert "[/]" in done.stdout
-    code = "from rekka.cli import main; main()"
-    command = [sys.executable, "-c", code, "show", str(out)]
-    narrow = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "80"})
-    assert narrow.returncode == 0, narrow.stderr
+    narrow = show_narrow(out, 80)
+    assert narrow.exit_code == 0, narrow.stderr
     assert "…" not in narrow.stdout
     assert narrow.stdout.count("without covariates") >= 3  # the lines under what was chosen
     json.loads(call("show", out, "--json").stdout, parse_constant=lambda text: pytest.fail(text))
@@ -453,7 +460,7 @@ def test_fit_goes_on_after_a_case_that_cannot_be_fitted(odd, tmp_path):
 
 def test_one_spelling_of_a_method(table, tmp_path):
     done = call(
-        "compare", table, "--only", "Cross girder", "--methods", "zscore, boxcox + zscore", "--out", tmp_path / "r"
+        "compare", table, "--only", "Main girder", "--methods", "zscore, boxcox + zscore", "--out", tmp_path / "r"
     )
     assert done.exit_code == 0, done.stderr
     again = call("compare", "--resume", tmp_path / "r", "--methods", "zscore,boxcox+zscore")
@@ -475,7 +482,8 @@ def test_a_study_file_with_a_wrong_join(table, tmp_path, join):
 def test_a_demo_leaves_files_of_others(tmp_path, monkeypatch):
     from rekka.study.run_folder import clear_run
 
-    rekka.compare(rekka.simulate_transitions(200, n_states=3, seed=1), methods=["zscore"], out=tmp_path / "run")
+    rows = rekka.simulate_transitions(200, n_states=3, seed=1)
+    rekka.compare(rows, methods=["zscore"], guard={"resamples": 0}, out=tmp_path / "run")
     mine = [tmp_path / "run" / "mine.txt", tmp_path / "run" / "models" / "mine.txt"]
     for file in mine:
         file.write_text("hi")
@@ -486,7 +494,8 @@ def test_a_demo_leaves_files_of_others(tmp_path, monkeypatch):
 
 
 def test_a_model_of_two_presets_needs_the_preset():
-    study = rekka.compare(rekka.simulate_transitions(200, n_states=3, seed=1), methods=["zscore"], preset="both")
+    rows = rekka.simulate_transitions(200, n_states=3, seed=1)
+    study = rekka.compare(rows, methods=["zscore"], preset="both", guard={"resamples": 0})
     with pytest.raises(rekka.InputError, match="more than one preset; say which: paper, exact"):
         study.model("all", "zscore")
     assert study.model("all", "zscore", "exact").solver == "newton"

@@ -21,13 +21,14 @@ from rekka.report.charts.base import (
     RAMP,
     SHAPES,
     WIDTH,
+    Look,
     contrast,
     finish,
     ink_on,
+    isolate_name,
     log_ticks,
     place_of,
     shade,
-    tell_name,
 )
 from rekka.report.charts.drawing import VERSION, combine, draw_svg_file
 from rekka.report.charts.figures import list_figures
@@ -37,6 +38,7 @@ from rekka.report.document import RatioPart, SharePart, StabilityPart
 from rekka.report.text import load_words
 
 LIGHT, DARK = 0, 1
+LOOK = Look(WORDS, PRINT)
 
 
 def figures_of(document, palette=PRINT):
@@ -81,6 +83,10 @@ def page_panels():
 
 def pareto_of(trials):
     return {(one.case, WORDS(f"method.{one.method}")) for one in trials if one.pareto}
+
+
+def find_preset(document, name):
+    return next(one for one in document.study.presets if one.name == name)
 
 
 def by_preset(document, preset):
@@ -183,7 +189,7 @@ def test_every_panel_with_cases_dims_the_others(figures):
     ],
 )
 def test_a_name_cannot_turn_the_rest_of_a_sentence_around(name, told):
-    assert tell_name(name) == told
+    assert isolate_name(name) == told
 
 
 def test_hostile_names_in_captions_are_kept_apart():
@@ -247,7 +253,7 @@ def test_rings_are_there_only_where_the_selection_is_another_set(document):
     less = [one.model_copy(update={"selected": False}) if one is first else one for one in pareto]
     other = only(document, "methods", trials=tuple(less))
     layers = {
-        name: finish(tradeoff(one, "exact", words=WORDS, palette=PRINT), PRINT)["layer"]
+        name: finish(tradeoff(one, find_preset(one, "exact"), LOOK), PRINT)["layer"]
         for name, one in (("same", same), ("other", other))
     }
     assert len(layers["same"]) == 1
@@ -281,11 +287,11 @@ def test_cells_have_the_numbers_and_gray_where_there_is_none(document, figures, 
     for key, row in cells.items():
         trial = trials[key]
         if not trial.eligible:
-            assert (row["fill"], row["told"]) == (PRINT.failed, "\N{EN DASH}")
+            assert (row["fill"], row["text"]) == (PRINT.failed, "\N{EN DASH}")
             continue
         value = trial.accuracy if name == "accuracy" else math.log10(trial.seconds)
         assert row["value"] == pytest.approx(value, rel=1e-5)
-        assert float(row["told"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(value, abs=0.006)
+        assert float(row["text"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(value, abs=0.006)
         assert contrast(row["ink"], row["fill"]) >= 4.5
     assert {key for key, row in cells.items() if row["pareto"]} == pareto_of(trials.values())
     assert one.spec["layer"][1]["transform"] == [{"filter": "datum.pareto"}]
@@ -424,7 +430,7 @@ def test_the_caption_of_stability_names_what_was_drawn_again_and_how_often(docum
     def caption(*kinds, words=WORDS):
         own = tuple(shares[kind] for kind in kinds)
         found = StabilityPart(kinds=kinds, resamples=200, seed=0, shares=own, remarks=())
-        return draw_stability(only(document, stability=found), words=words, palette=PRINT).caption
+        return draw_stability(only(document, stability=found), Look(words, PRINT)).caption
 
     assert caption("splits").startswith("What is chosen when the study is repeated with other splits. ")
     assert "repeated with bridges drawn again, other starting values. Draws for each case: 200." in caption(
@@ -466,7 +472,7 @@ def test_captions_of_calibration_write_numbers_as_tables_do(document):
             ),
         }
     )
-    figure = draw_calibration(part, "001", words=WORDS, palette=PRINT)
+    figure = draw_calibration(part, "001", LOOK)
     assert "7,084 training rows" in figure.caption
     assert "p of the test of fit: <0.001." in figure.caption
     assert "interval" not in figure.caption
@@ -488,7 +494,7 @@ def test_wide_intervals_are_cut_and_told(document):
     assert "ends in an arrow" in figure.caption
     assert figure.panels[0].alt == "Intervals that leave out 1: 1 of 2 (age ' in state 2: 1.20)."
     empty = model.model_copy(update={"ratios": ()})
-    assert ratios(empty, document.study.covariates, words=WORDS, palette=PRINT) is None
+    assert ratios(empty, document.study.covariates, LOOK) is None
 
 
 def test_ratios_without_intervals_are_drawn_and_said_to_have_none(document):

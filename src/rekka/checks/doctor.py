@@ -174,7 +174,7 @@ def _read_audit(audit: Any) -> pl.DataFrame | None:
 
 
 def _find_moves(audit: pl.DataFrame | None, rows: pl.DataFrame) -> Moves:
-    """Moves in the rows, and the upward ones that the audit has set aside."""
+    """Count the moves in the rows, and the upward ones that the audit has excluded."""
     own = count_moves(rows.lazy(), "the table")
     if audit is None:
         return own
