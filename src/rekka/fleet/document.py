@@ -16,7 +16,7 @@ from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
 from rekka.fleet.eligibility import REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
-from rekka.fleet.models import tell_misfit
+from rekka.fleet.models import describe_misfit
 from rekka.fleet.tables import choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
 from rekka.model.survey import FitTest
@@ -49,7 +49,7 @@ class AskPart(_Part):
 
 
 class UsedModel(_Part):
-    """A model, and the members that were forecast with it."""
+    """Model, and the members that were forecast with it."""
 
     case: str
     file: str
@@ -75,8 +75,8 @@ class UsedModel(_Part):
 
     @property
     def misfit(self) -> str | None:
-        """One line that says that the model does not describe its data, where its test of fit rejects."""
-        return tell_misfit(self.case, self.fit_test, self.labels)
+        """Sentence that the model does not describe its data, where its test of fit rejects."""
+        return describe_misfit(self.case, self.fit_test, self.labels)
 
 
 class ExcludedPart(_Part):
@@ -89,7 +89,7 @@ class ExcludedPart(_Part):
 
 
 class RemarkPart(_Part):
-    """How many members of a case a remark applies to."""
+    """Remark, and the number of members of a case that it applies to."""
 
     case: str
     remark: str
@@ -118,7 +118,7 @@ class TotalPart(_Part):
 
 
 class MemberRisk(_Part):
-    """One of the members soonest to be at the threshold or worse."""
+    """Member among the soonest to be at the threshold or worse."""
 
     rank: int
     bridge_id: str
@@ -145,7 +145,7 @@ class MemberRisk(_Part):
 
 
 class LeftOutPart(_Part):
-    """A case of the inventory that has no model: its members are in no total."""
+    """Case of the inventory without a model: its members are in no total."""
 
     case: str
     reason: str
@@ -153,7 +153,7 @@ class LeftOutPart(_Part):
 
 
 class ForecastFile(_Part):
-    """All of it. ``base`` is the day of year 0; ``watermark`` a sentence that must stand over every figure."""
+    """Whole forecast. ``base`` is the day of year 0; ``watermark`` a warning over every figure."""
 
     format: Literal["rekka-forecast"] = "rekka-forecast"
     version: Literal[1] = 1
@@ -181,12 +181,12 @@ class ForecastFile(_Part):
 
     @property
     def horizon(self) -> int:
-        """The last year."""
+        """Last year of the forecast."""
         return self.asked.years
 
     @property
     def network_frame(self) -> pl.DataFrame:
-        """The totals as a table."""
+        """Table of the totals."""
         return pl.DataFrame([part.model_dump() for part in self.network], infer_schema_length=None)
 
 
@@ -203,7 +203,7 @@ def describe_fleet(
     """Describe a forecast as plain data; ``source`` says where the models come from."""
     members, eligible, options = fleet.members, fleet.eligible, fleet.options
     return ForecastFile(
-        watermark=tell_watermark(fleet),
+        watermark=describe_watermark(fleet),
         source=source,
         inventory=eligible.members.name,
         base=eligible.base,
@@ -236,7 +236,7 @@ def describe_fleet(
     )
 
 
-def tell_watermark(fleet: Fleet) -> str | None:
+def describe_watermark(fleet: Fleet) -> str | None:
     """Warning over every figure where a model is not certified."""
     cases = [group.case for group in fleet.eligible.groups if not group.model.certified]
     return f"{NOT_CERTIFIED} ({', '.join(cases)})." if cases else None

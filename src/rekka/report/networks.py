@@ -1,4 +1,4 @@
-"""The network of a study: the forecast of an inventory in the run folder, or one of the study's own members."""
+"""The network of a report: the forecast of an inventory in the run folder, or one of the study's own members."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rekka.core.columns import make_row
 from rekka.core.errors import InputError, RunFolderError
@@ -45,7 +45,7 @@ def find_network(study: Study, *, make: bool = True) -> Found:
     stale = False
     if models is not None and file is not None and file.is_file():
         found = load_forecast(file)
-        if is_of(found, models):
+        if _is_of(found, models):
             return Found(describe_network(found, INVENTORY, models))
         stale = True
     try:
@@ -74,7 +74,7 @@ def forecast_study(study: Study) -> ForecastFile | None:
     return describe_fleet(forecast_fleet(eligible), models.name, top=TOP)
 
 
-def is_of(found: ForecastFile, models: Models) -> bool:
+def _is_of(found: ForecastFile, models: Models) -> bool:
     """Whether a forecast was made with these models."""
     ours = {one.case: one.sha256 for one in models.models}
     return all(ours.get(one.case) == one.sha256 for one in found.models)
@@ -87,22 +87,18 @@ def describe_network(found: ForecastFile, kind: Kind, models: Models | None) -> 
         kind=kind,
         name=Path(found.inventory).name,
         base=None if found.base is None else found.base.isoformat(),
-        horizon=found.horizon,
         soon=found.shown[_find_soon(found)],
         level=found.asked.level,
         certified=found.watermark is None,
         intervals=any(one.low is not None for one in found.network),
         age=found.asked.age,
         advancing=tuple(dict.fromkeys(name for one in found.models for name in one.advancing)),
-        members=found.members,
-        there=found.there,
-        outside=found.outside,
         unchosen=tuple(one.case for one in found.models if one.case in unchosen),
         left_out=tuple(one.case for one in found.left_out),
         years=tuple(_list_years(found)),
         risks=tuple(_list_risks(found)),
         aside=tuple(_list_aside(found)),
-        notes=found.notes,
+        **_copy(found, "horizon", "members", "there", "outside", "notes"),
     )
 
 
@@ -132,8 +128,13 @@ def _describe_year(case: str | None, year: int, rows: Sequence[TotalPart]) -> Ne
     return make_row(NetworkYear, own, reached)
 
 
+def _copy(part: object, *names: str) -> dict[str, Any]:
+    """Fields of the same name in a forecast and in a report."""
+    return {name: getattr(part, name) for name in names}
+
+
 def _find_soon(found: ForecastFile) -> int:
-    """The place of the first year after the beginning that a forecast tells of each member."""
+    """The place of the first year after the beginning for which a forecast has each member."""
     return next(place for place, year in enumerate(found.shown) if year > 0)
 
 
