@@ -323,13 +323,6 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         ],
     ),
     (
-        "simulation/rows.py",
-        "tests/simulation/test_rows.py",
-        [
-            ("rows = min(rows_a_file, n_rows - number * rows_a_file)", "rows = rows_a_file"),
-        ],
-    ),
-    (
         "evaluation/scores.py",
         "tests/evaluation/test_scores.py",
         [

@@ -6,11 +6,12 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from rekka.core.columns import make_row, rows_of
 from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
 from rekka.fleet.eligibility import REASON, EligibleGroup
@@ -25,8 +26,6 @@ TOP = 20  # members that are listed
 FIRST_ROWS = 10  # row numbers named for each reason
 CASES_NAMED = 5  # cases named for each reason why there is no model
 MEMBERS = "members"
-
-Part = TypeVar("Part", bound="_Part")
 
 
 class _Part(BaseModel):
@@ -229,7 +228,7 @@ def describe_fleet(
         understood=eligible.members.notes,
         notes=(*notes, *fleet.notes),
         models=tuple(_describe_model(group) for group in eligible.groups),
-        network=_take(TotalPart, fleet.network),
+        network=rows_of(TotalPart, fleet.network),
         risks=_list_risks(members, options.years, top),
         files=tuple(files),
         sources=dict(sources or {}),
@@ -258,34 +257,25 @@ def list_aside(fleet: Fleet) -> tuple[ExcludedPart, ...]:
         .sort("count", REASON, descending=[True, False])
         .with_columns(what=pl.lit(MEMBERS))
     )
-    return (*_take(ExcludedPart, read), *_take(ExcludedPart, own))
+    return (*rows_of(ExcludedPart, read), *rows_of(ExcludedPart, own))
 
 
 def _describe_model(group: EligibleGroup) -> UsedModel:
     fit = group.fit
-    return UsedModel(
-        case=group.case,
-        file=group.model.file,
-        sha256=group.model.sha256,
-        scaling=fit.scaling.method,
-        n_states=fit.n_states,
-        labels=group.model.labels,
-        covariates=fit.covariates,
-        advancing=group.ageing.names,
-        training_rows=fit.n_rows,
-        certified=group.model.certified,
-        chosen=group.model.chosen,
-        verdict=fit.certificate.headline,
-        reasons=fit.certificate.reasons,
-        intervals=group.uncertainty.kind,
-        why=group.uncertainty.why,
-        threshold=group.threshold,
-        members=len(group.rows),
-        there=int(group.there.sum()),
-        clock=fit.clock.kind if group.ageing.names else None,
-        lag_years=None if fit.clock.mean_years is None else float(group.ageing.lag.max(initial=0.0)),
-        fit_test=fit.fit_test,
-    )
+    own = {
+        "scaling": fit.scaling.method,
+        "advancing": group.ageing.names,
+        "training_rows": fit.n_rows,
+        "verdict": fit.certificate.headline,
+        "reasons": fit.certificate.reasons,
+        "intervals": group.uncertainty.kind,
+        "why": group.uncertainty.why,
+        "members": len(group.rows),
+        "there": int(group.there.sum()),
+        "clock": fit.clock.kind if group.ageing.names else None,
+        "lag_years": None if fit.clock.mean_years is None else float(group.ageing.lag.max(initial=0.0)),
+    }
+    return make_row(UsedModel, own, group, group.model, fit)
 
 
 def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk, ...]:
@@ -294,13 +284,7 @@ def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk
     first = members.filter(pl.col("rank").is_not_null()).head(top)
     names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
     table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
-    return _take(MemberRisk, table)
-
-
-def _take(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
-    """Rows of a frame as values of one kind, from the columns that it has fields for."""
-    names = [name for name in kind.model_fields if name in frame.columns]
-    return tuple(kind(**row) for row in frame.select(names).iter_rows(named=True))
+    return rows_of(MemberRisk, table)
 
 
 def load_forecast(path: str | Path) -> ForecastFile:

@@ -49,7 +49,7 @@ def print_model(
              *_show_ratio(row))
             for row in coefficients
         ),
-        "ratio: of the hazard of leaving the state, for so many units more (per).",
+        "ratio: hazard ratio of leaving the state, for a change of the covariate by the number under per.",
         left=2,
     )  # fmt: skip
     if model.clock_.words:
@@ -72,14 +72,14 @@ def _show_ratio(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _tell_bootstrap(drawn: Resampled) -> str:
-    """How many refits reached a maximum, in words."""
+    """Number of refits that reached a maximum, in words."""
     told = (
         f"bootstrap: {len(drawn.beta):,} of {count_of(drawn.asked, 'refit')} to {drawn.groups:,} bridges drawn "
         f"with replacement reached a maximum (seed {drawn.seed})."
     )
     if 2 * len(drawn.beta) >= drawn.asked:
         return told
-    return f"{told} Fewer than half: intervals from them leave out what most draws say."
+    return f"{told} Fewer than half: intervals from them ignore most resamples."
 
 
 def print_summary(console: Console, described: Sequence[dict[str, Any]], draws: int) -> None:
@@ -117,7 +117,7 @@ def _shorten(name: str) -> str:
 
 
 def tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> list[str]:
-    """What several tests come to, or that none was made because there are too many components."""
+    """Summarize several tests, or say that none was made because there are too many components."""
     if untested is not None:
         return [tell_untested(untested)]
     tests = [one["fit_test"] for one in described if one.get("fit_test") is not None]
@@ -235,7 +235,7 @@ def print_effects(console: Console, model: CaseModel, given: Mapping[str, float]
     ]
     _print_head(console, f"{model.name}: years {found.journey}", _list_warnings(model, head), where)
     if not found.effects:
-        console.print("The model has no covariates, so that there is nothing to change.\n")
+        console.print("The model has no covariates, so there is nothing to change.\n")
         return
     for told in found.sentences():
         console.print(escape(told), highlight=False)
@@ -294,7 +294,7 @@ def _print_head(console: Console, title: str, head: Sequence[str], lines: Sequen
 
 
 def _list_warnings(model: CaseModel, head: Sequence[str]) -> list[str]:
-    """What must be known first: not a certified maximum, not chosen, not a model that describes its data."""
+    """Warnings: not a certified maximum, not chosen, not a model that describes its data."""
     return [*dict.fromkeys(head), *(line for line in (model.unchosen, model.misfit) if line is not None)]
 
 
@@ -308,7 +308,7 @@ def _tell_covariates(model: CaseModel, values: Mapping[str, float], given: Mappi
 
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:
-    """What to know, each once."""
+    """Print notes, each once."""
     if notes:
         console.print("[bold]What to know[/]")
         print_list(console, list(dict.fromkeys(notes)))

@@ -191,12 +191,12 @@ def group_methods(facts: Iterable[tuple[Name, str, Said]]) -> list[Said]:
 
 def absent(why: str, **figures: Any) -> Finding:
     """A finding that there is nothing to look at."""
-    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", told=figures)
+    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", places=figures)
 
 
 def passed(*names: str, values: dict[str, Any] | None = None, **figures: Any) -> Finding:
     """A finding that all is well."""
-    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, told=figures)
+    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, places=figures)
 
 
 def found(
@@ -215,5 +215,5 @@ def found(
         cases=tuple(dict.fromkeys([*cases, *(key.case for key in keys)])),
         methods=tuple(dict.fromkeys(key.method for key in keys)),
         values=values,
-        told=figures,
+        places=figures,
     )

@@ -121,7 +121,7 @@ def false_success(evidence: StudyEvidence) -> Finding:
     used = [one for one in doubtful if evidence.is_selected(one) and _place(one) != NEAR]
     concerned, words = used or doubtful, load_words(ENGLISH)
     values = [
-        one.key.model_dump() | {"place": words.tell(_name_place(_place(one))), "short_by": _distance(one)}
+        one.key.model_dump() | {"place": words.format(_name_place(_place(one))), "short_by": _distance(one)}
         for one in doubtful
     ]
     return found(

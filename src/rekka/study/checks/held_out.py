@@ -190,7 +190,7 @@ def not_confirmed(evidence: StudyEvidence) -> Finding:
     for pick in open_:
         by_reason.setdefault(refused.get(_refusal(pick), ""), []).append(pick.label)
     not_looked = say("check.R805.not_looked")
-    english = load_words(ENGLISH).tell(not_looked)
+    english = load_words(ENGLISH).format(not_looked)
     values = [
         {"preset": p.choice.preset, "case": p.case.name, "reason": refused.get(_refusal(p), english)}
         for p in open_
