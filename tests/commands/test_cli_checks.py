@@ -118,7 +118,7 @@ def test_a_folder_that_is_no_run(tmp_path):
 
 def test_help_tells_it_from_the_data_doctor():
     told = " ".join(call("checks", "--help").stdout.split())
-    assert "rekka check, without the s, looks at a table before anything is fitted" in told
+    assert "rekka check, without the s, checks a table before anything is fitted" in told
     assert "rekka checks run --json --strict" in told
 
 
