@@ -76,9 +76,7 @@ class Diagnosis:
         if not stops and not warnings:
             facts = self.facts
             sizes = [count_of(facts["rows"], "transition"), count_of(facts["bridges"], "bridge")]
-            return (
-                f"Fine: {' of '.join(sizes)} in {count_of(len(facts['cases']), 'case')}, nothing to worry about."
-            )
+            return f"Fine: {' of '.join(sizes)} in {count_of(len(facts['cases']), 'component')}, no warnings."
         parts = [f"{count_of(stops, 'finding')} stop{'s' if stops == 1 else ''} the work"] if stops else []
         parts += [count_of(number, word) for number, word in ((warnings, "warning"), (notes, "note")) if number]
         return f"{', '.join(parts)}."

@@ -57,7 +57,7 @@ from rekka.model.fit import Options, check_options
 
 TRAFFIC = "traffic_mean"
 FEW_BRIDGES = 10  # fewer make no interval to rely on: ``intervals``
-SAYING_SAME, WITHOUT = "saying that nothing changes", "the model without covariates"
+SAYING_SAME, WITHOUT = "the no-change baseline", "the model without covariates"
 WORDS = {"rps": "ranked probability score", "log_loss_exact": "log loss"}
 
 

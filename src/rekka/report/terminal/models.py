@@ -49,7 +49,7 @@ def print_model(
              *_show_ratio(row))
             for row in coefficients
         ),
-        "ratio: of the hazard of leaving the state, for so many units more (per).",
+        "ratio: hazard ratio of leaving the state, for a change of the covariate by the number under per.",
         left=2,
     )  # fmt: skip
     if model.clock_.words:
@@ -79,7 +79,7 @@ def _tell_bootstrap(drawn: Resampled) -> str:
     )
     if 2 * len(drawn.beta) >= drawn.asked:
         return told
-    return f"{told} Fewer than half: intervals from them leave out what most draws say."
+    return f"{told} Fewer than half: intervals from them ignore most resamples."
 
 
 def print_summary(console: Console, described: Sequence[dict[str, Any]], draws: int) -> None:
@@ -235,7 +235,7 @@ def print_effects(console: Console, model: CaseModel, given: Mapping[str, float]
     ]
     _print_head(console, f"{model.name}: years {found.journey}", _list_warnings(model, head), where)
     if not found.effects:
-        console.print("The model has no covariates, so that there is nothing to change.\n")
+        console.print("The model has no covariates, so there is nothing to change.\n")
         return
     for told in found.sentences():
         console.print(escape(told), highlight=False)
