@@ -10,12 +10,12 @@ import rekka
 from rekka.report.charts.base import FIXED, PRINT, place_of
 from rekka.report.text import LANGUAGES, load_words
 from rekka.scaling.operators import AffineScaling
-from rekka.scaling.registry import REGISTRY, Operator, Training
+from rekka.scaling.registry import REGISTRY, Operator, TrainingRows
 
 METHODS = ("zscore", "halves", "halves+zscore")
 
 
-def fit_halves(rows: Training) -> AffineScaling:
+def fit_halves(rows: TrainingRows) -> AffineScaling:
     """Twice each covariate, as far as it varies."""
     return AffineScaling(
         "halves", rows.names, rows.low, rows.high, np.zeros_like(rows.low), np.full_like(rows.low, 0.5)
