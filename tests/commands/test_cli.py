@@ -43,7 +43,7 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
     def write_some(folder, **options):
         write(folder, **options)
         table = pl.read_csv(folder / "inspections.csv", infer_schema=False)
-        table.filter(pl.col("case").is_in(["Cross girder", "Slope protection"])).write_csv(
+        table.filter(pl.col("case").is_in(["Main girder", "Slope protection"])).write_csv(
             folder / "inspections.csv"
         )
 

@@ -47,7 +47,7 @@ from rekka.fleet.backtest_scores import (
     Settings,
     run_case,
 )
-from rekka.fleet.models import tell_misfit
+from rekka.fleet.models import describe_misfit
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
 from rekka.forecast.uncertainty import NORMAL, check_intervals
@@ -323,7 +323,7 @@ def _tabulate_cases(
                 "lost_members": int(gone["members"].sum()),
                 "lost_visits": int(gone["visits"].sum()),
                 "fit_p_value": None if one.fit_test is None else one.fit_test.p_value,
-                "misfit": tell_misfit(one.case, one.fit_test, labels),
+                "misfit": describe_misfit(one.case, one.fit_test, labels),
                 "summary": summarize_case(one, gone, settings, whole),
             }
         )

@@ -1,7 +1,7 @@
 """Building blocks of the charts: colours, texts, scales, axes, layers, and the finished Vega-Lite.
 
 A chart is plain Vega-Lite: a layer is a mark with its encoding (``layer``), ``Chart`` holds layers over the same
-rows, ``make_panel`` adds style and words. The tests check every chart against Altair's schema.
+rows, ``make_figure`` adds style and words. The tests check every chart against Altair's schema.
 
 Colours come as variables of the page, light and dark, and as one set for files on white paper. Method colours
 are the Okabe-Ito hues, darker or lighter, until a mark has a contrast of 3:1 to its surface; text has 4.5:1.
@@ -485,22 +485,35 @@ def stamp(chart: Chart, look: Look, *, certified: bool, chosen: bool = True) -> 
     return replace(chart, layers=(*chart.layers[:-1], mark, *chart.layers[-1:]))
 
 
-def make_panel(name: str, title: str, alt_text: str, chart: Chart, look: Look) -> PanelView:
-    """A chart with its words."""
-    return PanelView(name=name, title=title, alt=alt_text, spec=finish(chart, look.palette))
-
-
 def make_figure(
-    name: str,
-    title: str,
-    panels: Sequence[PanelView],
+    key: str,
+    panels: Iterable[tuple[str, str, str, Chart | None]],
     caption: Iterable[str],
     look: Look,
+    place: Mapping[str, Any] | None = None,
+    *,
+    name: str = "",
+    model: ModelPart | None = None,
     case: str | None = None,
+    certified: bool = True,
 ) -> FigureView | None:
-    """Panels under the sentences of a caption; None where there is no panel."""
-    text = join_sentences(caption, look.words)
-    return FigureView(name, title, text, tuple(panels), case) if panels else None
+    """Panels (name, title, alternative text, chart) under a caption; None where nothing is drawn.
+
+    The title is figure.KEY.title with ``place`` filled in. The figure of a ``model`` belongs to its case; where it
+    is not certified, or was not chosen, every chart is stamped.
+    """
+    chosen = True
+    if model is not None:
+        case, certified, chosen = model.case, model.certified, model.chosen
+    drawn = tuple(
+        PanelView(one, title, text, finish(stamp(chart, look, certified=certified, chosen=chosen), look.palette))
+        for one, title, text, chart in panels
+        if chart is not None
+    )
+    if not drawn:
+        return None
+    title = look.words(f"figure.{key}.title", **place or {})
+    return FigureView(name or key, title, join_sentences(caption, look.words), drawn, case)
 
 
 def finish(chart: Chart, palette: Palette) -> Spec:

@@ -28,14 +28,12 @@ from rekka.report.charts.base import (
     legend,
     list_caveats,
     make_figure,
-    make_panel,
     number_axis,
     place_model,
     quantity,
     shade,
     shorten,
     shorten_ends,
-    stamp,
     tips,
     year_axis,
 )
@@ -81,13 +79,11 @@ def draw_curve(model: ModelPart, number: str, look: Look) -> FigureView | None:
         return None
     place = place_model(model, words)
     message = _describe_mean(found, words)
-    panels = [
-        make_panel(name, words(f"figure.curve.panel_{name}"), alt_text, _stamp_model(chart, model, look), look)
-        for name, alt_text, chart in (
-            ("mean", message, _mean_states(found, look)),
-            ("shares", _describe_shares(found, words), _state_shares(found, look)),
-        )
-    ]
+    shares = _describe_shares(found, words)
+    panels = (
+        ("mean", words("figure.curve.panel_mean"), message, _mean_states(found, look)),
+        ("shares", words("figure.curve.panel_shares"), shares, _state_shares(found, look)),
+    )
     caption = (
         words("figure.curve.caption", **place),
         _describe_ageing(found, words),
@@ -95,9 +91,7 @@ def draw_curve(model: ModelPart, number: str, look: Look) -> FigureView | None:
         list_caveats(model, words),
         message,
     )
-    return make_figure(
-        f"curve-{number}", words("figure.curve.title", **place), panels, caption, look, case=model.case
-    )
+    return make_figure("curve", panels, caption, look, place, name=f"curve-{number}", model=model)
 
 
 def draw_reach(model: ModelPart, number: str, look: Look) -> FigureView | None:
@@ -114,15 +108,11 @@ def draw_reach(model: ModelPart, number: str, look: Look) -> FigureView | None:
         state=found.threshold,
     )
     until = _describe_passages(passages, "figure.reach.from_state", found.threshold, words)
-    panels = [
-        make_panel(
-            name, words(f"figure.reach.panel_{name}", **place), alt_text, _stamp_model(chart, model, look), look
-        )
-        for name, alt_text, chart in (
-            ("chance", message, _reach(found, look)),
-            ("until", until, _years_until(passages, "state", HEIGHT, found.level, look)),
-        )
-    ]
+    bars = _years_until(passages, "state", HEIGHT, found.level, look)
+    panels = (
+        ("chance", words("figure.reach.panel_chance", **place), message, _reach(found, look)),
+        ("until", words("figure.reach.panel_until", **place), until, bars),
+    )
     caption = (
         words("figure.reach.caption", **place),
         _describe_ageing(found, words),
@@ -131,9 +121,7 @@ def draw_reach(model: ModelPart, number: str, look: Look) -> FigureView | None:
         list_caveats(model, words),
         message,
     )
-    return make_figure(
-        f"reach-{number}", words("figure.reach.title", **place), panels, caption, look, case=model.case
-    )
+    return make_figure("reach", panels, caption, look, place, name=f"reach-{number}", model=model)
 
 
 def draw_reaching(document: Document, look: Look) -> FigureView | None:
@@ -144,10 +132,10 @@ def draw_reaching(document: Document, look: Look) -> FigureView | None:
         return None
     passages: Passages = {one.case: found.passages[0] for one, found in models}
     certified = all(one.certified for one, _ in models)
-    chart = stamp(_years_until(passages, "case", len(passages) * ROW, level, look), look, certified=certified)
+    chart = _years_until(passages, "case", len(passages) * ROW, level, look)
     thresholds = sorted({found.threshold for _, found in models})
     message = _describe_passages(passages, "figure.reach.of_case", thresholds[0], words)
-    title = words("figure.reaching.title")
+    panels = [("reaching", words("figure.reaching.title"), message, chart)]
     caption = (
         words("figure.reaching.caption", states=join_names(map(str, thresholds), words)),
         words("figure.reaching.bands", level=show_level(level))
@@ -155,11 +143,7 @@ def draw_reaching(document: Document, look: Look) -> FigureView | None:
         else words("figure.curve.uncertified"),
         _explain_arrows(passages, words),
     )
-    return make_figure("reaching", title, [make_panel("reaching", title, message, chart, look)], caption, look)
-
-
-def _stamp_model(chart: Chart, model: ModelPart, look: Look) -> Chart:
-    return stamp(chart, look, certified=model.certified, chosen=model.chosen)
+    return make_figure("reaching", panels, caption, look, certified=certified)
 
 
 def _mean_states(found: CaseForecast, look: Look) -> Chart:
@@ -414,20 +398,18 @@ def draw_network(network: NetworkPart, look: Look, case: str | None = None) -> F
     threshold = years[-1].threshold
     reached = "figure.network.panel_thresholds" if threshold is None else "figure.network.panel_reached"
     message = _describe_reached(years, words)
-    panels = [
-        make_panel(f"network-{name}", title, alt_text, stamp(chart, look, certified=certified), look)
-        for name, title, alt_text, chart in (
-            ("shares", words("figure.network.panel_shares"), _describe_last(years, words), _shares(years, look)),
-            ("reached", words(reached, state=threshold), message, _reached(years, network.level, banded, look)),
-        )
-    ]
+    last, numbers = _describe_last(years, words), _reached(years, network.level, banded, look)
+    panels = (
+        ("network-shares", words("figure.network.panel_shares"), last, _shares(years, look)),
+        ("network-reached", words(reached, state=threshold), message, numbers),
+    )
     caption = (
         words("figure.network.caption", **place),
         words("figure.network.bands", level=show_level(network.level)) if banded else "",
         "" if certified else words("figure.curve.uncertified"),
         message,
     )
-    return make_figure("network", words("figure.network.title", **place), panels, caption, look)
+    return make_figure("network", panels, caption, look, place, certified=certified)
 
 
 def _shares(years: Sequence[NetworkYear], look: Look) -> Chart:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rekka.evaluation.scores import CONFIDENCE
 from rekka.fleet.models import CaseModel, split_notes
-from rekka.forecast.matrices import tell_intervals
+from rekka.forecast.matrices import describe_intervals
 from rekka.forecast.profiles import Profile
 from rekka.report.charts.base import (
     INNER_WIDTH,
@@ -28,6 +28,7 @@ from rekka.report.charts.base import (
     Spec,
     category,
     datum,
+    finish,
     isolate_name,
     layer,
     legend,
@@ -35,7 +36,6 @@ from rekka.report.charts.base import (
     log_scale,
     log_ticks,
     make_figure,
-    make_panel,
     name_axis,
     number_axis,
     place_model,
@@ -43,7 +43,6 @@ from rekka.report.charts.base import (
     shorten,
     shorten_ends,
     span,
-    stamp,
     tips,
 )
 from rekka.report.charts.drawing import combine, draw_svg_file, mark_picture
@@ -61,7 +60,7 @@ from rekka.report.text import (
     show_p,
     show_range,
 )
-from rekka.report.views import FigureView
+from rekka.report.views import FigureView, PanelView
 
 SIDE = 300  # pixels: both axes of reliability have the same scale
 LABELS = 150  # pixels for covariates
@@ -95,14 +94,11 @@ def draw_calibration(
     held = sum((one.low or 0.0) <= one.forecast <= (one.high or 0.0) for one in known)
     counts = {"held": show_count(held), "bins": show_count(len(known))}
     message = words("figure.calibration.alt_reliability", **counts) if known else ""
-    panels = [
-        make_panel(name, words(f"figure.calibration.panel_{name}"), alt_text, chart, look)
-        for name, alt_text, chart in (
-            ("reliability", message, _reliability(part, look)),
-            ("counts", _describe_counts(part, words), _end_counts(part, look)),
-        )
-        if chart is not None
-    ]
+    ends = _describe_counts(part, words)
+    panels = (
+        ("reliability", words("figure.calibration.panel_reliability"), message, _reliability(part, look)),
+        ("counts", words("figure.calibration.panel_counts"), ends, _end_counts(part, look)),
+    )
     place = {"case": isolate_name(part.case), "method": name_method(part.method, words)}
     caption = (
         words("figure.calibration.caption", rows=show_count(part.rows), **place),
@@ -110,8 +106,7 @@ def draw_calibration(
         message,
         "" if part.p_value is None else words("figure.calibration.p_value", p=show_p(part.p_value)),
     )
-    title = words("figure.calibration.title", **place)
-    return make_figure(f"calibration-{number}", title, panels, caption, look, case=part.case)
+    return make_figure("calibration", panels, caption, look, place, name=f"calibration-{number}", case=part.case)
 
 
 def _leaving(part: CalibrationPart) -> list[BinPart]:
@@ -232,10 +227,8 @@ def draw_ratios(
         words("figure.ratios.cut", most=f"{WIDEST:g}", least=f"{1 / WIDEST:g}") if cut else "",
         message,
     )
-    chart = stamp(chart, look, certified=model.certified, chosen=model.chosen)
-    panels = [make_panel("ratios", words("figure.ratios.panel"), message, chart, look)]
-    title = words("figure.ratios.title", **place)
-    return make_figure(f"ratios-{number}", title, panels, caption, look, case=model.case)
+    panels = [("ratios", words("figure.ratios.panel"), message, chart)]
+    return make_figure("ratios", panels, caption, look, place, name=f"ratios-{number}", model=model)
 
 
 def ratios(model: ModelPart, covariates: Sequence[Covariate], look: Look) -> Chart | None:
@@ -369,16 +362,14 @@ def draw_profiles(model: ModelPart, covariates: Sequence[Covariate], number: str
         title = words("figure.profiles.unit", name=name, unit=unit) if unit else name
         lines = ProfileLines(one.values, one.rug, one.hazard, one.hazard_low, one.hazard_high)
         chart = profile(lines, title, words("figure.axis.hazard"), look)
-        chart = stamp(chart, look, certified=model.certified, chosen=model.chosen)
-        panels.append(make_panel(f"profile-{n}", name, _describe_profile(one, words), chart, look))
+        panels.append((f"profile-{n}", name, _describe_profile(one, words), chart))
     banded = any(low is not None for one in profiles for row in one.hazard_low for low in row)
     caption = (
         words("figure.profiles.caption", **place),
         words("figure.profiles.bands", level=show_level(found.level)) if banded else "",
         list_caveats(model, words),
     )
-    title = words("figure.profiles.title", **place)
-    return make_figure(f"profiles-{number}", title, panels, caption, look, case=model.case)
+    return make_figure("profiles", panels, caption, look, place, name=f"profiles-{number}", model=model)
 
 
 def _describe_profile(one: ProfilePart, words: Words) -> str:
@@ -516,8 +507,8 @@ def draw_profile(found: Profile, name: str) -> FigureView | None:
         lines = ProfileLines(found.values.tolist(), found.rug.tolist(), *map(_list_numbers, ends))
         chart = profile(lines, covariate, axis, look, by_state=part == "hazards")
         if chart.rows:
-            panels.append(make_panel(part, title, f"{title} along {found.covariate}.", chart, look))
-    return make_figure(name, "", panels, (), look)
+            panels.append(PanelView(part, title, f"{title} along {found.covariate}.", finish(chart, PRINT)))
+    return FigureView(name, "", "", tuple(panels))
 
 
 def _list_numbers(values: Any) -> Lines:
@@ -530,7 +521,7 @@ def _head_lines(model: CaseModel, found: Profile) -> list[str]:
     """Lines over a picture: notes, the component, its course, what bands and ticks mean."""
     head, rest = split_notes(found.notes)
     others = ", ".join(f"{name} = {value:,.6g}" for name, value in found.others.items())
-    intervals = tell_intervals(found.level, found.intervals)
+    intervals = describe_intervals(found.level, found.intervals)
     bands = "" if found.intervals == "none" else f"Bands: {intervals}. "
     return [
         *head,

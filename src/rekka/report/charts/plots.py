@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
@@ -27,7 +27,10 @@ NO_NUMBER = "a hazard is no finite number"
 
 
 class Plots:
-    """The figures of a report, one by one: ``study.plot``. Colours are those of print, words are English."""
+    """The figures of a report, one by one: ``study.plot``. Colours are those of print, words are English.
+
+    >>> study.plot.tradeoff().save("tradeoff.svg")  # doctest: +SKIP
+    """
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -44,12 +47,12 @@ class Plots:
         return _show(figure, "no trial is done")
 
     def calibration(self, case: str | None = None, preset: str | None = None) -> alt.ConcatChart:
-        """Whether the forecasts of what was chosen come true on its training rows: in a case, or in each."""
+        """Forecasts and outcomes of the chosen models on their training rows: of one case, or of each."""
         name = self._find_preset(preset).name
         if case is None:
             chosen = [choice.case for choice in self._study.choices if choice.preset == name and choice.chosen]
-            figures = [figure for one in chosen if (figure := self._calibrate(one, name))]
-            return _show(_join_figures(figures), "nothing was chosen")
+            figures = (self._calibrate(one, name) for one in chosen)
+            return _show(_join(figures, by_case=True), "nothing was chosen")
         self._refuse_unknown(case)
         return _show(self._calibrate(case, name), "no row can change its state")
 
@@ -58,7 +61,7 @@ class Plots:
         return draw_calibration(found, ONE, self._look)
 
     def stability(self, found: Stability | None = None) -> alt.ConcatChart:
-        """How often each method is chosen over draws: those given, or those of the run folder."""
+        """Shares of refits that choose each method: of those given, or of those in the run folder."""
         drawn = found or load_stability(self._study)
         if drawn is None:
             raise BadOption(
@@ -74,10 +77,10 @@ class Plots:
         return _show(draw_curve(model, ONE, self._look), model.reason or NO_NUMBER)
 
     def forecast(self, case: str) -> alt.ConcatChart:
-        """The same, and when the state to be reached is reached: its probability by year, and years until it."""
+        """The curve, the probability of the threshold by year, and the years until it."""
         model = self._find_model(case)
         figures = [draw(model, ONE, self._look) for draw in (draw_curve, draw_reach)]
-        return _show(_lay_together(figures), model.reason or NO_NUMBER)
+        return _show(_join(figures), model.reason or NO_NUMBER)
 
     def profiles(self, case: str) -> alt.ConcatChart:
         """The hazard of leaving each state, over the values of each covariate."""
@@ -97,7 +100,7 @@ class Plots:
         return _show(figure, "no model was chosen, or the rows do not say how members are now")
 
     def ratios(self, case: str) -> alt.ConcatChart:
-        """How each covariate changes the hazard of leaving each state."""
+        """Hazard ratios of each covariate, for leaving each state."""
         model = self._find_model(case)
         figure = draw_ratios(model, self._document.study.covariates, ONE, self._look)
         return _show(figure, model.reason or "the model has no covariates")
@@ -127,18 +130,15 @@ class Plots:
             raise no_such_case(case, there)
 
 
-def _join_figures(figures: Sequence[FigureView]) -> FigureView | None:
-    """The panels of several cases as one figure, each under the name of its case."""
-    panels = tuple(
-        replace(panel, title=f"{figure.case}: {panel.title}") for figure in figures for panel in figure.panels
-    )
-    return replace(figures[0], panels=panels) if figures else None
-
-
-def _lay_together(figures: Sequence[FigureView | None]) -> FigureView | None:
-    """The panels of several figures of one case as one."""
+def _join(figures: Iterable[FigureView | None], *, by_case: bool = False) -> FigureView | None:
+    """The panels of several figures as one; of several cases, each under the name of its case."""
     there = [figure for figure in figures if figure is not None]
-    return replace(there[0], panels=tuple(one for figure in there for one in figure.panels)) if there else None
+    panels = tuple(
+        replace(panel, title=f"{figure.case}: {panel.title}") if by_case else panel
+        for figure in there
+        for panel in figure.panels
+    )
+    return replace(there[0], panels=panels) if there else None
 
 
 def _show(figure: FigureView | None, why_not: str) -> alt.ConcatChart:

@@ -36,7 +36,6 @@ from rekka.report.charts.base import (
     log_scale,
     log_ticks,
     make_figure,
-    make_panel,
     method_scales,
     number_axis,
     quantity,
@@ -113,13 +112,15 @@ MEASURES = (
 def draw_answer(document: Document, look: Look) -> FigureView | None:
     """Accuracy beside log loss, each with its baseline."""
     words, answers = look.words, document.answers
-    panels = [
-        make_panel(
-            one.name, words(f"figure.answer.panel_{one.name}"), _describe_answer(document, one, words), chart, look
+    panels = (
+        (
+            one.name,
+            words(f"figure.answer.panel_{one.name}"),
+            _describe_answer(document, one, words),
+            _answer(document, one, look),
         )
         for one in MEASURES
-        if (chart := _answer(document, one, look))
-    ]
+    )
     chosen = [one for one in answers if one.method is not None]
     confirmed, none = sum(one.confirmed for one in chosen), len(answers) - len(chosen)
     counts = {"chosen": len(chosen), "cases": len(answers), "confirmed": confirmed}
@@ -130,7 +131,7 @@ def draw_answer(document: Document, look: Look) -> FigureView | None:
         words("figure.answer.hollow") if confirmed < len(chosen) else "",
         words("figure.answer.none", none=show_count(none)) if none else "",
     )
-    return make_figure("answer", words("figure.answer.title"), panels, caption, look)
+    return make_figure("answer", panels, caption, look)
 
 
 def _answer(document: Document, measure: _Measure, look: Look) -> Chart | None:
@@ -226,17 +227,10 @@ def draw_tradeoff(document: Document, preset: PresetPart, look: Look) -> FigureV
         return None
     trials = _find_trials(document, preset)
     place = {"preset": words.get(f"preset.{preset.name}", preset.name)}
+    shown = _describe_tradeoff(document, preset, len(plane.rows), words)
     panels = (
-        make_panel(
-            "tradeoff",
-            words(f"figure.tradeoff.panel_{preset.cost}"),
-            _describe_tradeoff(document, preset, len(plane.rows), words),
-            plane,
-            look,
-        ),
-        make_panel(
-            "coverage", words("figure.coverage.panel"), _describe_coverage(document, preset, words), bars, look
-        ),
+        ("tradeoff", words(f"figure.tradeoff.panel_{preset.cost}"), shown, plane),
+        ("coverage", words("figure.coverage.panel"), _describe_coverage(document, preset, words), bars),
     )
     caption = (
         words(f"figure.tradeoff.caption_{preset.eligible}", **place),
@@ -244,8 +238,7 @@ def draw_tradeoff(document: Document, preset: PresetPart, look: Look) -> FigureV
         words(f"figure.tradeoff.{_compare_sets(trials)}"),
         _count_most_accurate(trials, words),
     )
-    title = words("figure.tradeoff.title", **place)
-    return make_figure(f"tradeoff-{preset.name}", title, panels, caption, look)
+    return make_figure("tradeoff", panels, caption, look, place, name=f"tradeoff-{preset.name}")
 
 
 def tradeoff(document: Document, preset: PresetPart, look: Look) -> Chart | None:
@@ -448,14 +441,13 @@ def draw_heatmaps(document: Document, preset: PresetPart, look: Look) -> FigureV
             cells = _shade_cells(trials, values, digits, look, best=better(values.values()))
             alt_text = join_sentences((message, words("figure.heatmap.gray", **counts)), words)
             chart = _heatmap(document, trials, cells, look)
-            panels.append(make_panel(name, words(f"figure.heatmap.panel_{name}"), alt_text, chart, look))
+            panels.append((name, words(f"figure.heatmap.panel_{name}"), alt_text, chart))
     place = {"preset": words.get(f"preset.{preset.name}", preset.name)}
     caption = (
         words(f"figure.heatmap.caption_{preset.eligible}", **place, **counts),
         words(f"figure.heatmap.{_compare_sets(trials)}"),
     )
-    title = words("figure.heatmap.title", **place)
-    return make_figure(f"heatmap-{preset.name}", title, panels, caption, look)
+    return make_figure("heatmap", panels, caption, look, place, name=f"heatmap-{preset.name}")
 
 
 def _key(trial: TrialPart) -> tuple[str, str]:
@@ -534,13 +526,11 @@ def _describe_extremes(trials: Iterable[TrialPart], words: Words) -> str:
 
 def draw_presets(document: Document, look: Look) -> FigureView | None:
     """The shortfall of every trial that has one."""
-    words, chart = look.words, _shortfalls(document, look)
-    if chart is None:
-        return None
+    words = look.words
     message = _describe_presets(document, words)
     caption = (words("figure.presets.caption", limit=f"{AT_MAXIMUM:g}"), message)
-    panels = [make_panel("presets", words("figure.presets.panel"), message, chart, look)]
-    return make_figure("presets", words("figure.presets.title"), panels, caption, look)
+    panels = [("presets", words("figure.presets.panel"), message, _shortfalls(document, look))]
+    return make_figure("presets", panels, caption, look)
 
 
 def _shortfalls(document: Document, look: Look) -> Chart | None:
@@ -642,22 +632,21 @@ def draw_stability(document: Document, look: Look) -> FigureView | None:
     """Shares of refits that choose each method: a panel for each way of repeating the study."""
     words, found = look.words, document.stability
     groups = {kind: own for kind in (found.kinds if found else ()) if (own := _group_shares(document, kind))}
-    panels = [
-        make_panel(
+    if not groups:
+        return None
+    panels = (
+        (
             kind,
             words.get(f"figure.stability.panel_{kind}", kind),
             _describe_stability(own, words),
             _stability(document, own, look),
-            look,
         )
         for kind, own in groups.items()
-    ]
-    if not panels:
-        return None
+    )
     ways = join_names((words.get(f"figure.stability.way_{kind}", kind) for kind in groups), words)
     draws = _show_draws([shares for own in groups.values() for shares in own.values()], words)
     caption = [words("figure.stability.caption", ways=ways, draws=draws)]
-    return make_figure("stability", words("figure.stability.title"), panels, caption, look)
+    return make_figure("stability", panels, caption, look)
 
 
 def _group_shares(document: Document, kind: str) -> dict[str, list[SharePart]]:

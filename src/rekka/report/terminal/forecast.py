@@ -25,7 +25,7 @@ NETWORK, REACHED = "network", "in this state or worse"
 def print_forecast(
     console: Console, document: ForecastFile, folder: Path, files: Sequence[Path], following: str
 ) -> None:
-    """All of it."""
+    """Print the forecast of an inventory: models, totals by year, first risks, remarks, files."""
     if document.watermark:
         print_warning(console, document.watermark, "\n")
     for line in (one.misfit for one in document.models if one.misfit is not None):
@@ -189,7 +189,7 @@ def _show_state(risk: MemberRisk) -> str:
 
 
 def _print_remarks(console: Console, document: ForecastFile) -> None:
-    """How many members a remark applies to, over all cases."""
+    """Count the members that each remark applies to, over all cases."""
     counts: Counter[str] = Counter()
     for one in document.remarks:
         counts[one.remark] += one.count
@@ -199,7 +199,7 @@ def _print_remarks(console: Console, document: ForecastFile) -> None:
 
 
 def _explain(document: ForecastFile) -> list[str]:
-    """What the two intervals are."""
+    """Meaning of the two intervals."""
     if all(model.intervals == "none" for model in document.models):
         return []
     lines = [
@@ -298,7 +298,7 @@ def _print_scores(console: Console, found: Backtest, case: str) -> None:
 
 
 def _print_horizons(console: Console, found: Backtest, case: str) -> None:
-    """How the scores change with the years ahead."""
+    """Scores by years ahead."""
     here = found.scores.filter(case=case, by="horizon")
     lines = []
     for years, visits in here.select("group", "visits").unique("group").sort("group").rows():
@@ -323,7 +323,7 @@ def _print_horizons(console: Console, found: Backtest, case: str) -> None:
 
 
 def _print_totals(console: Console, found: Backtest, case: str) -> None:
-    """What was found beside what was expected: by year and by state."""
+    """Numbers found beside numbers expected, by year and by state."""
     period = "visit" if "visit" in found.totals["by"] else "year"
     worse = _list_totals(found, case, period, or_worse=True)
     start = _list_totals(found, case, "start", or_worse=False)

@@ -74,7 +74,7 @@ def print_methods(console: Console, study: Study) -> None:
 
 
 def print_selection(console: Console, study: Study) -> None:
-    """What was chosen for each case and why, and its log loss beside others (paper, Table selection)."""
+    """The choice in each case and its reason, and its log loss beside others (paper, Table selection)."""
     columns = (Column("case", WORDS("column.case")), Column("why", WORDS("short.chosen_why")))
     for preset, _ in _presets(study):
         trials = study.trials.filter(preset=preset)
@@ -88,7 +88,7 @@ def print_selection(console: Console, study: Study) -> None:
 
 
 def _tell_optimism(study: Study, preset: str) -> str:
-    """How much selecting on golden rows flatters what was selected; nothing where they were kept out of it."""
+    """Optimism of scores on golden rows that chose; nothing where these were kept out of the choice."""
     judged = study.optimism.filter(preset=preset, judged_on="golden")
     if judged.is_empty():
         return ""
@@ -104,7 +104,7 @@ def _tell_optimism(study: Study, preset: str) -> str:
 
 
 def print_verdicts(console: Console, study: Study) -> None:
-    """What the rule says of every method, methods of which it says the same together."""
+    """Verdicts of the rule on every method, those with the same verdict together."""
     for preset, _ in _presets(study):
         console.print(f"[bold]What the {study.plan.study.rule} rule says of every method, preset {preset}[/]")
         for (case,), rows in study.verdicts.filter(preset=preset).group_by("case", maintain_order=True):
@@ -126,7 +126,7 @@ def _merge_verdicts(verdicts: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def print_confirmation(console: Console, study: Study) -> None:
-    """What was chosen, on the golden rows, beside two forecasters to beat."""
+    """Scores of the choices on the golden rows, beside two baselines."""
     case = "case preset" if len(study.plan.study.presets) > 1 else "case"
     method = texts("method", lambda row: row.method + ("!" if row.seen else ""))
     less = estimate("no_covariates_difference", ends="no_covariates")
@@ -261,14 +261,14 @@ def print_hypotheses(console: Console, study: Study) -> None:
 
 
 def print_remarks(console: Console, remarks: Sequence[str]) -> None:
-    """What to look at."""
+    """Print remarks."""
     if remarks:
         console.print("[bold]What to look at[/]")
     print_list(console, [f"{line}." for line in remarks])
 
 
 def print_headline(console: Console, study: Study) -> None:
-    """What was run, in a sentence or two."""
+    """Data, plan and statuses in a few sentences."""
     trials = study.trials
     if study.plan.data.kind == "tables":
         console.print("[bold]How the tables were understood[/]")
@@ -312,11 +312,9 @@ def _presets(study: Study) -> list[tuple[str, str]]:
 
 
 def print_stability(console: Console, found: Stability, run: Path) -> None:
-    """What was drawn; how often what was chosen and reached a maximum; what to look at; where the files are."""
-    cases, methods = (
-        count_of(len(found.cases), "component"),
-        count_of(len(found.study.plan.study.methods), "method"),
-    )
+    """Resamples; shares in which each method was chosen and reached a maximum; remarks; files."""
+    cases = count_of(len(found.cases), "component")
+    methods = count_of(len(found.study.plan.study.methods), "method")
     draws, refits = count_of(found.resamples, "resample"), count_of(len(found.refits), "refit")
     drawn = f"[bold]{cases} by {methods}, {draws} of each kind: {refits}[/], seed {found.seed}"
     console.print(f"{drawn}. No confirmation row was used.\n", highlight=False)
