@@ -291,7 +291,7 @@ def test_a_study_in_which_everything_failed(document):
     page = render_page(document.model_copy(update=parts))
     assert Reader(page).unclosed == []
     text = texts_of(page)
-    assert "There is no model to use in any of 3 cases." in text
+    assert "There is no model to use in any of 3 components." in text
     assert "It has no certificate: solver failed." in text
     assert re.search(r"\b(nan|None|inf)\b", text) is None
 
