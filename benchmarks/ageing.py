@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.problems import SEED
 from rekka import ExponentialHazardMarkovModel
-from rekka.forecast.first_passage import pass_through
-from rekka.forecast.forecast import Doubt, forecast_rows, set_out
+from rekka.forecast.first_passage import find_first_passage
+from rekka.forecast.forecast import ForecastOptions, forecast_rows, make_cohort
 from rekka.forecast.uncertainty import DELTA, LOG
 from rekka.model.fit import Fit
 from rekka.model.probabilities import transition_probabilities
@@ -157,11 +157,11 @@ def _fit_ways(rows: pl.DataFrame) -> Iterator[tuple[str, Fit]]:
 def _compare(fit: Fit) -> tuple[NDArray[np.bool_], float]:
     """Whether the intervals of all quantities hold the truth, and the mean years until STATE at age ORIGIN."""
     x = np.array(AGES)[:, None]
-    journey = set_out(fit, np.zeros(len(AGES), np.int64), x, doubt=Doubt(DELTA, LEVEL))
-    mean = pass_through(journey.walkers, journey.start, STATE - 1, ()).mean
-    found = forecast_rows(journey, TIMES, STATE)
+    cohort = make_cohort(fit, np.zeros(len(AGES), np.int64), x, ForecastOptions(DELTA, LEVEL))
+    mean = find_first_passage(cohort.propagator, cohort.start, STATE - 1, ()).mean
+    found = forecast_rows(cohort, TIMES, STATE)
     truth = [true_years(age) for age in AGES]
-    low, high = journey.spread.interval(mean, LOG)
+    low, high = cohort.uncertainty.interval(mean, LOG)
     hits = [(low <= truth) & (truth <= high)]
     for place, time in enumerate(TIMES):
         real = np.array([true_reach(age, time) for age in AGES])

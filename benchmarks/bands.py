@@ -32,9 +32,9 @@ from benchmarks.ageing import AGED_LIMITS, AGED_SETS, AgedBands, measure_ageing,
 from benchmarks.coverage import BRIDGES, CASE, LEVEL, LIMITS, pair
 from benchmarks.problems import SEED
 from rekka import ExponentialHazardMarkovModel
-from rekka.forecast.first_passage import pass_through
-from rekka.forecast.forecast import Doubt, Journey, forecast_rows, set_out, years_until
-from rekka.forecast.uncertainty import BOOTSTRAP, DELTA, NONE, NORMAL, Spread
+from rekka.forecast.first_passage import find_first_passage
+from rekka.forecast.forecast import Cohort, ForecastOptions, forecast_rows, make_cohort, years_until
+from rekka.forecast.uncertainty import BOOTSTRAP, DELTA, NONE, NORMAL, Uncertainty
 from rekka.model.fit import Fit
 from rekka.simulation.inventory import simulate_inventory
 from rekka.simulation.stock import CASES, LETTERS, TERMS, true_coefficients
@@ -110,10 +110,10 @@ def _compare(fit: Fit, truth: Array, kind: str, seed: int) -> dict[str, NDArray[
     assert fit.survey is not None
     x = np.tile(fit.survey.median, (len(AGES), 1))
     x[:, 0] = AGES
-    journey = set_out(fit, np.zeros(len(AGES), np.int64), x, doubt=Doubt(kind, LEVEL, DRAWS, seed))
-    real = replace(journey, spread=Spread(NONE, LEVEL, truth[None]))
-    ours, theirs = forecast_rows(journey, TIMES, STATE), forecast_rows(real, TIMES, STATE)
-    years, true_years = years_until(journey, STATE), years_until(real, STATE)
+    cohort = make_cohort(fit, np.zeros(len(AGES), np.int64), x, ForecastOptions(kind, LEVEL, DRAWS, seed))
+    real = replace(cohort, uncertainty=Uncertainty(NONE, LEVEL, truth[None]))
+    ours, theirs = forecast_rows(cohort, TIMES, STATE), forecast_rows(real, TIMES, STATE)
+    years, true_years = years_until(cohort, STATE), years_until(real, STATE)
     found = {
         f"{name} after {time:g} years": _inside(
             getattr(theirs, field)[:, t], getattr(ours, f"{field}_low")[:, t], getattr(ours, f"{field}_high")[:, t]
@@ -143,10 +143,10 @@ def _inside(value: Array, low: Array, high: Array) -> NDArray[np.bool_]:
     return np.asarray((low <= value) & (value <= high))
 
 
-def _draw_years(real: Journey, rng: np.random.Generator) -> Array:
+def _draw_years(real: Cohort, rng: np.random.Generator) -> Array:
     """What one history of each member takes to the state: the quantile at a uniform number."""
     u = rng.uniform(size=len(real.start))
-    quantile = pass_through(real.walkers, real.start, STATE - 1, u.tolist()).quantile[0]
+    quantile = find_first_passage(real.propagator, real.start, STATE - 1, u.tolist()).quantile[0]
     return np.diagonal(quantile)
 
 

@@ -43,12 +43,12 @@ import rekka
 from benchmarks import configuration
 from benchmarks.problems import SEED
 from rekka.fleet.document import describe_fleet
-from rekka.fleet.eligibility import GAP, Ask, Lot, Lots, make_lots
+from rekka.fleet.eligibility import GAP, Eligible, EligibleGroup, InventoryOptions, find_eligible
 from rekka.fleet.inventory import UNIT, forecast_fleet
 from rekka.fleet.members import Members
 from rekka.fleet.models import CaseModel, Models, match_models
 from rekka.fleet.store import list_files, open_folder
-from rekka.forecast.propagation import Walkers, walk
+from rekka.forecast.propagation import Propagator, propagate
 from rekka.model.fit import Fit
 from rekka.simulation.rows import COVARIATES
 
@@ -88,7 +88,7 @@ class Loop:
     extrapolated: float
 
 
-def draw_lots(members: int, ask: Ask) -> Lots:
+def draw_eligible(members: int, ask: InventoryOptions) -> Eligible:
     """The members and their model, ready to be forecast."""
     rng = np.random.default_rng(SEED)
     drawn = rekka.simulate_transitions(members, seed=SEED + 1)
@@ -105,7 +105,7 @@ def draw_lots(members: int, ask: Ask) -> Lots:
         schema={"reason": pl.String, "count": pl.Int64, "rows": pl.List(pl.Int64), "what": pl.String}
     )
     found = Members("simulated", frame, COVARIATES, nothing, None, (), dated=True)
-    return make_lots(found, match_models(Models("model", (_fit(),)), [CASE]), ask)
+    return find_eligible(found, match_models(Models("model", (_fit(),)), [CASE]), ask)
 
 
 def _fit() -> CaseModel:
@@ -129,50 +129,50 @@ def _call(way: str, members: int) -> Timing:
 def _child(way: str, members: int) -> None:
     """Forecast and print the figures as JSON; a small forecast first loads what is compiled."""
     intervals = "none" if way == NETWORK else "delta"
-    ask = Ask(years=YEARS, intervals=intervals, member_intervals=False)
-    forecast_fleet(draw_lots(100, ask), ask)
-    lots = draw_lots(members, ask)
+    ask = InventoryOptions(years=YEARS, intervals=intervals, member_intervals=False)
+    forecast_fleet(draw_eligible(100, ask))
+    eligible = draw_eligible(members, ask)
     with tempfile.TemporaryDirectory() as folder:
         clock, processor = perf_counter(), process_time()
-        files = _carry_out(way, lots, ask, Path(folder))
+        files = _carry_out(way, eligible, Path(folder))
         seconds, used = perf_counter() - clock, process_time() - processor
         written = sum(file.stat().st_size for file in files) / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(json.dumps(asdict(Timing(way, members, seconds, used, peak, written))))
 
 
-def _carry_out(way: str, lots: Lots, ask: Ask, folder: Path) -> Sequence[Path]:
+def _carry_out(way: str, eligible: Eligible, folder: Path) -> Sequence[Path]:
     if way == STATES:
-        _walk_all(lots.lots[0])
+        _propagate_all(eligible.groups[0])
     elif way in (NETWORK, WITH_INTERVALS):
-        forecast_fleet(lots, ask)
+        forecast_fleet(eligible)
     if way != WRITTEN:
         return ()
     with open_folder(folder / "forecast", "parquet") as writer:
-        fleet = forecast_fleet(lots, ask, on_years=writer.add_years)
+        fleet = forecast_fleet(eligible, on_years=writer.add_years)
         return writer.finish(fleet, describe_fleet(fleet, "model", files=list_files("parquet")))
 
 
-def _walk_all(lot: Lot) -> None:
+def _propagate_all(group: EligibleGroup) -> None:
     """What the plain loop does: the probabilities of the states, which are forgotten."""
-    for first in range(0, len(lot.rows), UNIT):
-        unit = replace(lot, rows=lot.rows[first : first + UNIT])
-        walkers = Walkers(unit.fit, unit.x, unit.fit.coefficients[None], unit.course)
-        for _ in walk(walkers, unit.start, range(YEARS + 1), unit.gap):
+    for first in range(0, len(group.rows), UNIT):
+        unit = replace(group, rows=group.rows[first : first + UNIT])
+        propagator = Propagator(unit.fit, unit.x, unit.fit.coefficients[None], unit.ageing)
+        for _ in propagate(propagator, unit.start, range(YEARS + 1), unit.gap):
             pass
 
 
 def loop(members: int = PLAIN, of: int = MEMBERS) -> Loop:
     """The plain loop beside ours on the same members."""
-    ask = Ask(years=YEARS, intervals="none")
-    lots = draw_lots(members, ask)
-    rows, fit = lots.lots[0].rows, lots.lots[0].fit
+    ask = InventoryOptions(years=YEARS, intervals="none")
+    eligible = draw_eligible(members, ask)
+    rows, fit = eligible.groups[0].rows, eligible.groups[0].fit
     with ThreadpoolController().limit(limits=1, user_api="blas"):  # threads on 5 by 5 only wait for each other
         begin = process_time()
         theirs = np.array([_walk(fit, row) for row in rows.select(GAP, "state", *COVARIATES).iter_rows()])
         seconds = process_time() - begin
     years: list[pl.DataFrame] = []
-    forecast_fleet(lots, ask, on_years=years.append)
+    forecast_fleet(eligible, on_years=years.append)
     ours = pl.concat(years).select(f"p_{k + 1}" for k in range(fit.n_states)).to_numpy()
     difference = float(np.abs(ours.reshape(theirs.shape) - theirs).max())
     return Loop(members, seconds, difference, seconds / members * of)

@@ -323,13 +323,6 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         ],
     ),
     (
-        "simulation/rows.py",
-        "tests/simulation/test_rows.py",
-        [
-            ("rows = min(rows_a_file, n_rows - number * rows_a_file)", "rows = rows_a_file"),
-        ],
-    ),
-    (
         "evaluation/scores.py",
         "tests/evaluation/test_scores.py",
         [
@@ -521,12 +514,11 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         [
             ('pl.col("state") > fit.n_states', 'pl.col("state") > fit.n_states + 1'),
             ("asked is not None and not 2 <= asked <= states", "asked is not None and not 1 <= asked <= states"),
-            ("if self.draws < FEWEST:", "if self.draws <= FEWEST:"),
         ],
     ),
     (
-        "fleet/first_passage.py",
-        "tests/fleet/test_arrivals.py",
+        "forecast/first_passage.py",
+        "tests/fleet/test_first_passage_many.py",
         [
             ("if year + 1 == horizon:", "if year == horizon:"),
         ],

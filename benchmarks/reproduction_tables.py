@@ -40,7 +40,7 @@ from rekka.report.text import (
     show_seconds,
     show_share,
 )
-from rekka.study.hypotheses import CLAIMS, Verdict
+from rekka.study.hypotheses import CLAIMS, Support
 
 
 def tell_cases(stored: Stored) -> list[str]:
@@ -257,9 +257,9 @@ def tell_hypotheses(stored: Stored, sides: Sequence[Side]) -> Iterable[str]:
     rows = []
     for code, told in CLAIMS.items():
         others = Counter(start["verdicts"][code] for start in stored["starts"])
-        counts = ", ".join(f"{verdict} {others[verdict]}" for verdict in Verdict if others[verdict])
+        counts = ", ".join(f"{verdict} {others[verdict]}" for verdict in Support if others[verdict])
         first, second, third = (side.hypotheses[code].verdict for side in sides)
-        rows.append((code, told, Verdict.SUPPORTED, first, second, counts, third))
+        rows.append((code, told, Support.SUPPORTED, first, second, counts, third))
     yield wrap(
         "The paper calls all five supported. Beside that stands what rekka's code says of the paper's own "
         "appendix ([details](errata.md#the-hypotheses-on-the-papers-figures)) and of our two runs."

@@ -39,10 +39,10 @@ from benchmarks import (
     scaling,
 )
 from benchmarks.aims import Aim, print_aims
+from benchmarks.drawn_rows import write_transitions
 from benchmarks.problems import SEED
 from benchmarks.scale_fits import CLUSTER, EQUAL, HELD, STREAMED
 from benchmarks.scale_page import PAGE, write_page
-from rekka.simulation.rows import write_transitions
 
 RESULT = Path(__file__).with_name("results") / "scale.json"
 WARM_ROWS = 300_000  # more than are fitted in one piece, so that the same code is loaded

@@ -35,10 +35,10 @@ from rich.table import Table
 
 import rekka
 from benchmarks import configuration
+from benchmarks.drawn_rows import write_transitions
 from benchmarks.house import check_out
 from benchmarks.problems import SEED
 from benchmarks.version_tasks import FIT, FIT_STATES, STREAMED, STREAMED_STATES, STUDY, TASKS, Measured
-from rekka.simulation.rows import write_transitions
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = Path(__file__).with_name("results") / "versions.json"

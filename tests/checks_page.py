@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rekka.checks.engine import Subject, list_codes, load_checks, tell_part
+from rekka.checks.engine import Subject, format_part, list_codes, load_checks
 from rekka.core.language import ENGLISH, RETIRED, load_words
 
 PAGE = Path(__file__).parent.parent / "docs" / "checks.md"
@@ -85,7 +85,7 @@ def tell(code: str, part: str) -> str:
     """A text of a check, with its limits; '' where it has none."""
     limits = {name: value for one in list_checks()[code] for name, value in one.limits.items()}
     known = f"check.{code}.{part}" in WORDS.texts
-    return tell_part(code, [part], limits, WORDS) if known else ""
+    return format_part(code, [part], limits, WORDS) if known else ""
 
 
 def section(code: str) -> str:

@@ -1,7 +1,8 @@
-"""The command line: the commands together, and what becomes of their errors."""
+"""Command line: all commands together, and their errors as sentences and exit codes."""
 
 from __future__ import annotations
 
+import ast
 import atexit
 import functools
 import gc
@@ -11,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,63 +27,40 @@ from rekka.core.terminal import echo, show_text
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which typer brings along without a name
 CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes; the last is what shells say of Ctrl-C
 
-# Where each command lives, and the first line of its help. A command is loaded when it is called, so that the list
-# of all of them, `rekka --help`, is there at once.
+# The module of each command. It is loaded when the command is called, so that the list of all commands,
+# `rekka --help`, is there at once.
 COMMANDS = {
-    "demo": (
-        "demo",
-        "Simulate an inventory, compare four scalings in ten components under both presets, and write the report.",
-    ),
-    "compare": (
-        "study",
-        "Compare methods: fit, time and score every component by every method, choose, and confirm the choice.",
-    ),
-    "show": (
-        "study",
-        "Show a study: its components, methods, selection, every trial, hypotheses and what to look at.",
-    ),
-    "confirm": ("study", "Score what a study chose on its confirmation rows, once."),
-    "report": (
-        "report",
-        "Write a study as one page: the answer first, then findings, figures, tables, models, "
-        "and how to repeat it.",
-    ),
-    "checks": ("checks", "Check a study after it was run: numbered findings, with figures and remedies."),
-    "stability": (
-        "stability",
-        "Refit a study's components to resamples and from other starts, to see which choices hold.",
-    ),
-    "fit": (
-        "fit",
-        "Fit the model to all rows of each component: coefficients in native units, hazard ratios, certificate.",
-    ),
-    "forecast": (
-        "forecast",
-        "Forecast every member of an inventory, and the network: states by year, years until a state, risks.",
-    ),
-    "matrix": (
-        "matrix",
-        "Show the transition matrix of a model for a member with given covariates: for a management system.",
-    ),
-    "effects": (
-        "effects",
-        "Describe the effect of each covariate on the years until a state: as sentences, with intervals.",
-    ),
-    "backtest": (
-        "backtest",
-        "Fit the model to the past, forecast from there, and compare the forecasts with later inspections.",
-    ),
-    "simulate": (
-        "data",
-        "Simulate a bridge inventory from known hazards: inventory, inspections, traffic, and the true hazards.",
-    ),
-    "check": ("data", "Check a table before fitting: numbered findings, with rows and remedies."),
-    "transitions": ("data", "Turn inspection records into transitions, and account for every record."),
+    "demo": "demo",
+    "compare": "study",
+    "show": "study",
+    "confirm": "study",
+    "report": "report",
+    "checks": "checks",
+    "stability": "stability",
+    "fit": "fit",
+    "forecast": "forecast",
+    "matrix": "matrix",
+    "effects": "effects",
+    "backtest": "backtest",
+    "simulate": "data",
+    "check": "data",
+    "transitions": "data",
 }
 
 
+@functools.cache
+def read_summary(name: str) -> str:
+    """First paragraph of a command's docstring, read from its source: the module is not loaded."""
+    module = find_spec(f"rekka.commands.{COMMANDS[name]}")
+    assert module is not None
+    assert isinstance(module.loader, InspectLoader)
+    tree = ast.parse(module.loader.get_source(module.name) or "")
+    found = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
+    return " ".join((ast.get_docstring(found) or "").split("\n\n")[0].split())
+
+
 class _Command(TyperCommand):
-    """A command that refuses an option given twice where it takes one value; click would keep the last."""
+    """Command that refuses an option given twice where it takes one value; click would keep the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and count the options beforehand."""
@@ -102,16 +82,15 @@ def _takes_one(parameter: Any) -> bool:
 
 
 class _Commands(UserDict[str, Any]):
-    """The commands by name, each made when it is asked for."""
+    """Commands by name, each made when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
-        home, _ = self.data[name]
-        return _make_command(name, getattr(import_module(f"rekka.commands.{home}"), name))
+        return _make_command(name, getattr(import_module(f"rekka.commands.{self.data[name]}"), name))
 
 
 @functools.cache
 def _make_command(name: str, command: Callable[..., None]) -> Any:
-    """A command with its options, which take a while to make."""
+    """Make a command with its options, which takes a while."""
     one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     one.command(name, cls=_Command)(_guard(command))
     return typer.main.get_command(one)
@@ -129,7 +108,7 @@ def _shown() -> Iterator[None]:
 
 
 class _Group(TyperGroup):
-    """All commands; their list is told from their first lines, without loading any."""
+    """Group of all commands; their list shows their first lines, without loading any."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -146,20 +125,20 @@ class _Group(TyperGroup):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of the list."""
+        """Names of the commands, in the order of the list."""
         return list(self.commands)
 
     def get_help_option(self, ctx: Any) -> Any:
-        """--help, of which typer would have None read by pydantic: a tenth of a second for nothing."""
+        """Option --help, without typer's check of its default by pydantic, which takes a tenth of a second."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.default = False
         return option
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Help that needs no command to be loaded."""
+        """Format the help without loading any command."""
         listed = copy(self)
-        listed.commands = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
+        listed.commands = {name: TyperCommand(name, help=read_summary(name)) for name in COMMANDS}
         super(_Group, listed).format_help(ctx, formatter)
 
 
@@ -188,41 +167,41 @@ def _root(
     """Deterioration models you can trust, from infrastructure inspection records."""
 
 
-class _Teller(logging.Handler):
-    """What the library has to say while it works, on standard error; above the bar, if there is one."""
+class _Printer(logging.Handler):
+    """Handler that prints what the library logs on standard error; above the bar, if there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Where standard error is at the moment, which a bar may have changed."""
+        """Print to where standard error is at the moment, which a bar may have changed."""
         echo(record.getMessage(), err=True)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """While a command runs, what the library logs is told."""
-    logger, teller = logging.getLogger("rekka"), _Teller(logging.INFO)
+def _printing_log() -> Iterator[None]:
+    """Print what the library logs while a command runs."""
+    logger, printer = logging.getLogger("rekka"), _Printer(logging.INFO)
     level = logger.level
-    logger.addHandler(teller)
+    logger.addHandler(printer)
     logger.setLevel(logging.INFO)
     try:
         yield
     finally:
         logger.setLevel(level)
-        logger.removeHandler(teller)
+        logger.removeHandler(printer)
 
 
-def _tell_system(error: OSError) -> str:
-    """'table.csv: Permission denied.'; where the system names no file, its whole sentence."""
+def _describe_system(error: OSError) -> str:
+    """Sentence 'table.csv: Permission denied.'; where the system names no file, its whole sentence."""
     cause = error.strerror or str(error) or type(error).__name__
     return f"{Path(str(error.filename)).name if error.filename else 'A file cannot be used'}: {cause.rstrip('.')}."
 
 
 def _guard(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose wrong inputs end in a sentence and an exit code, not in a traceback."""
+    """Guard a command: wrong inputs end in a sentence and an exit code, not in a traceback."""
 
     @functools.wraps(command)
     def guarded(*args: Any, **options: Any) -> None:
         try:
-            with _told():
+            with _printing_log():
                 command(*args, **options)
         except KeyboardInterrupt:
             echo("Stopped.", err=True)
@@ -233,7 +212,7 @@ def _guard(command: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:  # whoever read what is printed has gone; typer ends quietly
             raise
         except OSError as error:
-            echo(_tell_system(error), err=True)
+            echo(_describe_system(error), err=True)
             raise typer.Exit(CANNOT_GO_ON) from None
 
     return guarded

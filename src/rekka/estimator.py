@@ -1,4 +1,4 @@
-"""ExponentialHazardMarkovModel: scikit-learn's face over checked inputs, one Fit, and its tables."""
+"""``ExponentialHazardMarkovModel``: the scikit-learn estimator over checked inputs, one Fit, and its tables."""
 
 from __future__ import annotations
 
@@ -91,27 +91,36 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         In native units where the scaling is affine, else in scaled units; ``coefficient_scale_`` says which.
         The covariance goes state by state, intercept first.
     scaled_coef_ (K-1, p), scaled_intercept_ (K-1,)
-        What multiplies the scaled covariates.
+        Coefficients of the scaled covariates.
     log_likelihood_, aic_, bic_, n_states_, classes_, covariates_
-        The usual; the log-likelihood is the exact one, without the penalty.
+        As in other estimators; the log-likelihood is the exact one, without the penalty.
     outcome_
-        What the solver says: success, message, iterations, evaluations, seconds around its one call.
+        Report of the solver: success, message, iterations, evaluations, seconds around its one call.
     converged_
-        The paper's definition: success and everything finite. Read ``certificate_`` for the truth.
+        The paper's definition: success and everything finite; ``certificate_`` says whether it is a maximum.
     certificate_
         Verdict, reasons and figures.
     survey_
-        How the covariates of the training rows are spread, as ``clock_`` takes them; None in a model saved before
+        Quantiles of the covariates of the training rows, as ``clock_`` takes them; None in a model saved before
         version 3 of the file.
     clock_
         Which covariates advance, where in an interval they are taken, and the mean training interval; ``words``
         says it in a sentence.
     resampled_
-        Refits to bridges drawn again, after ``bootstrap``; None until then.
+        Refits to resampled bridges, after ``bootstrap``; None until then.
     fit_test_
         Test of whether the model describes the rows it was fitted to, after ``check_fit``; None until then.
     case_, labels_
         The case and the names of its states, best first, as the model's file has them; None after a fit.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1)
+    >>> model = rekka.ExponentialHazardMarkovModel(covariates=["age_at_inspection_1", "traffic_mean"])
+    >>> model = model.fit(rows, rows["state_2"], groups=rows["bridge_id"])
+    >>> model.coef_.shape, model.certificate_.certified
+    ((2, 2), True)
 
     """
 
@@ -188,7 +197,11 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             A Dask cluster whose workers read the rows of a path or a query and keep them: a scheduler's address,
             "local" or "local:4".
         on_pass : function of a text, optional
-            Called before each pass over more than 262,144 rows with what it is for.
+            Called before each pass over more than 262,144 rows with its purpose.
+
+        Returns
+        -------
+        The fitted model itself.
 
         """
         options = self._options()
@@ -244,17 +257,24 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         return self
 
     def predict_proba(self, X: Any) -> Array:
-        """Probability of each end state (n, K) after the row's own interval."""
+        """Probabilities (n, K) of each end state after the row's own interval.
+
+        >>> import rekka
+        >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1).drop("bridge_id")
+        >>> model = rekka.ExponentialHazardMarkovModel().fit(rows.drop("state_2"), rows["state_2"])
+        >>> model.predict_proba(rows.head(2)).shape
+        (2, 3)
+        """
         rows = self._read(X)
         return self._fit.probabilities(rows.start, rows.dt, rows.x)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The most probable end state; ties go to the better state."""
+        """Most probable end state (n,), from 1; ties go to the better state."""
         p = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(p, axis=1)])
 
     def log_probabilities(self, X: Any, y: Any) -> Array:
-        """log p of each row's observed end state (n,), exact however small p is."""
+        """Logarithm of the probability of each row's observed end state (n,), exact however small it is."""
         rows = self._read(X)
         end = inputs.read_ends(y, rows.start)
         inputs.check_supported(end, self.n_states_, "end")
@@ -270,19 +290,20 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         return -float(np.average(value, weights=weight))
 
     def summary(self, level: float = 0.95) -> TitledTable:
-        """Coefficients: state, term, estimate, se, z, p, interval, hazard ratio per unit; a polars frame."""
+        """Table of coefficients: state, term, estimate, se, z, p, interval, hazard ratio per unit."""
         check_is_fitted(self)
         return coefficient_table(self._fit, self.units, level)
 
     def hazards(self, X: Any, level: float = 0.95) -> TitledTable:
-        """Hazard per year and mean years in each state for each row's covariates, with intervals."""
+        """Table of hazards a year and mean years in each state for each row's covariates, with intervals."""
         check_is_fitted(self)
         frame = inputs.as_frame(X)
         return hazard_table(self._fit, inputs.read_covariates(frame, self.covariates_), level)
 
     def certify(self, X: Any, y: Any) -> Certificate:
-        """The certificate with the share of these held-out rows at or under probability 1e-12."""
-        return self._fit_certificate().with_golden(self.log_probabilities(X, y))
+        """Certificate with the share of these held-out rows at or under probability 1e-12."""
+        check_is_fitted(self)
+        return self._fit.certificate.with_golden(self.log_probabilities(X, y))
 
     def bootstrap(
         self,
@@ -295,11 +316,11 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         sample_weight: Any = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Self:
-        """The same model with ``draws`` refits to bridges drawn with replacement, which its file carries too.
+        """Copy of the model with ``draws`` refits to bridges drawn with replacement; its file keeps them.
 
         X, y and sample_weight are those of the fit, ``groups`` is the bridge of each row. The scaling is held as
-        it was fitted. Draws that reach no maximum are left out and counted. ``on_progress`` is called after
-        each refit with how many are done, and of how many.
+        it was fitted. Refits that reach no maximum are left out and counted. ``on_progress`` is called after each
+        refit with the number done, and of how many.
         """
         check_is_fitted(self)
         if groups is None:
@@ -325,10 +346,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             seed=seed,
             on_progress=on_progress,
         )
-        model: Self = clone(self)
-        model._adopt(replace(self._fit, resampled=drawn), list(self.feature_names_in_), self.case_, self.labels_)
-        model.reading_ = self.reading_
-        return model
+        return self._copy(replace(self._fit, resampled=drawn))
 
     def check_fit(
         self,
@@ -340,7 +358,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         replicates: int | None = None,
         seed: int = PAPER_SEED,
     ) -> Self:
-        """The same model with a test of whether it describes the rows it was fitted to; its file keeps it too.
+        """Copy of the model with a test of whether it describes the rows it was fitted to; its file keeps it.
 
         X, y and sample_weight are those of the fit; a row counts once whatever its weight, and not at all with
         weight 0. ``follows`` is, for each row, the row of the same member that ends where this one starts, or -1;
@@ -366,11 +384,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         found = check_fit(
             self._fit, sample, options=self._options(), follows=follows, replicates=replicates, seed=seed
         )
-        model: Self = clone(self)
-        fit = replace(self._fit, fit_test=found)
-        model._adopt(fit, list(self.feature_names_in_), self.case_, self.labels_)
-        model.reading_ = self.reading_
-        return model
+        return self._copy(replace(self._fit, fit_test=found))
 
     def to_json(
         self,
@@ -379,10 +393,10 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         labels: Sequence[str] | None = None,
         reading: TableReading | None = None,
     ) -> str:
-        """The fitted model as text, complete and exact; read it with ``from_json``.
+        """Fitted model as text, complete and exact; read it with ``from_json``.
 
-        ``case`` says what it is a model of, ``labels`` are the names of the states, best first, and ``reading`` is
-        how the table was read, as ``Transitions.reading`` has it: forecasts then read theirs in the same way.
+        ``case`` names the component, ``labels`` the states, best first, and ``reading`` is how the
+        table was read, as ``Transitions.reading`` has it: forecasts then read theirs in the same way.
         """
         check_is_fitted(self)
         parameters = {
@@ -403,7 +417,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """A fitted model from ``to_json``: the same predictions, tables and certificate, bit for bit."""
+        """Read a fitted model from ``to_json``: the same predictions, tables and certificate, bit for bit."""
         saved = load_saved(text)
         unknown = sorted(set(saved.parameters) - set(cls._get_param_names()))
         if unknown:
@@ -442,9 +456,12 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.case_, self.labels_ = case, labels
         self.reading_: TableReading | None = None
 
-    def _fit_certificate(self) -> Certificate:
-        check_is_fitted(self)
-        return self._fit.certificate
+    def _copy(self, fit: Fit) -> Self:
+        """Copy of the model with another fit of the same rows."""
+        model: Self = clone(self)
+        model._adopt(fit, list(self.feature_names_in_), self.case_, self.labels_)
+        model.reading_ = self.reading_
+        return model
 
     def _read(self, X: Any) -> inputs.Predictors:
         check_is_fitted(self)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rekka.report.text import MISSING
-from rekka.study.hypotheses import Verdict
+from rekka.study.hypotheses import Support
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import reproduction, reproduction_figures, reproduction_page, reproduction_words
@@ -131,8 +131,8 @@ class TestThePapersColumns:
     def test_hypotheses(self):
         """As docs/errata.md has them."""
         rows = table("The hypotheses")
-        assert [row["the paper says"] for row in rows] == [Verdict.SUPPORTED] * 5
-        partly = {row["of"] for row in rows if row["its own figures"] == Verdict.PARTLY}
+        assert [row["the paper says"] for row in rows] == [Support.SUPPORTED] * 5
+        partly = {row["of"] for row in rows if row["its own figures"] == Support.PARTLY}
         assert partly == {"H2", "H3", "H5"}
 
     def test_the_redrawn_heat_map(self, pictures):

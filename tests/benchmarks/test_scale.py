@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.drawn_rows import write_transitions
 
 from rekka.model.likelihood import Rows
-from rekka.simulation.rows import write_transitions
 from rekka.streaming.blocks import FrameSource
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

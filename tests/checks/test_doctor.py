@@ -190,7 +190,7 @@ def test_every_code_has_a_table_that_produces_it(code):
     found = [f for f in diagnosis.findings if f.code == code]
     assert found
     for finding in found:
-        for title, message, remedy in (finding.tell(load_words(lang)) for lang in LANGUAGES):
+        for title, message, remedy in (finding.describe(load_words(lang)) for lang in LANGUAGES):
             assert title
             assert message.endswith((".", "。"))
             assert remedy.endswith((".", "。"))
@@ -211,7 +211,7 @@ def test_a_clean_table_gets_a_friendly_answer():
     diagnosis = produce("R307")
     assert {f.severity for f in diagnosis.findings} == {Severity.NOTE}
     assert not diagnosis.stops
-    words = "Fine: 2,000 transitions of 635 bridges in 1 case, nothing to worry about."
+    words = "Fine: 2,000 transitions of 635 bridges in 1 component, no warnings."
     assert diagnosis.headline() == words
 
 

@@ -86,7 +86,7 @@ def test_a_new_check_is_a_module_and_its_texts(toys):
     rows = rekka.simulate_transitions(300, n_states=4, seed=1).with_columns(case=pl.lit("Pier"))
     on_data = next(one for one in rekka.check_transitions(rows).findings if one.code == "R998")
     assert (on_data.message, on_data.case) == ("4 states, more than 3, in 300 rows.", "Pier")
-    assert on_data.tell(load_words("ja")) == (
+    assert on_data.describe(load_words("ja")) == (
         "多い健全度",
         "健全度が4段階で、3段階を超える（300行）。",
         "統合する。",
@@ -94,7 +94,7 @@ def test_a_new_check_is_a_module_and_its_texts(toys):
     study = rekka.compare(rows, methods=["zscore"], guard={"resamples": 0})
     on_study = next(one for one in rekka.check_study(study) if one.code == "R999")
     assert (on_study.verdict, on_study.explanation, on_study.cases) == ("tip", "There is Pier.", ("Pier",))
-    assert on_study.tell(load_words("ja")).message == "Pierがある。"
+    assert on_study.describe(load_words("ja")).message == "Pierがある。"
 
 
 @pytest.fixture
@@ -153,8 +153,8 @@ def test_places_of_a_text():
     told = words.Words(
         "en", load_words("en").texts | {"x": "{n:count row}; {names:comma 2}; {p:.1f}; {of}; {none:.2f}"}
     )
-    text = told.tell(say("x", n=1, names=["a", say("component.all"), "c"], p=0.25, of="z", none=None))
+    text = told.format(say("x", n=1, names=["a", say("component.all"), "c"], p=0.25, of="z", none=None))
     assert text == "1 row; a, all rows and 1 more; 0.2; z; \N{EN DASH}"
-    assert told.tell(say("count.row", n=2000)) == "2,000 rows"
+    assert told.format(say("count.row", n=2000)) == "2,000 rows"
     with pytest.raises(KeyError, match=r"nothing\.other"):
-        told.tell(say("nothing"))
+        told.format(say("nothing"))

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import rekka
 from cli_page import PAGE, describe
 from rekka import cli
-from rekka.cli import COMMANDS, app
-from rekka.commands import study
+from rekka.cli import COMMANDS, app, read_summary
+from rekka.commands import bars
 
 
 def run(*args):
@@ -51,7 +51,7 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
     done = call("demo", "--folder", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
     words = " ".join(done.stdout.split())
-    assert "2 cases by 4 methods under 2 presets: 16 trials." in words
+    assert "2 components by 4 methods under 2 presets: 16 trials." in words
     assert f"The report is in {tmp_path / 'demo' / 'study' / 'report.html'}" in words
     assert f"next: rekka forecast {tmp_path / 'demo' / 'study'} {tmp_path / 'demo'}" in words
     trials = pl.read_parquet(tmp_path / "demo" / "study" / "trials.parquet")
@@ -64,7 +64,7 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
 def test_demo_goes_the_whole_way(tmp_path):
     done = call("demo", "--folder", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
-    assert "10 cases by 4 methods under 2 presets: 80 trials." in done.stdout
+    assert "10 components by 4 methods under 2 presets: 80 trials." in done.stdout
     assert "exact (Newton on the exact likelihood): 36 certified, 4 no finite maximum" in done.stdout
     assert re.search(r"Main girder +624 +217 +1,568 +5 ", done.stdout)
     words = " ".join(done.stdout.split())
@@ -306,11 +306,11 @@ def test_the_list_says_of_each_command_what_its_own_help_says_first():
     commands = typer.main.get_command(app).commands
     assert list(commands) == list(COMMANDS)
     assert {name: command.help.split("\n\n")[0] for name, command in commands.items()} == {
-        name: line for name, (_, line) in COMMANDS.items()
+        name: read_summary(name) for name in COMMANDS
     }
     told = call("--help").stdout
-    for name, (_, line) in COMMANDS.items():
-        assert re.search(rf"{name} +{re.escape(line)}", told), name
+    for name in COMMANDS:
+        assert re.search(rf"{name} +{re.escape(read_summary(name))}", told), name
 
 
 def test_a_command_that_is_not_there_is_told_with_the_nearest():
@@ -341,4 +341,4 @@ def test_ctrl_c_ends_with_the_code_that_shells_know(monkeypatch):
     monkeypatch.setattr("rekka.commands.data.simulate", simulate)
     done = call("simulate")
     assert (done.exit_code, done.stderr) == (cli.STOPPED, "Stopped.\n")
-    assert cli.STOPPED == study.STOPPED
+    assert cli.STOPPED == bars.STOPPED

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 import rekka
-from rekka.fleet.eligibility import Ask, Lots, make_lots
+from rekka.fleet.eligibility import Eligible, InventoryOptions, find_eligible
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
 from rekka.fleet.models import CaseModel, Models, match_models
@@ -66,16 +66,18 @@ def read(frame: pl.DataFrame, **changes: Any) -> Members:
     return read_members(frame, **changes)
 
 
-def lots_of(frame: pl.DataFrame, *models: CaseModel, ask: Ask | None = None, only: Any = None) -> Lots:
-    """The lots of a list of members."""
+def eligible_of(
+    frame: pl.DataFrame, *models: CaseModel, ask: InventoryOptions | None = None, only: Any = None
+) -> Eligible:
+    """The eligible members of a list."""
     members = read(frame)
     found = Models("models", models or (make_model(),))
     cases = members.frame["case"].unique().sort().to_list()
-    return make_lots(members, match_models(found, cases, only), ask or Ask(years=8))
+    return find_eligible(members, match_models(found, cases, only), ask or InventoryOptions(years=8))
 
 
-def forecast(lots: Lots, ask: Ask | None = None, **options: Any) -> tuple[Fleet, pl.DataFrame]:
+def forecast(eligible: Eligible, **options: Any) -> tuple[Fleet, pl.DataFrame]:
     """The fleet, and all its years."""
     years: list[pl.DataFrame] = []
-    fleet = forecast_fleet(lots, ask or Ask(years=8), on_years=years.append, **options)
+    fleet = forecast_fleet(eligible, on_years=years.append, **options)
     return fleet, pl.concat(years)

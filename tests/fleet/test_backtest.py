@@ -21,11 +21,11 @@ from rekka.core.folders import plain
 from rekka.evaluation.scores import mean_interval
 from rekka.fleet import backtest_scores as backtest_totals
 from rekka.fleet.backtest import Backtest, backtest
-from rekka.fleet.backtest_rows import Cut, Records, _follow, link_chains, prepare, read_cut
+from rekka.fleet.backtest_rows import Cut, PairedRecords, _follow, link_chains, prepare, read_cut
 from rekka.fleet.backtest_scores import NETWORKS, Network, draw_networks, forecast_visits
-from rekka.forecast.ageing import plan_course
-from rekka.forecast.propagation import Walkers
-from rekka.forecast.uncertainty import NORMAL, Spread
+from rekka.forecast.ageing import plan_ageing
+from rekka.forecast.propagation import Propagator
+from rekka.forecast.uncertainty import NORMAL, Uncertainty
 from rekka.model.family import EXPONENTIAL
 from rekka.simulation.stock import advance
 
@@ -405,14 +405,14 @@ def test_ages_under_other_names(panel):
 def test_drawn_networks_follow_the_exact_distribution(panel):
     """With known coefficients the mean over networks is the sum of the probabilities, to four standard errors."""
     cut = Cut(dt.date(2006, 12, 31))
-    frame, _ = prepare(Records(rekka.pair_visits(panel)), cut, None)
+    frame, _ = prepare(PairedRecords(rekka.pair_visits(panel)), cut, None)
     chains = link_chains(frame, cut)
     fit = train(panel, dt.date(2006, 12, 31), ("age_at_inspection_1", "bridge_length"))._fit
-    course = plan_course(fit)
+    course = plan_ageing(fit)
     x = frame[chains.origin].select(fit.covariates).to_numpy()
     start = frame[chains.origin]["state_1"].to_numpy().astype(np.int64) - 1
-    sure = Spread(NORMAL, 0.95, np.repeat(fit.coefficients[None], 201, axis=0))
-    network = Network(Walkers(fit, x, fit.coefficients[None], course), start, chains)
+    sure = Uncertainty(NORMAL, 0.95, np.repeat(fit.coefficients[None], 201, axis=0))
+    network = Network(Propagator(fit, x, fit.coefficients[None], course), start, chains)
     drawn = draw_networks(network, sure, chains.step, int(chains.step.max()) + 1, seed=0, case="all")
     assert drawn is not None
     p = forecast_visits(fit, course, x[chains.member], start[chains.member], chains.horizon)
@@ -420,8 +420,8 @@ def test_drawn_networks_follow_the_exact_distribution(panel):
         here = p[chains.step == step]
         error = np.sqrt((here * (1 - here)).sum(axis=0) / len(drawn))
         assert (np.abs(drawn[:, step].mean(axis=0) - here.sum(axis=0)) <= 4 * error + 1e-9).all()
-        spread = drawn[:, step].std(axis=0)
-        np.testing.assert_allclose(spread, np.sqrt((here * (1 - here)).sum(axis=0)), rtol=0.1, atol=1e-9)
+        uncertainty = drawn[:, step].std(axis=0)
+        np.testing.assert_allclose(uncertainty, np.sqrt((here * (1 - here)).sum(axis=0)), rtol=0.1, atol=1e-9)
 
 
 @given(
@@ -480,7 +480,7 @@ def test_transitions_that_go_nowhere_make_no_circle():
     odd = rows.filter(date_1=dt.date(2006, 6, 1)).with_columns(
         date_1="date_2", visit_1="visit_2", state_1="state_2"
     )
-    frame, _ = prepare(Records(rekka.read_transitions(pl.concat([rows, odd]))), read_cut(2006), None)
+    frame, _ = prepare(PairedRecords(rekka.read_transitions(pl.concat([rows, odd]))), read_cut(2006), None)
     chains = link_chains(frame, read_cut(2006))
     assert len(chains) == 120
     assert int(chains.step.max()) == 2

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rekka.fleet.network import Moments, find_quantile, mix_normal, share_up_to, sum_members
+from rekka.fleet.network import CountMoments, find_quantile, mix_normal, share_up_to, sum_members
 
 ONE = np.ones(1)
 
 
-def sums_of(p) -> Moments:
+def sums_of(p) -> CountMoments:
     return sum_members(np.asarray(p, dtype=float)[None, :, None])
 
 
@@ -80,7 +80,7 @@ def test_a_mixture_beside_simulation():
 
 
 def test_nothing_moves_a_mean_at_its_limit():
-    sums = Moments(np.array([5.0, 0.0]), np.zeros(2), np.zeros(2))
+    sums = CountMoments(np.array([5.0, 0.0]), np.zeros(2), np.zeros(2))
     mixed, weight = mix_normal(sums, np.array([1.0, 1.0]), np.zeros(2), np.array([5.0, 3.0]))
     assert find_quantile(0.025, mixed, weight, 5).tolist() == [5.0, 0.0]
     assert find_quantile(0.975, mixed, weight, 5).tolist() == [5.0, 0.0]

@@ -7,14 +7,14 @@ from datetime import date
 import numpy as np
 import polars as pl
 import pytest
-from fleet_cases import COVARIATES, draw_members, fit_model, fit_short, forecast, lots_of, make_model
+from fleet_cases import COVARIATES, draw_members, eligible_of, fit_model, fit_short, forecast, make_model
 from scipy.linalg import expm
 
 from rekka.fleet import inventory as module
-from rekka.fleet.document import describe_fleet, tell_watermark
-from rekka.fleet.eligibility import Ask
+from rekka.fleet.document import describe_fleet, describe_watermark
+from rekka.fleet.eligibility import InventoryOptions
 from rekka.fleet.tables import MEANING, add_years, choose_years, rank_members
-from rekka.forecast.forecast import Doubt, forecast_rows, set_out, years_until
+from rekka.forecast.forecast import ForecastOptions, forecast_rows, make_cohort, years_until
 
 KEYS = ["case", "bridge_id"]
 
@@ -28,8 +28,8 @@ def two_models():
 
 
 def test_totals_are_the_sums_of_members_and_rows_of_probabilities_add_up():
-    lots = lots_of(two_cases(), *two_models())
-    fleet, years = forecast(lots)
+    eligible = eligible_of(two_cases(), *two_models())
+    fleet, years = forecast(eligible)
     states = [name for name in years.columns if name.startswith("p_")]
     assert states == ["p_1", "p_2", "p_3", "p_4"]
     total = years.select(pl.sum_horizontal(states)).to_series().to_numpy()
@@ -51,7 +51,7 @@ def test_totals_are_the_sums_of_members_and_rows_of_probabilities_add_up():
 
 
 def test_reached_never_decreases():
-    _, years = forecast(lots_of(two_cases(), *two_models()))
+    _, years = forecast(eligible_of(two_cases(), *two_models()))
     rise = years.with_columns(rise=pl.col("reached").diff().over(KEYS)).drop_nulls("rise")["rise"]
     assert rise.min() > -1e-13
     assert years["reached"].max() <= 1.0
@@ -63,7 +63,7 @@ def test_a_member_by_hand():
     frame = draw_members(2).with_columns(
         state=pl.Series([2, 1]), date=pl.Series([date(2020, 7, 1), date(2023, 1, 1)])
     )
-    fleet, years = forecast(lots_of(frame, ask=Ask(years=3)), Ask(years=3))
+    fleet, years = forecast(eligible_of(frame, ask=InventoryOptions(years=3)))
     x = frame.select(COVARIATES).to_numpy()[0]
     p = np.array([0.0, 1.0, 0.0, 0.0])
     age, passed = x[0], []
@@ -85,12 +85,12 @@ def test_a_member_by_hand():
 
 def test_members_are_as_forecasts_of_single_rows_say():
     frame = draw_members(12).drop("date")
-    ask = Ask(years=8, threshold=3)
-    fleet, _ = forecast(lots_of(frame, ask=ask), ask)
+    ask = InventoryOptions(years=8, threshold=3)
+    fleet, _ = forecast(eligible_of(frame, ask=ask))
     mine = fleet.members.sort("row")
     start, x = mine["state"].to_numpy() - 1, mine.select(COVARIATES).to_numpy()
-    journey = set_out(fit_model(), start, x, doubt=Doubt("delta"))
-    theirs, until = forecast_rows(journey, 8, 3), years_until(journey, 3)
+    cohort = make_cohort(fit_model(), start, x, ForecastOptions("delta"))
+    theirs, until = forecast_rows(cohort, 8, 3), years_until(cohort, 3)
     assert mine["reached_8"].to_numpy() == pytest.approx(theirs.reached[:, 8], abs=1e-12)
     assert mine["expected_state_8"].to_numpy() == pytest.approx(theirs.expected[:, 8])
     for side in ("low", "high"):
@@ -110,20 +110,18 @@ def test_members_are_as_forecasts_of_single_rows_say():
 def test_units_and_order_do_not_matter(monkeypatch):
     monkeypatch.setattr(module, "UNIT", 16)
     frame = two_cases(50)
-    ask = Ask(years=4, member_intervals=False)
-    first, years = forecast(lots_of(frame, *two_models(), ask=ask), ask, units_at_once=1)
-    again, same = forecast(lots_of(frame, *two_models(), ask=ask), ask, units_at_once=7)
+    ask = InventoryOptions(years=4, member_intervals=False)
+    first, years = forecast(eligible_of(frame, *two_models(), ask=ask), units_at_once=1)
+    again, same = forecast(eligible_of(frame, *two_models(), ask=ask), units_at_once=7)
     assert first.members.equals(again.members)
     assert first.network.equals(again.network)
     assert years.equals(same)
-    shuffled, other = forecast(
-        lots_of(frame.sample(fraction=1, shuffle=True, seed=3), *two_models(), ask=ask), ask
-    )
+    shuffled, other = forecast(eligible_of(frame.sample(fraction=1, shuffle=True, seed=3), *two_models(), ask=ask))
     assert first.members.drop("row").equals(shuffled.members.drop("row"))
     assert first.network.equals(shuffled.network)
     assert years.equals(other)
     monkeypatch.setattr(module, "UNIT", 23)
-    larger, wide = forecast(lots_of(frame, *two_models(), ask=ask), ask)
+    larger, wide = forecast(eligible_of(frame, *two_models(), ask=ask))
     assert wide.select("p_1", "reached").to_numpy() == pytest.approx(
         years.select("p_1", "reached").to_numpy(), abs=1e-13
     )
@@ -133,35 +131,37 @@ def test_units_and_order_do_not_matter(monkeypatch):
 
 def test_draws_are_seeded_and_intervals_can_be_left_out():
     frame = draw_members(10)
-    ask = Ask(years=3, intervals="normal", draws=100, seed=4)
-    one, other = (forecast(lots_of(frame, ask=ask), ask)[0] for _ in range(2))
+    ask = InventoryOptions(years=3, intervals="normal", draws=100, seed=4)
+    one, other = (forecast(eligible_of(frame, ask=ask))[0] for _ in range(2))
     assert one.network.equals(other.network)
     assert one.members.equals(other.members)
     assert one.member_intervals
-    another = forecast(lots_of(frame, ask=replace(ask, seed=5)), replace(ask, seed=5))[0]
+    another = forecast(eligible_of(frame, ask=replace(ask, seed=5)))[0]
     assert not one.network["low"].equals(another.network["low"])
     assert one.network["expected"].equals(another.network["expected"])
     without = replace(ask, member_intervals=False)
-    fleet = forecast(lots_of(frame, ask=without), without)[0]
+    fleet = forecast(eligible_of(frame, ask=without))[0]
     assert not fleet.member_intervals
     assert "mean_years_low" not in fleet.members.columns
-    none = Ask(years=3, intervals="none")
-    fleet = forecast(lots_of(frame, ask=none), none)[0]
+    none = InventoryOptions(years=3, intervals="none")
+    fleet = forecast(eligible_of(frame, ask=none))[0]
     ends = ["low", "high", "predicted_low", "predicted_high"]
     assert fleet.network.select(ends).null_count().row(0) == (len(fleet.network),) * 4
 
 
 def test_many_members_have_no_intervals_of_their_own_unless_asked_for(monkeypatch):
     monkeypatch.setattr(module, "FEW_MEMBERS", 9)
-    lots = lots_of(draw_members(10))
-    fleet, _ = forecast(lots)
+    eligible = eligible_of(draw_members(10))
+    fleet, _ = forecast(eligible)
     assert not fleet.member_intervals
     assert fleet.notes[-1] == "10 members are many: the intervals of each are left out, unless --member-intervals"
-    assert forecast(lots, Ask(years=8, member_intervals=True))[0].member_intervals
+    assert forecast(replace(eligible, options=InventoryOptions(years=8, member_intervals=True)))[
+        0
+    ].member_intervals
 
 
 def test_members_go_by_risk():
-    fleet, _ = forecast(lots_of(two_cases(), *two_models()))
+    fleet, _ = forecast(eligible_of(two_cases(), *two_models()))
     members = fleet.members
     ranked = members.filter(~pl.col("there"))
     assert members["there"].is_sorted()
@@ -203,8 +203,8 @@ def test_remarks_say_who_leaves_the_training_rows():
     names = frame["bridge_id"].to_list()
 
     def remarks(**options):
-        ask = Ask(years=8, **options)
-        fleet, years = forecast(lots_of(frame, ask=ask), ask)
+        ask = InventoryOptions(years=8, **options)
+        fleet, years = forecast(eligible_of(frame, ask=ask))
         table = fleet.members
         outside = years.filter("outside").group_by("bridge_id").agg(pl.col("year").min())
         return dict(table.select("bridge_id", "remark").rows()), dict(outside.rows()), table, fleet.remarks["Deck"]
@@ -235,10 +235,10 @@ def test_remarks_say_who_leaves_the_training_rows():
 
 def test_a_fit_that_is_not_certified_is_marked_everywhere():
     frame = two_cases()
-    fleet, years = forecast(lots_of(frame, make_model("Deck", fit_short()), two_models()[1]))
+    fleet, years = forecast(eligible_of(frame, make_model("Deck", fit_short()), two_models()[1]))
     assert not fleet.certified
-    assert tell_watermark(fleet).startswith("NOT CERTIFIED: ")
-    assert tell_watermark(fleet).endswith("(Deck).")
+    assert describe_watermark(fleet).startswith("NOT CERTIFIED: ")
+    assert describe_watermark(fleet).endswith("(Deck).")
     for table in (fleet.members, years, fleet.network.filter(scope="case")):
         assert dict(table.select("case", "certified").unique().rows()) == {"Deck": False, "Pier": True}
     network = fleet.network
@@ -253,21 +253,21 @@ def test_a_fit_that_is_not_certified_is_marked_everywhere():
     )
     assert any(note.startswith("Deck: no intervals, because the fit is not a certified") for note in fleet.notes)
     document = describe_fleet(fleet, "models")
-    assert document.watermark == tell_watermark(fleet)
+    assert document.watermark == describe_watermark(fleet)
     assert [model.certified for model in document.models] == [False, True]
 
 
 def test_columns_of_the_inventory_that_are_called_like_ours_stay_apart():
     frame = draw_members(5).with_columns(rank=pl.lit(7.0), remark=pl.lit(1.0), owner=pl.lit("City"))
-    members = lots_of(frame).members
+    members = eligible_of(frame).members
     assert {"rank", "remark"} <= set(members.covariates)
-    fleet, _ = forecast(lots_of(frame))
+    fleet, _ = forecast(eligible_of(frame))
     assert fleet.members["rank (inventory)"].to_list() == [7.0] * 5
     assert fleet.members["rank"].drop_nulls().to_list() == list(range(1, 6 - fleet.members["there"].sum()))
 
 
 def test_every_column_has_its_meaning():
-    fleet, years = forecast(lots_of(two_cases(), *two_models()))
+    fleet, years = forecast(eligible_of(two_cases(), *two_models()))
     known = {part for name in MEANING for part in name.split(", ")}
     for name in {*fleet.members.columns, *years.columns, *fleet.network.columns} - set(COVARIATES):
         general = name.replace("_8", "_N").replace("_5", "_N").replace("reached_0", "reached_N")
@@ -281,7 +281,7 @@ def test_calendar_years_and_dates():
     assert add_years(date(2024, 2, 29), 4) == date(2028, 2, 29)
     assert choose_years(30) == [0, 5, 10, 20, 30]
     assert choose_years(7) == [0, 5, 7]
-    fleet, _ = forecast(lots_of(draw_members(8).with_columns(date=pl.lit(date(2023, 7, 1)))))
+    fleet, _ = forecast(eligible_of(draw_members(8).with_columns(date=pl.lit(date(2023, 7, 1)))))
     for row in fleet.members.iter_rows(named=True):
         for years, calendar in (("mean_years", "mean_calendar_year"), ("years_90", "calendar_year_90")):
             assert row[calendar] == int(np.floor(2023.5 + row[years]))
@@ -292,10 +292,8 @@ def test_members_that_may_never_get_there_are_blank():
     slow = fit.inference.coefficients.reshape(3, -1).copy()
     slow[:, 0] -= 800.0
     never = replace(fit, inference=replace(fit.inference, coefficients=slow.ravel()))
-    ask = Ask(years=2, intervals="none")
-    fleet, _ = forecast(
-        lots_of(draw_members(4).with_columns(state=pl.lit(1)), make_model(fit=never), ask=ask), ask
-    )
+    ask = InventoryOptions(years=2, intervals="none")
+    fleet, _ = forecast(eligible_of(draw_members(4).with_columns(state=pl.lit(1)), make_model(fit=never), ask=ask))
     assert fleet.members["median_years"].null_count() == 4
     assert fleet.members["median_calendar_year"].null_count() == 4
 
@@ -309,13 +307,13 @@ def test_work_that_is_stopped_ends(monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        module.forecast_fleet(lots_of(draw_members(40)), Ask(years=8), on_years=stop)
+        module.forecast_fleet(eligible_of(draw_members(40)), on_years=stop)
     assert len(seen) == 1
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("rekka-fleet")]
 
 
 def test_progress_adds_up_to_all_members():
     for options in ({}, {"intervals": "normal", "draws": 100}, {"intervals": "none"}):
-        ask, done = Ask(years=2, **options), []
-        module.forecast_fleet(lots_of(two_cases(), *two_models(), ask=ask), ask, on_progress=done.append)
+        ask, done = InventoryOptions(years=2, **options), []
+        module.forecast_fleet(eligible_of(two_cases(), *two_models(), ask=ask), on_progress=done.append)
         assert sum(done) == pytest.approx(45)

@@ -7,18 +7,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 import xlsxwriter
-from fleet_cases import draw_members, fit_short, lots_of, make_model
+from fleet_cases import draw_members, eligible_of, fit_short, make_model
 from xlsxwriter.exceptions import FileCreateError
 
 from rekka.core.errors import BadOption, DamagedFile, RunFolderError
 from rekka.core.folders import hold
 from rekka.fleet import store as module
 from rekka.fleet.document import describe_fleet, load_forecast
-from rekka.fleet.eligibility import Ask
+from rekka.fleet.eligibility import InventoryOptions
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.store import choose_format, list_files, open_folder
 
-ASK = Ask(years=3, member_intervals=False)
+ASK = InventoryOptions(years=3, member_intervals=False)
 
 
 def inventory() -> pl.DataFrame:
@@ -32,9 +32,9 @@ def inventory() -> pl.DataFrame:
 
 
 def write(folder: Path, form: str, **options):
-    lots = lots_of(options.pop("frame", inventory()), *options.pop("models", ()), ask=ASK)
+    eligible = eligible_of(options.pop("frame", inventory()), *options.pop("models", ()), ask=ASK)
     with open_folder(folder, form) as writer:
-        fleet = forecast_fleet(lots, ASK, on_years=writer.add_years)
+        fleet = forecast_fleet(eligible, on_years=writer.add_years)
         document = describe_fleet(fleet, "models", files=list_files(form), **options)
         return fleet, document, writer.finish(fleet, document)
 

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 import rekka
-from rekka.forecast.effects import Change, Effect, Estimate, marginal_effects, show_years, tell_effect
-from rekka.forecast.forecast import NOT_CERTIFIED, Doubt
+from rekka.forecast.effects import Change, Effect, Estimate, describe_effect, marginal_effects, show_years
+from rekka.forecast.forecast import AT_REST, NOT_CERTIFIED
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
-DELTA = Doubt(intervals="delta")
+DELTA = replace(AT_REST, intervals="delta")
 Z = 1.959963984540054
 
 
@@ -44,7 +44,7 @@ def both(fit, place, change):
 
 @pytest.mark.parametrize(("start", "threshold"), [(1, 4), (2, 5), (3, 4)])
 def test_mean_years_are_sums_of_exponential_means(fit, start, threshold):
-    found = marginal_effects(fit, start=start, threshold=threshold, doubt=DELTA)
+    found = marginal_effects(fit, start=start, threshold=threshold, options=DELTA)
     before, after = both(fit, 0, lambda age: age + 10)
     way = slice(start - 1, threshold - 1)
     years = [(1 / hazards_at(fit, x)[way]).sum() for x in (before, after)]
@@ -58,7 +58,7 @@ def test_mean_years_are_sums_of_exponential_means(fit, start, threshold):
 
 def test_intervals_of_difference_and_ratio_are_those_of_the_gradient(fit):
     """g(b) = sum_k exp(-w.b_k), dg / db_k = -w exp(-w.b_k); the covariance of both ends is one."""
-    found = marginal_effects(fit, threshold=4, doubt=DELTA).effects[3]
+    found = marginal_effects(fit, threshold=4, options=DELTA).effects[3]
     before, after = both(fit, 3, lambda traffic: traffic * 2)
     gradients = []
     for x in (before, after):
@@ -79,18 +79,18 @@ def test_intervals_of_difference_and_ratio_are_those_of_the_gradient(fit):
 
 
 def test_draws_agree_with_the_gradient_and_with_their_seed(fit):
-    delta = marginal_effects(fit, doubt=DELTA)
-    drawn, again = (marginal_effects(fit, doubt=Doubt(seed=2)) for _ in range(2))
+    delta = marginal_effects(fit, options=DELTA)
+    drawn, again = (marginal_effects(fit, options=replace(AT_REST, seed=2)) for _ in range(2))
     for one, other, same in zip(drawn.effects, delta.effects, again.effects, strict=True):
         assert one.mean_difference == same.mean_difference
-        spread = other.mean_difference.high - other.mean_difference.low
-        assert one.mean_difference.low == pytest.approx(other.mean_difference.low, abs=0.35 * spread)
+        uncertainty = other.mean_difference.high - other.mean_difference.low
+        assert one.mean_difference.low == pytest.approx(other.mean_difference.low, abs=0.35 * uncertainty)
         # a difference below 0 is a ratio below 1, draw by draw
         assert one.mean_difference.clear == (one.mean_ratio.low > 1 or one.mean_ratio.high < 1)
 
 
 def test_hazard_ratios_are_those_of_the_model(model, fit):
-    found = marginal_effects(fit, doubt=DELTA, changes={"bridge_length": "+20"}).effects[1]
+    found = marginal_effects(fit, options=DELTA, changes={"bridge_length": "+20"}).effects[1]
     before, after = both(fit, 1, lambda length: length + 20)
     ratios = [one.value for one in found.hazard_ratios]
     np.testing.assert_allclose(ratios, hazards_at(fit, after) / hazards_at(fit, before), rtol=1e-9)
@@ -104,7 +104,7 @@ def test_equal_hazards_give_erlangs_median():
     fit = fit_rows(rekka.simulate_transitions(900, n_states=5, seed=3), names=NAMES[:1])._fit
     rows = np.tile(fit.coefficients[:1], (4, 1))
     equal = replace(fit, inference=replace(fit.inference, coefficients=rows.ravel()))
-    found = marginal_effects(equal, threshold=4, doubt=Doubt(intervals="none")).effects[0]
+    found = marginal_effects(equal, threshold=4, options=replace(AT_REST, intervals="none")).effects[0]
     for x, years in ((found.before, found.median_before), (found.after, found.median_after)):
         theta = np.exp(rows[0] @ [1.0, x])
         assert years.value == pytest.approx(stats.gamma.ppf(0.5, 3, scale=1 / theta), rel=1e-9)
@@ -114,7 +114,7 @@ def test_equal_hazards_give_erlangs_median():
 def test_advancing_age_is_told_year_by_year():
     """Two states: the mean is the sum over years of S(y) (1 - exp(-theta_y)) / theta_y."""
     fit = fit_rows(rekka.simulate_transitions(600, n_states=2, seed=1), names=NAMES[:1])._fit
-    found = marginal_effects(fit, threshold=2, age="advances", doubt=DELTA)
+    found = marginal_effects(fit, threshold=2, options=replace(DELTA, age="advances"))
     theta = np.exp(fit.log_hazards(fit.survey.median + 0.5 + np.arange(200.0)[:, None])[:, 0])
     alive = np.exp(-np.concatenate([[0.0], np.cumsum(theta)[:-1]]))
     assert found.effects[0].mean_before.value == pytest.approx((alive * -np.expm1(-theta) / theta).sum(), rel=1e-9)
@@ -122,27 +122,29 @@ def test_advancing_age_is_told_year_by_year():
 
 
 def test_where_the_model_extrapolates_is_told(fit):
-    found = marginal_effects(fit, doubt=DELTA, at={"bridge_length": 1e4}, changes={"age_at_inspection_1": 100})
+    found = marginal_effects(fit, options=DELTA, at={"bridge_length": 1e4}, changes={"age_at_inspection_1": 100})
     assert found.notes[0].startswith("bridge_length = 10,000 lies outside the training rows")
     assert sum("bridge_length = 10,000 lies" in note for note in found.notes) == 1
     assert any(note.startswith("After the change age_at_inspection_1 = ") for note in found.notes)
-    older = marginal_effects(fit, doubt=DELTA, age="advances", at={"age_at_inspection_1": fit.survey.high[0]})
+    older = marginal_effects(
+        fit, options=replace(DELTA, age="advances"), at={"age_at_inspection_1": fit.survey.high[0]}
+    )
     assert any("passes the largest of the training rows" in note for note in older.notes)
 
 
 def test_an_effect_on_another_state_is_none_here():
     rows = rekka.simulate_transitions(900, n_states=5, seed=3)
     fit = fit_rows(rows, names=NAMES[:2], effects={"bridge_length": [4]})._fit
-    found = marginal_effects(fit, threshold=3, doubt=DELTA)
+    found = marginal_effects(fit, threshold=3, options=DELTA)
     assert found.effects[1].mean_difference.value == 0.0
     assert found.sentences()[1].startswith(
         "20 more metres of length have no effect on the mean time from state 1 to state 3 in this model, which is "
     )
-    assert marginal_effects(fit, threshold=5, doubt=DELTA).effects[1].mean_difference.value != 0.0
+    assert marginal_effects(fit, threshold=5, options=DELTA).effects[1].mean_difference.value != 0.0
 
 
 def test_the_table_has_every_figure(fit):
-    found = marginal_effects(fit, doubt=DELTA)
+    found = marginal_effects(fit, options=DELTA)
     table = found.table()
     assert table["covariate"].to_list() == NAMES
     assert table["change"].to_list()[::3] == ["plus 10", "times 2"]
@@ -238,14 +240,14 @@ WAY = "from state 1 to state 4"
     ],
 )  # fmt: skip
 def test_sentences(one, told):
-    assert tell_effect(one, WAY, 0.95) == told
+    assert describe_effect(one, WAY, 0.95) == told
 
 
 def test_names_of_states_are_told_where_there_are_any(fit):
-    found = marginal_effects(fit, doubt=DELTA, labels=["a", "b", "c", "d", "e", "f"])
+    found = marginal_effects(fit, options=DELTA, labels=["a", "b", "c", "d", "e", "f"])
     assert found.journey == "from state 1 (a) to state 4 (d)"
     assert found.labels == tuple("abcde")
-    assert marginal_effects(fit, doubt=DELTA, labels=list("12345")).journey == WAY
+    assert marginal_effects(fit, options=DELTA, labels=list("12345")).journey == WAY
 
 
 def test_years_that_nobody_means():

@@ -9,7 +9,7 @@ import pytest
 
 import rekka
 from rekka.core.errors import BadOption, BadStates, BadValues, InputError
-from rekka.forecast.forecast import Doubt, forecast_rows, set_out, years_until
+from rekka.forecast.forecast import AT_REST, forecast_rows, make_cohort, years_until
 from rekka.model.certificate import Verdict
 
 AGE, TRAFFIC = "age_at_inspection_1", "traffic_mean"
@@ -175,14 +175,14 @@ def test_years_to_reach_agree_with_the_curve(model):
 
 def test_a_model_that_is_no_maximum_is_watermarked(model):
     doubtful = replace(model._fit, certificate=replace(model._fit.certificate, verdict=Verdict.SHORT_OF_MAXIMUM))
-    journey = set_out(doubtful, np.array([0]), model.survey_.median[None])
-    found = forecast_rows(journey, 5)
+    cohort = make_cohort(doubtful, np.array([0]), model.survey_.median[None])
+    found = forecast_rows(cohort, 5)
     assert not found.certified
     assert str(found).startswith("NOT CERTIFIED: ")
     assert "No intervals: the fit is not a certified maximum" in str(found)
     assert np.isnan(found.reached_low).all()
     assert not found.table()["certified"].any()
-    assert str(years_until(journey, 4)).startswith("NOT CERTIFIED: ")
+    assert str(years_until(cohort, 4)).startswith("NOT CERTIFIED: ")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,12 @@ def test_quantiles_and_matrices_are_checked(model, rows):
 
 def test_an_old_model_asks_for_covariates(model):
     old = replace(model._fit, survey=None)
-    assert set_out(old, np.array([0]), np.array([[30.0, 5000.0]]), doubt=Doubt("none")).outside().sum() == 0
+    assert (
+        make_cohort(old, np.array([0]), np.array([[30.0, 5000.0]]), options=replace(AT_REST, intervals="none"))
+        .outside()
+        .sum()
+        == 0
+    )
     from_file = rekka.ExponentialHazardMarkovModel()
     from_file._adopt(old, [AGE, TRAFFIC])
     with pytest.raises(

@@ -8,17 +8,21 @@ from scipy.linalg import expm
 from scipy.special import expit, logit
 
 import rekka
-from rekka.forecast.ageing import ADVANCES, FIXED, plan_course
-from rekka.forecast.forecast import NOT_CERTIFIED, Doubt, set_out
-from rekka.forecast.matrices import list_outside, transition_matrices, transition_matrix
+from rekka.forecast.ageing import ADVANCES, FIXED, plan_ageing
+from rekka.forecast.forecast import AT_REST, NOT_CERTIFIED, make_cohort
+from rekka.forecast.matrices import list_outside, transition_matrices
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
-DELTA = Doubt(intervals="delta")
+DELTA = replace(AT_REST, intervals="delta")
 
 
 def fit_rows(rows, scaling="zscore", names=NAMES):
     model = rekka.ExponentialHazardMarkovModel(scaling, covariates=names)
     return model.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy())._fit
+
+
+def transition_matrix(fit, x, years, options=AT_REST, **named):
+    return transition_matrices(fit, x, [years], options, **named)[0]
 
 
 @pytest.fixture(scope="module", params=["zscore", "boxcox"])
@@ -48,7 +52,7 @@ def hazards_at(fit, x):
 @pytest.mark.parametrize("years", [0.25, 1.0, 7.3, 60.0])
 def test_fixed_covariates_give_the_matrix_exponential(fit, years):
     x = fit.survey.median
-    found = transition_matrix(fit, x, years, doubt=DELTA)
+    found = transition_matrix(fit, x, years, options=DELTA)
     theta = hazards_at(fit, x)
     np.testing.assert_allclose(found.probability, rekka.transition_probabilities(theta, years), atol=1e-12)
     np.testing.assert_allclose(found.probability, expm(generator(theta) * years), atol=1e-12)
@@ -62,7 +66,7 @@ def test_advancing_age_gives_the_product_of_yearly_steps(fit):
     product = np.eye(fit.n_states)
     for year, length in ((0, 1.0), (1, 1.0), (2, 1.0), (3, 0.5)):
         product = product @ expm(generator(hazards_at(fit, x + np.array([year + 0.5, 0, 0, 0]))) * length)
-    found = transition_matrix(fit, x, years, age="advances", doubt=DELTA)
+    found = transition_matrix(fit, x, years, options=replace(DELTA, age="advances"))
     np.testing.assert_allclose(found.probability, product, atol=1e-12)
     assert found.course == "age_at_inspection_1 advancing by the year (fitted at the middle of each interval)"
     assert found.advancing == ("age_at_inspection_1",)
@@ -72,30 +76,30 @@ def test_another_covariate_can_advance(fit):
     """It was fitted at the start of intervals, and so lags by half of one."""
     x, lag = fit.survey.median, fit.clock.mean_years / 2
     step = [expm(generator(hazards_at(fit, x + np.array([0, 0, 0, year - lag])))) for year in (0.5, 1.5)]
-    found = transition_matrix(fit, x, 2.0, age="advances", advance=["traffic_mean"], doubt=DELTA)
+    found = transition_matrix(fit, x, 2.0, options=replace(DELTA, age="advances", advance=["traffic_mean"]))
     np.testing.assert_allclose(found.probability, step[0] @ step[1], atol=1e-12)
 
 
 def test_age_is_held_at_the_oldest(fit):
     x = fit.survey.median.copy()
     x[0] = fit.survey.high[0]
-    held, fixed = (transition_matrix(fit, x, 10.0, age=age, doubt=DELTA) for age in ("held", "fixed"))
+    held, fixed = (transition_matrix(fit, x, 10.0, options=replace(DELTA, age=age)) for age in ("held", "fixed"))
     np.testing.assert_allclose(held.probability, fixed.probability, atol=1e-13)
     assert not held.notes
 
 
 def test_several_periods_in_one_walk_are_those_one_by_one(fit):
     x = fit.survey.median
-    together = transition_matrices(fit, x, [1, 2.5, 6], age="advances", doubt=DELTA)
+    together = transition_matrices(fit, x, [1, 2.5, 6], options=replace(DELTA, age="advances"))
     for years, one in zip((1, 2.5, 6), together, strict=True):
-        alone = transition_matrix(fit, x, years, age="advances", doubt=DELTA)
+        alone = transition_matrix(fit, x, years, options=replace(DELTA, age="advances"))
         np.testing.assert_allclose(one.probability, alone.probability, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(one.low, alone.low, rtol=1e-6, atol=1e-12)
 
 
 def test_delta_intervals_are_the_closed_form_of_two_states(two):
     x, years = two.survey.median, 4.0
-    found = transition_matrix(two, x, years, doubt=Doubt(intervals="delta", level=0.9))
+    found = transition_matrix(two, x, years, options=replace(AT_REST, intervals="delta", level=0.9))
     w = two.design(x[None])[0]
     se = np.sqrt(w @ two.covariance_blocks[0, :, 0, :] @ w)
     theta = hazards_at(two, x)[0]
@@ -111,8 +115,8 @@ def test_delta_intervals_are_the_closed_form_of_two_states(two):
 
 def test_draws_agree_with_the_delta_method_and_with_their_seed(fit):
     x = fit.survey.median
-    delta = transition_matrix(fit, x, 5.0, doubt=DELTA)
-    drawn, again = (transition_matrix(fit, x, 5.0, doubt=Doubt(draws=1000, seed=4)) for _ in range(2))
+    delta = transition_matrix(fit, x, 5.0, options=DELTA)
+    drawn, again = (transition_matrix(fit, x, 5.0, options=replace(AT_REST, draws=1000, seed=4)) for _ in range(2))
     np.testing.assert_array_equal(drawn.low, again.low)
     np.testing.assert_array_equal(drawn.probability, delta.probability)
     upper = np.triu_indices(4)
@@ -132,7 +136,7 @@ def test_an_uncertified_model_says_so_and_has_no_intervals(uncertified):
 
 def test_values_outside_the_training_rows_are_told(two):
     assert transition_matrix(two, two.survey.median, 1.0).notes == ()
-    course, high = plan_course(two, FIXED), two.survey.high[0]
+    course, high = plan_ageing(two, FIXED), two.survey.high[0]
     low = two.survey.low[0] - two.clock.mean_years / 2  # about the age at the first visit
     told = list_outside(two, course, np.array([high + 1]))
     assert told == (
@@ -141,7 +145,7 @@ def test_values_outside_the_training_rows_are_told(two):
     )
     assert list_outside(two, course, np.array([high])) == ()
     old = replace(two, survey=None)
-    assert list_outside(old, plan_course(old, FIXED), np.array([high + 1])) == ()
+    assert list_outside(old, plan_ageing(old, FIXED), np.array([high + 1])) == ()
 
 
 @pytest.mark.parametrize("clock", ["middle", "start"])
@@ -151,10 +155,10 @@ def test_members_as_young_as_at_first_visits_are_inside_the_training_rows(clock,
     rows = rows.with_columns(interval_years=5.0, age_at_inspection_1=rows[NAMES[0]] - rows[NAMES[0]].min())
     model = rekka.ExponentialHazardMarkovModel(covariates=NAMES[:1], clock=clock).fit(rows, rows["state_2"])
     found, young = model._fit, np.array([0.5])
-    course = plan_course(found, age)
+    course = plan_ageing(found, age)
     assert course.low == 0.0
-    assert transition_matrix(found, young, 1.0, age=age).notes == ()
-    assert not set_out(found, np.array([0]), young[None], age=age, doubt=DELTA).outside().any()
+    assert transition_matrix(found, young, 1.0, replace(AT_REST, age=age)).notes == ()
+    assert not make_cohort(found, np.array([0]), young[None], options=replace(DELTA, age=age)).outside().any()
     assert list_outside(found, course, np.array([-0.5]))[0].startswith(
         f"age_at_inspection_1 = -0.5 lies outside the training rows (0 to {course.high[0]:.6g})"
     )
@@ -162,15 +166,15 @@ def test_members_as_young_as_at_first_visits_are_inside_the_training_rows(clock,
 
 def test_a_range_from_first_visits_does_not_begin_below_zero(two):
     early = replace(two, clock=replace(two.clock, mean_years=1000.0))
-    assert plan_course(early, FIXED).low == 0.0
+    assert plan_ageing(early, FIXED).low == 0.0
 
 
 def test_an_age_that_passes_the_oldest_on_its_way_is_told(two):
     x = two.survey.high - 3.0
-    short, long = transition_matrices(two, x, [3, 4], age="advances", doubt=DELTA)
+    short, long = transition_matrices(two, x, [3, 4], options=replace(DELTA, age="advances"))
     assert short.notes == ()  # the middle of the last step is half a year before the oldest age
     assert long.notes[0].startswith("age_at_inspection_1 passes the largest of the training rows")
-    assert transition_matrix(two, x, 4, age="held", doubt=DELTA).notes == ()
+    assert transition_matrix(two, x, 4, options=replace(DELTA, age="held")).notes == ()
 
 
 def test_labels_and_covariates_come_along(two):

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import rekka
-from rekka.forecast.forecast import NOT_CERTIFIED, Doubt
-from rekka.forecast.profiles import BEYOND, INSIDE, _make_grid, profile_covariate
+from rekka.forecast.forecast import AT_REST, NOT_CERTIFIED
+from rekka.forecast.profiles import AT_REST_BY_DELTA, BEYOND, INSIDE, _make_grid, profile_covariate
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 
@@ -117,7 +117,9 @@ def test_other_covariates_are_where_they_are_put(model):
 
 def test_advancing_age_shortens_the_years_of_what_ages(model):
     fit = model._fit
-    still, aging = (profile_covariate(fit, NAMES[0], age=age) for age in ("fixed", "advances"))
+    still, aging = (
+        profile_covariate(fit, NAMES[0], replace(AT_REST_BY_DELTA, age=age)) for age in ("fixed", "advances")
+    )
     assert (aging.years < still.years).all()  # older is faster in every state here
     np.testing.assert_array_equal(aging.hazard, still.hazard)
 
@@ -126,7 +128,7 @@ def test_refits_give_intervals_too():
     rows = rekka.simulate_transitions(400, n_states=3, seed=3)
     fitted = fit_rows(rows, names=NAMES[:1])
     drawn = fitted.bootstrap(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy(), draws=120, seed=1)
-    found = profile_covariate(drawn._fit, NAMES[0], threshold=3, doubt=Doubt(intervals="bootstrap"))
+    found = profile_covariate(drawn._fit, NAMES[0], threshold=3, options=replace(AT_REST, intervals="bootstrap"))
     delta = profile_covariate(drawn._fit, NAMES[0], threshold=3)
     middle = INSIDE // 2
     np.testing.assert_allclose(np.log(found.hazard_low[middle]), np.log(delta.hazard_low[middle]), atol=0.25)

@@ -8,8 +8,8 @@ from scipy.linalg import expm
 
 import rekka
 from rekka.core.errors import BadOption
-from rekka.forecast.ageing import ADVANCES, FIXED, HELD, plan_course
-from rekka.forecast.propagation import Walkers, walk
+from rekka.forecast.ageing import ADVANCES, FIXED, HELD, plan_ageing
+from rekka.forecast.propagation import Propagator, propagate
 from rekka.model.family import FASTEST
 
 
@@ -42,9 +42,9 @@ def by_expm(fit, x, start, course, pieces):
 @pytest.mark.parametrize("age", [ADVANCES, HELD, FIXED])
 def test_every_year_is_the_product_of_exponentials(fit, age):
     x, start = rows_of(fit, 4)
-    course = plan_course(fit, age)
-    walkers = Walkers(fit, x, fit.coefficients[None], course)
-    every_year = list(walk(walkers, start, np.arange(31.0)))
+    course = plan_ageing(fit, age)
+    propagator = Propagator(fit, x, fit.coefficients[None], course)
+    every_year = list(propagate(propagator, start, np.arange(31.0)))
     for year in (0, 1, 10, 30):
         theirs = by_expm(fit, x, start, course, [[(t + 0.5, 1.0) for t in range(year)]] * len(x))
         np.testing.assert_allclose(every_year[year][0], theirs, rtol=0, atol=1e-12)
@@ -52,9 +52,9 @@ def test_every_year_is_the_product_of_exponentials(fit, age):
 
 def test_times_need_not_be_whole_years(fit):
     x, start = rows_of(fit)
-    course = plan_course(fit)
-    walkers = Walkers(fit, x, fit.coefficients[None], course)
-    first, second, third = (p[0] for p in walk(walkers, start, [0.25, 0.75, 2.5]))
+    course = plan_ageing(fit)
+    propagator = Propagator(fit, x, fit.coefficients[None], course)
+    first, second, third = (p[0] for p in propagate(propagator, start, [0.25, 0.75, 2.5]))
     whole = [(0.5, 1), (1.5, 1), (2.5, 0.5)]
     for p, pieces in ((first, [(0.5, 0.25)]), (second, [(0.5, 0.75)]), (third, whole)):
         np.testing.assert_allclose(p, by_expm(fit, x, start, course, [pieces] * len(x)), rtol=0, atol=1e-12)
@@ -62,9 +62,9 @@ def test_times_need_not_be_whole_years(fit):
 
 def test_who_was_seen_earlier_catches_up_first(fit):
     x, start = rows_of(fit, 3)
-    course = plan_course(fit)
-    walkers = Walkers(fit, x, fit.coefficients[None], course)
-    _, later = walk(walkers, start, [0.0, 2.0], gap=np.array([0.0, 1.0, 2.5]))
+    course = plan_ageing(fit)
+    propagator = Propagator(fit, x, fit.coefficients[None], course)
+    _, later = propagate(propagator, start, [0.0, 2.0], gap=np.array([0.0, 1.0, 2.5]))
     pieces = [
         [(0.5, 1), (1.5, 1)],
         [(0.5, 1), (1.5, 1), (2.5, 1)],
@@ -75,8 +75,8 @@ def test_who_was_seen_earlier_catches_up_first(fit):
 
 def test_fixed_covariates_are_the_model_over_one_interval(fit):
     x, start = rows_of(fit, 50)
-    walkers = Walkers(fit, x, fit.coefficients[None], plan_course(fit, FIXED))
-    for time, p in zip((5.0, 12.5), walk(walkers, start, [5.0, 12.5]), strict=True):
+    propagator = Propagator(fit, x, fit.coefficients[None], plan_ageing(fit, FIXED))
+    for time, p in zip((5.0, 12.5), propagate(propagator, start, [5.0, 12.5]), strict=True):
         before = x - np.array([time / 2, 0, 0, 0])  # the age at the first visit; x is that at the middle
         np.testing.assert_allclose(p[0], fit.probabilities(start, np.full(50, time), before), rtol=1e-12)
 
@@ -86,26 +86,26 @@ def test_many_coefficients_at_once_are_each_alone(fit):
     sets = fit.coefficients + np.random.default_rng(1).normal(0, 0.01, (5, *fit.coefficients.shape)) / (
         1 + x.max()
     )
-    course = plan_course(fit)
-    (together,) = walk(Walkers(fit, x, sets, course), start, [10.0])
+    course = plan_ageing(fit)
+    (together,) = propagate(Propagator(fit, x, sets, course), start, [10.0])
     for b, one in enumerate(sets):
-        (alone,) = walk(Walkers(fit, x, one[None], course), start, [10.0])
+        (alone,) = propagate(Propagator(fit, x, one[None], course), start, [10.0])
         np.testing.assert_allclose(together[b], alone[0], rtol=1e-13)
 
 
 def test_threads_change_no_bit(fit):
     x, start = rows_of(fit, 40_000)
-    course = plan_course(fit)
-    (whole,) = walk(Walkers(fit, x, fit.coefficients[None], course), start, [3.0])
+    course = plan_ageing(fit)
+    (whole,) = propagate(Propagator(fit, x, fit.coefficients[None], course), start, [3.0])
     part = slice(64 * 100, 64 * 200)  # whole chunks of lanes
-    (some,) = walk(Walkers(fit, x[part], fit.coefficients[None], course), start[part], [3.0])
+    (some,) = propagate(Propagator(fit, x[part], fit.coefficients[None], course), start[part], [3.0])
     np.testing.assert_allclose(whole[0, part], some[0], rtol=1e-13)
 
 
 def test_condition_never_improves(fit):
     x, start = rows_of(fit, 30)
-    walkers = Walkers(fit, x, fit.coefficients[None], plan_course(fit))
-    at_best = np.array([np.cumsum(p[0], axis=1) for p in walk(walkers, start, np.arange(0, 60, 0.5))])
+    propagator = Propagator(fit, x, fit.coefficients[None], plan_ageing(fit))
+    at_best = np.array([np.cumsum(p[0], axis=1) for p in propagate(propagator, start, np.arange(0, 60, 0.5))])
     assert (np.diff(at_best, axis=0) <= 1e-15).all()
     np.testing.assert_allclose(at_best[:, :, -1], 1.0, rtol=1e-13)
 
@@ -114,29 +114,29 @@ def test_an_infinite_hazard_is_a_fast_one(fit):
     coefficients = fit.coefficients[None].copy()
     coefficients[0, 0, 0] = 1e5
     x, _ = rows_of(fit, 2)
-    walkers = Walkers(fit, x, coefficients, plan_course(fit))
-    assert (walkers.hazards(0.0)[0, :, 0] == FASTEST).all()
-    _, p = walk(walkers, np.zeros(2, np.int64), [0.0, 1.0])
+    propagator = Propagator(fit, x, coefficients, plan_ageing(fit))
+    assert (propagator.hazards(0.0)[0, :, 0] == FASTEST).all()
+    _, p = propagate(propagator, np.zeros(2, np.int64), [0.0, 1.0])
     assert (p[0, :, 0] == 0).all()
     np.testing.assert_allclose(p[0].sum(axis=1), 1.0, rtol=1e-11)
 
 
 class TestCourse:
     def test_age_is_known_by_its_name(self, fit):
-        course = plan_course(fit)
+        course = plan_ageing(fit)
         assert course.names == ("age_at_inspection_1",)
         x = fit.survey.median[None]
         np.testing.assert_array_equal(course.at(x, 3.0)[0] - x[0], [3.0, 0.0, 0.0, 0.0])
 
     def test_held_stops_at_the_oldest_and_leaves_the_older_alone(self, fit):
-        course = plan_course(fit, HELD)
+        course = plan_ageing(fit, HELD)
         x = np.tile(fit.survey.median, (2, 1))
         oldest = fit.survey.high[0]
         x[:, 0] = oldest - 2, oldest + 5
         np.testing.assert_array_equal(course.at(x, 10.0)[:, 0], [oldest, oldest + 5])
 
     def test_any_covariate_can_be_told_to_advance(self, fit):
-        course = plan_course(fit, advance=["traffic_mean"])
+        course = plan_ageing(fit, advance=["traffic_mean"])
         assert course.names == ("traffic_mean",)
         assert course.words == (
             "traffic_mean advancing by the year (fitted at the start of each interval: behind by 2.51 years, half the "
@@ -145,8 +145,8 @@ class TestCourse:
 
     def test_what_does_not_fit_is_refused(self, fit):
         with pytest.raises(BadOption, match=r"age is 'grows'; it can be advances, held, fixed\."):
-            plan_course(fit, "grows")
+            plan_ageing(fit, "grows")
         with pytest.raises(BadOption, match=r"advance names traffic, .* Did you mean traffic_mean\?"):
-            plan_course(fit, advance=["traffic"])
+            plan_ageing(fit, advance=["traffic"])
         with pytest.raises(BadOption, match="of an earlier version"):
-            plan_course(replace(fit, survey=None), HELD)
+            plan_ageing(replace(fit, survey=None), HELD)

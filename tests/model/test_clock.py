@@ -12,7 +12,7 @@ from rekka.core.errors import BadOption
 from rekka.evaluation.pooling import pool_cases
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.ridge import choose_ridge, score_path
-from rekka.forecast.ageing import HELD, plan_course
+from rekka.forecast.ageing import HELD, plan_ageing
 from rekka.model.bootstrap import bootstrap_rows
 from rekka.model.clock import CLOCKS, make_clock
 from rekka.model.fit import Options, fit_rows
@@ -168,8 +168,8 @@ def test_a_forecast_of_a_model_with_ages_at_the_start_lags_by_half_the_mean_inte
 def test_held_stops_at_the_oldest_age_as_the_fit_took_it():
     for clock in CLOCKS:
         found = fit(ROWS, clock=clock)._fit
-        course = plan_course(found, HELD)
-        asked = course.ask(np.array([[60.0, 50.0]]), 100.0, 1.0)
+        course = plan_ageing(found, HELD)
+        asked = course.model_input(np.array([[60.0, 50.0]]), 100.0, 1.0)
         assert asked[0, 0] == pytest.approx(found.survey.high[0])
 
 

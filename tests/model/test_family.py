@@ -21,12 +21,12 @@ from rekka.evaluation.resampling import Sample
 from rekka.evaluation.ridge import choose_ridge
 from rekka.fleet.backtest_rows import Chains
 from rekka.fleet.backtest_scores import Network
-from rekka.fleet.first_passage import find_arrivals
-from rekka.fleet.network import walk_sloped
-from rekka.forecast.ageing import plan_course
+from rekka.fleet.network import propagate_gradients
+from rekka.forecast.ageing import plan_ageing
+from rekka.forecast.first_passage import find_first_passage
 from rekka.forecast.matrices import MEDIAN, lay_out
 from rekka.forecast.profiles import profile_covariate
-from rekka.forecast.propagation import Walkers, walk
+from rekka.forecast.propagation import Propagator, propagate
 from rekka.model.family import EXPONENTIAL, FAMILIES, Family, find_family, register
 from rekka.model.fit import Options, check_options, fit_rows
 from rekka.model.likelihood import Likelihood, Rows
@@ -285,13 +285,13 @@ class TestTheSameModelInOtherWords:
         budget = np.random.default_rng(0).standard_exponential((2, 1, start.size, 4))
 
         def ask(fit):
-            walkers = Walkers(fit, x, fit.coefficients[None], plan_course(fit))
-            network = Network(walkers, start, chains)
+            propagator = Propagator(fit, x, fit.coefficients[None], plan_ageing(fit))
+            network = Network(propagator, start, chains)
             return {
-                "walk": list(walk(walkers, start, [1.0, 7.5], gap)),
-                "sloped": [p for p, _ in walk_sloped(walkers, start, 5, gap)],
-                "slope": [slope for _, slope in walk_sloped(walkers, start, 5, gap)],
-                "arrivals": find_arrivals(walkers, start, 3, [0.1, 0.5], gap=gap, horizon=5),
+                "walk": list(propagate(propagator, start, [1.0, 7.5], gap)),
+                "sloped": [p for p, _ in propagate_gradients(propagator, start, 5, gap)],
+                "slope": [slope for _, slope in propagate_gradients(propagator, start, 5, gap)],
+                "first passage": find_first_passage(propagator, start, 3, [0.1, 0.5], gap=gap, horizon=5),
                 "drawn": [states for _, states in network.draw(fit.coefficients[None], budget)],
             }
 
@@ -360,8 +360,8 @@ def test_another_link_is_another_model(plain):
     table = ours.hazards(FRAME[:4])
     np.testing.assert_allclose(table["hazard"].to_numpy().reshape(theta.shape), theta, rtol=1e-9)
     np.testing.assert_allclose(table["years"].to_numpy().reshape(theta.shape), 1.0 / theta, rtol=1e-9)
-    walkers = Walkers(fit, x, fit.coefficients[None], plan_course(fit, "fixed"))
-    (p,) = walk(walkers, np.zeros(4, np.int64), [3.0])
+    propagator = Propagator(fit, x, fit.coefficients[None], plan_ageing(fit, "fixed"))
+    (p,) = propagate(propagator, np.zeros(4, np.int64), [3.0])
     np.testing.assert_allclose(p[0], rekka.transition_probabilities(theta, 3.0)[:, 0], atol=1e-12)
     ratio, _, _ = ratio_interval(fit, x[0], x[1], 0.95)
     np.testing.assert_allclose(ratio, theta[1] / theta[0], rtol=1e-9)
@@ -371,14 +371,14 @@ def test_another_link_is_another_model(plain):
 def test_slopes_of_another_link_are_those_of_differences():
     fit = fit_model(Softplus("softplus"))._fit
     x, start = FRAME[:5].select(COVARIATES).to_numpy(), np.array([0, 1, 2, 0, 1])
-    course = plan_course(fit)
+    course = plan_ageing(fit)
 
     def sums(coefficients):
-        walkers = Walkers(fit, x, coefficients[None], course)
-        return [p[0].sum(axis=0) for p in walk(walkers, start, range(4))]
+        propagator = Propagator(fit, x, coefficients[None], course)
+        return [p[0].sum(axis=0) for p in propagate(propagator, start, range(4))]
 
-    walkers = Walkers(fit, x, fit.coefficients[None], course)
-    found = [slope for _, slope in walk_sloped(walkers, start, 3)]
+    propagator = Propagator(fit, x, fit.coefficients[None], course)
+    found = [slope for _, slope in propagate_gradients(propagator, start, 3)]
     for place in np.ndindex(fit.coefficients.shape):
         h = np.zeros(fit.coefficients.shape)
         h[place] = 1e-6

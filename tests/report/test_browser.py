@@ -328,4 +328,4 @@ def test_of_very_many_cases_only_what_is_near_is_drawn(browser, document, tmp_pa
 
 
 def test_the_page_names_its_cases_as_the_study_does(window):
-    assert window.locator("#case option").all_inner_texts() == ["All cases", CHOSEN, SHOWN, NONE]
+    assert window.locator("#case option").all_inner_texts() == ["All components", CHOSEN, SHOWN, NONE]

@@ -3,48 +3,40 @@
 from dataclasses import replace
 
 import altair as alt
+import numpy as np
 import pytest
+from table_cases import WORDS
 
-from rekka.report.charts.base import PAGE, PRINT
+from rekka.forecast.profiles import Profile
+from rekka.report.charts.base import PAGE, PRINT, Look, finish
 from rekka.report.charts.drawing import combine, draw_svg_file
-from rekka.report.charts.models import (
-    HEIGHT,
-    ProfilePart,
-    ProfileWords,
-    draw_profile,
-    hazard_profile,
-    years_profile,
-)
+from rekka.report.charts.models import HEIGHT, ProfileLines, draw_profile, profile
 
-WORDS = ProfileWords(
-    covariate="age (years)",
-    hazard="hazard (per year)",
-    years="mean years",
-    state="state",
-    value="age",
-    interval="interval",
-    hazard_title="Hazards",
-    years_title="Years",
-    hazard_alt="Hazards rise.",
-    years_alt="Years fall.",
-)
-PART = ProfilePart(
-    values=(0.0, 10.0, 20.0, 30.0),
-    outside=(True, False, False, True),
-    hazard=((0.1, 0.2), (0.12, 0.21), (0.15, 0.22), (0.2, 0.23)),
-    hazard_low=((0.05, 0.1), (0.1, 0.2), (0.1, 0.2), (0.1, 0.1)),
-    hazard_high=((0.2, 0.3), (0.2, 0.3), (0.2, 0.3), (0.4, 0.5)),
-    years=(15.0, 13.0, 11.0, 9.0),
-    years_low=(10.0, 12.0, 10.0, 5.0),
-    years_high=(20.0, 14.0, 12.0, 20.0),
-    rug=tuple(10 + place / 10 for place in range(101)),
+PROFILE = Profile(
+    covariate="age",
+    values=np.array([0.0, 10.0, 20.0, 30.0]),
+    outside=np.array([True, False, False, True]),
+    hazard=np.array([[0.1, 0.2], [0.12, 0.21], [0.15, 0.22], [0.2, 0.23]]),
+    hazard_low=np.array([[0.05, 0.1], [0.1, 0.2], [0.1, 0.2], [0.1, 0.1]]),
+    hazard_high=np.array([[0.2, 0.3], [0.2, 0.3], [0.2, 0.3], [0.4, 0.5]]),
+    years=np.array([15.0, 13.0, 11.0, 9.0]),
+    years_low=np.array([10.0, 12.0, 10.0, 5.0]),
+    years_high=np.array([20.0, 14.0, 12.0, 20.0]),
+    rug=10 + np.arange(101) / 10,
+    typical=15.0,
+    others={},
+    start=1,
+    threshold=3,
+    level=0.95,
+    intervals="normal",
+    course="age advances",
+    certified=True,
+    notes=(),
 )
 
 
-def draw(part=PART, palette=PRINT):
-    return draw_profile(
-        part, "profiles-age", words=WORDS, palette=palette, title="Age", caption="All.", case="Pier"
-    )
+def draw(**values):
+    return draw_profile(replace(PROFILE, **values), "profiles-age")
 
 
 def layers(spec, kind):
@@ -52,9 +44,8 @@ def layers(spec, kind):
 
 
 def without(*names):
-    """The part with these figures missing."""
-    missing = {name: tuple((None, None) if "hazard" in name else None for _ in PART.values) for name in names}
-    return replace(PART, **missing)
+    """These figures missing."""
+    return {name: np.full_like(getattr(PROFILE, name), np.nan) for name in names}
 
 
 def test_a_line_and_a_band_for_each_state():
@@ -67,6 +58,7 @@ def test_a_line_and_a_band_for_each_state():
     line = layers(hazards.spec, "line")[0]["encoding"]
     assert line["color"]["field"] == line["strokeDash"]["field"] == "state"  # colour is never alone
     assert len(set(map(str, line["strokeDash"]["scale"]["range"]))) == 2
+    assert layers(years.spec, "line")[0]["encoding"]["color"] == {"value": PRINT.accent}
 
 
 def test_the_ground_beyond_the_training_rows_is_shaded_and_the_rows_are_ticks():
@@ -79,35 +71,35 @@ def test_the_ground_beyond_the_training_rows_is_shaded_and_the_rows_are_ticks():
 
 
 def test_nothing_is_shaded_where_the_grid_ends_with_the_training_rows():
-    part = replace(PART, values=(10.0, 12.0, 15.0, 20.0), outside=(False,) * 4)
-    assert not layers(draw(part).panels[0].spec, "rect")
+    figure = draw(values=np.array([10.0, 12.0, 15.0, 20.0]), outside=np.full(4, fill_value=False))
+    assert not layers(figure.panels[0].spec, "rect")
 
 
 def test_axes_have_units():
-    hazards, years = (panel.spec["layer"][-1]["encoding"] for panel in draw().panels)
-    assert hazards["x"]["axis"]["title"] == years["x"]["axis"]["title"] == "age (years)"
-    assert hazards["y"]["axis"]["title"] == "hazard (per year)"
-    assert years["y"]["axis"]["title"] == "mean years"
+    hazards, years = (
+        panel.spec["layer"][-1]["encoding"] for panel in draw(covariate="age_at_inspection_1").panels
+    )
+    assert hazards["x"]["axis"]["title"] == years["x"]["axis"]["title"] == "age_at_inspection_1 (years)"
+    assert hazards["y"]["axis"]["title"] == "hazard of leaving the state (per year)"
+    assert years["y"]["axis"]["title"] == "mean years from state 1 to state 3"
 
 
 def test_without_intervals_there_are_no_bands():
-    part = without("hazard_low", "hazard_high", "years_low", "years_high")
-    for panel in draw(part).panels:
+    for panel in draw(**without("hazard_low", "hazard_high", "years_low", "years_high")).panels:
         assert not layers(panel.spec, "area")
         assert layers(panel.spec, "line")
 
 
 def test_what_is_no_number_is_left_out():
-    part = replace(PART, years=(None, 13.0, float("inf"), 9.0))
-    rows = years_profile(part, words=WORDS, palette=PRINT).rows
-    assert [row["value"] for row in rows] == [10.0, 30.0]
-    only = draw(without("years"))
+    years = draw(years=np.array([np.nan, 13.0, np.inf, 9.0])).panels[1]
+    assert [row["value"] for row in years.spec["data"]["values"]] == [10.0, 30.0]
+    only = draw(**without("years"))
     assert [panel.name for panel in only.panels] == ["hazards"]
 
 
 def test_a_wide_band_does_not_squeeze_the_lines():
-    part = replace(PART, hazard_high=((1e9, 0.3),) * 4, hazard_low=((1e-9, 0.1),) * 4)
-    spec = draw(part).panels[0].spec
+    wide = {"hazard_high": np.array([[1e9, 0.3]] * 4), "hazard_low": np.array([[1e-9, 0.1]] * 4)}
+    spec = draw(**wide).panels[0].spec
     scale = layers(spec, "line")[0]["encoding"]["y"]["scale"]
     assert scale["type"] == "log"
     assert scale["domain"][0] > 1e-3
@@ -116,23 +108,25 @@ def test_a_wide_band_does_not_squeeze_the_lines():
 
 
 def test_one_value_is_no_picture():
-    ends = {name: getattr(PART, name)[:1] for name in PART.__dataclass_fields__ if name != "rug"}
-    assert draw(replace(PART, **ends)) is None
+    assert draw(values=PROFILE.values[:1]) is None
 
 
 def test_more_states_than_colours():
-    many = tuple(tuple(0.1 + state / 100 for state in range(12)) for _ in PART.values)
-    part = replace(PART, hazard=many, hazard_low=many, hazard_high=many)
-    assert len({row["state"] for row in hazard_profile(part, words=WORDS, palette=PRINT).rows}) == 12
+    many = 0.1 + np.tile(np.arange(12), (4, 1)) / 100
+    figure = draw(hazard=many, hazard_low=many, hazard_high=many)
+    assert len({row["state"] for row in figure.panels[0].spec["data"]["values"]}) == 12
 
 
 @pytest.mark.parametrize("palette", [PRINT, PAGE], ids=["print", "page"])
 def test_the_charts_are_valid_and_can_be_drawn(palette):
-    figure = draw(palette=palette)
-    assert (figure.name, figure.title, figure.case) == ("profiles-age", "Age", "Pier")
-    for panel in figure.panels:
-        spec = {**panel.spec, "config": {k: v for k, v in panel.spec["config"].items() if k != "legend"}}
-        alt.LayerChart.from_dict(spec)
+    ends = (PROFILE.hazard, PROFILE.hazard_low, PROFILE.hazard_high)
+    lines = ProfileLines(PROFILE.values, PROFILE.rug, *(one.tolist() for one in ends))
+    spec = finish(profile(lines, "age", "hazard", Look(WORDS, palette)), palette)
+    alt.LayerChart.from_dict(spec | {"config": {k: v for k, v in spec["config"].items() if k != "legend"}})
     svg = draw_svg_file(combine(draw()))
-    for text in ("Hazards", "Years", "age (years)", "hazard (per year)"):
+    for text in (
+        "Hazard of leaving each state",
+        "Mean years from state 1",
+        "hazard of leaving the state (per year)",
+    ):
         assert text in svg

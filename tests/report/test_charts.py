@@ -21,13 +21,14 @@ from rekka.report.charts.base import (
     RAMP,
     SHAPES,
     WIDTH,
+    Look,
     contrast,
     finish,
     ink_on,
+    isolate_name,
     log_ticks,
     place_of,
     shade,
-    tell_name,
 )
 from rekka.report.charts.drawing import VERSION, combine, draw_svg_file
 from rekka.report.charts.figures import list_figures
@@ -37,6 +38,7 @@ from rekka.report.document import RatioPart, SharePart, StabilityPart
 from rekka.report.text import load_words
 
 LIGHT, DARK = 0, 1
+LOOK = Look(WORDS, PRINT)
 
 
 def figures_of(document, palette=PRINT):
@@ -81,6 +83,10 @@ def page_panels():
 
 def pareto_of(trials):
     return {(one.case, WORDS(f"method.{one.method}")) for one in trials if one.pareto}
+
+
+def find_preset(document, name):
+    return next(one for one in document.study.presets if one.name == name)
 
 
 def by_preset(document, preset):
@@ -183,7 +189,7 @@ def test_every_panel_with_cases_dims_the_others(figures):
     ],
 )
 def test_a_name_cannot_turn_the_rest_of_a_sentence_around(name, told):
-    assert tell_name(name) == told
+    assert isolate_name(name) == told
 
 
 def test_hostile_names_in_captions_are_kept_apart():
@@ -225,7 +231,7 @@ def test_methods_at_the_same_count_stand_apart(figures):
     places = [(row["cost"], row["accuracy"], row["dodge"]) for row in rows]
     assert len(set(places)) == len(places)
     assert "dodge" not in rows_of(panel(figures["tradeoff-paper"], "tradeoff").spec)[0]
-    assert "stand side by side" in figures["tradeoff-exact"].caption
+    assert "are drawn side by side" in figures["tradeoff-exact"].caption
 
 
 def test_evaluations_that_differ_widely_have_a_logarithmic_axis(document):
@@ -236,7 +242,7 @@ def test_evaluations_that_differ_widely_have_a_logarithmic_axis(document):
     x = panel(figure, "tradeoff").spec["layer"][0]["encoding"]["x"]
     assert x["scale"]["type"] == "log"
     assert x["axis"]["values"] == [10, 30, 100, 300, 1000, 3000, 10000]
-    assert "stand side by side" not in figure.caption
+    assert "are drawn side by side" not in figure.caption
 
 
 def test_rings_are_there_only_where_the_selection_is_another_set(document):
@@ -247,7 +253,7 @@ def test_rings_are_there_only_where_the_selection_is_another_set(document):
     less = [one.model_copy(update={"selected": False}) if one is first else one for one in pareto]
     other = only(document, "methods", trials=tuple(less))
     layers = {
-        name: finish(tradeoff(one, "exact", words=WORDS, palette=PRINT), PRINT)["layer"]
+        name: finish(tradeoff(one, find_preset(one, "exact"), LOOK), PRINT)["layer"]
         for name, one in (("same", same), ("other", other))
     }
     assert len(layers["same"]) == 1
@@ -281,11 +287,11 @@ def test_cells_have_the_numbers_and_gray_where_there_is_none(document, figures, 
     for key, row in cells.items():
         trial = trials[key]
         if not trial.eligible:
-            assert (row["fill"], row["told"]) == (PRINT.failed, "\N{EN DASH}")
+            assert (row["fill"], row["text"]) == (PRINT.failed, "\N{EN DASH}")
             continue
         value = trial.accuracy if name == "accuracy" else math.log10(trial.seconds)
         assert row["value"] == pytest.approx(value, rel=1e-5)
-        assert float(row["told"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(value, abs=0.006)
+        assert float(row["text"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(value, abs=0.006)
         assert contrast(row["ink"], row["fill"]) >= 4.5
     assert {key for key, row in cells.items() if row["pareto"]} == pareto_of(trials.values())
     assert one.spec["layer"][1]["transform"] == [{"filter": "datum.pareto"}]
@@ -369,7 +375,7 @@ def test_no_choice_is_said_and_what_is_not_confirmed_is_hollow(document):
     assert "low" not in second
     hollow = next(view for view in spec["layer"] if "!datum.confirmed" in str(view.get("transform")))
     assert hollow["mark"]["fill"] == PRINT.surface
-    assert "Cases with a chosen model: 1 of 2; confirmed on golden rows: 0." in figure.caption
+    assert "Components with a chosen model: 1 of 2; confirmed on confirmation rows: 0." in figure.caption
     assert "Hollow points" in figure.caption
 
 
@@ -380,7 +386,7 @@ def test_alt_counts_how_many_beat_the_baseline(document):
         for one, verdict in zip(document.answers, verdicts, strict=True)
     )
     one = panel(figures_of(only(document, answers=answers))["answer"], "accuracy")
-    assert one.alt.startswith("Chosen models shown more accurate than the forecast that nothing changes: 1 of 2.")
+    assert one.alt.startswith("Chosen models shown more accurate than the no-change baseline: 1 of 2.")
     assert "The interval of the difference includes zero: 1." in one.alt
 
 
@@ -410,10 +416,8 @@ def test_shares_add_up_and_the_own_choice_is_outlined(document):
     ]
     labels = one.spec["layer"][2]["data"]["values"]
     assert [(row["case"], row["share"]) for row in labels] == [(cases[0], "25%"), (cases[1], "70%")]
-    half = (
-        "Cases in which at least half of the draws choose what the study chose: 1 of 2; draws for each case: 20."
-    )
-    assert one.alt == f"{half} Cases in which fewer do: {cases[0]}."
+    half = "Components in which at least half of the resamples choose what the study chose: 1 of 2; resamples for each component: 20."
+    assert one.alt == f"{half} Components in which fewer do: {cases[0]}."
 
 
 def test_the_caption_of_stability_names_what_was_drawn_again_and_how_often(document):
@@ -424,13 +428,13 @@ def test_the_caption_of_stability_names_what_was_drawn_again_and_how_often(docum
     def caption(*kinds, words=WORDS):
         own = tuple(shares[kind] for kind in kinds)
         found = StabilityPart(kinds=kinds, resamples=200, seed=0, shares=own, remarks=())
-        return draw_stability(only(document, stability=found), words=words, palette=PRINT).caption
+        return draw_stability(only(document, stability=found), Look(words, PRINT)).caption
 
     assert caption("splits").startswith("What is chosen when the study is repeated with other splits. ")
-    assert "repeated with bridges drawn again, other starting values. Draws for each case: 200." in caption(
+    assert "repeated with resampled bridges, other starting values. Resamples for each component: 200." in caption(
         "bootstrap", "seeds"
     )
-    assert "Draws for each case: 20 to 200." in caption("bootstrap", "splits")
+    assert "Resamples for each component: 20 to 200." in caption("bootstrap", "splits")
     assert caption("splits", words=load_words("ja")).startswith("分割を変えて")
 
 
@@ -466,7 +470,7 @@ def test_captions_of_calibration_write_numbers_as_tables_do(document):
             ),
         }
     )
-    figure = draw_calibration(part, "001", words=WORDS, palette=PRINT)
+    figure = draw_calibration(part, "001", LOOK)
     assert "7,084 training rows" in figure.caption
     assert "p of the test of fit: <0.001." in figure.caption
     assert "interval" not in figure.caption
@@ -486,9 +490,9 @@ def test_wide_intervals_are_cut_and_told(document):
     assert wide["interval"] == "1.00×10⁻⁹ to 300"
     assert (narrow["cut_low"], narrow["cut_high"]) == (False, False)
     assert "ends in an arrow" in figure.caption
-    assert figure.panels[0].alt == "Intervals that leave out 1: 1 of 2 (age ' in state 2: 1.20)."
+    assert figure.panels[0].alt == "Intervals that exclude 1: 1 of 2 (age ' in state 2: 1.20)."
     empty = model.model_copy(update={"ratios": ()})
-    assert ratios(empty, document.study.covariates, words=WORDS, palette=PRINT) is None
+    assert ratios(empty, document.study.covariates, LOOK) is None
 
 
 def test_ratios_without_intervals_are_drawn_and_said_to_have_none(document):

@@ -25,13 +25,13 @@ from rekka.report.statements import (
     list_methods,
     split_findings,
 )
-from rekka.report.views import Cell, Column, FigureView, Panel, Row, TableView
+from rekka.report.views import Cell, Column, FigureView, PanelView, Row, TableView
 
 FIGURE = FigureView(
     "tradeoff-exact",
     "Accuracy against cost",
     "Each mark is a trial.",
-    (Panel("one", "One", "z-score is [cheapest]", {}), Panel("two", "Two", "in 2 of 2 cases", {})),
+    (PanelView("one", "One", "z-score is [cheapest]", {}), PanelView("two", "Two", "in 2 of 2 cases", {})),
 )
 
 

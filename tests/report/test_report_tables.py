@@ -25,9 +25,9 @@ from rekka.model.certificate import Verdict as Certificate
 from rekka.report import text as numbers
 from rekka.report.document import OutcomePart
 from rekka.report.tables.catalog import list_tables
-from rekka.report.tables.cells import Compound, CompoundCell, expand
+from rekka.report.tables.cells import expand
 from rekka.report.tables.models import show_step
-from rekka.report.tables.study import tabulate_audit
+from rekka.report.tables.study import AUDIT
 from rekka.report.text import name_method, slug
 from rekka.study import hypotheses
 from rekka.study.draws import KINDS
@@ -118,7 +118,7 @@ REASONS = [
         ("status", Status),
         ("certificate", Certificate),
         ("verdict", {one.verdict for one in Severity}),
-        ("hypothesis", hypotheses.Verdict),
+        ("hypothesis", hypotheses.Support),
         ("cause", Cause),
         ("step", Step),
         ("severity", list(Severity)[:3]),
@@ -310,7 +310,7 @@ def test_reasons_with_a_name_or_a_figure_are_told_in_the_reports_language():
         OutcomePart(outcome="visit set aside", reason="something of tomorrow", count=1),
     )
     parts = document.audit.model_copy(update={"outcomes": outcomes})
-    table = tabulate_audit(document.model_copy(update={"audit": parts}), WORDS)
+    table = AUDIT.view(document.model_copy(update={"audit": parts}), WORDS)
     assert texts(table, "reason") == [one.reason for one in outcomes]
     assert [row.cells[1].english for row in table.rows] == [False, False, True]
 
@@ -350,8 +350,8 @@ def test_files_rows_versions_machine_and_seeds_are_told():
 def test_what_a_person_reads_as_one_is_several_columns_in_a_file():
     table = tables_of(plain_document())["answer"]
     flat = expand(table)
-    assert not any(isinstance(one, Compound) for one in flat.columns)
-    assert not any(isinstance(cell, CompoundCell) for row in flat.rows for cell in row.cells)
+    assert not any(one.parts for one in flat.columns)
+    assert not any(cell.parts for row in flat.rows for cell in row.cells)
     assert [one.title for one in flat.columns if one.key.startswith("accuracy")] == [
         "accuracy",
         "accuracy, low end",

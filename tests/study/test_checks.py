@@ -251,7 +251,7 @@ def test_what_triggers_it(made, code, verdict):
     assert finding.cases or code == "R708"
     json.dumps(plain(finding.to_dict()), allow_nan=False)
     for lang in LANGUAGES:
-        assert all(text.endswith((".", "。")) for text in finding.tell(load_words(lang))[1:])
+        assert all(text.endswith((".", "。")) for text in finding.describe(load_words(lang))[1:])
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -259,7 +259,7 @@ def test_what_does_not(made, code):
     finding = look(made, WELL.get(code, lambda made: made.sound), code)
     assert finding.verdict == PASSED, finding.explanation
     assert (finding.remedy, finding.cases, finding.methods) == ("", (), ())
-    assert all(finding.tell(load_words(lang)).message.endswith((".", "。")) for lang in LANGUAGES)
+    assert all(finding.describe(load_words(lang)).message.endswith((".", "。")) for lang in LANGUAGES)
 
 
 class TestTheList:

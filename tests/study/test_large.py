@@ -116,6 +116,12 @@ class TestSameStudy:
         assert study.folder
         assert "4,500 rows, memory limit 1 GB: 1 case read whole, 1 case " in log_of(study.folder)
 
+    def test_its_draws_are_the_same(self, study: rekka.Study, ordinary: rekka.Study) -> None:
+        """Rows are read into memory for them, however many they are."""
+        options: dict[str, Any] = {"kinds": ["splits"], "resamples": 1, "cases": ["Deck"], "workers": 1}
+        ours, theirs = (rekka.stability(one, **options).refits for one in (study, ordinary))
+        assert ours.equals(theirs)
+
     def test_its_checks_find_the_same(self, study: rekka.Study, ordinary: rekka.Study) -> None:
         ours, theirs = (
             {one.code: one.verdict for one in rekka.check_study(found)}

@@ -10,7 +10,7 @@ import pytest
 
 from rekka.evaluation.scores import LOG_FLOOR
 from rekka.scaling.registry import is_affine
-from rekka.study.hypotheses import Verdict, judge_hypotheses
+from rekka.study.hypotheses import Support, judge_hypotheses
 from rekka.study.tables import (
     mark_selected,
     tabulate_floor,
@@ -208,11 +208,11 @@ class TestWhatDoesNot:
     def test_verdicts(self, verdicts):
         """Printed: all five supported."""
         assert {code: h.verdict for code, h in verdicts.items()} == {
-            "H1": Verdict.SUPPORTED,
-            "H2": Verdict.PARTLY,
-            "H3": Verdict.PARTLY,
-            "H4": Verdict.SUPPORTED,
-            "H5": Verdict.PARTLY,
+            "H1": Support.SUPPORTED,
+            "H2": Support.PARTLY,
+            "H3": Support.PARTLY,
+            "H4": Support.SUPPORTED,
+            "H5": Support.PARTLY,
         }
         failed = verdicts["H1"].figures["failed"]
         assert {m: len(cases) for m, cases in failed.items()} == {"max": 1, "minmax": 1, "zscore": 0, "boxcox": 6}

@@ -9,7 +9,8 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.core.errors import BadOption
-from rekka.study.study import SCHEMA, TIMES
+from rekka.study.study import TIMES
+from rekka.study.tables import TrialRow
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,14 @@ def test_trials_stand_in_the_order_of_the_plan(study):
 
 
 def test_columns(study):
-    assert study.trials.columns == [*SCHEMA, "pareto", "cost", "selected"]
-    assert set(TIMES) < set(SCHEMA)
+    assert study.trials.columns == list(TrialRow.model_fields)
+    assert set(TIMES) < set(TrialRow.model_fields)
+
+
+def test_the_page_on_studies_describes_every_column(study):
+    page = Path(__file__).parents[2].joinpath("docs", "study.md").read_text(encoding="utf-8")
+    table = page.split("## The table of trials")[1].split("```")[0]
+    assert [name for name in study.trials.columns if f"`{name}`" not in table] == []
 
 
 def test_failed_trials_stay_with_their_reason(study):

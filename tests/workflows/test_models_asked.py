@@ -130,7 +130,7 @@ def test_a_forecast_of_a_dataframe_writes_nothing(fits, tmp_path, monkeypatch):
     found = rekka.forecast_inventory(fits, members(), years=8, threshold=3, intervals="none")
     assert os.listdir(tmp_path) == []
     assert (found.files, found.document.files) == ((), ())
-    assert found.members.height + found.fleet.lots.aside.height == members().height
+    assert found.members.height + found.fleet.eligible.aside.height == members().height
     assert found.network["year"].max() == 8
     assert {one.threshold for one in found.document.models} == {3}
 

@@ -7,7 +7,7 @@ import pytest
 
 import rekka
 from rekka.commands import backtest, effects, fit, forecast, matrix, report, stability
-from rekka.fleet.eligibility import Ask
+from rekka.fleet.eligibility import InventoryOptions
 from rekka.report.report import make_report
 from rekka.workflows import effects as measuring
 from rekka.workflows import fit as fitting
@@ -16,7 +16,7 @@ from rekka.workflows import matrices
 
 FLAGS = {
     "fit": (fit.FLAGS, rekka.fit_components),
-    "forecast": (forecast.FLAGS, rekka.forecast_inventory, Ask),
+    "forecast": (forecast.FLAGS, rekka.forecast_inventory, InventoryOptions),
     "matrix": (matrix.FLAGS, rekka.tabulate_matrices),
     "effects": (effects.FLAGS, rekka.measure_effects),
     "backtest": (backtest.FLAGS, rekka.backtest),

@@ -1,4 +1,4 @@
-"""Engine of numbered findings: what a check is, what it says, and the register of all checks.
+"""Engine of numbered findings: checks, their findings in words, and the register of all checks.
 
 A check is a function registered under its codes, with the gravest severity of each:
 
@@ -8,7 +8,7 @@ A check is a function registered under its codes, with the gravest severity of e
 Its sentences stand in the language files under check.R404: title, found, remedy, and others that ``say`` names.
 Codes are stable: R0xx is about reading, R1xx states and transitions, R2xx intervals, R3xx covariates, R4xx what a
 model can learn, R5xx the partition, R6xx fits, R7xx the choice, R8xx golden rows and the confirmation. One that
-was merged into another stays listed in ``core/codes.py`` and is never used again.
+was merged into another stays listed in ``core/language.py`` and is never used again.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Finding:
     """Finding of a check: a code with values, put into words in any language.
 
     ``say`` names its sentences in the language files and ``do`` the remedy, '' where there is nothing to do;
-    ``told`` holds what their places ask for. ``rows`` are row numbers as the user counts, at most 20. ``values``
-    holds the figures as plain data, not rounded. ``cases`` and ``methods`` are those concerned.
+    ``places`` holds the values of the places in them. ``rows`` are row numbers as the user counts, at most 20.
+    ``values`` holds the figures as plain data, not rounded. ``cases`` and ``methods`` are those concerned.
     """
 
     code: str = ""  # the engine fills it in where a check has one
@@ -87,28 +87,28 @@ class Finding:
     rows: tuple[int, ...] = ()
     count: int = 0
     values: dict[str, Any] = field(default_factory=dict)
-    told: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, Any] = field(default_factory=dict)
     study: bool = False  # whether it is about a study, not about data
 
-    def tell(self, words: Words) -> Texts:
+    def describe(self, words: Words) -> Texts:
         """Title, what was found and what to do, in a language."""
-        title, remedy = (tell_part(self.code, names, self.told, words) for names in (["title"], [self.do]))
-        return Texts(title, tell_part(self.code, self.say, self.told, words), remedy)
+        title, remedy = (format_part(self.code, names, self.places, words) for names in (["title"], [self.do]))
+        return Texts(title, format_part(self.code, self.say, self.places, words), remedy)
 
     @property
     def title(self) -> str:
         """Heading of the code."""
-        return self.tell(load_words(ENGLISH)).title
+        return self.describe(load_words(ENGLISH)).title
 
     @property
     def message(self) -> str:
         """Sentences on what was found."""
-        return self.tell(load_words(ENGLISH)).message
+        return self.describe(load_words(ENGLISH)).message
 
     @property
     def remedy(self) -> str:
         """Sentence on what to do; empty where there is nothing to do."""
-        return self.tell(load_words(ENGLISH)).remedy
+        return self.describe(load_words(ENGLISH)).remedy
 
     explanation = message  # as a study calls it
 
@@ -129,18 +129,18 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the sentences in English."""
-        texts = self.tell(load_words(ENGLISH))
+        texts = self.describe(load_words(ENGLISH))
         plain = {"code": self.code, "title": texts.title, "remedy": texts.remedy, "values": self.values}
         if self.study:
-            told = {"verdict": self.verdict, "explanation": texts.message}
-            return plain | told | {"cases": list(self.cases), "methods": list(self.methods)}
-        told = {"severity": str(self.severity), "message": texts.message}
-        return plain | told | {"case": self.case, "rows": list(self.rows), "count": self.count}
+            judged = {"verdict": self.verdict, "explanation": texts.message}
+            return plain | judged | {"cases": list(self.cases), "methods": list(self.methods)}
+        judged = {"severity": str(self.severity), "message": texts.message}
+        return plain | judged | {"case": self.case, "rows": list(self.rows), "count": self.count}
 
 
-def tell_part(code: str, names: Iterable[str], told: Mapping[str, Any], words: Words) -> str:
+def format_part(code: str, names: Iterable[str], places: Mapping[str, Any], words: Words) -> str:
     """Sentences of a code, one after the other; a name with a dot is a key that several codes share."""
-    return words.join(say(name if "." in name else f"check.{code}.{name}", **told) for name in names if name)
+    return words.join(say(name if "." in name else f"check.{code}.{name}", **places) for name in names if name)
 
 
 Look = Callable[[Any], Iterable[Finding] | Finding]
@@ -163,7 +163,9 @@ class Check:
             code = one.code or next(iter(self.worst))
             if one.severity.rank < self.worst[code].rank:
                 raise AssertionError(f"{code} is {one.severity}, and registered as {self.worst[code]} at worst")
-            yield replace(one, code=code, told={**self.limits, **one.told}, study=self.subject is Subject.STUDY)
+            yield replace(
+                one, code=code, places={**self.limits, **one.places}, study=self.subject is Subject.STUDY
+            )
 
 
 CHECKS: list[Check] = []
@@ -212,7 +214,7 @@ def find(
     count: int = 0,
     values: dict[str, Any] | None = None,
     do: str = "remedy",
-    **told: Any,
+    **places: Any,
 ) -> Finding:
     """A finding on data, whose sentences can ask for its count and its values too."""
     return Finding(
@@ -224,7 +226,7 @@ def find(
         rows=tuple(islice((int(row) for row in rows if row >= 0), MOST_ROWS)),  # a negative one has no number
         count=count,
         values=values or {},
-        told={"count": count, **(values or {}), **told},
+        places={"count": count, **(values or {}), **places},
     )
 
 

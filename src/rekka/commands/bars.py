@@ -1,16 +1,23 @@
-"""A bar for work that takes longer than two seconds; nothing where nobody looks on."""
+"""Progress bars for commands, and the end of a command that was stopped; nothing where nobody looks on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from rekka.report.terminal.parts import print_plain
+from rekka.streaming.cluster.clients import ClusterError
+
+BEFORE_FIRST = "starting"
+STOPPED = 130  # exit code
+
 
 def new_bar(errors: Console) -> Progress:
-    """A bar on a terminal, gone when it is done; its task says ``what`` is counted, and then what is at hand."""
+    """Make a bar on a terminal, gone when it is done; it shows ``what`` is counted, then the item at hand."""
     return Progress(
         TextColumn("{task.fields[what]}"),
         BarColumn(),
@@ -25,7 +32,7 @@ def new_bar(errors: Console) -> Progress:
 
 @contextmanager
 def show_progress(errors: Console) -> Iterator[Callable[[str, str, float, float | None], None]]:
-    """Yield what a verb calls with a stage, a name, how much is done, and of how much: a new bar a stage."""
+    """Yield a callback for a stage, a name, how much is done, and of how much: each stage has a bar."""
     with new_bar(errors) as bar:
         task, now = None, ""
 
@@ -42,6 +49,33 @@ def show_progress(errors: Console) -> Iterator[Callable[[str, str, float, float 
 
 @contextmanager
 def count_progress(errors: Console, what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield what a function calls with a name, how many are done, and of how many."""
+    """Yield a callback for a name, how many are done, and of how many."""
     with show_progress(errors) as show:
         yield lambda name, done, total: show(what, name, done, total)
+
+
+@contextmanager
+def resumable(
+    errors: Console, what: str, kept: Callable[[], bool], again: str
+) -> Iterator[Callable[[int, int], None]]:
+    """Yield a callback that counts work; where it is stopped or fails, print the command that continues it.
+
+    ``kept`` says whether anything is kept that can be continued.
+    """
+    finished = total = 0
+
+    def count(done: int, planned: int) -> None:
+        nonlocal finished, total
+        finished, total = done, planned
+
+    try:
+        yield count
+    except KeyboardInterrupt:
+        after = f" after {finished:,} of {total:,} {what}" if total else ""
+        how = f"Continue with: {again}" if kept() else "Nothing was begun yet."
+        print_plain(errors, f"Stopped{after}. {how}")
+        raise typer.Exit(STOPPED) from None
+    except (OSError, ClusterError):
+        if kept():
+            print_plain(errors, f"What is done is kept. Continue with: {again}")
+        raise

@@ -16,7 +16,6 @@ from rekka.commands.bars import count_progress
 from rekka.commands.options import AsJson, Run
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import quote
-from rekka.study.explanations import list_names
 
 if TYPE_CHECKING:
     from rekka.checks.engine import Finding
@@ -77,7 +76,7 @@ def checks(
 def calibrate_choices(
     errors: Console, study: Study, *, test_fit: bool = False
 ) -> dict[tuple[str, str], Calibration] | None:
-    """The calibrations of chosen models, with a bar, where a test of fit was not made with the choice.
+    """Calibrate chosen models, with a bar, where a test of fit was not made with the choice.
 
     None where all have theirs, or where there are more than 50 components and nobody asked.
     """
@@ -91,7 +90,7 @@ def calibrate_choices(
 
 
 def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, show_all: bool = False) -> None:
-    """Issues and tips with what to do; the others in a line each verdict, unless all are wanted."""
+    """Print issues and tips with remedies; the others in a line each verdict, unless all are wanted."""
     from rekka.study.checks.registry import headline
 
     console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
@@ -109,8 +108,9 @@ def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, 
 
 
 def print_brief(console: Console, findings: Sequence[Finding], run: Path) -> None:
-    """Issues in full, tips by their titles: the end of a study's summary."""
+    """Print issues in full, tips by their titles: the end of a study's summary."""
     from rekka.study.checks.registry import headline
+    from rekka.study.explanations import list_names
 
     console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
     tips = [finding for finding in findings if finding.verdict == "tip"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from datetime import date
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,44 +10,37 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import Progress
 from rich.table import Table
 
 import rekka
-from rekka.commands.options import AsJson, Reader, Seed, Tables, reads_tables
-from rekka.core.errors import BadOption, count_of
-from rekka.core.files import is_stream, refuse_inputs, write_text
+from rekka.commands import options
+from rekka.commands.bars import show_progress
+from rekka.commands.options import Flag, asks, reads_tables
+from rekka.core.errors import BadOption, InputError, count_of
+from rekka.core.files import is_stream
 from rekka.core.terminal import echo_json, new_console
+from rekka.report.terminal.parts import print_plain
 
-PARTITIONS = ("auto", "paper", "bridge", "date", "none")
 ROWS_SHOWN = 5
 CASES_SHOWN = 3
 STYLES = {"stop": "bold red", "warning": "yellow", "note": "cyan"}
 
-Scheme = Annotated[
-    str,
-    typer.Option(
-        "--partition",
-        metavar="SCHEME",
-        help="Training, validation, confirmation rows: paper (visits 3 to 4; 4 to 5), bridge, date, auto or none.",
-    ),
-]
-Until = Annotated[
-    str | None, typer.Option("--until", metavar="DATE", help="Last day of training, for --partition date.")
-]
+PARTITION = Flag(
+    "--partition", str, "partition", "SCHEME",
+    "Training, validation, confirmation rows: paper (visits 3 to 4; 4 to 5), bridge, date, auto or none.",
+    "none",
+)  # fmt: skip
+UNTIL = Flag("--until", options.Text, "until", "DATE", "Last day of training, for --partition date.")
+SEED = Flag("--seed", int, "seed", None, "The same seed gives the same result.", 20260924)
 
 
 @reads_tables
+@asks(
+    Flag("--out", Path, "out", None, "Where to write: .csv, .parquet or .xlsx.", Path("transitions.csv")),
+    PARTITION, UNTIL, SEED,
+)  # fmt: skip
 def transitions(
-    tables: Tables,
-    reader: Reader,
-    out: Annotated[Path, typer.Option("--out", help="Where to write: .csv, .parquet or .xlsx.")] = Path(
-        "transitions.csv"
-    ),
-    partition: Scheme = "none",
-    until: Until = None,
-    seed: Seed = 20260924,
-    as_json: AsJson = False,
+    tables: options.Tables, reader: options.Reader, asked: options.Asked, as_json: options.AsJson = False
 ) -> None:
     """Turn inspection records into transitions, and account for every record.
 
@@ -63,66 +54,44 @@ def transitions(
 
       rekka transitions MD16.txt MD17.txt MD18.txt --nbi --out maryland.parquet
     """
-    chosen = _splitter(partition, until, seed)
-    parts: list[Any] = []  # the partition, once it is made
+    from rekka.workflows.tables import pair_table
 
-    def split(frame: Any) -> Any:
-        parts.append(chosen(frame) if chosen else None)
-        return parts[0]
-
-    from rekka.data.transitions import list_outputs
-
-    errors = new_console(stderr=True)
-    files = list_outputs(out)
+    out, errors = asked["out"], new_console(stderr=True)
     if as_json and is_stream(out):
         raise BadOption(f"--json prints to where --out {out} goes, too. Leave one of them out, or name a file.")
-    refuse_inputs(files, reader.inputs(tables))
-    with errors.status(f"Reading {escape(tables[0].name)} ..."):
-        panel = reader.panel(tables)
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("Pairing visits", total=panel.records)
-        audit = rekka.write_transitions(
-            panel,
-            out,
-            split=split if chosen else None,
-            on_progress=lambda done: progress.advance(task, done),
-            allow=reader.allow,
-            **reader.rules,
-        )
+    with show_progress(errors) as on_progress:
+        found = pair_table(tables, reader, **asked, on_progress=on_progress)
     if as_json:
-        found = {"transitions": audit.transitions, "records": audit.records, "audit": audit.table.to_dicts()}
-        split_up = {"scheme": parts[0].scheme, "rows": parts[0].counts().to_dicts()} if parts else None
-        echo_json(found | {"partition": split_up, "notes": panel.notes, "files": [str(file) for file in files]})
+        echo_json(found.to_dict())
     else:
         console = new_console(stderr=is_stream(out))  # nothing but the table goes there
-        _print_list(console, "How the table was understood", panel.notes)
-        _print_audit(console, audit)
-        console.print(
-            f"[bold]{count_of(audit.transitions, 'transition')}[/] in {escape(str(out))}", highlight=False
-        )
-        if files[1:]:
-            beside = ", ".join(file.name for file in files[1:])
-            console.print(f"what became of each record: {beside}", highlight=False, markup=False)
-        if parts:
-            _print_partition(console, parts[0])
-    if not audit.transitions:
+        _print_list(console, "How the table was understood", found.panel.notes)
+        _print_audit(console, found.audit)
+        total = count_of(found.audit.transitions, "transition")
+        console.print(f"[bold]{total}[/] in {escape(str(out))}", highlight=False)
+        if found.files[1:]:
+            print_plain(console, f"what became of each record: {', '.join(one.name for one in found.files[1:])}")
+        if found.partition is not None:
+            _print_partition(console, found.partition)
+    if not found.audit.transitions:
         errors.print("No two visits make a transition; the audit says why.")
         raise typer.Exit(1)
-    if parts and parts[0].train.is_empty():
-        errors.print(f"No row trains: {parts[0].scheme}. Choose another --partition.")
+    if found.partition is not None and found.partition.train.is_empty():
+        errors.print(f"No row trains: {found.partition.scheme}. Choose another --partition.")
         raise typer.Exit(1)
 
 
 @reads_tables
+@asks(
+    PARTITION._replace(default="auto"), UNTIL, SEED,
+    Flag("--out", options.Place, "out", None, "Write the findings as JSON too."),
+)  # fmt: skip
 def check(
-    tables: Tables,
-    reader: Reader,
-    partition: Scheme = "auto",
-    until: Until = None,
-    seed: Seed = 20260924,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the findings as JSON too.")] = None,
+    tables: options.Tables,
+    reader: options.Reader,
+    asked: options.Asked,
     show_all: Annotated[bool, typer.Option("--all", help="Print every finding in full.")] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check a table before fitting: numbered findings, with rows and remedies.
 
@@ -137,31 +106,16 @@ def check(
 
       rekka check transitions.parquet --partition paper
     """
-    if (tables[0] / "study.toml").exists():
-        raise BadOption(
-            f"{tables[0].name} is a run folder, not a table. To look it over: rekka checks {tables[0]}"
-        )
-    split = _splitter(partition, until, seed)
-    if out is not None:
-        refuse_inputs([out], reader.inputs(tables))
-    errors = new_console(stderr=True)
-    with errors.status(f"Looking over {escape(tables[0].name)} ..."):
-        found = reader.transitions(tables)
-        if found.audit is not None and not found.audit.transitions:
-            _print_audit(errors, found.audit)
-            errors.print("No two visits make a transition, so that there is nothing to look over.")
-            raise typer.Exit(1)
-        diagnosis = rekka.check_transitions(
-            found.frame,
-            covariates=found.covariates,
-            audit=None if found.audit is None else found.audit.table,
-            notes=found.notes,
-            scale=found.scale,
-            partition=None if split is None else split(found.frame),
-            moves=found.moves,
-        )
-    if out is not None:
-        write_text(out, json.dumps(diagnosis.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    from rekka.workflows.tables import check_table
+
+    errors, out = new_console(stderr=True), asked.get("out")
+    try:
+        with errors.status(f"Looking over {escape(tables[0].name)} ..."):
+            diagnosis = check_table(tables, reader, **asked)
+    except InputError as error:
+        if "audit" in error.values:
+            _print_audit(errors, error.values["audit"])
+        raise
     if as_json:
         echo_json(diagnosis.to_dict())
     else:
@@ -170,22 +124,21 @@ def check(
         raise typer.Exit(1)
 
 
+@asks(
+    Flag("--bridges", options.Number, "bridges", None,
+         "Number of bridges; without it, ten components of the paper's exact sizes.", least=1),
+    SEED,
+    Flag("--dirt", float, "dirt", None,
+         "Share of repairs, blanks, duplicates, mixed date formats, such as 0.02.", 0.0, 0, most=1),
+    Flag("--format", str, "format", None, "csv or parquet.", "csv"),
+    Flag("--force", bool, "force", None, "Write over tables that are there."),
+)  # fmt: skip
 def simulate(
     folder: Annotated[
         Path, typer.Argument(help="Folder for the tables; made if it is not there.", show_default=False)
     ],
-    bridges: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of bridges; without it, ten components of the paper's exact sizes."),
-    ] = None,
-    seed: Seed = 20260924,
-    dirt: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Share of repairs, blanks, duplicates, mixed date formats, such as 0.02."),
-    ] = 0.0,
-    table_format: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
-    force: Annotated[bool, typer.Option("--force", help="Write over tables that are there.")] = False,
-    as_json: AsJson = False,
+    asked: options.Asked,
+    as_json: options.AsJson = False,
 ) -> None:
     """Simulate a bridge inventory from known hazards: inventory, inspections, traffic, and the true hazards.
 
@@ -197,37 +150,21 @@ def simulate(
 
       rekka simulate messy --dirt 0.02 && rekka check messy
     """
-    preset = "paper" if bridges is None else "plain"
-    errors = new_console(stderr=True)
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("Drawing bridges", total=bridges)
+    preset = "plain" if "bridges" in asked else "paper"
+    with show_progress(new_console(stderr=True)) as show:
         files = rekka.write_inventory(
-            folder, bridges, preset=preset, seed=seed, dirt=dirt, format=table_format, force=force,
-            on_progress=lambda done, total: progress.update(task, completed=done, total=total),
-        )  # fmt: skip
+            folder,
+            **asked,
+            preset=preset,
+            on_progress=lambda done, total: show("Drawing bridges", "", done, total),
+        )
     if as_json:
         echo_json({"files": [str(file) for file in files]})
         return
     console = new_console()
     for file in files:
-        console.print(f"{file}  {file.stat().st_size / 1e6:,.1f} MB", highlight=False, markup=False)
-    console.print(f"next: rekka check {folder}", highlight=False, markup=False)
-
-
-def _splitter(name: str, until: str | None, seed: int) -> Callable[[Any], Any] | None:
-    """The function that partitions transitions, or None."""
-    if name not in PARTITIONS:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(PARTITIONS)}", param_hint="--partition")
-    if (name == "date") != (until is not None):
-        raise typer.BadParameter("--partition date and --until belong together", param_hint="--until")
-    if name == "none":
-        return None
-    from rekka.data.partition import choose_split
-
-    try:
-        return choose_split(name, until=until and date.fromisoformat(until), seed=seed)
-    except ValueError:
-        raise typer.BadParameter(f"{until!r} is not a date such as 2015-03-31", param_hint="--until") from None
+        print_plain(console, f"{file}  {file.stat().st_size / 1e6:,.1f} MB")
+    print_plain(console, f"next: rekka check {folder}")
 
 
 def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import rekka
@@ -12,18 +13,14 @@ from rekka.commands.options import Flag, asks, read_pairs
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_line
 
-
-def _read_changes(texts: Sequence[str]) -> dict[str, str]:
-    return read_pairs(texts, "--change", "age_at_inspection_1=+10")
-
-
 FLAGS = (
     Flag("--start", int, "start", "STATE", "The state to start from.", 1),
     Flag("--threshold", options.Number, "threshold", "STATE",
          "The years until this state. Default: 4, or the worst of fewer."),
     Flag("--change", options.Many, "changes", "NAME=CHANGE",
          "A change, such as age_at_inspection_1=+10 or traffic_mean=x2. Default: ten years, twice the traffic, a "
-         "round step of others. Repeatable.", read=_read_changes),
+         "round step of others. Repeatable.",
+         read=partial(read_pairs, hint="--change", example="age_at_inspection_1=+10")),
     *options.AT, options.INTERVALS._replace(default="normal"), *options.DRAWS, options.ONLY,
     Flag("--out", options.Place, "out", "FOLDER",
          "Where effects.csv, profiles.csv and a picture for each covariate go."),
@@ -57,10 +54,10 @@ def effects(model: options.ModelPath, asked: options.Asked, as_json: options.AsJ
     for one in found.components:
         print_effects(console, one.model, one.given, one.effects)
     print_notes(console, found.notes)
-    print_line(console, _tell_files(found.files, asked.get("out")))
+    print_line(console, _describe_files(found.files, asked.get("out")))
 
 
-def _tell_files(files: Sequence[Path], out: Path | None) -> str:
+def _describe_files(files: Sequence[Path], out: Path | None) -> str:
     if files:
         return f"written: {', '.join(map(str, files))}"
     if out is None:

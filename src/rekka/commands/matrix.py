@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import typer
+from functools import partial
 
 import rekka
 from rekka.commands import options
-from rekka.commands.options import Flag, asks
+from rekka.commands.options import Flag, asks, read_list
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_line
 
-
-def _read_times(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a list such as 1,2,5", param_hint="--years") from None
-
-
 FLAGS = (
     Flag("--years", str, "years", "LIST", "Periods in years, such as 1,2,5: a matrix for each.", "1",
-         read=_read_times),
+         read=partial(read_list, hint="--years", example="1,2,5")),
     Flag("--layout", str, "layout", "NAME",
          "square; long (with intervals); percent (that stay and move on, as in element tables); median (years in "
          "each state).", "square"),

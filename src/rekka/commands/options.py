@@ -1,10 +1,11 @@
-"""The options of the commands as tables of flags, and those that several share."""
+"""Options of the commands as tables of flags, and those that several share."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -26,7 +27,6 @@ Tables = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else.")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
 ModelPath = Annotated[
     Path,
@@ -39,7 +39,7 @@ Text, Many, Number, Real, Place = str | None, list[str] | None, int | None, floa
 
 
 class Flag(NamedTuple):
-    """An option: its type, where its value goes, and its help.
+    """Option of a command: its type, where its value goes, and its help.
 
     ``place`` is a parameter of the function that the command calls, or section.key of a mapping or plan.
     """
@@ -52,45 +52,38 @@ class Flag(NamedTuple):
     default: Any = None
     least: float | None = None
     read: Callable[[Any], Any] | None = None  # the value from what was typed
+    most: float | None = None
 
     @property
     def parameter(self) -> str:
-        """Its name in Python; a mark tells it from the commands' own."""
+        """Name of the parameter in Python, apart from the commands' own."""
         return "flag_" + self.name.split("/")[0].removeprefix("--").replace("-", "_")
 
     def declare(self) -> inspect.Parameter:
-        """What Typer needs to know."""
+        """Parameter as Typer takes it."""
         panel = _PANELS.get(self.place.split(".")[0])
         option = typer.Option(
-            self.name, help=self.words, rich_help_panel=panel, metavar=self.metavar, min=self.least
+            self.name,
+            help=self.words,
+            rich_help_panel=panel,
+            metavar=self.metavar,
+            min=self.least,
+            max=self.most,
         )
         default = False if self.kind is bool else self.default
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(self.parameter, kind, default=default, annotation=Annotated[self.kind, option])
 
 
-def split_list(names: str | None) -> tuple[str, ...] | None:
-    """A list in an option."""
-    return None if names is None else tuple(name.strip() for name in names.split(","))
+def split_list(names: str) -> tuple[str, ...]:
+    """Split a list with commas."""
+    return tuple(name.strip() for name in names.split(","))
 
 
-def read_units(texts: list[str] | None) -> dict[str, float]:
-    """Units of hazard ratios by covariate, as given on the command line."""
-    return dict(_read_unit(text) for text in texts or ())
-
-
-def _read_unit(text: str) -> tuple[str, float]:
-    name, _, number = text.partition("=")
-    try:
-        return name, float(number)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not like traffic_mean=1000", param_hint="--unit") from None
-
-
-def read_pairs(texts: Sequence[str] | None, hint: str, example: str) -> dict[str, str]:
-    """NAME=VALUE of an option, several with commas between them, or the option several times."""
+def read_pairs(texts: Sequence[str], hint: str, example: str) -> dict[str, str]:
+    """Read NAME=VALUE of an option, several with commas between them, or the option several times."""
     found: dict[str, str] = {}
-    for part in (part for text in texts or () for part in text.split(",")):
+    for part in (part for text in texts for part in text.split(",")):
         name, sign, value = (side.strip() for side in part.partition("="))
         if not (name and sign and value):
             raise typer.BadParameter(f"{part.strip()!r} is not like {example}", param_hint=hint)
@@ -98,16 +91,23 @@ def read_pairs(texts: Sequence[str] | None, hint: str, example: str) -> dict[str
     return found
 
 
-def read_at(texts: Sequence[str] | None) -> dict[str, float]:
-    """Values of covariates as given on the command line."""
-    example = "age_at_inspection_1=40"
+def read_numbers(texts: Sequence[str], hint: str, example: str) -> dict[str, float]:
+    """Read NAME=NUMBER of an option."""
     found = {}
-    for name, text in read_pairs(texts, "--at", example).items():
+    for name, text in read_pairs(texts, hint, example).items():
         try:
             found[name] = float(text)
         except ValueError:
-            raise typer.BadParameter(f"{f'{name}={text}'!r} is not like {example}", param_hint="--at") from None
+            raise typer.BadParameter(f"{f'{name}={text}'!r} is not like {example}", param_hint=hint) from None
     return found
+
+
+def read_list(text: str, hint: str, example: str) -> list[float]:
+    """Read numbers with commas between them."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a list such as {example}", param_hint=hint) from None
 
 
 ONLY = Flag("--only", Many, "only", "CASE", "Only this component. Repeatable.")
@@ -122,7 +122,7 @@ TEST_FIT = Flag(
 )  # fmt: skip
 UNITS = Flag(
     "--unit", Many, "units", "NAME=NUMBER", "Unit of a hazard ratio, such as traffic_mean=1000. Repeatable.",
-    read=read_units,
+    read=partial(read_numbers, hint="--unit", example="traffic_mean=1000"),
 )  # fmt: skip
 RIDGE = Flag("--ridge", float, "ridge", None, "Penalty on slopes, in z-scored units.", 0.0, 0)
 ADVANCE = Flag(
@@ -147,7 +147,7 @@ DRAWS = (
 AT = (
     Flag("--at", Many, "at", "LIST",
          "Covariates, such as age_at_inspection_1=40,traffic_mean=8000. Default: typical, the medians of the "
-         "training rows.", read=read_at),
+         "training rows.", read=partial(read_numbers, hint="--at", example="age_at_inspection_1=40")),
     Flag("--age", str, "age", "HOW",
          "Age over the years: fixed, advances, or held (not beyond the oldest of the training rows).", "fixed"),
     ADVANCE,
@@ -202,7 +202,8 @@ READING = (
     Flag("--best", Number, "state.best", "NUMBER", "The best state's number; with --worst."),
     Flag("--worst", Number, "state.worst", "NUMBER", "The worst state's number."),
     Flag("--worst-first", bool, "state.worst_first", None, "1, a or I is the worst."),
-    Flag("--bands", Text, "state.bands", "LIST", "Limits in an index: 85,75,60 (more is better) or 5,10,20."),
+    Flag("--bands", Text, "state.bands", "LIST", "Limits in an index: 85,75,60 (more is better) or 5,10,20.",
+         read=partial(read_list, hint="--bands", example="85,75,70,60")),
     Flag("--not-inspected", Text, "state.missing", "LIST", "Ratings that mean 'not inspected', such as 0,N."),
     Flag("--dates", Many, "dates.inspection", "FORMAT",
          "iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y. Repeatable."),
@@ -253,17 +254,17 @@ PLAN = (
 
 
 def asks(*flags: Flag) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command these flags; it gets those that were given as ``asked``."""
+    """Give a command these flags; it takes those that were given as ``asked``."""
     return lambda command: _declare(command, "asked", flags, _gather)
 
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading; it gets them together as ``reader``."""
+    """Give a command the options of reading; it takes them together as ``reader``."""
     return _declare(command, "reader", READING, _collect_reading, last=True)
 
 
 def plans_study(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a study's plan; it gets their sections as ``plan``."""
+    """Give a command the options of a study's plan; it takes their sections as ``plan``."""
     return _declare(command, "plan", PLAN, _collect_plan)
 
 
@@ -275,7 +276,7 @@ def _declare(
     *,
     last: bool = False,
 ) -> Callable[..., None]:
-    """Put flags in the place of one parameter of a command, or at the end; it gets what they come to."""
+    """Put flags in the place of one parameter of a command, or at the end, and collect their values for it."""
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
@@ -296,7 +297,7 @@ def _declare(
 
 
 def _gather(given: Mapping[Flag, Any]) -> Asked:
-    """What was given, by place."""
+    """Options that were given, by place."""
     return {
         flag.place: _translate(flag, value)
         for flag, value in given.items()
@@ -305,7 +306,7 @@ def _gather(given: Mapping[Flag, Any]) -> Asked:
 
 
 def _collect(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
-    """What was given, by section and key."""
+    """Options that were given, by section and key."""
     sections: dict[str, dict[str, Any]] = {}
     for place, value in _gather(given).items():
         section, key = place.split(".")
@@ -314,7 +315,7 @@ def _collect(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _collect_reading(given: Mapping[Flag, Any]) -> Reader:
-    """The options that were given, as sections of a mapping."""
+    """Reading options from the sections of a mapping."""
     from rekka.data.direction import read_allowed
     from rekka.data.transitions import ReadingOptions
 
@@ -326,7 +327,7 @@ def _collect_reading(given: Mapping[Flag, Any]) -> Reader:
 
 
 def _collect_plan(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
-    """The options that were given, as sections of a plan; the seed is of the split, too."""
+    """Sections of a plan; the seed is of the split, too."""
     sections = _collect(given)
     split, study = sections.setdefault("partition", {}), sections.get("study", {})
     if "until" in split:
@@ -339,13 +340,6 @@ def _collect_plan(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:
 def _translate(flag: Flag, value: Any) -> Any:
     if flag.read is not None:
         return flag.read(value)
-    if flag.name == "--bands":
-        try:
-            return [float(part) for part in value.split(",")]
-        except ValueError:
-            raise typer.BadParameter(
-                f"{value!r} is not a list such as 85,75,70,60", param_hint=flag.name
-            ) from None
     if flag.metavar == "LIST":
         return [part.strip() for part in value.split(",")]
     if flag.name == "--separator" and value in ("tab", r"\t"):

@@ -8,17 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 import rekka
 from rekka.commands import options
-from rekka.commands.bars import new_bar
+from rekka.commands.bars import BEFORE_FIRST, resumable, show_progress
 from rekka.commands.options import Flag, asks
-from rekka.commands.study import BEFORE_FIRST, STOPPED
 from rekka.core.terminal import echo_json, new_console
-from rekka.report.terminal.parts import print_plain, quote
-from rekka.streaming.cluster.clients import ClusterError
+from rekka.report.terminal.parts import quote
 
 if TYPE_CHECKING:
     from rekka.study.draws import Unit
@@ -66,30 +63,19 @@ def stability(run: options.Run, asked: options.Asked, as_json: options.AsJson = 
 
 @contextmanager
 def _watch(errors: Console, again: str) -> Iterator[Callable[[Unit, int, int], None]]:
-    """A bar of draws; what is interrupted ends with the way to go on."""
-    finished = total = 0
-    try:
-        with new_bar(errors) as progress:
-            task = progress.add_task(BEFORE_FIRST, total=None, what="Draws")
+    """Show a bar of draws; a call that is stopped ends with the command that continues it."""
+    with resumable(errors, "draws", lambda: True, again) as count, show_progress(errors) as show:
+        show("Draws", BEFORE_FIRST, 0, None)
 
-            def on_unit(unit: Unit, done: int, planned: int) -> None:
-                nonlocal finished, total
-                finished, total = done, planned
-                told = f"{unit.case}, {unit.kind} ({unit.preset})"
-                progress.update(task, completed=done, total=planned, description=told)
+        def on_unit(unit: Unit, done: int, planned: int) -> None:
+            count(done, planned)
+            show("Draws", f"{unit.case}, {unit.kind} ({unit.preset})", done, planned)
 
-            yield on_unit
-    except KeyboardInterrupt:
-        told = f"Stopped{f' after {finished:,} of {total:,} draws' if total else ''}. Continue with: {again}"
-        print_plain(errors, told)
-        raise typer.Exit(STOPPED) from None
-    except (OSError, ClusterError):
-        print_plain(errors, f"What is done is kept. Continue with: {again}")
-        raise
+        yield on_unit
 
 
 def _spell(run: Path, asked: options.Asked) -> str:
-    """The command that goes on with these draws."""
+    """Command that continues these draws."""
     words = ["rekka stability", quote(run)]
     words += [] if asked["resamples"] == RESAMPLES else [f"--resamples {asked['resamples']}"]
     words += [f"--kinds {shlex.quote(','.join(asked['kinds']))}"] if "kinds" in asked else []
@@ -99,7 +85,7 @@ def _spell(run: Path, asked: options.Asked) -> str:
 
 
 def _plain(found: Stability, run: Path) -> dict[str, Any]:
-    """The tables as plain data, refits aside."""
+    """Plain data of the tables, without refits."""
     asked = {"run": str(run), "kinds": found.kinds, "resamples": found.resamples, "seed": found.seed}
     tables = {name: table.to_dicts() for name, table in found.tables().items() if name != "refits"}
     return asked | tables | {"remarks": found.remarks()}

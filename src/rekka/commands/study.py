@@ -12,13 +12,12 @@ from rich.console import Console
 
 import rekka
 from rekka.commands import options
-from rekka.commands.bars import new_bar
+from rekka.commands.bars import BEFORE_FIRST, resumable, show_progress
 from rekka.commands.checks import print_brief
 from rekka.commands.options import Flag, asks, plans_study, reads_tables
 from rekka.commands.report import print_place, report_run
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_plain, quote
-from rekka.streaming.cluster.clients import ClusterError
 
 if TYPE_CHECKING:
     from rekka.study.choice import Choice
@@ -29,13 +28,11 @@ if TYPE_CHECKING:
     OnTrial = Callable[[Trial, int, int], None]
     OnChoice = Callable[[Choice, int, int], None]
 
-STOPPED = 130  # exit code
 RUN = Path("rekka-run")
 SECTIONS = (
     "cases", "methods", "selection", "verdicts", "confirmation", "calibration", "trials", "floor", "presets",
     "hypotheses",
 )  # fmt: skip
-BEFORE_FIRST = "starting"
 REFITTING = "refitting resamples"
 
 Data = Annotated[
@@ -188,7 +185,7 @@ def confirm(
 
 
 def print_study(console: Console, study: Study, folder: Path, page: Path | None) -> None:
-    """The closing summary: what converged, what was selected and why, what to look at, where the files are."""
+    """Print the closing summary: what converged, what was selected and why, what to look at, where files are."""
     from rekka.report.terminal import study as terminal
 
     sections = (terminal.print_headline, terminal.print_methods, terminal.print_selection, terminal.print_floor)
@@ -206,43 +203,25 @@ def print_study(console: Console, study: Study, folder: Path, page: Path | None)
 
 @contextmanager
 def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
-    """A bar of trials, then one of choices; a run that is interrupted ends with the way to go on."""
-    finished = total = 0
-    try:
-        with new_bar(errors) as progress:
-            task = progress.add_task(BEFORE_FIRST, total=None, what="Trials")
+    """Show a bar of trials, then one of choices; a run that is stopped ends with the command that continues it."""
+    again, plan = f"rekka compare --resume {quote(folder)}", folder / "study.toml"
+    with resumable(errors, "trials", plan.exists, again) as count, show_progress(errors) as show_bar:
+        show_bar("Trials", BEFORE_FIRST, 0, None)
 
-            def on_choice(choice: Choice, done: int, planned: int) -> None:
-                told = f"{choice.case} ({choice.preset}): {choice.chosen or 'none'}"
-                progress.update(task, what="Choices", completed=done, total=planned, description=told)
+        def on_choice(choice: Choice, done: int, planned: int) -> None:
+            show_bar("Choices", f"{choice.case} ({choice.preset}): {choice.chosen or 'none'}", done, planned)
 
-            def on_trial(trial: Trial, done: int, planned: int) -> None:
-                nonlocal finished, total, task
-                finished, total = done, planned
-                progress.update(task, completed=done, total=planned, description=f"{trial.key}: {trial.status}")
-                if done == planned:  # the first choice may take as long as all trials
-                    progress.remove_task(task)
-                    task = progress.add_task(REFITTING, total=None, what="Choices")
+        def on_trial(trial: Trial, done: int, planned: int) -> None:
+            count(done, planned)
+            show_bar("Trials", f"{trial.key}: {trial.status}", done, planned)
+            if done == planned:  # the first choice may take as long as all trials
+                show_bar("Choices", REFITTING, 0, None)
 
-            yield on_trial, on_choice
-    except KeyboardInterrupt:
-        told = f"Stopped{f' after {finished} of {total} trials' if total else ''}. {_go_on(folder)}"
-        print_plain(errors, told)
-        raise typer.Exit(STOPPED) from None
-    except (OSError, ClusterError):
-        if (folder / "study.toml").exists():
-            print_plain(errors, f"What is done is kept. {_go_on(folder)}")
-        raise
-
-
-def _go_on(folder: Path) -> str:
-    if (folder / "study.toml").exists():
-        return f"Continue with: rekka compare --resume {quote(folder)}"
-    return "Nothing was begun yet."
+        yield on_trial, on_choice
 
 
 def _plain(study: Study, folder: Path) -> dict[str, Any]:
-    """A study as plain data."""
+    """Plain data of a study."""
     from dataclasses import asdict
 
     tables = ("methods", "selection", "verdicts", "optimism", "confirmation", "agreement", "presets", "floor")

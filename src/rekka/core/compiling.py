@@ -1,9 +1,9 @@
 """Compiled kernels: made on first use, kept on disk, and a wait for them announced.
 
-What numba compiles it keeps beside the source, or in a folder of the user's where that cannot be written
-(``NUMBA_CACHE_DIR`` names another). So the wait comes once after an installation. The log ``rekka``, level INFO,
-tells of it while it lasts; nothing is told where the kernels are loaded from disk. Where there is no place for
-them at all, as in a container that can only be read, each process compiles its own.
+Numba keeps compiled code beside the source, or in a folder of the user's where that cannot be written
+(``NUMBA_CACHE_DIR`` names another), so the wait comes once after an installation. It is announced in the log
+``rekka``, level INFO. Where there is no place to keep them, as in a read-only container, each process compiles its
+own kernels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numba
 from numba.core import event
 
-PATIENCE = 1.0  # seconds of compiling that nobody need be told of
+PATIENCE = 1.0  # seconds of compiling that need no announcement
 COMPILING = "Compiling the numerical kernels: once after an installation, half a minute or so."
 NO_PLACE = (
     "The compiled kernels cannot be kept, so every start compiles them again, half a minute or so: "
@@ -55,7 +55,7 @@ def tell_no_place() -> None:
 
 
 class Announcer(event.Listener):
-    """Hears of every compilation; tells of ours, once, if they are not done when someone has waited a while."""
+    """Listener to compilations that announces ours, once, if they take longer than ``patience`` seconds."""
 
     def __init__(self, tell: Callable[[], None], patience: float = PATIENCE) -> None:
         self._tell, self._patience = tell, patience
@@ -63,7 +63,7 @@ class Announcer(event.Listener):
         self._timer: Timer | None = None
 
     def on_start(self, event: Any) -> None:
-        """A kernel that was not on disk: from now on someone waits."""
+        """Start the clock at a kernel that was not on disk."""
         if not _is_ours(event):
             return
         with self._lock:
@@ -74,7 +74,7 @@ class Announcer(event.Listener):
                 self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        """A kernel is there."""
+        """Count a kernel that is compiled."""
         if _is_ours(event):
             with self._lock:
                 self._under_way -= 1

@@ -100,7 +100,7 @@ class Batch:
     def clear(self) -> None:
         """Remove what was not moved."""
         for unfinished, _ in self._files.values():
-            with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to tell
+            with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to report
                 unfinished.unlink(missing_ok=True)
         for folder in self._scratch:
             shutil.rmtree(folder, ignore_errors=True)
@@ -171,8 +171,8 @@ def scratch_folder() -> Iterator[Path]:
                 raise
             place, cause = tempfile.gettempdir(), found[1]
             remedy = "Make room there, or set TMPDIR to another folder."
-            told = f"The temporary folder {place} cannot be written to: {cause}. {remedy}"
-            raise WriteError(told, file=place, cause=cause, remedy=remedy) from None
+            message = f"The temporary folder {place} cannot be written to: {cause}. {remedy}"
+            raise WriteError(message, file=place, cause=cause, remedy=remedy) from None
 
 
 @contextmanager
@@ -302,7 +302,7 @@ def is_stream(path: Path) -> bool:
         return True
     try:
         mode = os.stat(path).st_mode
-    except OSError:  # not there yet, or nothing that could be written to, which the writer tells
+    except OSError:  # not there yet, or nothing that could be written to, which the writer reports
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 

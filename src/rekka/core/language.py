@@ -33,7 +33,7 @@ def current(code: str) -> str:
     return RETIRED.get(code, code)
 
 
-ENGLISH = "en"  # in which the program speaks unless told otherwise
+ENGLISH = "en"  # the default
 LANGUAGES = (ENGLISH, "ja")
 MISSING = "\N{EN DASH}"  # a figure that is not known, or not finite
 FOLDER = resources.files("rekka.core") / "languages"
@@ -42,27 +42,27 @@ Said = dict[str, Any]  # a text by its key, and its values: figures, names, othe
 
 
 def say(key: str, /, **values: Any) -> Said:
-    """A text to be told later; where it has the forms 'one' and 'other', ``n`` decides."""
+    """Name a text and its values, to be formatted later; of the forms 'one' and 'other' ``n`` decides."""
     return {"say": key, **values}
 
 
 @dataclass(frozen=True)
 class Words:
-    """``words("answer.title")``, ``words("answer.count", cases=10)``."""
+    """Texts of one language: ``words("answer.title")``, ``words("answer.count", cases=10)``."""
 
     lang: str
     texts: Mapping[str, str]
 
     def __call__(self, key: str, /, **values: Any) -> str:
-        """A text with its values in their places."""
+        """Text with its values in their places."""
         return self.texts[key].format(**values) if values else self.texts[key]
 
     def get(self, key: str, other: str) -> str:
         """A text as it stands, or another where this language has none: a name that data gave us."""
         return self.texts.get(key, other)
 
-    def tell(self, said: Said) -> str:
-        """A key with values, in this language."""
+    def format(self, said: Said) -> str:
+        """Sentence of a key with values, as ``say`` makes it, in this language."""
         key: str = said["say"]
         if key not in self.texts:
             key += ".one" if said.get("n") == 1 else ".other"
@@ -70,28 +70,28 @@ class Words:
 
     def join(self, items: Iterable[Any], by: str = "space", most: int | None = None) -> str:
         """Texts one after the other; of many the first, and how many more there are."""
-        told = [self.tell(one) if isinstance(one, dict) else str(one) for one in items]
-        some = self.texts[f"number.{by}"].join(told[:most])
-        if most is None or len(told) <= most:
+        texts = [self.format(one) if isinstance(one, dict) else str(one) for one in items]
+        some = self.texts[f"number.{by}"].join(texts[:most])
+        if most is None or len(texts) <= most:
             return some
-        return self(f"number.more_{by}", some=some, n=len(told) - most)
+        return self(f"number.more_{by}", some=some, n=len(texts) - most)
 
 
 class _Formatter(Formatter):
-    """Fills the places of a text: counts, lists and texts within texts; else as ``str.format``."""
+    """Formatter of places: counts, lists and texts within texts; else as ``str.format``."""
 
     def __init__(self, words: Words) -> None:
         self.words = words
 
     def format_field(self, value: Any, spec: str) -> str:
-        """One place."""
+        """Format the value of one place."""
         form, _, rest = spec.partition(" ")
         if isinstance(value, list | tuple):
             return self.words.join(value, form, int(rest) if rest else None)
         if form == "count":
-            return self.words.tell(say(f"count.{rest}", n=value))
+            return self.words.format(say(f"count.{rest}", n=value))
         if isinstance(value, dict):
-            return self.words.tell(value)
+            return self.words.format(value)
         if value is None:
             return MISSING
         return value if isinstance(value, str) else format(value, spec)

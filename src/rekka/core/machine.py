@@ -16,24 +16,24 @@ PACKAGES = ("numpy", "scipy", "numba", "polars", "scikit-learn", "joblib")
 
 
 def describe_versions() -> dict[str, str]:
-    """Of rekka, of Python, and of what the numbers come from."""
+    """Versions of rekka, of Python, and of the packages that compute."""
     own = {"rekka": rekka.__version__, "python": platform.python_version()}
     return own | {name: metadata.version(name) for name in PACKAGES}
 
 
 def describe_machine() -> dict[str, Any]:
-    """System, the processor and its cores."""
+    """System, processor and number of cores."""
     return {"system": platform.platform(), "processor": _name_processor(), "cores": os.cpu_count()}
 
 
 def describe_command() -> str:
-    """Command line, or that a program called the library."""
+    """Command line of the process, or that a program called the library."""
     program = Path(sys.argv[0]).name if sys.argv else ""
     return shlex.join(["rekka", *sys.argv[1:]]) if program in ("rekka", "rekka.exe") else "rekka.compare(...)"
 
 
 def _name_processor() -> str:
-    """Processor as its maker calls it, where the system tells."""
+    """Name of the processor, as far as the system knows it."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -11,14 +11,14 @@ import numpy as np
 
 
 def generator(seed: int, *labels: str | int) -> np.random.Generator:
-    """A generator of its own for what the labels name, whatever was drawn before."""
+    """Random generator for what the labels name, independent of other draws."""
     text = "\0".join(map(str, (seed, *labels)))  # a colon may stand in the name of a case
     return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]))
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No warning leaves a trial: what came of an overflow or a bad condition is judged by its certificate."""
+    """Silence warnings: the result of an overflow or a bad condition is judged by its certificate."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -137,8 +137,8 @@ def _unread_numbers(table: SourceTable, columns: dict[str, str], decimal: str) -
     for column in (one for one in columns.values() if schema[one] == pl.String):
         filled = clean_text(pl.col(column)).is_not_null()
         bad = filled & read_numbers(pl.col(column), pl.String(), decimal).is_null()
-        first = {ROW: pl.col(ROW).filter(bad).first(), "text": pl.col(column).filter(bad).first()}
-        asked[column] = pl.struct(**first, count=bad.sum(), filled=filled.sum())
+        first = [pl.col(ROW).filter(bad).first(), pl.col(column).filter(bad).first().alias("text")]
+        asked[column] = pl.struct(first, count=bad.sum(), filled=filled.sum())
     notes = []
     for column, found in collect(table.frame.select(**asked), table.name).to_dict().items() if asked else ():
         unread = found.struct.unnest().filter(pl.col("count") > 0)
@@ -196,11 +196,11 @@ def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str])
         found |= find_columns(table, join.columns, [agree])[0]
         attributes = read_attributes(table, found, join.columns, join, dates, first_repair)
     side = collect(table.frame.select(ROW, **keys, **attributes.columns), table.name).drop_nulls("bridge_id")
-    told = [*table.notes, *known, *attributes.notes]
+    notes += [*table.notes, *known, *attributes.notes]
     found_there = _count_bridges(visits, side, table.name)
     if attributes.columns and all(name.startswith("repair_") for name in attributes.columns):
         once = _spread_repairs(side, first_repair)
-        notes += [*told, f"{table.name}: repairs, joined by bridge; {found_there}"]
+        notes.append(f"{table.name}: repairs, joined by bridge; {found_there}")
         return _merge(visits, once, ["bridge_id"], join)
     if side["bridge_id"].is_duplicated().any():
         second = _second_key(table, found, here, dates)
@@ -210,7 +210,7 @@ def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str])
     once = side.unique(list(keys), keep="first", maintain_order=True).drop(ROW)
     by = " and ".join(name.removesuffix("_id") for name in keys)
     _require_matches(visits, once, list(keys), table.name, by)
-    notes += [*told, f"{table.name}: joined by {by}; {found_there}"]
+    notes.append(f"{table.name}: joined by {by}; {found_there}")
     if len(once) < len(side):
         more = f"{len(side) - len(once):,} of {len(side):,} rows repeat a {by}; the first of each is used"
         notes.append(f"{table.name}: {more}")

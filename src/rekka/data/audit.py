@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 TRANSITION, LAST, PAIR, VISIT = "transition", "last visit", "pair set aside", "visit set aside"
-FIRST_ROWS = 10  # row numbers named in the table; the list of records set aside has them all
+FIRST_ROWS = 10  # row numbers named in the table; the list of excluded records has them all
 
 
 @dataclass(frozen=True)

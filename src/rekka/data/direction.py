@@ -56,7 +56,7 @@ class Moves:
     def message(self) -> str:
         """Sentence on what was found."""
         found = say(f"check.{CODE}.found", upward=self.upward, downward=self.downward)
-        return load_words(ENGLISH).tell(found)
+        return load_words(ENGLISH).format(found)
 
 
 def count_moves(query: pl.LazyFrame, name: str) -> Moves:

@@ -322,7 +322,7 @@ def find_columns(
     lists = [name for role in ("repairs", "covariates", "keep") for name in getattr(given, role)]
     found = {role: resolve(table, name) for role, name in explicit.items()}
     taken = set(found.values()) | {resolve(table, name) for name in lists}
-    told = []
+    guessed = []
     for role in wanted:
         if role in found:
             continue
@@ -339,8 +339,8 @@ def find_columns(
                 )
             found[role] = resolve(table, known)
             taken.add(known)
-            told.append((role if known == role else f"{role} is {known}") + _name_rivals(role, known, free))
-    return found, [f"{table.name}: columns known by their names: {', '.join(told)}"] if told else []
+            guessed.append((role if known == role else f"{role} is {known}") + _name_rivals(role, known, free))
+    return found, [f"{table.name}: columns known by their names: {', '.join(guessed)}"] if guessed else []
 
 
 def _name_rivals(role: str, known: str, free: Iterable[str]) -> str:

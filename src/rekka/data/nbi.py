@@ -1,7 +1,7 @@
 """National Bridge Inventory's yearly files: a row for each bridge and route, and three ratings in a row.
 
 FHWA publishes one comma-separated file a state and year. A rating stands in every file until the next inspection,
-so visits go by the date of inspection, and what several files tell of one inspection counts once. Items are those
+so visits go by the date of inspection, and an inspection that stands in several files counts once. Items are those
 of the Recording and Coding Guide (FHWA-PD-96-001); lengths are in metres.
 """
 
@@ -87,7 +87,7 @@ def read_nbi(files: Any) -> Panel:
     ----------
     files : path or list of paths
         Delimited files, or folders of them. They are put in the order of the years in their names (MD18.txt,
-        2018MD.txt) where all have one, otherwise they stay as given: of an inspection that several files tell of,
+        2018MD.txt) where all have one, otherwise they stay as given: of an inspection that stands in several,
         the last file's values are used.
 
     Returns
@@ -312,9 +312,9 @@ def _unread(name: str, values: pl.DataFrame, meant: pl.Series) -> list[str]:
 
 
 def _find_last(rows: pl.LazyFrame, name: str) -> pl.DataFrame:
-    """Last file that tells of each inspection that several files tell of: bridge_id, date, last."""
-    told = rows.filter("on_the_bridge", pl.col("bridge_id").is_not_null(), pl.col("date").is_not_null())
-    files = told.group_by("bridge_id", "date").agg(first=pl.col("file").min(), last=pl.col("file").max())
+    """Last file of each inspection that stands in several: bridge_id, date, last."""
+    usable = rows.filter("on_the_bridge", pl.col("bridge_id").is_not_null(), pl.col("date").is_not_null())
+    files = usable.group_by("bridge_id", "date").agg(first=pl.col("file").min(), last=pl.col("file").max())
     return collect(files.filter(pl.col("first") < pl.col("last")).drop("first"), name)
 
 

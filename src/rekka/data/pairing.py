@@ -110,7 +110,7 @@ def pair_block(records: pl.DataFrame, plan: Pairing) -> PairedBlock:
 
 
 def _count_moves(visits: pl.DataFrame, judged: PairVerdicts) -> tuple[int, int]:
-    """Pairs that improved and that worsened; a pair set aside for its covariates has moved all the same."""
+    """Pairs that improved and that worsened; a pair excluded for its covariates has moved all the same."""
     no_pair = (kernel.NOTHING_FOLLOWS, kernel.ONLY_VISIT, kernel.REPAIR, kernel.INTERVAL, REPEATED, SAME_DAY)
     here = np.flatnonzero(~np.isin(judged.code, (*no_pair, kernel.UPWARD)))
     state = visits["state"].to_numpy()
@@ -146,7 +146,7 @@ def _own_problems(records: pl.DataFrame, plan: Pairing) -> NDArray[np.uint8]:
 def _order_visits(visits: pl.DataFrame, plan: Pairing) -> tuple[Index, Mask, Index, Index]:
     """Visits in order of member and moment; where members start; repeated and differing visits of one moment.
 
-    Members are told apart by 128 bits of hash (a thousand million of them share one with odds of 1e-21), because
+    Members are distinguished by 128 bits of hash (of 1e9 members two share one with odds of 1e-21), because
     sorting numbers is several times faster than sorting names. First by one number made of 43 bits of hash and
     the moment; should two members meet there, by the whole.
     """

@@ -102,7 +102,7 @@ class Panel:
     scale: Scale
     covariates: tuple[str, ...] = ()  # besides age, size and traffic
     keep: tuple[str, ...] = ()
-    members: bool = False  # whether the table tells members of a case apart
+    members: bool = False  # whether the table identifies members of a case
     problems: Mapping[int, str] = field(default_factory=lambda: PROBLEMS)
     rules: Rules = field(default_factory=Rules)
     notes: tuple[str, ...] = ()

@@ -30,7 +30,9 @@ COLUMNS = ("bridge_id", "case")  # what a split needs
 PAPER_COLUMNS = (*COLUMNS, "visit_1", "visit_2")
 DATE_COLUMNS = (*COLUMNS, "date_2")
 ROWS_AT_ONCE = 4_000_000  # whose bridges are listed together
-MANY_BRIDGES = 1_000_000  # above it they are told apart by a number of 64 bits: names take several times the room
+MANY_BRIDGES = (
+    1_000_000  # above it they are distinguished by a number of 64 bits: names take several times the room
+)
 NAMES_AT_ONCE = 65_536  # as Python's own texts, which take much more room
 TABLE = "the table"  # as errors name it
 MOSTLY_LATE = (

@@ -2,8 +2,8 @@
 
     read_panel -> settle -> TableReading (in a run folder, in a model file) -> reuse -> mapping of another table
 
-What values mean must stay: a scale given again must be the same. Names of columns, formats of files and dates may
-be given anew, because another table may be laid out otherwise.
+The meaning of values must stay: a scale given again must be the same. Names of columns, formats of files and dates
+may change, because another table may be laid out otherwise.
 """
 
 from __future__ import annotations

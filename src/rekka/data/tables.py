@@ -125,7 +125,7 @@ def _neighbour(path: Path) -> str:
 
 
 def _what_it_is(path: Path, wanted: str) -> str | None:
-    """'a.csv is a Parquet file, not text. Rename it to a.parquet.', if the file's beginning tells."""
+    """'a.csv is a Parquet file, not text. Rename it to a.parquet.', if the file's beginning shows it."""
     with path.open("rb") as stream:
         start = stream.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
     for magic, (what, remedy) in _KINDS.items():

@@ -37,9 +37,9 @@ def collect(
 
 @contextmanager
 def reading(name: str, into: Path | None = None) -> Iterator[None]:
-    """While a table is read: what polars cannot read is our error.
+    """Turn errors of polars into ``UnreadableTable`` while a table is read.
 
-    Where it goes ``into`` a folder on its way, an error of that folder's disk is left to whoever writes there.
+    Where it goes ``into`` a folder on its way, an error of that folder's disk is left to the writer.
     """
     try:
         yield

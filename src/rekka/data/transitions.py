@@ -1,7 +1,6 @@
 """Transitions: pairs of consecutive visits, from a panel or from a table that has them, with an audit.
 
-A large panel is paired block by block. ``ReadingOptions`` is how every function and command is told to read a
-table.
+A large panel is paired block by block. Every function and command takes ``ReadingOptions``.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ def _holds_pairs(folder: Path) -> bool:
     first = min(folder.glob("*.parquet"), default=None)
     try:
         return first is not None and set(PAIRED) <= pl.read_parquet_schema(first).keys()
-    except (pl.exceptions.PolarsError, OSError):  # whoever reads it says so
+    except (pl.exceptions.PolarsError, OSError):  # the reader says so
         return False
 
 
@@ -194,7 +193,7 @@ def _leave_out_nameless(frame: pl.LazyFrame, table: SourceTable) -> tuple[pl.Laz
 
 
 def refuse_text(frame: pl.LazyFrame, covariates: Sequence[str], name: str) -> None:
-    """Refuse covariates that are text; columns that are not there are somebody else's error."""
+    """Refuse covariates that are text; missing columns are refused elsewhere."""
     schema = frame.collect_schema()
     for column in covariates:
         if schema.get(column) == pl.String:
@@ -419,10 +418,13 @@ def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[PairedBl
 
 
 class _Account:
-    """Adds up the outcomes of blocks."""
+    """Outcomes of the records, added up over blocks."""
 
     def __init__(self, plan: Pairing) -> None:
         self.plan = plan
+        lines = [(code, *reason) for code, reason in sorted(plan.reasons.items())]
+        schema = {"code": pl.UInt8, "outcome": pl.String, "reason": pl.String}
+        self.reasons = pl.DataFrame(lines, schema=schema, orient="row")
         self.counts = np.zeros(256, dtype=np.int64)
         self.rows: dict[str, list[int]] = {}  # the first of each reason
         self.upward = self.downward = 0
@@ -433,22 +435,13 @@ class _Account:
         return Moves(self.upward, self.downward, self.plan.panel.scale.turn)
 
     def add(self, block: PairedBlock) -> pl.DataFrame:
-        """Count a block's outcomes; the list of what is in no transition."""
+        """Count a block's outcomes; return its excluded records, each with its reason."""
         self.counts += np.bincount(block.code, minlength=self.counts.size)
         self.upward, self.downward = self.upward + block.upward, self.downward + block.downward
-        reasons = self.plan.reasons
-        is_aside = np.array(
-            [code in reasons and reasons[code][0] not in (TRANSITION, LAST) for code in range(self.counts.size)]
-        )
-        here = np.flatnonzero(is_aside[block.code])
-        names = [c for c in LISTED if c in block.records.columns]
-        words = {place: [reasons[code][place] for code in reasons] for place in (0, 1)}
-        code = pl.Series(block.code[here])
-        listed = block.records.select(names)[here].with_columns(
-            pl.col("state_text").cast(pl.String),
-            outcome=code.replace_strict(list(reasons), words[0], return_dtype=pl.String),
-            reason=code.replace_strict(list(reasons), words[1], return_dtype=pl.String),
-        )
+        excluded = self.reasons.filter(~pl.col("outcome").is_in([TRANSITION, LAST]))
+        records = block.records.select(name for name in LISTED if name in block.records.columns)
+        records = records.with_columns(code=pl.Series(block.code)).join(excluded, "code", maintain_order="left")
+        listed = records.drop("code").with_columns(pl.col("state_text").cast(pl.String))
         first = listed.group_by("reason").agg(pl.col("row").unique().sort().head(FIRST_ROWS))
         for reason, rows in first.rows():
             self.rows[reason] = sorted({*self.rows.get(reason, []), *rows})[:FIRST_ROWS]
@@ -456,24 +449,19 @@ class _Account:
 
     def close(self, set_aside: pl.DataFrame | None) -> Audit:
         """Audit of all blocks."""
-        lines = [
-            (*reason, int(self.counts[code]), self.rows.get(reason[1]))
-            for code, reason in sorted(self.plan.reasons.items())
-            if self.counts[code]
-        ]
-        schema: dict[str, Any] = {
-            "outcome": pl.String,
-            "reason": pl.String,
-            "count": pl.Int64,
-            "rows": pl.List(pl.Int64),
-        }
+        first = [self.rows.get(reason) for reason in self.reasons["reason"]]
+        table = self.reasons.select(
+            "outcome",
+            "reason",
+            count=pl.Series(self.counts).gather(self.reasons["code"]),
+            rows=pl.Series(first, dtype=pl.List(pl.Int64)),
+        ).filter(pl.col("count") > 0)
         blank = FIRST_PROBLEM + RecordProblem.NO_CASE
         if self.counts[blank]:
             reason = self.plan.reasons[blank][1]
             count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
             _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}); excluded")
-        table, records = pl.DataFrame(lines, schema=schema, orient="row"), self.plan.panel.records
-        return Audit(table, set_aside, records, self.upward, self.downward)
+        return Audit(table, set_aside, self.plan.panel.records, self.upward, self.downward)
 
 
 @dataclass(frozen=True)

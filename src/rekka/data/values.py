@@ -207,7 +207,7 @@ def read_states(
 ) -> tuple[pl.DataFrame, Scale]:
     """States 1, 2, ... of distinct texts.
 
-    Returns a frame of ``state`` (null where the text means none), ``blank`` (nobody looked) and ``outside`` (a
+    Returns a frame of ``state`` (null where the text means none), ``blank`` (not inspected) and ``outside`` (a
     number beyond the ends of the scale).
     """
     frame = texts.cast(pl.String).alias("text").to_frame().with_columns(count=counts)
@@ -302,7 +302,7 @@ def _by_labels(frame: pl.DataFrame, groups: list[list[str]], how: str) -> tuple[
 
 
 def _check_labels(groups: list[list[str]], missing: Sequence[str]) -> None:
-    """Refuse labels that no record can have, or that do not tell one state."""
+    """Refuse labels that no record can have, or that mean two states."""
     if not all(groups):
         raise BadOption("state.labels hold a group without labels.")
     seen: list[str] = []

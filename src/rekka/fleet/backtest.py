@@ -1,12 +1,10 @@
-"""What a backtest says of each case, in sentences: better or not, as many as expected or not, what is lost.
+"""``backtest``: fit a model to what was known at some moment, and score its forecasts on what was found later.
 
-A difference is called one only where its interval leaves 0 out.
-
-``backtest``: a model fitted to what was known at some moment, its forecasts held against what was found later.
-
-Forecasts start from each member's last visit by the moment, with the state and the covariates it had then, and go
-to every later visit of its chain, however far off. They are scored beside saying that nothing changes and beside
-the model without covariates; and the numbers in each state are held against those expected.
+Forecasts start from each member's last visit by the moment, with the state and the covariates it had then, and
+go to every later visit of its chain, however far off. They are scored beside the baselines "no change" and "no
+covariates", and the numbers in each state stand beside those expected. A summary says of each case, in
+sentences, whether the model is better, whether as many were found as expected, and what is lost; a difference is
+called one only where its interval excludes 0.
 """
 
 from __future__ import annotations
@@ -49,164 +47,18 @@ from rekka.fleet.backtest_scores import (
     Settings,
     run_case,
 )
-from rekka.fleet.models import tell_misfit
+from rekka.fleet.models import describe_misfit
 from rekka.forecast.ageing import ADVANCES, AGES
-from rekka.forecast.forecast import NOT_CERTIFIED
-from rekka.forecast.uncertainty import FEWEST
+from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
+from rekka.forecast.uncertainty import NORMAL, check_intervals
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS
 from rekka.model.clock import MIDDLE, make_clock
 from rekka.model.fit import Options, check_options
-from rekka.model.tables import check_level
 
 TRAFFIC = "traffic_mean"
 FEW_BRIDGES = 10  # fewer make no interval to rely on: ``intervals``
-SAYING_SAME, WITHOUT = "saying that nothing changes", "the model without covariates"
+SAYING_SAME, WITHOUT = "the no-change baseline", "the model without covariates"
 WORDS = {"rps": "ranked probability score", "log_loss_exact": "log loss"}
-
-
-def tell_traffic(covariates: tuple[str, ...], cut: Cut) -> tuple[str, ...]:
-    """That a mean of two counts knows the later one."""
-    if TRAFFIC not in covariates:
-        return ()
-    return (
-        f"{TRAFFIC} of the interval that leads over {cut.words} is the mean of two counts, and the second was "
-        "made later: a forecast made then could not have used it. Name the other covariates (--use) to see what "
-        "that is worth.",
-    )
-
-
-def tell_case(
-    result: CaseResult, lost: pl.DataFrame, cut: Cut, level: float, asked: int | None, whole: bool
-) -> str:
-    """The case in sentences; ``whole`` says whether all lost visits are known."""
-    if result.scores is None or result.totals is None or result.forecasts is None:
-        return " ".join(
-            [f"{result.name}: not forecast: {str(result.reason).rstrip('.')}.", *_tell_lost(lost, whole)]
-        )
-    horizon = result.forecasts["horizon_years"].to_numpy()
-    far = f"{horizon.min():.3g} to {horizon.max():.3g} years ahead"
-    trained = f"{count_of(result.rows, 'transition')} of {count_of(result.bridges, 'bridge')} {cut.span}"
-    forecast = f"{count_of(result.visits, 'later visit')} of {count_of(result.members, 'member')} forecast, {far}"
-    sentences = [f"{result.name}: fitted to {trained}; {forecast}, {result.course}."]
-    if not result.certified:
-        sentences.insert(0, f"{NOT_CERTIFIED} ({'; '.join(result.flaws)}).")
-    if result.fit_test is not None and result.fit_test.rejected:
-        sentences.append(" ".join(result.fit_test.causes))
-    sentences += _tell_scores(result.scores)
-    sentences += _tell_totals(result, result.totals, level, asked)
-    sentences += [*_tell_limits(result), *_tell_lost(lost, whole)]
-    return " ".join(sentences)
-
-
-def _tell_scores(scores: pl.DataFrame) -> list[str]:
-    """Beside each of the two forecasters to beat."""
-    everything = scores.filter(by=ALL)
-    told = [_compare(everything, SAME, SAYING_SAME, "rps")]
-    exact = everything.filter(pl.col("less").is_null(), score="log_loss_exact")
-    losses = dict(exact.select("forecaster", "mean").rows())
-    if PLAIN in losses:
-        finite = math.isfinite(losses[MODEL]) and math.isfinite(losses[PLAIN])
-        told.append(_compare(everything, PLAIN, WITHOUT, "log_loss_exact" if finite else "rps"))
-    if not math.isfinite(losses[MODEL]):
-        told.append("Its log loss is infinite: something was found that it held to be impossible.")
-    return told
-
-
-def _compare(scores: pl.DataFrame, other: str, name: str, score: str) -> str:
-    """Better, worse, or neither that these visits could tell; less is better."""
-    here = scores.filter(score=score)
-    ours, theirs = (here.filter(pl.col("less").is_null(), forecaster=one)["mean"].item() for one in (MODEL, other))
-    less = here.filter(forecaster=MODEL, less=other).row(0, named=True)
-    verdict = "forecasts neither better nor worse, as far as these visits can tell, than"
-    if less["high"] is not None and less["high"] < 0:
-        verdict = "forecasts better than"
-    elif less["low"] is not None and less["low"] > 0:
-        verdict = "forecasts worse than"
-    return f"The model {verdict} {name}: {WORDS[score]} {ours:.4f} against {theirs:.4f}, {_tell_difference(less)}."
-
-
-def _tell_difference(less: dict[str, Any]) -> str:
-    if less["low"] is None:
-        return f"difference {less['mean']:+.4f} (no interval: {count_of(less['bridges'], 'bridge')})"
-    return f"difference {less['mean']:+.4f} ({less['low']:+.4f} to {less['high']:+.4f})"
-
-
-def _tell_totals(result: CaseResult, totals: pl.DataFrame, level: float, asked: int | None) -> list[str]:
-    """What was found at the threshold, beside what was expected; and in how many years that fitted."""
-    if result.threshold is None:
-        return [f"State {asked} is beyond {result.n_states}, the worst of the training rows, and not forecast."]
-    worse = totals.filter(pl.col("or_worse"))
-    line = worse.filter(by=ALL).row(0, named=True)
-    where = f"state {result.threshold}" + (" or worse" if result.threshold != result.n_states else "")
-    found = f"Of {count_of(line['visits'], 'visit')}, {line['observed']:,} found {where}; expected were"
-    if line["inside"] is None:
-        return [f"{found} {line['expected']:,.0f}, without a prediction interval: {result.why}."]
-    ends = f"{line['expected']:,.0f} ({line['predicted_low']:,} to {line['predicted_high']:,})"
-    more = "more" if line["observed"] > line["expected"] else "fewer"
-    verdict = "inside" if line["inside"] else f"{more} than"
-    told = [
-        f"{found} {ends}: {verdict} the {100 * level:g} % prediction interval{'' if line['inside'] else ' has'}."
-    ]
-    return told + _tell_periods(worse)
-
-
-def _tell_periods(worse: pl.DataFrame) -> list[str]:
-    """In how many years, or rounds, the number lies in its interval."""
-    for period in ("year", "visit"):
-        here = worse.filter(by=period)
-        if len(here) > 1:
-            plural = {"year": "years", "visit": "rounds"}[period]
-            return [f"It is inside in {here['inside'].sum()} of {len(here)} {plural}."]
-    return []
-
-
-def _tell_limits(result: CaseResult) -> list[str]:
-    """What makes these figures less than they look."""
-    told = []
-    if small := _find_small(result):
-        told.append(f"Exploratory, too small to conclude from: {'; '.join(small)}.")
-    if result.outside:
-        told.append(
-            f"In {result.outside:,} of {count_of(result.visits, 'visit')} a covariate is outside the range of the "
-            "training rows, where the model extrapolates."
-        )
-    if result.beyond:
-        told.append(
-            f"{count_of(result.beyond, 'later visit')} with a state beyond {result.n_states}, the worst that any "
-            "training row ends in, left out."
-        )
-    if result.torn:
-        told.append(
-            f"{count_of(result.torn, 'chain')} ended early, because several transitions start at one visit: a "
-            "column that identifies members (member) would show how they continue."
-        )
-    return told
-
-
-def _find_small(result: CaseResult) -> list[str]:
-    """Why a case is small, if it is."""
-    found = []
-    if result.rows < FEW_ROWS:
-        found.append(f"{count_of(result.rows, 'training row')}, fewer than {FEW_ROWS}")
-    if result.events_per_parameter < FEW_EVENTS:
-        found.append(f"{result.events_per_parameter:.1f} events per parameter, fewer than {FEW_EVENTS}")
-    assert result.scores is not None
-    bridges = result.scores.filter(by=ALL)["bridges"].max()
-    if isinstance(bridges, int) and bridges < FEW_BRIDGES:
-        found.append(f"intervals from {count_of(bridges, 'bridge')}, fewer than {FEW_BRIDGES}")
-    return found
-
-
-def _tell_lost(lost: pl.DataFrame, whole: bool) -> list[str]:
-    """Whom the scores leave out."""
-    limit = "What is scored are members that were not repaired and whose rating did not improve."
-    unknown = "Pairs that were excluded before are not in a table of transitions and are not counted."
-    if lost.is_empty():
-        return [] if whole else [limit, unknown]
-    reasons = "; ".join(f"{reason}: {visits:,}" for reason, visits in lost.select("reason", "visits").rows())
-    members, visits = int(lost["members"].sum()), int(lost["visits"].sum())
-    count = f"{'' if whole else 'At least '}{count_of(visits, 'later visit')} of {count_of(members, 'member')}"
-    return [f"{count} not scored, because a pair on the way was excluded ({reasons}). {limit}"]
 
 
 DRAWS = 500
@@ -225,18 +77,27 @@ FILES = ("scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """What a model fitted to the rows up to ``until`` forecast, and what came of it.
+    """Forecasts of a model fitted to the rows up to ``until``, and their scores.
 
-    ``cases``      what became of each case, in figures and, in ``summary``, in words
+    ``cases``      result of each case, in figures and, in ``summary``, in words
     ``scores``     by (all, horizon in years, year or visit of the later visit), group, score, forecaster; ``less``
                    names the forecaster that is taken off, for a difference; mean, low, high; visits, bridges
     ``totals``     by (all, year or visit, all up to it, start: the state at the origin), group, state or, where
                    ``or_worse``, it and all worse: visits, observed, expected, predicted_low, predicted_high,
                    inside; what the model without covariates expected, and what there would be if nothing changed
-    ``lost``       visits that no forecast is held against: case, reason, members, visits
+    ``lost``       visits that no forecast is scored on: case, reason, members, visits
     ``forecasts``  a row for each visit that was forecast: origin, horizon, state, observed, p_1 to p_K
 
     Lines of a model that is no certified maximum have ``certified`` false, and no prediction intervals.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> inspections = rekka.simulate_inventory(60, preset="plain", seed=1).inspections
+    >>> found = rekka.backtest(inspections, until_visit=3, cases=["Pier"], draws=100, test_fit=False)
+    >>> found.cases.select("case", "states").rows(), found.scores["score"].unique(maintain_order=True).to_list()[0]
+    ([('Pier', 5)], 'rps')
+
     """
 
     until: str
@@ -256,7 +117,7 @@ class Backtest:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the single forecasts as plain data."""
+        """Plain data of all but the single forecasts."""
         names = ("until", "since", "age", "level", "draws", "seed", "scaling", "ridge", "clock")
         out: dict[str, Any] = {name: getattr(self, name) for name in names} | {"notes": list(self.notes)}
         return out | {name: getattr(self, name).to_dicts() for name in TABLES}
@@ -311,7 +172,7 @@ def backtest(
     since : date, str or int, optional
         Only transitions that begin on this day or later train: where rates have changed, old ones mislead.
     cases, covariates : list of str, optional
-        Only these.
+        Only these cases and covariates; all by default.
     scaling, ridge
         As for ``ExponentialHazardMarkovModel``.
     age : "advances", "held" or "fixed"
@@ -339,6 +200,19 @@ def backtest(
     on_progress : callable, optional
         Called with the case, how many networks have been drawn for it, and of how many.
 
+    Returns
+    -------
+    Backtest
+        A case that cannot be fitted, or has nothing to forecast, has a reason in ``cases``; the others go on.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> inspections = rekka.simulate_inventory(60, preset="plain", seed=1).inspections
+    >>> found = rekka.backtest(inspections, until_visit=3, cases=["Pier"], draws=100, test_fit=False)
+    >>> found.until, "mean" in found.scores.columns
+    ('visit 3', True)
+
     """
     cut, folder = read_cut(until, until_visit, since), None if out is None else Path(out)
     if folder is not None:
@@ -352,26 +226,36 @@ def backtest(
         cut=cut,
         covariates=used,
         options=Options(scaling=scaling, ridge=ridge, seed=seed, clock=clock),
-        age=age,
-        advance=None if advance is None else tuple(advance),
+        forecast=ForecastOptions(NORMAL, level, draws, seed, age, None if advance is None else tuple(advance)),
         threshold=threshold,
-        level=level,
-        draws=draws,
-        seed=seed,
         test_fit=len(names) <= MOST_TESTED if test_fit is None else test_fit,
     )
     _check(settings, frame)
-    results, lost = [], []
+    results, lost = [], [pl.DataFrame(schema=LOSSES_SCHEMA)]
     for name in names:
         rows = frame.filter(case=name)
         chains = link_chains(rows, cut)
         lost.append(count_losses(records, rows, chains, cut))
         results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name)))
-    losses = pl.concat(lost) if lost else pl.DataFrame(schema=LOSSES_SCHEMA)
-    untested = [tell_untested(len(names))] if test_fit is None and not settings.test_fit else []
-    notes = (*notes, *tell_traffic(used, cut), *untested)
     labels = None if records.found.scale is None else records.found.scale.names
-    found = _conclude(results, losses, settings, notes, labels, whole=records.panel is not None)
+    untested = [tell_untested(len(names))] if test_fit is None and not settings.test_fit else []
+    found = Backtest(
+        until=cut.words,
+        since=None if cut.since is None else str(cut.since),
+        age=age,
+        level=level,
+        draws=draws,
+        seed=seed,
+        scaling=str(scaling),
+        ridge=float(ridge),
+        clock=clock,
+        cases=_tabulate_cases(results, pl.concat(lost), settings, labels, whole=records.panel is not None),
+        scores=_join(results, "scores"),
+        totals=_join(results, "totals"),
+        lost=pl.concat(lost),
+        forecasts=_join(results, "forecasts"),
+        notes=(*notes, *_describe_traffic(used, cut), *untested),
+    )
     if folder is not None:
         found.write(folder)
     return found
@@ -385,88 +269,211 @@ def _refuse_place(folder: Path, inputs: Sequence[Path]) -> None:
 
 
 def _say_nothing(case: str, done: int, total: int) -> None:
-    """Nobody looks on."""
+    """Show no progress."""
 
 
 def _check(settings: Settings, frame: pl.DataFrame) -> None:
-    """Refuse what would be wrong for every case."""
+    """Refuse options that are wrong for every case."""
+    forecast, threshold = settings.forecast, settings.threshold
     check_options(settings.options)
-    check_level(settings.level)
     missing = [name for name in settings.covariates if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
     refuse_text(frame.lazy(), settings.covariates, "the table")
-    if settings.age not in AGES:
-        raise bad_option("age", settings.age, AGES)
-    make_clock(settings.covariates, settings.options.clock, settings.advance)
-    for option, least in (("draws", FEWEST), ("threshold", 2)):
-        value = getattr(settings, option)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise BadOption(
-                f"{option} is {value!r}; a whole number of at least {least} is needed.", option=option, value=value
-            )
-
-
-def _conclude(
-    results: Sequence[CaseResult],
-    lost: pl.DataFrame,
-    settings: Settings,
-    notes: tuple[str, ...],
-    labels: Sequence[str] | None,
-    *,
-    whole: bool,
-) -> Backtest:
-    """The results of all cases in one value."""
-    told = [
-        tell_case(one, lost.filter(case=one.name), settings.cut, settings.level, settings.threshold, whole)
-        for one in results
-    ]
-    options = settings.options
-    return Backtest(
-        until=settings.cut.words,
-        since=None if settings.cut.since is None else str(settings.cut.since),
-        age=settings.age,
-        level=settings.level,
-        draws=settings.draws,
-        seed=settings.seed,
-        scaling=str(options.scaling),
-        ridge=float(options.ridge),
-        clock=options.clock,
-        cases=_tabulate_cases(results, lost, told, labels),
-        scores=_join(results, "scores"),
-        totals=_join(results, "totals"),
-        lost=lost,
-        forecasts=_join(results, "forecasts"),
-        notes=notes,
-    )
+    if forecast.age not in AGES:
+        raise bad_option("age", forecast.age, AGES)
+    make_clock(settings.covariates, settings.options.clock, forecast.advance)
+    check_intervals(forecast.intervals, forecast.level, forecast.draws)
+    whole = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
+    if threshold is not None and not (whole and threshold >= 2):
+        raise BadOption(
+            f"threshold is {threshold!r}; a whole number of at least 2 is needed.",
+            option="threshold",
+            value=threshold,
+        )
 
 
 def _join(results: Sequence[CaseResult], table: str) -> pl.DataFrame:
-    """A table of all cases, under the case's name; it has its columns even where it has no rows."""
+    """Join a table of all cases, under the case's name; it has its columns even where it has no rows."""
     frames = [pl.DataFrame(schema=HEAD | SCHEMAS.get(table, {}))]
     for one in results:
         found: pl.DataFrame | None = getattr(one, table)
         if found is not None:
-            head = (pl.lit(one.name).alias("case"), pl.lit(one.certified, pl.Boolean).alias("certified"))
+            head = (pl.lit(one.case).alias("case"), pl.lit(one.certified, pl.Boolean).alias("certified"))
             frames.append(found.select(*head, pl.all()))
     return pl.concat(frames, how="diagonal")
 
 
 def _tabulate_cases(
-    results: Sequence[CaseResult], lost: pl.DataFrame, told: Sequence[str], labels: Sequence[str] | None
+    results: Sequence[CaseResult],
+    lost: pl.DataFrame,
+    settings: Settings,
+    labels: Sequence[str] | None,
+    *,
+    whole: bool,
 ) -> pl.DataFrame:
+    """Table of the cases: the fields of their results that are columns, and what follows from them."""
     rows = []
-    for one, summary in zip(results, told, strict=True):
-        gone = lost.filter(case=one.name)
-        rows.append({
-            "case": one.name, "certified": one.certified, "reason": one.reason or "; ".join(one.flaws) or None,
-            "covariates": list(one.covariates), "constant": list(one.constant), "states": one.n_states,
-            "threshold": one.threshold, "training_rows": one.rows, "training_bridges": one.bridges,
-            "members": one.members, "visits": one.visits, "beyond_states": one.beyond,
-            "outside_range": one.outside, "lost_members": int(gone["members"].sum()),
-            "lost_visits": int(gone["visits"].sum()), "misfit": tell_misfit(one.name, one.fit_test, labels),
-            "fit_p_value": None if one.fit_test is None else one.fit_test.p_value, "summary": summary,
-        })  # fmt: skip
+    for one in results:
+        gone = lost.filter(case=one.case)
+        rows.append(
+            {name: getattr(one, name, None) for name in CASES}
+            | {
+                "reason": one.reason or "; ".join(one.flaws) or None,
+                "lost_members": int(gone["members"].sum()),
+                "lost_visits": int(gone["visits"].sum()),
+                "fit_p_value": None if one.fit_test is None else one.fit_test.p_value,
+                "misfit": describe_misfit(one.case, one.fit_test, labels),
+                "summary": summarize_case(one, gone, settings, whole),
+            }
+        )
     return pl.DataFrame(rows, schema=CASES)
+
+
+def _describe_traffic(covariates: tuple[str, ...], cut: Cut) -> tuple[str, ...]:
+    """Note that a mean of two traffic counts knows the later one."""
+    if TRAFFIC not in covariates:
+        return ()
+    return (
+        f"{TRAFFIC} of the interval that leads over {cut.words} is the mean of two counts, and the second was "
+        "made later: a forecast made then could not have used it. Name the other covariates (--use) to see what "
+        "that is worth.",
+    )
+
+
+def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, whole: bool) -> str:
+    """Summarize a case in sentences; ``whole`` says whether all lost visits are known."""
+    if result.scores is None or result.totals is None or result.forecasts is None:
+        return " ".join(
+            [f"{result.case}: not forecast: {str(result.reason).rstrip('.')}.", *_describe_lost(lost, whole)]
+        )
+    horizon = result.forecasts["horizon_years"].to_numpy()
+    far = f"{horizon.min():.3g} to {horizon.max():.3g} years ahead"
+    rows, bridges = count_of(result.training_rows, "transition"), count_of(result.training_bridges, "bridge")
+    trained = f"{rows} of {bridges} {settings.cut.span}"
+    forecast = f"{count_of(result.visits, 'later visit')} of {count_of(result.members, 'member')} forecast, {far}"
+    sentences = [f"{result.case}: fitted to {trained}; {forecast}, {result.ageing}."]
+    if not result.certified:
+        sentences.insert(0, f"{NOT_CERTIFIED} ({'; '.join(result.flaws)}).")
+    if result.fit_test is not None and result.fit_test.rejected:
+        sentences.append(" ".join(result.fit_test.causes))
+    sentences += _describe_scores(result.scores)
+    sentences += _describe_totals(result, result.totals, settings)
+    sentences += [*_describe_limits(result), *_describe_lost(lost, whole)]
+    return " ".join(sentences)
+
+
+def _describe_scores(scores: pl.DataFrame) -> list[str]:
+    """Compare the scores with those of both baselines."""
+    everything = scores.filter(by=ALL)
+    told = [_compare(everything, SAME, SAYING_SAME, "rps")]
+    exact = everything.filter(pl.col("less").is_null(), score="log_loss_exact")
+    losses = dict(exact.select("forecaster", "mean").rows())
+    if PLAIN in losses:
+        finite = math.isfinite(losses[MODEL]) and math.isfinite(losses[PLAIN])
+        told.append(_compare(everything, PLAIN, WITHOUT, "log_loss_exact" if finite else "rps"))
+    if not math.isfinite(losses[MODEL]):
+        told.append("Its log loss is infinite: something was found that it held to be impossible.")
+    return told
+
+
+def _compare(scores: pl.DataFrame, other: str, name: str, score: str) -> str:
+    """Say whether the model is better or worse, or that these visits cannot tell; less is better."""
+    here = scores.filter(score=score)
+    ours, theirs = (here.filter(pl.col("less").is_null(), forecaster=one)["mean"].item() for one in (MODEL, other))
+    less = here.filter(forecaster=MODEL, less=other).row(0, named=True)
+    verdict = "forecasts neither better nor worse, as far as these visits can tell, than"
+    if less["high"] is not None and less["high"] < 0:
+        verdict = "forecasts better than"
+    elif less["low"] is not None and less["low"] > 0:
+        verdict = "forecasts worse than"
+    figures = f"{WORDS[score]} {ours:.4f} against {theirs:.4f}, {_describe_difference(less)}"
+    return f"The model {verdict} {name}: {figures}."
+
+
+def _describe_difference(less: dict[str, Any]) -> str:
+    if less["low"] is None:
+        return f"difference {less['mean']:+.4f} (no interval: {count_of(less['bridges'], 'bridge')})"
+    return f"difference {less['mean']:+.4f} ({less['low']:+.4f} to {less['high']:+.4f})"
+
+
+def _describe_totals(result: CaseResult, totals: pl.DataFrame, settings: Settings) -> list[str]:
+    """Compare the numbers found at the threshold or worse with those expected."""
+    if result.threshold is None:
+        return [
+            f"State {settings.threshold} is beyond {result.states}, the worst of the training rows, and not "
+            "forecast."
+        ]
+    worse = totals.filter(pl.col("or_worse"))
+    line = worse.filter(by=ALL).row(0, named=True)
+    where = f"state {result.threshold}" + (" or worse" if result.threshold != result.states else "")
+    found = f"Of {count_of(line['visits'], 'visit')}, {line['observed']:,} found {where}; expected were"
+    if line["inside"] is None:
+        return [f"{found} {line['expected']:,.0f}, without a prediction interval: {result.why}."]
+    ends = f"{line['expected']:,.0f} ({line['predicted_low']:,} to {line['predicted_high']:,})"
+    more = "more" if line["observed"] > line["expected"] else "fewer"
+    verdict = "inside" if line["inside"] else f"{more} than"
+    told = [
+        f"{found} {ends}: {verdict} the {100 * settings.forecast.level:g} % prediction interval"
+        f"{'' if line['inside'] else ' has'}."
+    ]
+    return told + _describe_periods(worse)
+
+
+def _describe_periods(worse: pl.DataFrame) -> list[str]:
+    """Count the years, or rounds, in which the number lies in its interval."""
+    for period in ("year", "visit"):
+        here = worse.filter(by=period)
+        if len(here) > 1:
+            plural = {"year": "years", "visit": "rounds"}[period]
+            return [f"It is inside in {here['inside'].sum()} of {len(here)} {plural}."]
+    return []
+
+
+def _describe_limits(result: CaseResult) -> list[str]:
+    """Name the limits of these figures."""
+    told = []
+    if small := _find_small(result):
+        told.append(f"Exploratory, too small to conclude from: {'; '.join(small)}.")
+    if result.outside_range:
+        told.append(
+            f"In {result.outside_range:,} of {count_of(result.visits, 'visit')} a covariate is outside the range "
+            "of the training rows, where the model extrapolates."
+        )
+    if result.beyond_states:
+        told.append(
+            f"{count_of(result.beyond_states, 'later visit')} with a state beyond {result.states}, the worst that "
+            "any training row ends in, left out."
+        )
+    if result.torn:
+        told.append(
+            f"{count_of(result.torn, 'chain')} ended early, because several transitions start at one visit: a "
+            "column that identifies members (member) would show how they continue."
+        )
+    return told
+
+
+def _find_small(result: CaseResult) -> list[str]:
+    """Reasons why a case is too small to conclude from."""
+    found = []
+    if result.training_rows < FEW_ROWS:
+        found.append(f"{count_of(result.training_rows, 'training row')}, fewer than {FEW_ROWS}")
+    if result.events_per_parameter < FEW_EVENTS:
+        found.append(f"{result.events_per_parameter:.1f} events per parameter, fewer than {FEW_EVENTS}")
+    assert result.scores is not None
+    bridges = result.scores.filter(by=ALL)["bridges"].max()
+    if isinstance(bridges, int) and bridges < FEW_BRIDGES:
+        found.append(f"intervals from {count_of(bridges, 'bridge')}, fewer than {FEW_BRIDGES}")
+    return found
+
+
+def _describe_lost(lost: pl.DataFrame, whole: bool) -> list[str]:
+    """Name the visits that the scores leave out."""
+    limit = "What is scored are members that were not repaired and whose rating did not improve."
+    unknown = "Pairs that were excluded before are not in a table of transitions and are not counted."
+    if lost.is_empty():
+        return [] if whole else [limit, unknown]
+    reasons = "; ".join(f"{reason}: {visits:,}" for reason, visits in lost.select("reason", "visits").rows())
+    members, visits = int(lost["members"].sum()), int(lost["visits"].sum())
+    count = f"{'' if whole else 'At least '}{count_of(visits, 'later visit')} of {count_of(members, 'member')}"
+    return [f"{count} not scored, because a pair on the way was excluded ({reasons}). {limit}"]

@@ -1,15 +1,13 @@
-"""What was known at some moment, and the later visits that a forecast made then is held against.
+"""Rows of a backtest: what was known at some moment, and the later visits that a forecast made then is scored on.
 
     trains    a transition that ends by the moment
     origin    the last visit of a member by the moment, from which a kept transition leads over it
     chain     the visits after it, as long as each transition starts at the visit at which the one before ended
 
-A pair that was set aside, such as a repair or an upward move, ends a chain: what is forecast is decay alone.
-
-Later visits that no forecast is held against, because a pair was set aside on the way: how many, and why.
-
-What is scored are members that were not repaired and whose rating did not improve. That is a choice by what
-happened later, which nobody could have made with the forecast: the reader is told how large it is.
+An excluded pair, such as a repair or an upward move, ends a chain: what is forecast is decay alone. So only
+members are scored that were not repaired and whose rating did not improve: a choice by what happened later,
+which nobody could have made with the forecast. The later visits that are lost to it are counted, with the
+reason.
 """
 
 from __future__ import annotations
@@ -42,25 +40,25 @@ VISIT_KEYS = (DATE, VISIT, "row", "column")  # what tells a visit from another, 
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
-    """Transitions, and the panel they were paired from, where there is one: it knows of visits set aside too."""
+class PairedRecords:
+    """Transitions, and the panel they were paired from, where there is one: it knows of excluded visits too."""
 
     found: Transitions
     panel: Panel | None = None
 
 
-def read_records(data: Any, options: ReadingOptions | None = None) -> Records:
-    """Transitions as they are; a panel, paired; a file or dataframe, read, with options as a panel."""
+def read_records(data: Any, options: ReadingOptions | None = None) -> PairedRecords:
+    """Read transitions, or pair a panel; files and dataframes are read as a panel where options are given."""
     if isinstance(data, Transitions):
-        return Records(data)
+        return PairedRecords(data)
     if isinstance(data, Panel):
-        return Records(pair_visits(data), data)
+        return PairedRecords(pair_visits(data), data)
     if options is None:
-        return Records(read_transitions(data))
+        return PairedRecords(read_transitions(data))
     if not options.nbi and _holds_transitions(take_one(data), options):
-        return Records(options.transitions(data))
+        return PairedRecords(options.transitions(data))
     panel = options.panel(data)
-    return Records(pair_visits(panel, **options.rules), panel)
+    return PairedRecords(pair_visits(panel, **options.rules), panel)
 
 
 def _holds_transitions(source: Any, options: ReadingOptions) -> bool:
@@ -73,7 +71,7 @@ def _holds_transitions(source: Any, options: ReadingOptions) -> bool:
 
 @dataclass(frozen=True)
 class Cut:
-    """The moment up to which the model may know anything: a day, or the number of a round of inspections.
+    """Moment up to which the model may know anything: a day, or the number of a round of inspections.
 
     Transitions that begin before ``since`` do not train either.
     """
@@ -83,36 +81,36 @@ class Cut:
 
     @property
     def kind(self) -> str:
-        """What it counts in."""
+        """Unit of the moment: date or visit."""
         return DATE if isinstance(self.moment, dt.date) else VISIT
 
     @property
     def period(self) -> str:
-        """What later visits are put together by."""
+        """Unit that later visits are grouped by: year or visit."""
         return "year" if self.kind == DATE else VISIT
 
     @property
     def words(self) -> str:
-        """As a reader is told."""
+        """The moment as text."""
         return str(self.moment) if self.kind == DATE else f"visit {self.moment}"
 
     @property
     def span(self) -> str:
-        """What trains, as a reader is told."""
+        """Time span of the training rows as text."""
         return f"up to {self.words}" if self.since is None else f"from {self.since} up to {self.words}"
 
     @property
     def columns(self) -> tuple[str, str]:
-        """Where a transition has the moments of its two visits."""
+        """Columns of a transition that hold the moments of its two visits."""
         return f"{self.kind}_1", f"{self.kind}_2"
 
     def periods(self, moments: pl.Series) -> NDArray[np.int64]:
-        """The year of each date; a number of a visit is one already."""
+        """Year of each date; the number of a visit as it is."""
         return (moments.dt.year() if self.kind == DATE else moments).cast(pl.Int64).to_numpy()
 
 
 def read_cut(until: Any = None, until_visit: Any = None, since: Any = None) -> Cut:
-    """The moment as given: a date, a year (its last day), or the number of a visit; ``since`` a date or a year."""
+    """Read the moment: a date, a year (its last day), or the number of a visit; ``since`` a date or a year."""
     if (until is None) == (until_visit is None):
         raise BadOption(
             "Say up to when the model may know anything, in one way: until, a date such as 2008-12-31 or a year, "
@@ -127,7 +125,7 @@ def read_cut(until: Any = None, until_visit: Any = None, since: Any = None) -> C
 
 
 def _read_day(option: str, value: Any, rest: str) -> dt.date:
-    """A date, or a day of a year."""
+    """Read a date; of a year the day that ``rest`` says."""
     if isinstance(value, dt.date):
         return dt.date(value.year, value.month, value.day)  # a moment of a day is that day
     text = str(value).strip()
@@ -139,8 +137,8 @@ def _read_day(option: str, value: Any, rest: str) -> dt.date:
         ) from None
 
 
-def prepare(records: Records, cut: Cut, only: Sequence[str] | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The transitions of the wanted cases whose moments are known, names as text; and what there is to say."""
+def prepare(records: PairedRecords, cut: Cut, only: Sequence[str] | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Transitions of the wanted cases whose moments are known, with names as text; and notes."""
     frame = records.found.frame
     if frame.is_empty():
         raise InputError("No two visits make a transition. rekka check, on the same table, says why.")
@@ -163,8 +161,8 @@ def prepare(records: Records, cut: Cut, only: Sequence[str] | None) -> tuple[pl.
     return dated, (told,) if lost else ()
 
 
-def _refuse_counts(records: Records, cut: Cut) -> None:
-    """Numbers that were only counted, or are counted anew after a restart, are no moments."""
+def _refuse_counts(records: PairedRecords, cut: Cut) -> None:
+    """Refuse visit numbers that were only counted, or begin again after a restart: they are no moments."""
     if cut.kind != VISIT:
         return
     if records.panel is not None and VISIT not in records.panel.columns:
@@ -189,14 +187,14 @@ def _choose(frame: pl.DataFrame, only: Sequence[str]) -> pl.DataFrame:
 
 
 def take_training(frame: pl.DataFrame, cut: Cut) -> pl.DataFrame:
-    """The transitions that end by the moment: what a model fitted then could have seen."""
+    """Transitions that end by the moment: what a model fitted then could have seen."""
     known = frame.filter(pl.col(cut.columns[1]) <= cut.moment)
     return known if cut.since is None else known.filter(pl.col(f"{DATE}_1") >= cut.since)
 
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """The later visits of members, the first of each member first, then the second, and so on.
+    """Later visits of members, the first of each member first, then the second, and so on.
 
     ``origin`` (m,) is the transition of each member that leads over the moment. For each visit (v,): ``member``
     counts through the origins, ``place`` is the transition that ends there, ``since`` and ``horizon`` are years
@@ -216,44 +214,32 @@ class Chains:
         return self.place.size
 
     def keep(self, here: NDArray[np.bool_]) -> Chains:
-        """Some of the visits, and the members that have any of them."""
+        """Keep some of the visits (v,), and the members that have any of them."""
         left, member = np.unique(self.member[here], return_inverse=True)
         place, since, horizon = self.place[here], self.since[here], self.horizon[here]
         return Chains(self.origin[left], member, place, since, horizon, self.step[here], self.torn)
 
 
 def link_chains(frame: pl.DataFrame, cut: Cut) -> Chains:
-    """Each member's later visits, from its last one by the moment on."""
+    """Link each member's later visits, from its last one by the moment on."""
     first, second = frame[cut.columns[0]], frame[cut.columns[1]]
     follower, doubtful = _follow(frame, (first < second).to_numpy())
     years = frame["interval_years"].cast(pl.Float64).to_numpy()
     origin = np.flatnonzero(((first <= cut.moment) & (second > cut.moment)).to_numpy())
     member, place, since, torn = np.arange(origin.size), origin, np.zeros(origin.size), 0
-    found: list[Chains] = []
+    found: list[tuple[NDArray[Any], ...]] = []
     while place.size or not found:
         horizon = since + years[place]
-        found.append(Chains(origin, member, place, since, horizon, np.full(place.size, len(found))))
+        found.append((member, place, since, horizon, np.full(place.size, len(found))))
         torn += int(doubtful[place].sum())
         goes_on = follower[place] >= 0
         member, place, since = member[goes_on], follower[place[goes_on]], horizon[goes_on]
-    return _join(found, torn)
-
-
-def _join(steps: Sequence[Chains], torn: int) -> Chains:
-    """The visits of all steps, one after the other."""
-    return Chains(
-        steps[0].origin,
-        np.concatenate([one.member for one in steps]),
-        np.concatenate([one.place for one in steps]),
-        np.concatenate([one.since for one in steps]),
-        np.concatenate([one.horizon for one in steps]),
-        np.concatenate([one.step for one in steps]),
-        torn,
-    )
+    members, places, starts, ends, steps = (np.concatenate(some) for some in zip(*found, strict=True))
+    return Chains(origin, members, places, starts, ends, steps, torn)
 
 
 def _follow(frame: pl.DataFrame, advances: NDArray[np.bool_]) -> tuple[Index, NDArray[np.bool_]]:
-    """For each transition the one that starts at the visit at which it ends, or -1; and where several might.
+    """Find for each transition the one that starts at the visit at which it ends, or -1; and where several might.
 
     Only transitions that advance are looked at, so that no chain can go in a circle.
     """
@@ -273,13 +259,13 @@ def _follow(frame: pl.DataFrame, advances: NDArray[np.bool_]) -> tuple[Index, ND
 
 
 def spell_visit(keys: Sequence[str], end: int) -> list[pl.Expr]:
-    """The keys and the state of the first or the second visit, without the number in their names."""
+    """Keys and state of the first or the second visit, without the number in their names."""
     state = pl.col(f"state_{end}").cast(pl.Float64, strict=False).alias("state")
     return [*(pl.col(f"{key}_{end}").alias(key) for key in keys), state]
 
 
 def visit_keys(frame: pl.DataFrame) -> list[str]:
-    """What the table of transitions has to tell visits apart, for both visits of every transition."""
+    """Columns that identify both visits of every transition."""
     return [
         key
         for key in VISIT_KEYS
@@ -296,8 +282,8 @@ UNKNOWN = "no transition leads on"
 LOSSES_SCHEMA: dict[str, Any] = {"case": pl.String, "reason": pl.String, "members": pl.Int64, "visits": pl.Int64}
 
 
-def count_losses(records: Records, frame: pl.DataFrame, chains: Chains, cut: Cut) -> pl.DataFrame:
-    """Members seen by the moment and after it that have visits outside their chain: case, reason, members, visits.
+def count_losses(records: PairedRecords, frame: pl.DataFrame, chains: Chains, cut: Cut) -> pl.DataFrame:
+    """Count members and visits outside the chains, of members seen by the moment and after it, by case and reason.
 
     With a panel all visits are known. Without one only those of transitions are: visits after a member's last
     transition are not counted.
@@ -317,18 +303,18 @@ def count_losses(records: Records, frame: pl.DataFrame, chains: Chains, cut: Cut
 
 
 def _tell_apart(frame: pl.DataFrame) -> list[str]:
-    """The columns that tell visits of a member apart; no number, which a restart begins anew, where others do."""
+    """Columns that identify visits of a member; no number, which a restart begins again, where others do."""
     there = visit_keys(frame)
     return [key for key in there if key != VISIT] or there
 
 
 def _ends(frame: pl.DataFrame, keys: list[str], end: int = 2) -> pl.DataFrame:
-    """The visits at which transitions end, or start."""
+    """Visits at which transitions end, or start."""
     return frame.select(pl.col(key if key in MEMBER else f"{key}_{end}").alias(key) for key in keys)
 
 
-def _list_visits(records: Records, frame: pl.DataFrame, keys: list[str], cut: Cut) -> pl.DataFrame:
-    """Every visit that pairing looked at, with its ``moment``."""
+def _list_visits(records: PairedRecords, frame: pl.DataFrame, keys: list[str], cut: Cut) -> pl.DataFrame:
+    """All visits that pairing looked at, with their ``moment``."""
     panel, audit = records.panel, records.found.audit
     if panel is None or audit is None or audit.set_aside is None or cut.kind not in panel.columns:
         ends = [
@@ -343,8 +329,8 @@ def _list_visits(records: Records, frame: pl.DataFrame, keys: list[str], cut: Cu
     return visits.join(lost.select(keys), on=keys, how="anti")
 
 
-def _add_reasons(ends: pl.DataFrame, records: Records, keys: list[str]) -> pl.DataFrame:
-    """Why the last visit of each chain was not paired with the next one, where that is known."""
+def _add_reasons(ends: pl.DataFrame, records: PairedRecords, keys: list[str]) -> pl.DataFrame:
+    """Add the reason why the last visit of each chain was not paired with the next one, where it is known."""
     audit = records.found.audit
     if audit is None or audit.set_aside is None or not set(keys) <= set(audit.set_aside.columns):
         return ends.with_columns(reason=pl.lit(UNKNOWN))

@@ -1,20 +1,22 @@
-"""What a forecast says, as checked plain data: forecast.json, which needs no other file to be told or drawn."""
+"""Document of an inventory's forecast: forecast.json, checked plain data that needs no other file to be shown."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from rekka.core.columns import make_row, rows_of
 from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
-from rekka.fleet.eligibility import REASON, Lot, Lots
+from rekka.fleet.eligibility import REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
-from rekka.fleet.models import tell_misfit
+from rekka.fleet.models import describe_misfit
 from rekka.fleet.tables import choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
 from rekka.model.survey import FitTest
@@ -25,15 +27,13 @@ FIRST_ROWS = 10  # row numbers named for each reason
 CASES_NAMED = 5  # cases named for each reason why there is no model
 MEMBERS = "members"
 
-Part = TypeVar("Part", bound="_Part")
-
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class AskPart(_Part):
-    """What was asked for."""
+    """Options of the forecast."""
 
     years: int
     threshold: int | None
@@ -48,8 +48,8 @@ class AskPart(_Part):
     only: tuple[str, ...] | None
 
 
-class ModelPart(_Part):
-    """A model, and the members that were forecast with it."""
+class UsedModel(_Part):
+    """Model, and the members that were forecast with it."""
 
     case: str
     file: str
@@ -75,11 +75,11 @@ class ModelPart(_Part):
 
     @property
     def misfit(self) -> str | None:
-        """One line that says that the model does not describe its data, where its test of fit rejects."""
-        return tell_misfit(self.case, self.fit_test, self.labels)
+        """Sentence that the model does not describe its data, where its test of fit rejects."""
+        return describe_misfit(self.case, self.fit_test, self.labels)
 
 
-class AsidePart(_Part):
+class ExcludedPart(_Part):
     """Members, or records of none, that were not forecast for one reason; the first rows of them."""
 
     reason: str
@@ -89,7 +89,7 @@ class AsidePart(_Part):
 
 
 class RemarkPart(_Part):
-    """How many members of a case a remark applies to."""
+    """Remark, and the number of members of a case that it applies to."""
 
     case: str
     remark: str
@@ -117,8 +117,8 @@ class TotalPart(_Part):
     chosen: bool = True
 
 
-class RiskPart(_Part):
-    """One of the members soonest to be at the threshold or worse."""
+class MemberRisk(_Part):
+    """Member among the soonest to be at the threshold or worse."""
 
     rank: int
     bridge_id: str
@@ -145,7 +145,7 @@ class RiskPart(_Part):
 
 
 class LeftOutPart(_Part):
-    """A case of the inventory that has no model: its members are in no total."""
+    """Case of the inventory without a model: its members are in no total."""
 
     case: str
     reason: str
@@ -153,7 +153,7 @@ class LeftOutPart(_Part):
 
 
 class ForecastFile(_Part):
-    """All of it. ``base`` is the day of year 0; ``watermark`` a sentence that must stand over every figure."""
+    """Whole forecast. ``base`` is the day of year 0; ``watermark`` a warning over every figure."""
 
     format: Literal["rekka-forecast"] = "rekka-forecast"
     version: Literal[1] = 1
@@ -162,31 +162,31 @@ class ForecastFile(_Part):
     inventory: str
     base: datetime.date | None
     dated: bool
-    shown: tuple[int, ...]  # the years of ``RiskPart.reached``
+    shown: tuple[int, ...]  # the years of ``MemberRisk.reached``
     asked: AskPart
     members: int
     there: int
     outside: int  # members whose covariates leave the range of the training rows
-    aside: tuple[AsidePart, ...]
+    aside: tuple[ExcludedPart, ...]
     left_out: tuple[LeftOutPart, ...] = ()
     remarks: tuple[RemarkPart, ...]
     understood: tuple[str, ...]  # how the inventory was read
     notes: tuple[str, ...]
-    models: tuple[ModelPart, ...]
+    models: tuple[UsedModel, ...]
     network: tuple[TotalPart, ...]
-    risks: tuple[RiskPart, ...]
+    risks: tuple[MemberRisk, ...]
     files: tuple[str, ...] = ()
     sources: dict[str, str] = {}  # SHA-256 of the inventory's files
     versions: dict[str, str] = {}
 
     @property
     def horizon(self) -> int:
-        """The last year."""
+        """Last year of the forecast."""
         return self.asked.years
 
     @property
     def network_frame(self) -> pl.DataFrame:
-        """The totals as a table."""
+        """Table of the totals."""
         return pl.DataFrame([part.model_dump() for part in self.network], infer_schema_length=None)
 
 
@@ -200,120 +200,95 @@ def describe_fleet(
     files: Sequence[str] = (),
     sources: Mapping[str, str] | None = None,
 ) -> ForecastFile:
-    """A fleet's forecast as plain data; ``source`` says where the models come from."""
-    members, lots, ask = fleet.members, fleet.lots, fleet.ask
+    """Describe a forecast as plain data; ``source`` says where the models come from."""
+    members, eligible, options = fleet.members, fleet.eligible, fleet.options
     return ForecastFile(
-        watermark=tell_watermark(fleet),
+        watermark=describe_watermark(fleet),
         source=source,
-        inventory=lots.members.name,
-        base=lots.base,
-        dated=lots.members.dated,
-        shown=tuple(choose_years(ask.years)),
+        inventory=eligible.members.name,
+        base=eligible.base,
+        dated=eligible.members.dated,
+        shown=tuple(choose_years(options.years)),
         asked=AskPart(
-            **{
-                name: getattr(ask, name)
-                for name in AskPart.model_fields
-                if name not in ("member_intervals", "only")
-            },
-            member_intervals=fleet.member_intervals,
-            only=None if not only else tuple(only),
+            **asdict(replace(options, member_intervals=fleet.member_intervals)), only=tuple(only) if only else None
         ),
         members=len(members),
         there=int(members["there"].sum()),
         outside=int(members["outside"].sum()),
         aside=list_aside(fleet),
         left_out=tuple(
-            LeftOutPart(case=case, reason=reason, members=len(lots.aside.filter(case=case)))
-            for case, reason in lots.missing.items()
+            LeftOutPart(case=case, reason=reason, members=len(eligible.aside.filter(case=case)))
+            for case, reason in eligible.missing.items()
         ),
         remarks=tuple(
             RemarkPart(case=case, remark=remark, count=count)
             for case, counts in fleet.remarks.items()
             for remark, count in counts.items()
         ),
-        understood=lots.members.notes,
+        understood=eligible.members.notes,
         notes=(*notes, *fleet.notes),
-        models=tuple(_describe_model(lot) for lot in lots.lots),
-        network=_take(TotalPart, fleet.network),
-        risks=_list_risks(members, ask.years, top),
+        models=tuple(_describe_model(group) for group in eligible.groups),
+        network=rows_of(TotalPart, fleet.network),
+        risks=_list_risks(members, options.years, top),
         files=tuple(files),
         sources=dict(sources or {}),
         versions=describe_versions(),
     )
 
 
-def tell_watermark(fleet: Fleet) -> str | None:
-    """The sentence over everything where a model is not certified."""
-    cases = [lot.case for lot in fleet.lots.lots if not lot.model.certified]
+def describe_watermark(fleet: Fleet) -> str | None:
+    """Warning over every figure where a model is not certified."""
+    cases = [group.case for group in fleet.eligible.groups if not group.model.certified]
     return f"{NOT_CERTIFIED} ({', '.join(cases)})." if cases else None
 
 
-def list_aside(fleet: Fleet) -> tuple[AsidePart, ...]:
-    """Why members or records were not forecast: the reader's reasons, then ours, the most frequent first."""
-    read = fleet.lots.members.aside.sort("count", "reason", descending=[True, False])
+def list_aside(fleet: Fleet) -> tuple[ExcludedPart, ...]:
+    """Reasons why members or records were excluded: of reading, then of eligibility, the most frequent first."""
+    eligible = fleet.eligible
+    cases: dict[str, list[str]] = {}
+    for case, reason in eligible.missing.items():
+        cases.setdefault(reason, []).append(case)
+    named = {reason: f"{name_some(some, CASES_NAMED)}: {reason}" for reason, some in cases.items()}
+    read = eligible.members.aside.sort("count", "reason", descending=[True, False])
     own = (
-        _name_cases(fleet.lots)
+        eligible.aside.with_columns(pl.col(REASON).replace(named))
         .group_by(REASON)
         .agg(pl.len().alias("count"), pl.col("row").sort().head(FIRST_ROWS).alias("rows"))
         .sort("count", REASON, descending=[True, False])
         .with_columns(what=pl.lit(MEMBERS))
     )
-    return (*_take(AsidePart, read), *_take(AsidePart, own))
+    return (*rows_of(ExcludedPart, read), *rows_of(ExcludedPart, own))
 
 
-def _name_cases(lots: Lots) -> pl.DataFrame:
-    """The members that are not forecast; the reason why there is no model names the first cases without one."""
-    cases: dict[str, list[str]] = {}
-    for case, reason in lots.missing.items():
-        cases.setdefault(reason, []).append(case)
-    named = {reason: f"{name_some(some, CASES_NAMED)}: {reason}" for reason, some in cases.items()}
-    return lots.aside.with_columns(pl.col(REASON).replace(named))
+def _describe_model(group: EligibleGroup) -> UsedModel:
+    fit = group.fit
+    own = {
+        "scaling": fit.scaling.method,
+        "advancing": group.ageing.names,
+        "training_rows": fit.n_rows,
+        "verdict": fit.certificate.headline,
+        "reasons": fit.certificate.reasons,
+        "intervals": group.uncertainty.kind,
+        "why": group.uncertainty.why,
+        "members": len(group.rows),
+        "there": int(group.there.sum()),
+        "clock": fit.clock.kind if group.ageing.names else None,
+        "lag_years": None if fit.clock.mean_years is None else float(group.ageing.lag.max(initial=0.0)),
+    }
+    return make_row(UsedModel, own, group, group.model, fit)
 
 
-def _describe_model(lot: Lot) -> ModelPart:
-    fit = lot.fit
-    return ModelPart(
-        case=lot.case,
-        file=lot.model.file,
-        sha256=lot.model.sha256,
-        scaling=fit.scaling.method,
-        n_states=fit.n_states,
-        labels=lot.model.labels,
-        covariates=fit.covariates,
-        advancing=lot.course.names,
-        training_rows=fit.n_rows,
-        certified=lot.model.certified,
-        chosen=lot.model.chosen,
-        verdict=fit.certificate.headline,
-        reasons=fit.certificate.reasons,
-        intervals=lot.spread.kind,
-        why=lot.spread.why,
-        threshold=lot.threshold,
-        members=len(lot.rows),
-        there=int((lot.start >= lot.threshold - 1).sum()),
-        clock=fit.clock.kind if lot.course.names else None,
-        lag_years=None if fit.clock.mean_years is None else float(lot.course.lag.max(initial=0.0)),
-        fit_test=fit.fit_test,
-    )
-
-
-def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[RiskPart, ...]:
-    """The first members by rank."""
+def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk, ...]:
+    """First members by rank."""
     reached = [f"reached_{year}" for year in choose_years(years)]
     first = members.filter(pl.col("rank").is_not_null()).head(top)
     names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
     table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
-    return _take(RiskPart, table)
-
-
-def _take(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
-    """The rows of a frame as values, of the columns that these have."""
-    names = [name for name in kind.model_fields if name in frame.columns]
-    return tuple(kind(**row) for row in frame.select(names).iter_rows(named=True))
+    return rows_of(MemberRisk, table)
 
 
 def load_forecast(path: str | Path) -> ForecastFile:
-    """The forecast in a folder, or in its forecast.json."""
+    """Load the forecast of a folder, or of its forecast.json."""
     file = Path(path)
     file = file / FORECAST if file.is_dir() else file
     try:

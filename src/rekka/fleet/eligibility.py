@@ -1,9 +1,7 @@
-"""Who can be forecast, with which model and from when; the others are set aside with a reason.
+"""Eligible members: who can be forecast, with which model and from when; the others are excluded with a reason.
 
-A forecast counts its years from one day for all, the base date: each member is first carried there from its own
+A forecast counts its years from one day for all, the base date: each member is first propagated there from its own
 last inspection. A list without dates counts from when its members were seen, whenever that was.
-
-What to know of a single member's forecast: that it is there already, or where it leaves the training rows.
 """
 
 from __future__ import annotations
@@ -30,33 +28,28 @@ from rekka.core.numerics import generator
 from rekka.data.pairing import MONTHS, count_months
 from rekka.fleet.members import Members
 from rekka.fleet.models import CaseModel, Matched
-from rekka.forecast.ageing import ADVANCES, AGES, HELD, Course, plan_course
+from rekka.forecast.ageing import AGES, HELD, Ageing, plan_ageing
 from rekka.forecast.first_passage import LONGEST
-from rekka.forecast.forecast import check_threshold
-from rekka.forecast.propagation import YEAR, States
-from rekka.forecast.uncertainty import DELTA, DRAWS, FEWEST, INTERVALS, Spread, spread_out
+from rekka.forecast.forecast import ForecastOptions, check_threshold
+from rekka.forecast.propagation import YEAR, Propagator, States
+from rekka.forecast.uncertainty import DELTA, Uncertainty, check_intervals, find_uncertainty
 from rekka.model.fit import Fit
-from rekka.model.tables import check_level
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 GAP, REASON = "gap_years", "reason"
 IDENTITY = ("bridge_id", "case", "member", "row", "column")
 
 
-@dataclass(frozen=True)
-class Ask:
-    """What is asked of a forecast."""
+@dataclass(frozen=True, kw_only=True)
+class InventoryOptions(ForecastOptions):
+    """Options of an inventory's forecast."""
 
     years: int = 30
     threshold: int | None = None  # None: 4, or the worst state where there are fewer
     since: date | None = None  # None: the latest inspection of the inventory
-    age: str = ADVANCES
-    advance: tuple[str, ...] | None = None
     intervals: str = DELTA
-    level: float = 0.95
-    draws: int = DRAWS
-    seed: int = 0
     member_intervals: bool | None = None  # None: where that takes less than a minute
 
     def __post_init__(self) -> None:
@@ -66,34 +59,36 @@ class Ask:
                 option="years",
                 value=self.years,
             )
-        for option, choices in (("age", AGES), ("intervals", INTERVALS)):
-            if getattr(self, option) not in choices:
-                raise bad_option(option, getattr(self, option), choices)
-        check_level(self.level)
-        if self.draws < FEWEST:
-            raise BadOption(f"draws is {self.draws}; a whole number of at least {FEWEST} is needed.")
+        if self.age not in AGES:
+            raise bad_option("age", self.age, AGES)
+        check_intervals(self.intervals, self.level, self.draws)
 
 
 @dataclass(frozen=True, eq=False)
-class Lot:
-    """The members of one case that are forecast, in the order of their names, and what they are forecast with."""
+class EligibleGroup:
+    """Eligible members of one case, in the order of their names, and what they are forecast with."""
 
     case: str
     model: CaseModel
-    course: Course
+    ageing: Ageing
     threshold: int
-    spread: Spread
+    uncertainty: Uncertainty
     rows: pl.DataFrame  # of the members, with gap_years where the inventory has dates
 
     @property
     def fit(self) -> Fit:
-        """The fitted model."""
+        """Fitted model."""
         return self.model.fit
 
     @property
     def start(self) -> States:
         """States as last seen (n,), 0-based."""
         return self.rows["state"].to_numpy().astype(np.int64) - 1
+
+    @property
+    def there(self) -> Mask:
+        """Mask (n,) of the members at the threshold or worse when last seen."""
+        return self.start >= self.threshold - 1
 
     @property
     def x(self) -> Array:
@@ -105,13 +100,19 @@ class Lot:
         """Years (n,) from the last inspection to the base date."""
         return self.rows[GAP].to_numpy() if GAP in self.rows.columns else None
 
+    @property
+    def propagator(self) -> Propagator:
+        """Propagator of the members at the estimate."""
+        return Propagator(self.fit, self.x, self.uncertainty.coefficients[:1], self.ageing)
+
 
 @dataclass(frozen=True, eq=False)
-class Lots:
-    """All lots of an inventory; ``aside``: the members in none of them, each with its reason."""
+class Eligible:
+    """Eligible members of an inventory by case; ``aside`` has the excluded members, each with its reason."""
 
     members: Members
-    lots: tuple[Lot, ...]
+    options: InventoryOptions
+    groups: tuple[EligibleGroup, ...]
     aside: pl.DataFrame
     base: date | None
     notes: tuple[str, ...]
@@ -119,41 +120,46 @@ class Lots:
 
     @property
     def size(self) -> int:
-        """Members that are forecast."""
-        return sum(len(lot.rows) for lot in self.lots)
+        """Number of eligible members."""
+        return sum(len(group.rows) for group in self.groups)
 
 
-def make_lots(members: Members, matched: Matched, ask: Ask) -> Lots:
-    """Sort the members of the matched cases into lots; what cannot be forecast is set aside.
+def find_eligible(members: Members, matched: Matched, options: InventoryOptions) -> Eligible:
+    """Find the eligible members of the matched cases; exclude the others with a reason.
 
     Members of cases that were neither matched nor found to be without a model are not asked for.
     """
     cases = [*matched.found, *matched.missing]
     frame = members.frame.filter(pl.col("case").is_in(cases))
     _check_columns(members, matched)
-    base = _find_base(members, frame, ask.since)
+    base = _find_base(members, frame, options.since)
     frame = _count_gaps(frame, base, members.dated)
     names = [name for name in IDENTITY if name in frame.columns]
-    lots, aside = [], []
+    groups, aside = [], []
     for case in sorted(cases):
         rows = frame.filter(pl.col("case") == case).sort(names, nulls_last=True)
         if case in matched.missing:
             aside.append(rows.with_columns(pl.lit(matched.missing[case]).alias(REASON)))
             continue
         model = matched.found[case]
-        course = _plan(model, matched, ask)
-        judged = rows.with_columns(_judge(rows, model, course, base, members))
+        ageing = _plan(model, matched, options)
+        judged = rows.with_columns(_find_reasons(rows, model.fit, ageing, base, members))
         aside.append(judged.filter(pl.col(REASON).is_not_null()))
         kept = judged.filter(pl.col(REASON).is_null()).drop(REASON)
         if len(kept):
-            threshold = _choose_threshold(ask.threshold, model, case)
-            lots.append(Lot(case, model, course, threshold, _spread(model, case, ask), kept))
+            threshold = _choose_threshold(options.threshold, model, case)
+            groups.append(
+                EligibleGroup(case, model, ageing, threshold, _find_uncertainty(model, case, options), kept)
+            )
     listed = pl.concat(aside).select(*names, "state", REASON)
-    if sum(len(lot.rows) for lot in lots) + len(listed) != len(frame):
+    if sum(len(group.rows) for group in groups) + len(listed) != len(frame):
         raise AssertionError("a member was neither forecast nor set aside")
-    if not lots:
-        raise InputError(f"{members.name}: no member can be forecast ({_sum_up(listed)}).")
-    return Lots(members, tuple(lots), listed, base, tuple(_remark(members, lots, base)), matched.missing)
+    if not groups:
+        counts = listed.group_by(REASON).len().sort("len", REASON, descending=[True, False])
+        reasons = "; ".join(f"{reason}: {count_of(count, 'member')}" for reason, count in counts.rows())
+        raise InputError(f"{members.name}: no member can be forecast ({reasons}).")
+    notes = tuple(_list_notes(members, groups, base))
+    return Eligible(members, options, tuple(groups), listed, base, notes, matched.missing)
 
 
 def take_covariates(rows: pl.DataFrame, names: Sequence[str]) -> Array:
@@ -173,7 +179,7 @@ def _check_columns(members: Members, matched: Matched) -> None:
 
 
 def _find_base(members: Members, frame: pl.DataFrame, since: date | None) -> date | None:
-    """The day that years are counted from: the latest inspection, but none in the future, which is a slip."""
+    """Find the base date: as given, or the latest inspection that is not in the future, which is a slip."""
     past = frame["date"].filter(frame["date"] <= date.today()) if members.dated else None
     latest = None if past is None else past.max()
     if not isinstance(latest, date):
@@ -188,16 +194,16 @@ def _find_base(members: Members, frame: pl.DataFrame, since: date | None) -> dat
 
 
 def _count_gaps(frame: pl.DataFrame, base: date | None, dated: bool) -> pl.DataFrame:
-    """The members with their years from the last inspection to the base date, by the calendar."""
+    """Add the years from each member's last inspection to the base date, by the calendar."""
     if base is None or not dated:
         return frame
     until = pl.DataFrame({"date": [base]}).select(count_months("date")).item()
     return frame.with_columns(((until - count_months("date")) / MONTHS).alias(GAP))
 
 
-def _plan(model: CaseModel, matched: Matched, ask: Ask) -> Course:
-    """What advances in a model: of the names that were given, those that it has."""
-    fit, names = model.fit, ask.advance
+def _plan(model: CaseModel, matched: Matched, options: InventoryOptions) -> Ageing:
+    """Plan the ageing of a model's covariates: of the names that were given, those that it has."""
+    names = options.advance
     if names is not None:
         known = {name for one in matched.found.values() for name in one.fit.covariates}
         for name in names:
@@ -208,8 +214,8 @@ def _plan(model: CaseModel, matched: Matched, ask: Ask) -> Course:
                     option="advance",
                     value=name,
                 )
-        names = tuple(name for name in names if name in fit.covariates)
-    return plan_course(fit, ask.age, names)
+        names = tuple(name for name in names if name in model.fit.covariates)
+    return plan_ageing(model.fit, options.age, names)
 
 
 def _choose_threshold(asked: int | None, model: CaseModel, case: str) -> int:
@@ -224,15 +230,14 @@ def _choose_threshold(asked: int | None, model: CaseModel, case: str) -> int:
     return check_threshold(asked, states)
 
 
-def _spread(model: CaseModel, case: str, ask: Ask) -> Spread:
-    """Coefficients for intervals; draws of one case are independent of another's."""
-    seed = int(generator(ask.seed, "forecast", case).integers(2**63))
-    return spread_out(model.fit, ask.intervals, level=ask.level, draws=ask.draws, seed=seed)
+def _find_uncertainty(model: CaseModel, case: str, options: InventoryOptions) -> Uncertainty:
+    """Sets of coefficients for intervals; draws of one case are independent of another's."""
+    seed = int(generator(options.seed, "forecast", case).integers(2**63))
+    return find_uncertainty(model.fit, options.intervals, level=options.level, draws=options.draws, seed=seed)
 
 
-def _judge(rows: pl.DataFrame, model: CaseModel, course: Course, base: date | None, members: Members) -> pl.Series:
-    """Why each member cannot be forecast, null where it can: the first reason that applies."""
-    fit = model.fit
+def _find_reasons(rows: pl.DataFrame, fit: Fit, ageing: Ageing, base: date | None, members: Members) -> pl.Series:
+    """First reason why each member cannot be forecast, null where it can."""
     absent = [name for name in fit.covariates if name not in rows.columns]
     if absent:
         return pl.Series(REASON, [f"there is no column {absent[0]}"] * len(rows), dtype=pl.String)
@@ -243,32 +248,30 @@ def _judge(rows: pl.DataFrame, model: CaseModel, course: Course, base: date | No
         unknown = "the day of the last inspection is not known"
         tests += [(pl.col("date").is_null(), unknown), (pl.col("date") > base, late)]
     for name in fit.covariates:
-        known = pl.col(name).cast(pl.Float64).is_finite().fill_null(value=False)
-        infinite = (~pl.col(name).cast(pl.Float64).is_finite()).fill_null(value=False)
-        tests += [(infinite, f"{name} is not a finite number"), (~known, f"{name} is missing")]
+        finite = pl.col(name).cast(pl.Float64).is_finite()
+        tests += [(~finite, f"{name} is not a finite number"), (finite.is_null(), f"{name} is missing")]
     found = pl.coalesce(*(pl.when(fails).then(pl.lit(reason)) for fails, reason in tests))
     reasons = rows.select(found.alias(REASON)).to_series()
     usable = np.flatnonzero(reasons.is_null().to_numpy())
-    refused = _find_refused(rows[usable], fit, course)
-    if refused:
-        places = [int(usable[place]) for place in refused]
-        reasons = reasons.scatter(places, list(refused.values()))
-    return reasons
+    refused = _find_refused(rows[usable], fit, ageing)
+    return (
+        reasons.scatter([int(usable[place]) for place in refused], list(refused.values())) if refused else reasons
+    )
 
 
-def _find_refused(rows: pl.DataFrame, fit: Fit, course: Course) -> dict[int, str]:
-    """Rows whose covariates the operator cannot take, now or as they advance, with the reason."""
+def _find_refused(rows: pl.DataFrame, fit: Fit, ageing: Ageing) -> dict[int, str]:
+    """Find rows whose covariates the operator cannot take, now or as they advance, with the reason."""
     if fit.native:
         return {}
     x = take_covariates(rows, fit.covariates)
     gap = rows[GAP].to_numpy() if GAP in rows.columns else 0.0
-    last = _refuse(fit, course.ask(x, gap + LONGEST)) if course.moves else {}
+    last = _refuse(fit, ageing.model_input(x, gap + LONGEST)) if ageing.moves else {}
     first_step = np.where(gap > 0, np.minimum(gap, YEAR), YEAR)
-    return last | _refuse(fit, course.ask(x, 0.0, first_step))
+    return last | _refuse(fit, ageing.model_input(x, 0.0, first_step))
 
 
 def _refuse(fit: Fit, x: Array) -> dict[int, str]:
-    """By halves: an operator says only which row is the first that it cannot take."""
+    """Find refused rows by halves: an operator names only the first row that it cannot take."""
     found, parts = {}, [(0, len(x))]
     while parts:
         first, end = parts.pop()
@@ -283,123 +286,99 @@ def _refuse(fit: Fit, x: Array) -> dict[int, str]:
     return found
 
 
-def _sum_up(aside: pl.DataFrame) -> str:
-    counts = aside.group_by(REASON).len().sort("len", REASON, descending=[True, False])
-    return "; ".join(f"{reason}: {count_of(count, 'member')}" for reason, count in counts.rows())
-
-
-def _remark(members: Members, lots: Sequence[Lot], base: date | None) -> list[str]:
-    """What a reader should know of the start."""
-    old = [lot.case for lot in lots if lot.fit.survey is None]
-    thresholds = ", ".join(f"{lot.case} {lot.threshold}" for lot in lots)
-    notes = [_tell_start(members, lots, base), *dict.fromkeys(lot.course.words for lot in lots)]
-    if len({lot.threshold for lot in lots}) > 1:
+def _list_notes(members: Members, groups: Sequence[EligibleGroup], base: date | None) -> list[str]:
+    """Notes on how the forecast starts."""
+    old = [group.case for group in groups if group.fit.survey is None]
+    thresholds = ", ".join(f"{group.case} {group.threshold}" for group in groups)
+    notes = [_describe_start(members, groups, base), *dict.fromkeys(group.ageing.words for group in groups)]
+    if len({group.threshold for group in groups}) > 1:
         notes.append(f"years are counted until state 4, or the worst where there are fewer: {thresholds}")
     if old:
         notes.append(
             f"the model{'s' if len(old) > 1 else ''} of {', '.join(old)}: of an earlier version, without the "
             "range of the training rows, so that extrapolation beyond it is not marked"
         )
-    notes += [f"{lot.case}: no intervals, because {lot.spread.why}" for lot in lots if lot.spread.why]
-    return [*notes, *_compare_labels(members, lots), "repairs to come are not counted: condition only worsens"]
+    notes += [f"{one.case}: no intervals, because {one.uncertainty.why}" for one in groups if one.uncertainty.why]
+    for group in groups:
+        ours, theirs = group.model.labels, members.scale and members.scale.names
+        if ours and theirs and ours[: group.fit.n_states] != theirs[: group.fit.n_states]:
+            notes.append(
+                f"{group.case}: the model's states are {', '.join(ours)}, those of {members.name} "
+                f"{', '.join(theirs)}; they are taken in this order"
+            )
+    return [*notes, "repairs to come are not counted: condition only worsens"]
 
 
-def _tell_start(members: Members, lots: Sequence[Lot], base: date | None) -> str:
-    """What year 0 is."""
+def _describe_start(members: Members, groups: Sequence[EligibleGroup], base: date | None) -> str:
+    """Describe year 0."""
     if base is None:
         return f"{members.name} has no dates: year 0 is when each member was seen"
     if not members.dated:
         return f"{members.name} has no dates: its states are taken for those of {base}"
-    gaps = np.concatenate([lot.rows[GAP].to_numpy() for lot in lots])
+    gaps = np.concatenate([group.rows[GAP].to_numpy() for group in groups])
     return (
         f"years are counted from {base}; members were last seen up to {gaps.max():.1f} years before, "
         f"{gaps.mean():.1f} on average, and are first carried there"
     )
 
 
-def _compare_labels(members: Members, lots: Sequence[Lot]) -> list[str]:
-    """Where the states of the inventory have other names than those of the model."""
-    notes = []
-    for lot in lots:
-        ours, theirs = lot.model.labels, members.scale and members.scale.names
-        if ours and theirs and ours[: lot.fit.n_states] != theirs[: lot.fit.n_states]:
-            notes.append(
-                f"{lot.case}: the model's states are {', '.join(ours)}, those of {members.name} "
-                f"{', '.join(theirs)}; they are taken in this order"
-            )
-    return notes
-
-
-Mask = NDArray[np.bool_]
-
-
 class Remarks:
-    """Sentences for each of n members, and how many members have one of a kind."""
+    """Sentences on each of n members, and the number of members that each kind of sentence applies to."""
 
     def __init__(self, n: int) -> None:
         self.lines: list[list[str]] = [[] for _ in range(n)]
         self.counts: Counter[str] = Counter()
 
-    def add(self, who: Mask, kind: str, tell: Callable[[int], str]) -> None:
-        """A sentence for some of them."""
+    def add(self, who: Mask, kind: str, describe: Callable[[int], str]) -> None:
+        """Add a sentence to the members of a mask (n,)."""
         places = np.flatnonzero(who).tolist()
         for place in places:
-            self.lines[place].append(tell(place))
+            self.lines[place].append(describe(place))
         if places:
             self.counts[kind] += len(places)
 
     @property
     def texts(self) -> list[str | None]:
-        """All that there is to say of each member."""
+        """All sentences on each member in one text."""
         return ["; ".join(lines) or None for lines in self.lines]
 
 
-def remark(lot: Lot, years: int) -> Remarks:
-    """Remarks on the members of a lot within so many years."""
-    found = Remarks(len(lot.rows))
-    there = f"in state {lot.threshold} or worse already"
-    found.add(lot.start >= lot.threshold - 1, there, lambda _: there)
-    for column, name in enumerate(lot.fit.covariates):
-        _remark_covariate(found, lot, column, name, years)
+def list_remarks(group: EligibleGroup, years: int) -> Remarks:
+    """Remarks on the members of a group: at the threshold already, outside the range of the training rows."""
+    found = Remarks(len(group.rows))
+    there = f"in state {group.threshold} or worse already"
+    found.add(group.there, there, lambda _: there)
+    for column, name in enumerate(group.fit.covariates):
+        _remark_covariate(found, group, column, name, years)
     return found
 
 
-def _remark_covariate(found: Remarks, lot: Lot, column: int, name: str, years: int) -> None:
-    """Where a covariate is outside the training rows at the beginning, or comes to be."""
-    low, high = float(lot.course.low[column]), float(lot.course.high[column])
-    gap = np.zeros(len(lot.rows)) if lot.gap is None else lot.gap
-    first = lot.course.at(lot.x, gap)[:, column]
-    outside = lot.course.outside(lot.x, gap)[:, column]
+def _remark_covariate(found: Remarks, group: EligibleGroup, column: int, name: str, years: int) -> None:
+    """Remark on a covariate that is outside the training rows at the base date, or within the years."""
+    low, high = float(group.ageing.low[column]), float(group.ageing.high[column])
+    gap = np.zeros(len(group.rows)) if group.gap is None else group.gap
+    first = group.ageing.at(group.x, gap)[:, column]
+    outside = group.ageing.outside(group.x, gap)[:, column]
     found.add(
         outside,
         f"{name} is outside the range of the training rows",
         lambda place: f"{name} {first[place]:,.6g} is outside the training rows ({low:,.6g} to {high:,.6g})",
     )
-    if column not in lot.course.columns:
+    if column not in group.ageing.columns:
         return
-    later = ~outside & (lot.x[:, column] + gap + years > high)
+    later = ~outside & (group.x[:, column] + gap + years > high)
     when = np.floor(high - first) + 1
-    if lot.course.age == HELD:
+    kind = f"{name} passes the largest of the training rows"
+    text = f"{name} passes {high:,.6g}, the largest of the training rows, in year {{:.0f}}"
+    if group.ageing.age == HELD:
         kind = f"{name} comes to be held at the largest of the training rows"
-        found.add(later, kind, lambda place: f"{name} is held at {high:,.6g} from year {when[place]:.0f} on")
-    else:
-        kind = f"{name} passes the largest of the training rows"
-        found.add(
-            later,
-            kind,
-            lambda place: (
-                f"{name} passes {high:,.6g}, the largest of the training rows, in year {when[place]:.0f}"
-            ),
-        )
+        text = f"{name} is held at {high:,.6g} from year {{:.0f}} on"
+    found.add(later, kind, lambda place: text.format(when[place]))
 
 
-def find_outside(lot: Lot, years: int) -> Mask:
-    """Whether the covariates (n, T) of each year are outside the training rows."""
-    n, times = len(lot.rows), years + 1
-    gap = 0.0 if lot.gap is None else lot.gap
-    found = np.empty((n, times), dtype=bool)
-    for year in range(times if lot.course.moves else 1):
-        found[:, year] = lot.course.outside(lot.x, gap + year).any(axis=1)
-    if not lot.course.moves:
-        found[:] = found[:, :1]
-    return found
+def find_outside(group: EligibleGroup, years: int) -> Mask:
+    """Mask (n, T) of years in which covariates are outside the training rows."""
+    gap = 0.0 if group.gap is None else group.gap
+    if not group.ageing.moves:
+        return np.repeat(group.ageing.outside(group.x).any(axis=1, keepdims=True), years + 1, axis=1)
+    return np.stack([group.ageing.outside(group.x, gap + year).any(axis=1) for year in range(years + 1)], axis=1)

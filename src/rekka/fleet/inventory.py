@@ -1,8 +1,8 @@
-"""A whole inventory forecast: members in units of a fixed size, years streamed, totals added up on the way.
+"""Forecast of a whole inventory: members in units of a fixed size, years streamed, totals added up.
 
-Members times years are never in memory: the years of a unit go to ``on_years`` and are forgotten. A unit holds the
-same members however many threads there are, so that all numbers are the same to the last bit. Within a case they
-go by their names, so that their order in the inventory does not matter.
+Members times years are never in memory: the years of a unit go to ``on_years`` and are forgotten. A unit holds
+the same members however many threads there are, so that all numbers are the same to the last bit. Within a case
+members go by their names, so that their order in the inventory does not matter.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from threading import Event
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.fleet.eligibility import Ask, Lot, Lots, find_outside, remark
-from rekka.fleet.first_passage import find_arrivals
+from rekka.fleet.eligibility import Eligible, EligibleGroup, InventoryOptions, find_outside, list_remarks
 from rekka.fleet.network import (
-    Tally,
     Totals,
-    add_up,
-    conclude,
-    reach,
-    tally_draws,
-    tally_path,
-    walk_sloped,
+    add_cases,
+    at_or_beyond,
+    propagate_gradients,
+    total_draws,
+    total_path,
 )
 from rekka.fleet.tables import (
     QUANTILES,
@@ -38,29 +37,30 @@ from rekka.fleet.tables import (
     tabulate_network,
     tabulate_years,
 )
-from rekka.forecast.propagation import Walkers, walk
+from rekka.forecast.first_passage import find_first_passage
+from rekka.forecast.propagation import propagate
 from rekka.forecast.uncertainty import DELTA, LOG, LOGIT, NONE
 from rekka.model.probabilities import ROWS_A_THREAD
 
 Array = NDArray[np.float64]
 
 UNIT = ROWS_A_THREAD  # members forecast together, on one thread
-FEW_MEMBERS = 2_000  # up to which each has intervals of its own without being asked for
+FEW_MEMBERS = 2_000  # up to which each has intervals of its own by default
 FEW_SETS = 1_000_000  # by draws: members times draws
-NEARLY = 1e-7  # when members count as arrived there: what is left out is far less than an interval tells
-PATIENCE = 0.2  # seconds until it is looked whether somebody wants to stop
+SETTLED = 1e-10  # probability of not having reached the threshold, below which a member is followed no further
+NEARLY = 1e-7  # the same for intervals: what is left out is far less than their width
+PATIENCE = 0.2  # seconds between two looks at whether the work was stopped
 
 
 @dataclass(frozen=True, eq=False)
 class Fleet:
-    """The forecast of an inventory: its members by risk, its totals, and what to know of them.
+    """Forecast of an inventory.
 
-    ``members`` has a row for each member, ``network`` one for each case, year and quantity; ``remarks`` counts the
-    members of each case that a remark applies to.
+    ``members`` has a row for each member, by risk, ``network`` one for each case, year and quantity; ``remarks``
+    counts the members of each case that a remark applies to.
     """
 
-    lots: Lots
-    ask: Ask
+    eligible: Eligible
     members: pl.DataFrame
     network: pl.DataFrame
     remarks: dict[str, dict[str, int]]
@@ -68,35 +68,40 @@ class Fleet:
     notes: tuple[str, ...]
 
     @property
+    def options(self) -> InventoryOptions:
+        """Options of the forecast."""
+        return self.eligible.options
+
+    @property
     def certified(self) -> bool:
         """Whether all models are certified maxima."""
-        return all(lot.model.certified for lot in self.lots.lots)
+        return all(group.model.certified for group in self.eligible.groups)
 
 
 @dataclass(frozen=True, eq=False)
 class _Unit:
-    """What became of some members of a lot."""
+    """Forecast of some members of a case."""
 
+    case: str
     members: pl.DataFrame
     years: pl.DataFrame | None
-    tally: Tally
+    totals: Totals
     remarks: Counter[str]
 
 
 def forecast_fleet(
-    lots: Lots,
-    ask: Ask,
+    eligible: Eligible,
     *,
     on_years: Callable[[pl.DataFrame], None] | None = None,
     on_progress: Callable[[float], None] = lambda _: None,
     units_at_once: int | None = None,
 ) -> Fleet:
-    """Forecast all members of the lots.
+    """Forecast all eligible members.
 
     Parameters
     ----------
-    lots, ask
-        Who is forecast, and what is asked; see ``make_lots``.
+    eligible
+        Members, models and options; see ``find_eligible``.
     on_years : callable, optional
         Called with the rows of members and years, some thousand members at a time.
     on_progress : callable
@@ -105,64 +110,56 @@ def forecast_fleet(
         Units of ``UNIT`` members that are held in memory; two more than there are cores by default.
 
     """
-    work = _Work(lots, ask, on_years is not None, on_progress)
-    found: dict[str, list[_Unit]] = {lot.case: [] for lot in lots.lots}
-    units = [(lot.case, unit) for lot in lots.lots for unit in _cut(lot)]
-    with closing(work.carry_out([unit for _, unit in units], units_at_once)) as results:
-        for (case, _), done in zip(units, results, strict=True):
-            if on_years is not None and done.years is not None:
-                on_years(done.years)
-            found[case].append(replace(done, years=None))
-    totals = {lot.case: _conclude(lot, found[lot.case]) for lot in lots.lots}
-    together = add_up(list(totals.values())) if len(totals) > 1 else None
-    scale = lots.members.scale
-    labels = (
-        scale.names
-        if scale is not None
-        else next((lot.model.labels for lot in lots.lots if lot.model.labels), None)
-    )
-    members = pl.concat([unit.members for some in found.values() for unit in some], how="vertical_relaxed")
+    work = _Work(eligible, on_years is not None, on_progress)
+    units: dict[str, list[_Unit]] = {group.case: [] for group in eligible.groups}
+    with closing(work.run(_split(eligible), units_at_once)) as results:
+        for unit in results:
+            if on_years is not None and unit.years is not None:
+                on_years(unit.years)
+            units[unit.case].append(replace(unit, years=None))
+    totals = {
+        group.case: reduce(add, (unit.totals for unit in units[group.case])).conclude(
+            group.uncertainty, group.fit.covariance_blocks
+        )
+        for group in eligible.groups
+    }
+    together = add_cases(list(totals.values())) if len(totals) > 1 else None
+    members = pl.concat([unit.members for some in units.values() for unit in some], how="vertical_relaxed")
     return Fleet(
-        lots=lots,
-        ask=ask,
-        members=rank_members(members, ask.years),
-        network=tabulate_network(totals, together, lots.lots, lots.base, labels),
-        remarks={case: dict(sum((unit.remarks for unit in some), Counter())) for case, some in found.items()},
+        eligible=eligible,
+        members=rank_members(members, eligible.options.years),
+        network=tabulate_network(totals, together, eligible),
+        remarks={case: dict(sum((unit.remarks for unit in some), Counter())) for case, some in units.items()},
         member_intervals=work.member_intervals,
-        notes=(*lots.notes, *work.notes),
+        notes=(*eligible.notes, *work.notes),
     )
 
 
-def _cut(lot: Lot) -> Iterator[Lot]:
-    """Members of a lot, so many together."""
-    for first in range(0, len(lot.rows), UNIT):
-        yield replace(lot, rows=lot.rows[first : first + UNIT])
-
-
-def _conclude(lot: Lot, units: Sequence[_Unit]) -> Totals:
-    total = units[0].tally
-    for unit in units[1:]:
-        total = total + unit.tally
-    return conclude(total, lot.spread, lot.fit.covariance_blocks)
+def _split(eligible: Eligible) -> Iterator[EligibleGroup]:
+    """Units of members of one case."""
+    for group in eligible.groups:
+        for first in range(0, len(group.rows), UNIT):
+            yield replace(group, rows=group.rows[first : first + UNIT])
 
 
 class _Work:
-    """What is done with every unit, and the threads that do it."""
+    """Forecast of every unit, and the threads that make it."""
 
-    def __init__(self, lots: Lots, ask: Ask, with_years: bool, on_progress: Callable[[float], None]) -> None:
-        self.lots, self.ask, self.with_years, self.on_progress = lots, ask, with_years, on_progress
-        self.states = max(lot.fit.n_states for lot in lots.lots)
+    def __init__(self, eligible: Eligible, with_years: bool, on_progress: Callable[[float], None]) -> None:
+        self.eligible, self.with_years, self.on_progress = eligible, with_years, on_progress
+        self.years, asked = eligible.options.years, eligible.options.member_intervals
         self.stopped = Event()
-        sets = max(len(lot.spread.coefficients) for lot in lots.lots)
-        none = all(lot.spread.kind == NONE for lot in lots.lots)
-        drawn = any(lot.spread.drawn for lot in lots.lots)
-        few = lots.size * sets <= FEW_SETS if drawn else lots.size <= FEW_MEMBERS
-        self.member_intervals = not none and (few if ask.member_intervals is None else ask.member_intervals)
-        told = f"{lots.size:,} members are many: the intervals of each are left out, unless --member-intervals"
-        self.notes = () if none or few or ask.member_intervals is not None else (told,)
+        kinds = [group.uncertainty for group in eligible.groups]
+        sets = max(len(one.coefficients) for one in kinds)
+        none = all(one.kind == NONE for one in kinds)
+        drawn = any(one.drawn for one in kinds)
+        few = eligible.size * sets <= FEW_SETS if drawn else eligible.size <= FEW_MEMBERS
+        self.member_intervals = not none and (few if asked is None else asked)
+        many = f"{eligible.size:,} members are many: the intervals of each are left out, unless --member-intervals"
+        self.notes = () if none or few or asked is not None else (many,)
 
-    def carry_out(self, units: Sequence[Lot], at_once: int | None) -> Generator[_Unit, None, None]:
-        """The units in their order, some at once."""
+    def run(self, units: Iterator[EligibleGroup], at_once: int | None) -> Generator[_Unit, None, None]:
+        """Forecast the units in their order, some at once."""
         threads = os.cpu_count() or 1
         ahead: deque[Future[_Unit]] = deque()
         with ThreadPoolExecutor(threads, thread_name_prefix="rekka-fleet") as pool:
@@ -173,72 +170,77 @@ class _Work:
                         yield _await(ahead.popleft())
                 while ahead:
                     yield _await(ahead.popleft())
-            finally:  # also where somebody stops it: what has begun ends soon, and nothing else begins
+            finally:  # also where the work is stopped: what has begun ends soon, and nothing else begins
                 self.stopped.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _go_on(self, members: float) -> None:
+    def _report(self, members: float) -> None:
         if self.stopped.is_set():
             raise _StoppedError
         self.on_progress(members)
 
-    def forecast(self, lot: Lot) -> _Unit:
-        """All that is asked for of the members of a unit."""
-        n, start, gap, threshold, years = len(lot.rows), lot.start, lot.gap, lot.threshold, self.ask.years
-        walkers = Walkers(lot.fit, lot.x, lot.spread.coefficients[:1], lot.course)
-        path, tally = self._walk(lot, walkers)
+    def forecast(self, group: EligibleGroup) -> _Unit:
+        """Forecast the members of a unit."""
+        path, totals = self._propagate(group)
         p = np.stack(path, axis=1)
-        reached, expected = reach(p, threshold), p @ np.arange(1.0, p.shape[2] + 1.0)
-        outside, remarks = find_outside(lot, years), remark(lot, years)
-        arrivals = find_arrivals(walkers, start, threshold - 1, QUANTILES, gap=gap)
-        base = self.lots.base
-        members = tabulate_members(lot, self.lots.members, base, reached, expected, arrivals).with_columns(
-            **(self._find_intervals(lot, walkers) if self.member_intervals else {}),
+        reached, expected = at_or_beyond(p, group.threshold), p @ np.arange(1.0, p.shape[2] + 1.0)
+        outside, remarks = find_outside(group, self.years), list_remarks(group, self.years)
+        passage = find_first_passage(
+            group.propagator, group.start, group.threshold - 1, QUANTILES, group.gap, settled=SETTLED
+        )
+        members = tabulate_members(group, self.eligible, reached, expected, passage).with_columns(
+            **(self._find_intervals(group) if self.member_intervals else {}),
             outside=np.asarray(outside.any(axis=1)),
             remark=pl.Series(remarks.texts, dtype=pl.String),
-            certified=lot.model.certified,
-            chosen=lot.model.chosen,
+            certified=group.model.certified,
+            chosen=group.model.chosen,
         )
-        table = tabulate_years(lot, base, self.states, p, reached, expected, outside) if self.with_years else None
-        self._go_on(n / self._parts(lot))
-        return _Unit(members, table, tally, remarks.counts)
+        years = tabulate_years(group, self.eligible, p, reached, expected, outside) if self.with_years else None
+        self._report(len(group.rows) / self._count_passes(group))
+        return _Unit(group.case, members, years, totals, remarks.counts)
 
-    def _parts(self, lot: Lot) -> int:
-        """How often the members of a lot are walked through: progress is told in parts of them."""
-        return 1 + (len(lot.spread.coefficients) - 1) * (lot.spread.drawn + self.member_intervals)
+    def _count_passes(self, group: EligibleGroup) -> int:
+        """Number of sets of coefficients that members are propagated with: progress counts in parts of them."""
+        return 1 + (len(group.uncertainty.coefficients) - 1) * (group.uncertainty.drawn + self.member_intervals)
 
-    def _walk(self, lot: Lot, walkers: Walkers) -> tuple[Sequence[Array], Tally]:
-        """State probabilities (n, K) of each year, and their sums with what intervals need."""
-        years, start, gap, threshold = self.ask.years, lot.start, lot.gap, lot.threshold
-        if lot.spread.kind == DELTA:
-            path, gradients = zip(*walk_sloped(walkers, start, years, gap), strict=True)
-            return path, tally_path(path, start, threshold, np.stack(gradients))
-        path = tuple(p[0] for p in walk(walkers, start, range(years + 1), gap))
-        tally = tally_path(path, start, threshold, None)
-        if not lot.spread.drawn:
-            return path, tally
-        drawn = tally_draws(
-            replace(walkers, coefficients=lot.spread.coefficients[1:]), start, years, gap, threshold,
+    def _propagate(self, group: EligibleGroup) -> tuple[Sequence[Array], Totals]:
+        """State probabilities (n, K) of each year, and their totals with what intervals need."""
+        years, start, gap, propagator = self.years, group.start, group.gap, group.propagator
+        if group.uncertainty.kind == DELTA:
+            path, gradients = zip(*propagate_gradients(propagator, start, years, gap), strict=True)
+            return path, total_path(path, start, group.threshold, np.stack(gradients))
+        path = tuple(p[0] for p in propagate(propagator, start, range(years + 1), gap))
+        totals = total_path(path, start, group.threshold, None)
+        if not group.uncertainty.drawn:
+            return path, totals
+        drawn = total_draws(
+            replace(propagator, coefficients=group.uncertainty.coefficients[1:]),
+            start,
+            years,
+            gap,
+            group.threshold,
             at_once=max(1, UNIT // start.size),
-            on_sets=lambda sets: self._go_on(start.size * sets / self._parts(lot)),
-        )  # fmt: skip
-        return path, replace(tally, drawn=drawn)
+            on_sets=lambda sets: self._report(start.size * sets / self._count_passes(group)),
+        )
+        return path, replace(totals, drawn=drawn)
 
-    def _find_intervals(self, lot: Lot, walkers: Walkers) -> dict[str, pl.Series]:
-        """Of each member's probability at the end and mean years, by every set of coefficients."""
-        sets, at_once, found = lot.spread.coefficients, max(1, UNIT // len(lot.rows)), []
+    def _find_intervals(self, group: EligibleGroup) -> dict[str, pl.Series]:
+        """Intervals of each member's probability at the end and mean years, from every set of coefficients."""
+        sets, at_once, found = group.uncertainty.coefficients, max(1, UNIT // len(group.rows)), []
+        estimate = group.propagator
         for first in range(0, len(sets), at_once):
-            some = replace(walkers, coefficients=sets[first : first + at_once])
+            some = replace(estimate, coefficients=sets[first : first + at_once])
             found.append(
-                find_arrivals(
-                    some, lot.start, lot.threshold - 1, (), gap=lot.gap, horizon=self.ask.years, settled=NEARLY
+                find_first_passage(
+                    some, group.start, group.threshold - 1, (), group.gap, horizon=self.years, settled=NEARLY
                 )
             )
-            self._go_on(len(lot.rows) * (len(some.coefficients) - (first == 0)) / self._parts(lot))
+            done = len(group.rows) * (len(some.coefficients) - (first == 0))
+            self._report(done / self._count_passes(group))
         reached, mean = (np.concatenate([getattr(one, name) for one in found]) for name in ("reached", "mean"))
         ends = {
-            f"reached_{self.ask.years}": lot.spread.interval(reached, LOGIT),
-            "mean_years": lot.spread.interval(mean, LOG),
+            f"reached_{self.years}": group.uncertainty.interval(reached, LOGIT),
+            "mean_years": group.uncertainty.interval(mean, LOG),
         }
         return {
             f"{name}_{side}": pl.Series(end).fill_nan(None)
@@ -248,11 +250,11 @@ class _Work:
 
 
 def _await(unit: Future[_Unit]) -> _Unit:
-    """What became of a unit. A signal may be told to another thread, and is heard here only between two looks."""
+    """Wait for a unit. A signal may come to another thread, and is heard here only between two looks."""
     while not unit.done():
         wait([unit], timeout=PATIENCE)
     return unit.result()
 
 
 class _StoppedError(Exception):
-    """Somebody has stopped the work."""
+    """Raised in a thread whose work was stopped."""

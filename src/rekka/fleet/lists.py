@@ -1,6 +1,6 @@
-"""A plain list of members as a panel: a row each, their states, and numbers under a model's own names.
+"""Panels for members that are not inspections: a plain list of members, and the ends of paired transitions.
 
-The ends of transitions that are paired already, as a panel of visits.
+A list has a row for each member, its state, and numbers under a model's own names.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ ONE_ROW = (
 
 
 def recognise_list(table: SourceTable, plan: TableMapping) -> dict[str, str]:
-    """The columns of a list by their parts: bridges and states, and no dates or a model's own covariates; or none.
+    """Find the columns of a list by role; none where the table is no list.
 
-    A date beside the state makes an inspection; but no table of inspections has an ``age_at_inspection_1`` or a
-    ``traffic_mean``.
+    A list has bridges and states, and no dates. With dates it is a table of inspections, unless it has an
+    ``age_at_inspection_1`` or a ``traffic_mean``, which only models know.
     """
     if plan.wide or not (plan.columns.state or any(is_known("state", name) for name in table.columns)):
         return {}
@@ -61,7 +61,7 @@ def recognise_list(table: SourceTable, plan: TableMapping) -> dict[str, str]:
 
 
 def read_list(table: SourceTable, plan: TableMapping) -> Panel:
-    """The members as records of a panel; the covariates are the named columns, or else all that hold numbers.
+    """Read the members of a list; the covariates are the named columns, or else all that hold numbers.
 
     Without dates there is no age by the completion, and nobody can say whether a repair came later: neither is
     looked at.
@@ -97,7 +97,7 @@ def read_list(table: SourceTable, plan: TableMapping) -> Panel:
 def _name_age(
     visits: pl.LazyFrame, columns: ColumnRoles, name: str, notes: list[str]
 ) -> tuple[pl.LazyFrame, ColumnRoles]:
-    """A column that is called an age is the age that models know, unless there is one of that name."""
+    """Rename a column that is called an age to the age that models know, unless there is one of that name."""
     ages = [one for one in columns.covariates if one.strip().lower() in AGES]
     if len(ages) != 1 or LISTED_AGE in columns.covariates:
         return visits, columns
@@ -107,7 +107,7 @@ def _name_age(
 
 
 def refuse_repeated(visits: pl.LazyFrame, name: str, remedy: str) -> None:
-    """Refuse members that have several usable records where nothing puts these in order."""
+    """Refuse members with several usable records where nothing puts these in order."""
     usable = visits.filter(pl.col("problem") == RecordProblem.NONE).select(ROW, *MEMBER)
     groups = usable.group_by(*MEMBER).agg(first=pl.col(ROW).min(), count=pl.len())
     repeated = collect(groups.filter(pl.col("count") > 1), name).sort("first")
@@ -126,12 +126,12 @@ def refuse_repeated(visits: pl.LazyFrame, name: str, remedy: str) -> None:
 
 
 def _own(table: SourceTable) -> list[str]:
-    """Covariates that only a model, and a table made for one, calls like this."""
+    """Covariates under names that only a model, and a table made for one, uses."""
     return [name for name in SOURCES if name in table.columns]
 
 
 def _choose_columns(table: SourceTable, found: dict[str, str], plan: TableMapping) -> ColumnRoles:
-    """The columns, with the covariates of the list among them."""
+    """Roles of the columns, with the covariates of the list among them."""
     given, own = plan.columns, _own(table)
     named = [name for name in given.covariates if name not in own]
     check_names(table, given.model_copy(update={"covariates": named}))
@@ -141,7 +141,7 @@ def _choose_columns(table: SourceTable, found: dict[str, str], plan: TableMappin
 
 
 def _find_numbers(table: SourceTable, columns: Sequence[str], decimal: str) -> list[str]:
-    """Those of the columns that hold numbers and nothing else, under names that are not ours."""
+    """Columns that hold numbers and nothing else, under names that rekka does not use."""
     ours = rf"repair_\d+|{ROW} \(2\)"  # a row number that was written to a file is no covariate
     free = [c for c in columns if c not in OWN_NAMES | table.repeated and not re.fullmatch(ours, c)]
     schema = table.frame.collect_schema()
@@ -188,7 +188,7 @@ NO_ORDER = (
 
 
 def read_ends(table: SourceTable, plan: TableMapping, found: Transitions) -> Panel:
-    """``state_2`` at ``date_2``, the age so many years on, and other covariates as they are.
+    """Read the ends of transitions: ``state_2`` at ``date_2``, the age by then, other covariates as they are.
 
     Visits go by ``date_2``; without dates by ``visit_2``; without either there must be one transition a member.
     """
@@ -223,7 +223,7 @@ def read_ends(table: SourceTable, plan: TableMapping, found: Transitions) -> Pan
 
 
 def _name_members(frame: pl.DataFrame, bridge: str) -> dict[str, pl.Expr]:
-    """Row, bridge, case and member; the date is not known yet."""
+    """Columns that identify members: row, bridge, case and member; the date is not known yet."""
     schema = frame.schema
     return {
         ROW: pl.col(ROW),
@@ -235,7 +235,7 @@ def _name_members(frame: pl.DataFrame, bridge: str) -> dict[str, pl.Expr]:
 
 
 def _read_numbers(frame: pl.DataFrame, covariates: Sequence[str], decimal: str) -> dict[str, pl.Expr]:
-    """The state and the covariates at the end of each transition."""
+    """State and covariates at the end of each transition."""
 
     def read(name: str) -> pl.Expr:
         return read_numbers(pl.col(name), frame.schema[name], decimal)
@@ -248,7 +248,7 @@ def _read_numbers(frame: pl.DataFrame, covariates: Sequence[str], decimal: str) 
 
 
 def _number_rows(table: SourceTable) -> pl.Series:
-    """Numbers of the rows that ``read_transitions`` keeps: all, or those that name their case."""
+    """Row numbers that ``read_transitions`` keeps: all, or those that name their case."""
     rows = table.frame
     if "case" in table.columns:
         rows = rows.filter(read_name("case", rows.collect_schema()).is_not_null())
@@ -256,7 +256,7 @@ def _number_rows(table: SourceTable) -> pl.Series:
 
 
 def _require_numbers(frame: pl.DataFrame, decimal: str, name: str) -> None:
-    """Refuse a table none of whose states is a number; a table of transitions has them as models do."""
+    """Refuse a table none of whose states is a number."""
     number = read_numbers(pl.col(STATE), frame.schema[STATE], decimal)
     text = clean_text(pl.col(STATE).cast(pl.String))
     found = frame.filter(text.is_not_null())
@@ -270,7 +270,7 @@ def _require_numbers(frame: pl.DataFrame, decimal: str, name: str) -> None:
 
 
 def _find_moment(frame: pl.DataFrame, plan: TableMapping) -> dict[str, pl.Expr]:
-    """What puts a member's transitions in order: its dates, or its visit numbers, or nothing."""
+    """Find what puts a member's transitions in order: dates, visit numbers, or nothing."""
     if DATE in frame.columns and frame[DATE].null_count() < len(frame):
         if frame[DATE].dtype.is_temporal():
             return {"date": take_dates(pl.col(DATE))}
@@ -283,7 +283,7 @@ def _find_moment(frame: pl.DataFrame, plan: TableMapping) -> dict[str, pl.Expr]:
 
 
 def _find_problem(moment: list[str]) -> pl.Expr:
-    """Why the end of a transition cannot be used; 0 where it can."""
+    """Problem of the end of a transition; 0 where it can be used."""
     state = pl.col("state")
     whole = (state == state.floor()) & state.is_between(1, MOST_STATES)
     unordered = {"date": RecordProblem.BLANK_DATE, "visit": RecordProblem.NO_VISIT}

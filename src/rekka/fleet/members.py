@@ -1,6 +1,7 @@
-"""The last usable visit of each member of a panel, in one pass that holds members in memory and not visits.
+"""Members of an inventory as they are now, where a forecast starts from: ``read_members``.
 
-The members of an inventory as they are now: where a forecast starts from.
+Every source becomes a panel: inspections, the ends of transitions, or a plain list. The last usable visit of each
+member is found in one pass that holds members in memory and not visits.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from rekka.data.transitions import count_panel_moves, read_transitions
 from rekka.data.values import Scale
 from rekka.fleet.lists import MEMBER, read_ends, read_list, recognise_list
 
-# Columns of ours beside a user's: nobody calls theirs like this.
-PLACE, MOMENT, KEY, DOUBT = "place of the record", "moment of the record", "key of the record", "states differ"
+# Columns beside a user's own, under names that nobody gives theirs.
+PLACE, MOMENT, KEY, DIFFER = "place of the record", "moment of the record", "key of the record", "states differ"
 REPAIR, LATEST = "latest repair", "latest date"
 LAST_ROW, LAST_PROBLEM = "row of the last record", "problem of the last record"
 BEST, WORST = "best state of the last moment", "worst state of the last moment"
@@ -36,7 +37,7 @@ STATES, PLACES = 2**16, 2**40  # more than there can be of them; with a moment o
 
 @dataclass(frozen=True, eq=False)
 class LastVisits:
-    """``frame``: a row for each member, null where none of its records can be used; and counts of its records.
+    """Last usable visits: ``frame`` has a row for each member, null where no record is usable, and counts.
 
     A record without a bridge or a case is of a member without one. ``problems`` says why a record cannot be used.
     """
@@ -47,21 +48,21 @@ class LastVisits:
     frame: pl.DataFrame
 
     def count(self, problem: int) -> int:
-        """Records that have the problem."""
+        """Number of records that have the problem."""
         return int(self.frame[_count_name(problem)].sum())
 
     def source(self, covariate: str) -> str:
-        """The column of the visits that a covariate comes from."""
+        """Column of the visits that a covariate comes from."""
         return covariate if covariate in self.panel.columns else SOURCES[covariate]
 
     @property
     def moment(self) -> str:
-        """What visits go by, in words."""
+        """Unit that visits are ordered by, in words."""
         return "visit number" if "visit" in self.panel.columns else "day"
 
 
 def find_last(panel: Panel, *, carry: bool) -> LastVisits:
-    """Each member's last usable visit: state, date, row, kept columns and what its covariates come from.
+    """Find each member's last usable visit: state, date, row, kept columns and what its covariates come from.
 
     With ``carry``, what that visit lacks of the latter is that of the latest usable visit that has it.
     """
@@ -80,7 +81,7 @@ def find_last(panel: Panel, *, carry: bool) -> LastVisits:
 
 
 def _order_visits(panel: Panel) -> pl.LazyFrame:
-    """The visits with a key: of a member's usable visits the last has the greatest.
+    """Add a key to the visits: of a member's usable visits the last has the greatest.
 
     It goes by the moment, a day or a visit's number. Of several at one moment the worst, the first or the last of
     them has the greatest key; with set_aside, where their states differ, none has one.
@@ -89,7 +90,7 @@ def _order_visits(panel: Panel) -> pl.LazyFrame:
     moment = pl.col("visit" if "visit" in panel.columns else "date").cast(pl.Int64)
     visits = panel.visits.with_row_index(PLACE).with_columns(moment.fill_null(0).alias(MOMENT))  # a list has none
     if rule == "set_aside":
-        visits = _mark_doubtful(visits)
+        visits = _mark_differing(visits)
     rank = pl.col("state") if rule == "worst" else pl.lit(0)
     place = pl.col(PLACE).cast(pl.Int128)
     order = place if rule == "last" else PLACES - 1 - place
@@ -101,18 +102,18 @@ def _usable() -> pl.Expr:
     return pl.col("problem") == RecordProblem.NONE
 
 
-def _mark_doubtful(visits: pl.LazyFrame) -> pl.LazyFrame:
-    """The same, where usable visits of one member and moment that differ in their states have a problem, too."""
+def _mark_differing(visits: pl.LazyFrame) -> pl.LazyFrame:
+    """Give usable visits of one member and moment that differ in their states a problem."""
     state = pl.col("state")
     moments = visits.filter(_usable()).group_by(*MEMBER, MOMENT)
-    doubtful = moments.agg((state.min() < state.max()).alias(DOUBT)).filter(DOUBT)
-    marked = visits.join(doubtful, on=[*MEMBER, MOMENT], how="left")
-    problem = pl.when(_usable() & pl.col(DOUBT).fill_null(value=False)).then(SAME_DAY).otherwise("problem")
+    differing = moments.agg((state.min() < state.max()).alias(DIFFER)).filter(DIFFER)
+    marked = visits.join(differing, on=[*MEMBER, MOMENT], how="left")
+    problem = pl.when(_usable() & pl.col(DIFFER).fill_null(value=False)).then(SAME_DAY).otherwise("problem")
     return marked.with_columns(problem=problem.cast(pl.UInt8))
 
 
 def _pick_columns(last: LastVisits, carry: bool) -> dict[str, pl.Expr]:
-    """What is taken of the last usable visit."""
+    """Columns taken from the last usable visit."""
     panel, key = last.panel, pl.col(KEY)
     names = [name for name in ("date", "state", ROW, "column", *panel.keep) if name in panel.columns]
     columns = {name: pl.col(name).max_by(key) for name in (PLACE, *names)}
@@ -123,7 +124,7 @@ def _pick_columns(last: LastVisits, carry: bool) -> dict[str, pl.Expr]:
 
 
 def _count_records(last: LastVisits) -> dict[str, pl.Expr]:
-    """What is asked of all records of a member: repairs, problems, and whether they are at one."""
+    """Columns computed over all records of a member: repairs, problems, and whether states differ."""
     state = pl.col("state")
     moment = pl.when(_usable()).then(pl.col(MOMENT).cast(pl.Int128) * STATES)
     columns = {
@@ -142,7 +143,7 @@ def _count_name(problem: int) -> str:
 
 
 def _refuse_outside(last: LastVisits, visits: pl.LazyFrame) -> None:
-    """Raise for states outside the scale, where the rules call them errors."""
+    """Refuse states outside the scale, where the rules call them errors."""
     panel = last.panel
     if panel.rules.outside != "error" or not last.count(RecordProblem.OUTSIDE_STATE):
         return
@@ -157,7 +158,7 @@ def _refuse_outside(last: LastVisits, visits: pl.LazyFrame) -> None:
 
 
 def _refuse_differing(last: LastVisits, visits: pl.LazyFrame) -> None:
-    """Raise for states that differ on a member's last day, where the rules call that an error."""
+    """Refuse states that differ on a member's last day, where the rules call that an error."""
     panel = last.panel
     differing = last.frame.filter(pl.col(BEST) < pl.col(WORST))
     if panel.rules.same_day != "error" or differing.is_empty():
@@ -189,12 +190,22 @@ MOST_OFF = 0.5  # share of the states that may be off the scale of a reading: mo
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The members of an inventory as last seen, and what became of the others.
+    """Members of an inventory as last seen, and the excluded ones by reason.
 
     ``frame``: bridge_id, case, member (where the table tells members of a case apart), date (null where the table
     knows none), state (from 1, the best), the covariates under the names that models use (null where missing), row
     (and column, where a row has several visits) of that visit in the table, kept columns; in the order of the
     table. ``aside``: reason, count, rows (the first of them), and what is counted: members, or records of none.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"bridge": ["B1", "B2"], "state": [1, 3], "age": [12, 40]})
+    >>> members = rekka.read_members(table, state={"best": 1, "worst": 4})
+    >>> members.frame["state"].to_list(), members.covariates
+    ([1, 3], ('age_at_inspection_1',))
+
     """
 
     name: str
@@ -219,7 +230,7 @@ def read_members(
     allow: Sequence[str] = (),
     **changes: Any,
 ) -> Members:
-    """The members of an inventory as they are now, from inspections, transitions or a plain list of members.
+    """Read the members of an inventory as they are now, from inspections, transitions or a list of members.
 
     1. Inspections, as ``read_panel`` and ``read_nbi`` read them: each member as its last usable visit found it.
        Age goes by the calendar, from completion to that visit. Traffic, length, area and further covariates are
@@ -259,13 +270,26 @@ def read_members(
     **changes
         Sections of the mapping that overrule it.
 
+    Returns
+    -------
+    Members
+        A row for each member in ``frame``; members and records that cannot be used in ``aside``.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> inspections = rekka.simulate_inventory(20, preset="plain", seed=1).inspections
+    >>> members = rekka.read_members(inspections)
+    >>> members.dated, members.frame.height <= inspections.height
+    (True, True)
+
     """
     plan = load_mapping(mapping, changes)
     if reading is None or reading.kind == "transitions":
         kind = _look_back(_recognise(source, mapping, plan, nbi), until)
         last, told = _settle_states(kind, plan.state, labels, changes)
     else:
-        kind, told = _recognise_again(source, mapping, changes, nbi, _Reused(reading, needed, who))
+        kind, told = _recognise_again(source, mapping, changes, nbi, reading, needed, who)
         last, more = _settle_again(_look_back(kind, until), reading, who)
         told += more
     moves = kind.moves or _count_moves(last.panel)
@@ -280,7 +304,7 @@ def read_members(
 
 @dataclass(frozen=True)
 class _Kind:
-    """What a source is in words, and how it becomes a panel under some changes of the mapping."""
+    """Kind of source: its description, and how it becomes a panel under some changes of the mapping."""
 
     words: str
     read: Callable[[Changes], Panel]
@@ -288,9 +312,13 @@ class _Kind:
     labelled: bool = True  # whether its states are texts whose meaning is asked for
     moves: Moves | None = None  # of transitions; those of visits are counted when they are read
 
+    def find_last(self, changes: Changes) -> LastVisits:
+        """Find the last visits of the source under some changes of the mapping."""
+        return find_last(self.read(changes), carry=self.carry)
+
 
 def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kind:
-    """Inspections, transitions or a list, by the columns."""
+    """Recognise inspections, transitions or a list by the columns."""
     if nbi:
         if plan.model_fields_set - {"rules"}:
             raise BadOption("Files of the National Bridge Inventory need no mapping; the rules are all they take.")
@@ -308,20 +336,16 @@ def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kin
     return _Kind(INSPECTED, lambda changes: read_panel(source, mapping, **changes), carry=True)
 
 
-@dataclass(frozen=True)
-class _Reused:
-    """A reading, the covariates that are needed of a table that is read by it, and what it is called."""
-
-    reading: TableReading
-    needed: Sequence[str] | None
-    who: str
-
-
 def _recognise_again(
-    source: Any, mapping: Any, changes: Changes, nbi: bool, reused: _Reused
+    source: Any,
+    mapping: Any,
+    changes: Changes,
+    nbi: bool,
+    reading: TableReading,
+    needed: Sequence[str] | None,
+    who: str,
 ) -> tuple[_Kind, list[str]]:
-    """The same by the columns and the scale of a reading; what does not fit it is refused."""
-    reading, who = reused.reading, reused.who
+    """Recognise a source by the columns and the scale of an earlier reading; refuse what does not fit it."""
     own = load_mapping(mapping, changes)
     if nbi or (reading.kind == "nbi" and is_nbi(source)):
         rules = load_mapping({"rules": reading.mapping.get("rules", {})}, own.model_dump(exclude_unset=True))
@@ -345,7 +369,7 @@ def _recognise_again(
     if not is_folder(source) and (found := recognise_list(table, loose)):
         words = ORDERED if {"date", "visit"} & set(found) else LISTED
         return _Kind(words, lambda changed: read_list(table, load_mapping(loose, changed))), []
-    fitted, notes = fit_to(plan, table, own, reused.needed, who)
+    fitted, notes = fit_to(plan, table, own, needed, who)
     told = [f"{table.name}: read as {who} was, {reading.explain()}"] if reading.knows_states else []
     return _Kind(INSPECTED, lambda changed: read_panel(source, fitted, **changed), carry=True), [*told, *notes]
 
@@ -361,9 +385,9 @@ def _refuse_several(sources: Sequence[Any], who: str) -> None:
 
 
 def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVisits, list[str]]:
-    """The last visits on the reading's scale; worse states than it had are told from states that it had not."""
+    """Find the last visits on the reading's scale, or on one that goes on where its states end."""
     try:
-        last = find_last(kind.read({}), carry=kind.carry)
+        last = kind.find_last({})
     except BadStates as error:
         raise BadStates(
             f"{error} The scale is that by which {who} read {reading.explain()}.", **error.values
@@ -376,7 +400,7 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
     filled = last.panel.records - last.count(RecordProblem.BLANK_STATE)
     if not _is_given(State.model_validate(reading.given)):
         try:  # a recognised scale goes on where its states end
-            wider = find_last(kind.read({"state": {**dict.fromkeys(SCALES), **reading.given}}), carry=kind.carry)
+            wider = kind.find_last({"state": {**dict.fromkeys(SCALES), **reading.given}})
         except BadStates:
             wider = last
         names = wider.panel.scale.names
@@ -397,7 +421,7 @@ def _is_given(state: State) -> bool:
 
 
 def _refuse_numbers(panel: Panel, who: str) -> None:
-    """Refuse recognised numbers that no move tells the direction of: both ends can be the best."""
+    """Refuse numbers as states where no move shows their direction: both ends can be the best."""
     names = panel.scale.names
     if not names or not all(name.isdecimal() for name in names):
         return
@@ -413,7 +437,7 @@ def _refuse_numbers(panel: Panel, who: str) -> None:
 
 
 def _compare_numbers(panel: Panel, who: str) -> str:
-    """Which state is taken as the best, where the model was fitted to transitions whose states are numbers."""
+    """Say which state is taken as the best, where the model was fitted to transitions with numbers as states."""
     names = panel.scale.names
     if not names:
         return f"{panel.name}: states from 1, 1 taken as the best, as in the transitions that {who} was fitted to"
@@ -429,13 +453,13 @@ def _compare_numbers(panel: Panel, who: str) -> str:
 
 
 def _count_moves(panel: Panel) -> Moves:
-    """Moves between the visits of each member; a list without dates has none."""
+    """Count the moves between the visits of each member; a list without dates has none."""
     dated = panel.visits.filter(pl.col("date").is_not_null()).head(1)
     return Moves(0, 0) if collect(dated, panel.name).is_empty() else count_panel_moves(panel)
 
 
 def _look_back(kind: _Kind, until: date | None) -> _Kind:
-    """The same source as it was on some day."""
+    """Restrict a source to what was known on some day."""
     if until is None:
         return kind
     known = pl.col("date").is_null() | (pl.col("date") <= until)
@@ -452,20 +476,20 @@ def _look_back(kind: _Kind, until: date | None) -> _Kind:
 def _settle_states(
     kind: _Kind, state: State, labels: Sequence[str] | None, changes: Changes
 ) -> tuple[LastVisits, list[str]]:
-    """The last visits under the labels of a model where these fit, else as the table and its mapping say."""
+    """Find the last visits under the labels of a model where these fit, else as the table and its mapping say."""
     if labels is None or _is_given(state) or not kind.labelled:
-        return find_last(kind.read(changes), carry=kind.carry), []
+        return kind.find_last(changes), []
     section = {**changes.get("state", {}), "labels": list(labels)}
     named: LastVisits | None = None
     try:
-        named = find_last(kind.read({**changes, "state": section}), carry=kind.carry)
+        named = kind.find_last({**changes, "state": section})
         if not named.count(RecordProblem.OUTSIDE_STATE):
             return named, []
     except (BadStates, BadOption):  # no state is among the labels, or a label means that nobody looked
         pass
     some = f"some states are not among the model's ({', '.join(labels)})"
     try:
-        last = find_last(kind.read(changes), carry=kind.carry)
+        last = kind.find_last(changes)
     except BadStates:  # a slip among states that the model knows is set aside by itself
         if named is None:
             raise
@@ -474,7 +498,7 @@ def _settle_states(
 
 
 def _conclude(last: LastVisits, told: Sequence[str]) -> Members:
-    """The members that a forecast can start from, and those that it cannot."""
+    """Split members into those that a forecast can start from, and the excluded ones."""
     panel = last.panel
     named = last.frame.filter(pl.col("bridge_id").is_not_null() & pl.col("case").is_not_null())
     lines = _list_nameless(panel) if len(named) < len(last.frame) else []
@@ -503,7 +527,7 @@ def _count_lines(reason: str, rows: pl.Series, what: str) -> Line:
 
 
 def _list_nameless(panel: Panel) -> list[Line]:
-    """Records that belong to no member, by reason."""
+    """Lines on records that belong to no member, by reason."""
     nameless = panel.visits.filter(pl.col("bridge_id").is_null() | pl.col("case").is_null())
     found = collect(nameless.select("problem", ROW), panel.name).sort("problem")
     groups = found.group_by("problem", maintain_order=True)
@@ -511,14 +535,14 @@ def _list_nameless(panel: Panel) -> list[Line]:
 
 
 def _list_unusable(last: LastVisits, members: pl.DataFrame) -> list[Line]:
-    """Members without a usable visit, by the problem of their last record."""
+    """Lines on members without a usable visit, by the problem of their last record."""
     groups = members.sort(LAST_PROBLEM).group_by(LAST_PROBLEM, maintain_order=True)
     words = {code: UNUSABLE.format(sentence) for code, sentence in last.problems.items()}
     return [_count_lines(words[code], group[LAST_ROW], MEMBERS) for (code,), group in groups]
 
 
 def _nobody(name: str, lines: Sequence[Line]) -> BadValues:
-    """The error for a table that leaves no member to forecast."""
+    """Error for a table that leaves no member to forecast."""
     told = "; ".join(f"{reason}: {count_of(count, what[:-1])}" for reason, count, _, what in lines)
     reasons = told or "nothing was found up to that day"
     return BadValues(
@@ -528,7 +552,7 @@ def _nobody(name: str, lines: Sequence[Line]) -> BadValues:
 
 
 def _lay_out(now: pl.DataFrame, last: LastVisits) -> pl.DataFrame:
-    """The members under the names that models use."""
+    """Members under the names that models use."""
     panel = last.panel
     columns = {name: pl.col(name) for name in (MEMBER if panel.members else MEMBER[:2])}
     columns |= {"date": pl.col("date"), "state": pl.col("state").cast(pl.Int64)}
@@ -540,7 +564,7 @@ def _lay_out(now: pl.DataFrame, last: LastVisits) -> pl.DataFrame:
 
 
 def _is_counted(last: LastVisits) -> bool:
-    """Whether the age goes by the completion, and is not in the table itself."""
+    """Whether the age is counted from the completion, and not in the table itself."""
     return AGE in last.covariates and last.source(AGE) == COMPLETED
 
 
@@ -551,7 +575,7 @@ def _count_years() -> pl.Expr:
 
 
 def _remark(last: LastVisits, now: pl.DataFrame) -> list[str]:
-    """What a person should know of how the last visits were found."""
+    """Notes on how the last visits were found."""
     counts = {sentence: last.count(code) for code, sentence in last.problems.items()}
     reasons = "; ".join(f"{sentence}: {count:,}" for sentence, count in counts.items() if count)
     unusable, records = sum(counts.values()), count_of(last.panel.records, "record")

@@ -1,4 +1,4 @@
-"""Which model forecasts which case: from a run folder, a model file, or a folder of model files."""
+"""Models by case: read from model files, and matched to the cases of an inventory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEW = 10  # components named in a note
 
 @dataclass(frozen=True, eq=False)
 class CaseModel:
-    """A fitted model, what it is a model of, and the file that it comes from."""
+    """Fitted model with its case, and the file that it comes from."""
 
     case: str | None
     fit: Fit
@@ -48,22 +48,22 @@ class CaseModel:
 
     @property
     def name(self) -> str:
-        """The case, or the file where a model does not say what it is of."""
+        """Name of the case, or of the file where a model does not name its case."""
         return self.case or self.file
 
     @property
     def misfit(self) -> str | None:
-        """One line that says that the model does not describe its data, where its test of fit rejects."""
-        return tell_misfit(self.name, self.fit.fit_test, self.labels)
+        """Sentence that the model does not describe its data, where its test of fit rejects."""
+        return describe_misfit(self.name, self.fit.fit_test, self.labels)
 
     @property
     def unchosen(self) -> str | None:
-        """One line that says that the study did not choose this model, where it did not."""
+        """Sentence that the study did not choose this model, where it did not."""
         told = f"NOT CHOSEN: the study chose no model for {self.name}; this is the fit of its default method."
         return None if self.chosen else told
 
     def to_dict(self) -> dict[str, Any]:
-        """What the model is of, and whether it may be relied on, as plain data."""
+        """Plain data: case, file, certificate and test of fit."""
         test = self.fit.fit_test
         return {
             "case": self.name,
@@ -76,7 +76,7 @@ class CaseModel:
 
 
 def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What must stand at the head of everything, and what else there is to know."""
+    """Split notes into warnings, which come first, and the rest."""
     head: list[str] = []
     rest: list[str] = []
     for note in notes:
@@ -84,14 +84,14 @@ def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
     return head, rest
 
 
-def tell_misfit(case: str, test: FitTest | None, labels: Sequence[str] | None = None) -> str | None:
-    """'Deck: the model does not describe its data (...): ...', or None where no test rejects."""
+def describe_misfit(case: str, test: FitTest | None, labels: Sequence[str] | None = None) -> str | None:
+    """Sentence 'Deck: the model does not describe its data (...): ...'; None where no test rejects."""
     return f"{case}: {test.describe(labels)}." if test is not None and test.rejected else None
 
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """All models that were found under ``name``; of cases of a run that have none, ``missing`` says why."""
+    """Models found under ``name``; ``missing`` says why cases of a run have none."""
 
     name: str
     models: tuple[CaseModel, ...]
@@ -101,13 +101,13 @@ class Models:
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """The names of the states, best first, if all models that know them agree."""
+        """Names of the states, best first, if all models that know them agree."""
         known = {model.labels for model in self.models if model.labels is not None}
         return known.pop() if len(known) == 1 else None
 
     @property
     def reading(self) -> TableReading | None:
-        """How the tables of all models were read, where that is known; models that differ in it are refused."""
+        """Reading of the tables of all models, where known; models that differ in it are refused."""
         known = [(model.file, model.reading) for model in self.models if model.reading is not None]
         for file, reading in known[1:]:
             if not reading.is_like(known[0][1]):
@@ -120,7 +120,7 @@ class Models:
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """The covariates that some model needs."""
+        """Covariates that some model needs."""
         return tuple(dict.fromkeys(name for model in self.models for name in model.fit.covariates))
 
 
@@ -165,7 +165,7 @@ def load_file(file: Path) -> CaseModel:
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """The model of each case of an inventory, and why other cases have none."""
+    """Model of each case of an inventory, and why other cases have none."""
 
     found: Mapping[str, CaseModel]
     missing: Mapping[str, str]
@@ -198,7 +198,7 @@ def match_models(models: Models, cases: Sequence[str], only: Sequence[str] | Non
 
 
 def choose_names(cases: Sequence[str], only: Sequence[str] | None) -> list[str]:
-    """The components that are asked for, all by default; one that is not there is refused."""
+    """Choose components by name, all by default; refuse one that is not there."""
     for name in only or ():
         if name not in cases:
             raise no_such_case(name, cases)
@@ -206,7 +206,7 @@ def choose_names(cases: Sequence[str], only: Sequence[str] | None) -> list[str]:
 
 
 def _find_single(models: Models, only: Sequence[str] | None) -> CaseModel:
-    """The one model for a table without cases."""
+    """Find the one model for a table without cases."""
     named = [model.case or model.file for model in models.models]
     for name in only or ():
         if name not in (*named, ALL_CASES):
@@ -223,7 +223,7 @@ def _find_single(models: Models, only: Sequence[str] | None) -> CaseModel:
 
 
 def _find_case(model: CaseModel, wanted: Collection[str]) -> str:
-    """The one case for a model that names none."""
+    """Find the one case for a model that names none."""
     if len(wanted) != 1:
         raise BadOption(
             f"{model.file} does not say which component it is a model of, and the inventory has "

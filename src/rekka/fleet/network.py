@@ -1,6 +1,16 @@
-"""How many of many members: quantiles of a count in which every member has its own probability.
+"""Network totals: expected numbers of members in each state, and at a threshold or worse, with two intervals.
 
-A count of independent members is Poisson-binomial. Three sums over members are kept, which can be streamed:
+    expected number   the sum over members of their probabilities
+    low, high         interval of the expected number: uncertainty of the parameters
+    predicted         interval of the number itself: that, and the chance in each member's own ageing
+
+By the delta method the gradient G of the totals in the coefficients is propagated in one pass: variance G' C G, on
+the logit scale between the bounds that a total cannot leave. By draws every set of coefficients is propagated, and
+has totals of its own. Cases are fitted separately and taken as independent: that members of one bridge may
+deteriorate together is not counted.
+
+The number itself is a count of independent members, each with its own probability: Poisson-binomial. Three sums
+over members are kept, which can be streamed:
 
     mean = sum p,   variance = sum p (1 - p),   third = sum p (1 - p) (1 - 2 p)
 
@@ -9,32 +19,22 @@ n = variance / (q (1 - q)), s = mean - n q. Neither n nor s need be whole for th
 exact where all probabilities are equal or certain. A normal quantile corrected for skewness, from the same sums,
 is wrong about small counts ten times as often.
 
-What is not known of the parameters comes in as a mixture: every set of them has sums of its own.
-
-The network: how many members will be in each state, and at a threshold or worse, with two kinds of interval.
-
-    expected number   the sum over members of their probabilities
-    low, high         of the expected number: what the parameters' uncertainty leaves open
-    predicted         of the number itself: that, and the chance in each member's own course
-
-By the delta method the gradient G of the totals in the coefficients is carried along in one pass: variance G' C G,
-on the logit scale between what a total cannot leave: members that are there for good, members that can still come.
-By draws every set of coefficients is walked through, and has totals of its own. Cases are fitted separately, and
-what is uncertain in one is independent of the others: that members of one bridge may go together is not counted.
+Uncertain parameters make the count a mixture: every set of them has sums of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rekka.forecast.propagation import YEAR, States, Walkers, cross_gap, walk
-from rekka.forecast.uncertainty import DELTA, NONE, Spread, draw_interval
+from rekka.forecast.propagation import YEAR, Propagator, States, propagate, step_gaps
+from rekka.forecast.uncertainty import DELTA, NONE, Uncertainty, draw_interval
 from rekka.model.inference import normal_quantile
 
 Array = NDArray[np.float64]
@@ -45,29 +45,29 @@ GRID = np.arange(-100, 101) / 20  # standard errors at which what is normal is l
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """The three sums, all of one shape."""
+class CountMoments:
+    """Three sums over members that describe a count, all of one shape."""
 
     mean: Array
     variance: Array
     third: Array
 
-    def each(self, change: Callable[[Array], Array]) -> Moments:
-        """The same done to all three."""
-        return Moments(change(self.mean), change(self.variance), change(self.third))
+    def each(self, change: Callable[[Array], Array]) -> CountMoments:
+        """Apply a function to all three."""
+        return CountMoments(change(self.mean), change(self.variance), change(self.third))
 
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(self.mean + other.mean, self.variance + other.variance, self.third + other.third)
-
-
-def sum_members(q: Array) -> Moments:
-    """The sums over members of probabilities (B, n, Q): each (B, Q)."""
-    spread = q * (1.0 - q)
-    return Moments(q.sum(axis=1), spread.sum(axis=1), (spread * (1.0 - 2.0 * q)).sum(axis=1))
+    def __add__(self, other: CountMoments) -> CountMoments:
+        return CountMoments(self.mean + other.mean, self.variance + other.variance, self.third + other.third)
 
 
-def share_up_to(count: Array, sums: Moments) -> Array:
-    """The probability of ``count`` or fewer, for each of the sums."""
+def sum_members(q: Array) -> CountMoments:
+    """Moments (B, Q) of counts of members with probabilities q (B, n, Q)."""
+    variance = q * (1.0 - q)
+    return CountMoments(q.sum(axis=1), variance.sum(axis=1), (variance * (1.0 - 2.0 * q)).sum(axis=1))
+
+
+def share_up_to(count: Array, sums: CountMoments) -> Array:
+    """Probability of ``count`` or fewer, for each of the sums."""
     known = sums.variance < CERTAIN
     variance = np.where(known, 1.0, sums.variance)
     q = 0.5 * (1.0 - np.clip(sums.third / variance, -EVEN, EVEN))
@@ -79,8 +79,8 @@ def share_up_to(count: Array, sums: Moments) -> Array:
     return np.asarray(np.where(known, count > sums.mean - 0.5, found))
 
 
-def find_quantile(share: float, sums: Moments, weight: Array, most: int) -> Array:
-    """The smallest number (...), ``most`` at the most, up to which ``share`` of a mixture (B, ...) lies."""
+def find_quantile(share: float, sums: CountMoments, weight: Array, most: int) -> Array:
+    """Smallest number (...), at most ``most``, up to which ``share`` of a mixture (B, ...) lies."""
     low = np.full(sums.mean.shape[1:], -1.0)  # too small
     high = np.full_like(low, float(most))  # large enough
     while (high - low > 1.0).any():
@@ -90,8 +90,8 @@ def find_quantile(share: float, sums: Moments, weight: Array, most: int) -> Arra
     return high
 
 
-def mix_normal(sums: Moments, deviation: Array, least: Array, most: Array) -> tuple[Moments, Array]:
-    """Sums (G, ...) and weights (G,) for a mean that is normal on the logit scale from ``least`` to ``most``.
+def mix_normal(sums: CountMoments, deviation: Array, least: Array, most: Array) -> tuple[CountMoments, Array]:
+    """Moments (G, ...) and weights (G,) for a mean that is normal on the logit scale from ``least`` to ``most``.
 
     The variance goes with the mean as a binomial's does, and the skewness with the variance.
     """
@@ -103,144 +103,51 @@ def mix_normal(sums: Moments, deviation: Array, least: Array, most: Array) -> tu
     mean = np.where(free, least + width * special.expit(moved), sums.mean)
     scale = np.where(free, (mean - least) * (most - mean) / room, 1.0)
     weight = np.exp(-0.5 * GRID**2)
-    return Moments(mean, sums.variance * scale, sums.third * scale), weight / weight.sum()
-
-
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """Sums over some members of a case, of Q quantities: states 1 to K, then the threshold or worse.
-
-    ``sums`` are (1, T, Q) at the estimate, ``drawn`` (B, T, Q) at draws, ``gradient`` (T, Q, K-1, p+1).
-    """
-
-    members: int
-    least: Array  # (Q,): what a total cannot leave
-    most: Array
-    sums: Moments
-    drawn: Moments | None = None
-    gradient: Array | None = None
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.members + other.members,
-            self.least + other.least,
-            self.most + other.most,
-            self.sums + other.sums,
-            None if self.drawn is None or other.drawn is None else self.drawn + other.drawn,
-            None if self.gradient is None or other.gradient is None else self.gradient + other.gradient,
-        )
-
-
-def find_bounds(start: States, n_states: int, threshold: int) -> tuple[Array, Array]:
-    """Between which numbers (Q,) each total stays for members that set out in states ``start``, 0-based."""
-    here = np.bincount(start, minlength=n_states).astype(np.float64)
-    least = np.zeros(n_states + 1)
-    least[n_states - 1], least[n_states] = here[-1], here[threshold - 1 :].sum()
-    return least, np.append(here.cumsum(), here.sum())
-
-
-def reach(p: Array, threshold: int) -> Array:
-    """Probability of ``threshold``, 1-based, or worse; the states' probabilities may add up to a hair above 1."""
-    return np.asarray(np.minimum(p[..., threshold - 1 :].sum(axis=-1), 1.0))
-
-
-def add_threshold(p: Array, threshold: int) -> Array:
-    """State probabilities (..., K) with that of the threshold or worse as the last column."""
-    return np.concatenate([p, reach(p, threshold)[..., None]], axis=-1)
-
-
-def tally_path(path: Sequence[Array], start: States, threshold: int, gradient: Array | None) -> Tally:
-    """The sums over members of their probabilities (n, K) at each time."""
-    sums = [sum_members(add_threshold(p, threshold)[None]) for p in path]
-    least, most = find_bounds(start, path[0].shape[-1], threshold)
-    whole = None if gradient is None else _with_threshold(gradient, threshold)
-    return Tally(start.size, least, most, _over_time(sums), None, whole)
-
-
-def _join(sums: Sequence[Moments], join: Callable[[Sequence[Array]], Array]) -> Moments:
-    """Some sums made one, each of the three by itself."""
-    names = ("mean", "variance", "third")
-    return Moments(*(join([getattr(one, name) for one in sums]) for name in names))
-
-
-def _over_time(sums: Sequence[Moments]) -> Moments:
-    """Sums (B, Q) at each time as (B, T, Q)."""
-    return _join(sums, lambda arrays: np.stack(arrays, axis=1))
-
-
-def _with_threshold(gradient: Array, threshold: int) -> Array:
-    """Gradients (T, K, K-1, p+1) with that of the threshold or worse as the last quantity."""
-    return np.concatenate([gradient, gradient[:, threshold - 1 :].sum(axis=1, keepdims=True)], axis=1)
-
-
-def walk_sloped(
-    walkers: Walkers, start: States, years: int, gap: Array | None = None
-) -> Iterator[tuple[Array, Array]]:
-    """P (n, K) after 0, 1, ..., ``years`` years, and the gradient (K, K-1, p+1) of its sum over members.
-
-    A column of the design that stays as it is multiplies what the intercept does: slopes are carried for the
-    intercept and for the columns that move, and no others.
-    """
-    first, last = walkers.design(0.0, YEAR), walkers.design(years + (0.0 if gap is None else gap))
-    moving = np.flatnonzero((first != last).any(axis=0))
-    fixed = np.setdiff1d(np.arange(first.shape[1]), moving)
-    p = walkers.set_out(start)[0]
-    slope = np.zeros((start.size, p.shape[1] - 1, 1 + moving.size, p.shape[1]))
-
-    def carry(elapsed: Array | float, h: Array | float) -> None:
-        drive = np.ascontiguousarray(walkers.design(elapsed, h)[:, [0, *moving]])
-        walkers.family.step_sloped(p, slope, walkers.hazards(elapsed, h)[0], h, drive)
-
-    def total() -> Array:
-        found = np.empty((p.shape[1], p.shape[1] - 1, first.shape[1]))
-        found[:, :, fixed] = np.einsum("nd,nkj->jkd", first[:, fixed], slope[:, :, 0])
-        found[:, :, moving] = np.einsum("nkdj->jkd", slope[:, :, 1:])
-        return found
-
-    elapsed = cross_gap(gap, walkers.course, carry)
-    yield p.copy(), total()
-    for year in range(years):
-        carry(elapsed + year, YEAR)
-        yield p.copy(), total()
-
-
-def tally_draws(
-    walkers: Walkers,
-    start: States,
-    years: int,
-    gap: Array | None,
-    threshold: int,
-    *,
-    at_once: int,
-    on_sets: Callable[[int], None] = lambda _: None,
-) -> Moments:
-    """The sums (B, T, Q) at every set of coefficients of the walkers, some sets ``at_once``."""
-    found = []
-    for first in range(0, len(walkers.coefficients), at_once):
-        some = walkers.coefficients[first : first + at_once]
-        path = walk(Walkers(walkers.fit, walkers.x, some, walkers.course), start, range(years + 1), gap)
-        found.append(_over_time([sum_members(add_threshold(p, threshold)) for p in path]))
-        on_sets(len(some))
-    return _join(found, np.concatenate)
+    return CountMoments(mean, sums.variance * scale, sums.third * scale), weight / weight.sum()
 
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """The totals of a case, or of several: T times by Q quantities.
+    """Totals over members, of Q quantities at T times: members in states 1 to K, then at the threshold or worse.
 
-    ``deviation`` is the standard error of the expected numbers by the delta method, ``drawn`` their sums at draws;
-    with neither there are no intervals, and ``why`` says why, where that was not asked for.
+    ``sums`` are (1, T, Q) at the estimate, ``drawn`` (B, T, Q) at draws, ``gradient`` (T, Q, K-1, p+1) that of
+    the expected numbers in the coefficients of one case, ``deviation`` (T, Q) their standard error by the delta
+    method. With neither draws nor deviation there are no intervals, and ``why`` says why, where they were asked
+    for.
     """
 
     members: int
-    states: int
-    level: float
-    least: Array
+    least: Array  # (Q,): between these bounds every total stays
     most: Array
-    sums: Moments  # (1, T, Q)
-    deviation: Array | None = None  # (T, Q)
-    drawn: Moments | None = None  # (B, T, Q)
+    sums: CountMoments
+    level: float = 0.95
+    drawn: CountMoments | None = None
+    gradient: Array | None = None
+    deviation: Array | None = None
     why: tuple[str, ...] = ()
+
+    def __add__(self, other: Totals) -> Totals:
+        """Totals of both: sums and gradients add, variances of cases add, draws are paired as they come."""
+        drawn = None
+        if self.drawn is not None and other.drawn is not None:
+            count = min(len(self.drawn.mean), len(other.drawn.mean))
+            drawn = self.drawn.each(lambda a: a[:count]) + other.drawn.each(lambda a: a[:count])
+        return Totals(
+            members=self.members + other.members,
+            least=self.least + other.least,
+            most=self.most + other.most,
+            sums=self.sums + other.sums,
+            level=self.level,
+            drawn=drawn,
+            gradient=_combine(np.add, self.gradient, other.gradient),
+            deviation=_combine(np.hypot, self.deviation, other.deviation),
+            why=tuple(dict.fromkeys((*self.why, *other.why))),
+        )
+
+    @property
+    def states(self) -> int:
+        """Number of states, K."""
+        return self.least.size - 1
 
     @property
     def expected(self) -> Array:
@@ -248,7 +155,7 @@ class Totals:
         return np.asarray(self.sums.mean[0])
 
     def interval(self) -> tuple[Array, Array]:
-        """Of the expected numbers; NaN where there is none."""
+        """Interval of the expected numbers (T, Q); NaN where there is none."""
         if self.drawn is not None:
             return draw_interval(self.drawn.mean, self.level)
         if self.deviation is None:
@@ -263,7 +170,7 @@ class Totals:
         return low, high
 
     def predict(self) -> tuple[Array, Array]:
-        """Of the numbers themselves, in whole members; NaN where there is none."""
+        """Prediction interval (T, Q) of the numbers themselves, in whole members; NaN where there is none."""
         if self.drawn is not None:
             sums, weight = self.drawn, np.full(len(self.drawn.mean), 1.0 / len(self.drawn.mean))
         elif self.deviation is not None:
@@ -275,69 +182,137 @@ class Totals:
         low, high = (find_quantile(share, sums, weight, self.members) for share in (tail, 1.0 - tail))
         return low, high
 
+    def conclude(self, uncertainty: Uncertainty, covariance: Array) -> Totals:
+        """Totals of a case with their intervals; ``covariance`` (K-1, p+1, K-1, p+1) is the coefficients'."""
+        deviation = None
+        if uncertainty.kind == DELTA and self.gradient is not None:
+            g = self.gradient
+            with np.errstate(over="ignore", invalid="ignore"):  # covariates beyond all reason have no interval
+                variance = np.einsum("tqkd,kdlc,tqlc->tq", g, covariance, g, optimize=True)
+            deviation = np.sqrt(np.maximum(variance, 0.0))
+        return replace(
+            self,
+            level=uncertainty.level,
+            gradient=None,
+            deviation=deviation,
+            drawn=None if uncertainty.kind == NONE else self.drawn,
+            why=() if uncertainty.why is None else (uncertainty.why,),
+        )
 
-def conclude(tally: Tally, spread: Spread, covariance: Array) -> Totals:
-    """The totals of a case from all its members; ``covariance`` (K-1, p+1, K-1, p+1) is the coefficients'."""
-    deviation = None
-    if spread.kind == DELTA and tally.gradient is not None:
-        g = tally.gradient
-        with np.errstate(over="ignore", invalid="ignore"):  # covariates beyond all reason have no interval
-            variance = np.einsum("tqkd,kdlc,tqlc->tq", g, covariance, g, optimize=True)
-        deviation = np.sqrt(np.maximum(variance, 0.0))
-    return Totals(
-        members=tally.members,
-        states=tally.least.size - 1,
-        level=spread.level,
-        least=tally.least,
-        most=tally.most,
-        sums=tally.sums,
-        deviation=deviation,
-        drawn=None if spread.kind == NONE else tally.drawn,
-        why=() if spread.why is None else (spread.why,),
-    )
+    def widen(self, states: int) -> Totals:
+        """Totals with further states, and nobody in them."""
+
+        def widen(values: Array) -> Array:
+            return np.insert(values, [self.states] * (states - self.states), 0.0, axis=-1)
+
+        return replace(
+            self,
+            least=widen(self.least),
+            most=widen(self.most),
+            sums=self.sums.each(widen),
+            deviation=None if self.deviation is None else widen(self.deviation),
+            drawn=None if self.drawn is None else self.drawn.each(widen),
+        )
 
 
-def add_up(cases: Sequence[Totals]) -> Totals:
-    """The totals of all cases: sums add, variances of the parameters' part add, draws are paired as they come."""
+def _combine(function: np.ufunc, one: Array | None, other: Array | None) -> Array | None:
+    return None if one is None or other is None else np.asarray(function(one, other))
+
+
+def add_cases(cases: Sequence[Totals]) -> Totals:
+    """Totals of all cases together, with the states of the one that has most."""
     states = max(one.states for one in cases)
-    return reduce(_add, [_widen(one, states) for one in cases])
+    return reduce(add, [one.widen(states) for one in cases])
 
 
-def _add(one: Totals, other: Totals) -> Totals:
-    deviation = drawn = None
-    if one.deviation is not None and other.deviation is not None:
-        deviation = np.hypot(one.deviation, other.deviation)
-    if one.drawn is not None and other.drawn is not None:
-        count = min(len(one.drawn.mean), len(other.drawn.mean))
-        drawn = one.drawn.each(lambda values: values[:count]) + other.drawn.each(lambda values: values[:count])
-    return Totals(
-        members=one.members + other.members,
-        states=one.states,
-        level=one.level,
-        least=one.least + other.least,
-        most=one.most + other.most,
-        sums=one.sums + other.sums,
-        deviation=deviation,
-        drawn=drawn,
-        why=(*one.why, *(why for why in other.why if why not in one.why)),
-    )
+def find_bounds(start: States, n_states: int, threshold: int) -> tuple[Array, Array]:
+    """Bounds (Q,) that totals of members in states ``start`` (n,), 0-based, cannot leave."""
+    here = np.bincount(start, minlength=n_states).astype(np.float64)
+    least = np.zeros(n_states + 1)
+    least[n_states - 1], least[n_states] = here[-1], here[threshold - 1 :].sum()
+    return least, np.append(here.cumsum(), here.sum())
 
 
-def _widen(one: Totals, states: int) -> Totals:
-    """The same with states that the case does not have, and nobody in them."""
-    missing = states - one.states
+def at_or_beyond(p: Array, threshold: int) -> Array:
+    """Probability of ``threshold``, 1-based, or worse; rounding may add the states up to a little above 1."""
+    return np.asarray(np.minimum(p[..., threshold - 1 :].sum(axis=-1), 1.0))
 
-    def widen(values: Array) -> Array:
-        return np.insert(values, [one.states] * missing, 0.0, axis=-1)
 
-    return Totals(
-        members=one.members,
-        states=states,
-        level=one.level,
-        least=widen(one.least),
-        most=widen(one.most),
-        sums=one.sums.each(widen),
-        deviation=None if one.deviation is None else widen(one.deviation),
-        drawn=None if one.drawn is None else one.drawn.each(widen),
-        why=one.why,
-    )
+def add_threshold(p: Array, threshold: int) -> Array:
+    """Append the probability of the threshold or worse to state probabilities (..., K)."""
+    return np.concatenate([p, at_or_beyond(p, threshold)[..., None]], axis=-1)
+
+
+def total_path(path: Sequence[Array], start: States, threshold: int, gradient: Array | None) -> Totals:
+    """Totals of members with probabilities (n, K) at each time, and gradients (T, K, K-1, p+1)."""
+    sums = [sum_members(add_threshold(p, threshold)[None]) for p in path]
+    least, most = find_bounds(start, path[0].shape[-1], threshold)
+    whole = None if gradient is None else _with_threshold(gradient, threshold)
+    return Totals(start.size, least, most, _over_time(sums), gradient=whole)
+
+
+def _join(sums: Sequence[CountMoments], join: Callable[[Sequence[Array]], Array]) -> CountMoments:
+    """Join moments, each of the three by itself."""
+    names = ("mean", "variance", "third")
+    return CountMoments(*(join([getattr(one, name) for one in sums]) for name in names))
+
+
+def _over_time(sums: Sequence[CountMoments]) -> CountMoments:
+    """Stack moments (B, Q) at each time to (B, T, Q)."""
+    return _join(sums, lambda arrays: np.stack(arrays, axis=1))
+
+
+def _with_threshold(gradient: Array, threshold: int) -> Array:
+    """Append the gradient of the threshold or worse to gradients (T, K, K-1, p+1)."""
+    return np.concatenate([gradient, gradient[:, threshold - 1 :].sum(axis=1, keepdims=True)], axis=1)
+
+
+def propagate_gradients(
+    propagator: Propagator, start: States, years: int, gap: Array | None = None
+) -> Iterator[tuple[Array, Array]]:
+    """State probabilities (n, K) after 0, 1, ..., ``years`` years, and the gradient (K, K-1, p+1) of their sum.
+
+    A column of the design that stays constant multiplies what the intercept does: slopes are propagated for the
+    intercept and for the columns that change, and no others.
+    """
+    first, last = propagator.design(0.0, YEAR), propagator.design(years + (0.0 if gap is None else gap))
+    moving = np.flatnonzero((first != last).any(axis=0))
+    fixed = np.setdiff1d(np.arange(first.shape[1]), moving)
+    p = propagator.start_in(start)[0]
+    slope = np.zeros((start.size, p.shape[1] - 1, 1 + moving.size, p.shape[1]))
+
+    def carry(elapsed: Array | float, h: Array | float) -> None:
+        drive = np.ascontiguousarray(propagator.design(elapsed, h)[:, [0, *moving]])
+        propagator.family.step_sloped(p, slope, propagator.hazards(elapsed, h)[0], h, drive)
+
+    def total() -> Array:
+        found = np.empty((p.shape[1], p.shape[1] - 1, first.shape[1]))
+        found[:, :, fixed] = np.einsum("nd,nkj->jkd", first[:, fixed], slope[:, :, 0])
+        found[:, :, moving] = np.einsum("nkdj->jkd", slope[:, :, 1:])
+        return found
+
+    elapsed = step_gaps(gap, propagator.ageing, carry)
+    yield p.copy(), total()
+    for year in range(years):
+        carry(elapsed + year, YEAR)
+        yield p.copy(), total()
+
+
+def total_draws(
+    propagator: Propagator,
+    start: States,
+    years: int,
+    gap: Array | None,
+    threshold: int,
+    *,
+    at_once: int,
+    on_sets: Callable[[int], None] = lambda _: None,
+) -> CountMoments:
+    """Moments (B, T, Q) of the totals at every set of coefficients of the propagator, some sets ``at_once``."""
+    found = []
+    for first in range(0, len(propagator.coefficients), at_once):
+        some = propagator.coefficients[first : first + at_once]
+        path = propagate(replace(propagator, coefficients=some), start, range(years + 1), gap)
+        found.append(_over_time([sum_members(add_threshold(p, threshold)) for p in path]))
+        on_sets(len(some))
+    return _join(found, np.concatenate)

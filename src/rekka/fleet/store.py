@@ -1,11 +1,11 @@
-"""A forecast as files in a folder: all of them whole, or none.
+"""Files of an inventory's forecast in a folder: all of them whole, or none.
 
 members.parquet or .csv    a row for each member, by risk
 years.parquet or .csv      a row for each member and year
 forecast.xlsx              both, with the totals and notes, in one workbook, in place of the two
 network.csv                the totals, by case, year and state
 set_aside.csv              who was not forecast, and why
-forecast.json              what was done, the totals and the first risks: see document. Written last
+forecast.json              options, totals and first risks: see document. Written last
 
 All is written beside its place first. The years come some thousand members at a time, and are never held together.
 """
@@ -18,7 +18,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
 
 import polars as pl
 
@@ -29,7 +28,7 @@ from rekka.core.sheets import LARGEST_SHEET, guard_table, to_parquet, write_csv
 from rekka.fleet.document import FORECAST, ForecastFile
 from rekka.fleet.eligibility import REASON
 from rekka.fleet.inventory import Fleet
-from rekka.fleet.tables import MEANING, Workbook
+from rekka.fleet.tables import MEANING, write_workbook
 
 PARQUET, CSV, EXCEL = "parquet", "csv", "xlsx"
 FORMATS = (PARQUET, CSV, EXCEL)
@@ -43,7 +42,7 @@ OWN = tuple(
 
 
 def choose_format(asked: str | None, rows: int) -> str:
-    """The format that was asked for; else CSV, or Parquet where a sheet would not hold the rows of the years."""
+    """Choose the format: as asked; else CSV, or Parquet where a sheet would not hold the rows of the years."""
     if asked is None:
         return CSV if rows <= LARGEST_SHEET else PARQUET
     if asked not in FORMATS:
@@ -59,7 +58,7 @@ def choose_format(asked: str | None, rows: int) -> str:
 
 
 def list_files(form: str) -> tuple[str, ...]:
-    """The files of a forecast."""
+    """Names of the files of a forecast."""
     return (*TABLES[form], "network.csv", "set_aside.csv", FORECAST)
 
 
@@ -90,57 +89,48 @@ def is_forecast(folder: Path) -> bool:
     return file.is_file() and MARK in file.read_bytes()[:HEAD]
 
 
-class Years(Protocol):
-    """Where rows of members and years go."""
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Some more of them."""
-
-    def close(self) -> None:
-        """There are no more."""
-
-    def drop(self) -> None:
-        """They are not wanted; nothing if they are closed."""
-
-
 class Writer:
-    """A forecast on its way into a folder: ``add_years`` as they come, then ``finish``, once."""
+    """Writer of a forecast into a folder: ``add_years`` as they come, then ``finish``, once.
+
+    Years are kept in Parquet files in a scratch folder, ``place``, until all are there.
+    """
 
     def __init__(self, folder: Path, place: Path, form: str) -> None:
         self.folder, self.form, self._place = folder, form, place
         self._largest = folder / TABLES[form][-1]  # the file of the years
+        self._parts, self._number = place / "years", 0
         with naming(self._largest):
-            self._book = Workbook(place / WORKBOOK) if form == EXCEL else None
-            self._years: Years = self._book or (_CsvYears(place) if form == CSV else _ParquetYears(place))
+            self._parts.mkdir()
 
     def add_years(self, rows: pl.DataFrame) -> None:
-        """Rows of some members and years."""
+        """Keep rows of some members and years."""
         with naming(self._largest):
-            self._years.add(rows)
+            rows.write_parquet(self._parts / f"{self._number:06d}.parquet", compression="lz4")
+        self._number += 1
 
     def finish(self, fleet: Fleet, document: ForecastFile) -> tuple[Path, ...]:
-        """Write the rest, and move all files into their place."""
-        if self._book is not None:
-            with naming(self._largest):
-                self._book.finish(fleet.members, fleet.network, list_notes(document))
-        else:
-            self._fill_members(fleet.members)
+        """Write all files, and move them into their place."""
+        years, place = pl.scan_parquet(self._parts / "*.parquet"), self._place
         with naming(self._largest):
-            self._years.close()
-        for name, table in (("network.csv", fleet.network), ("set_aside.csv", tabulate_aside(fleet))):
-            with naming(self.folder / name):
-                write_csv(self._place / name, table)
-        with naming(self.folder / FORECAST):
-            write_text(self._place / FORECAST, document.model_dump_json(indent=1) + "\n")
-        return self._move(list_files(self.form))
-
-    def _fill_members(self, members: pl.DataFrame) -> None:
-        name = TABLES[self.form][0]
-        with naming(self.folder / name):
-            if self.form == CSV:
-                write_csv(self._place / name, members)
+            if self.form == EXCEL:
+                sheets = {"members": fleet.members, "years": years.collect(), "network": fleet.network}
+                write_workbook(place / WORKBOOK, sheets, list_notes(document))
+            elif self.form == CSV:
+                guard_table(years).sink_csv(place / self._largest.name, include_bom=True)
             else:
-                write_whole(self._place / name, to_parquet(members))
+                years.sink_parquet(place / self._largest.name)
+        tables = {"network.csv": fleet.network, "set_aside.csv": tabulate_aside(fleet)}
+        if self.form == PARQUET:
+            with naming(self.folder / TABLES[PARQUET][0]):
+                write_whole(place / TABLES[PARQUET][0], to_parquet(fleet.members))
+        elif self.form == CSV:
+            tables[TABLES[CSV][0]] = fleet.members
+        for name, table in tables.items():
+            with naming(self.folder / name):
+                write_csv(place / name, table)
+        with naming(self.folder / FORECAST):
+            write_text(place / FORECAST, document.model_dump_json(indent=1) + "\n")
+        return self._move(list_files(self.form))
 
     def _move(self, names: tuple[str, ...]) -> tuple[Path, ...]:
         """Move the files into their place, forecast.json last; then an earlier forecast's other files go.
@@ -177,15 +167,10 @@ class Writer:
             for name in new:
                 (self.folder / name).unlink(missing_ok=True)
 
-    def abandon(self) -> None:
-        """Let go of what is open."""
-        with contextlib.suppress(OSError):  # the disk may be full; the first error is the one to tell
-            self._years.drop()
-
 
 @contextmanager
 def open_folder(folder: Path, form: str) -> Iterator[Writer]:
-    """A folder to write a forecast into, made if need be; without ``finish`` it is left as it was."""
+    """Open a folder to write a forecast into, made if need be; without ``finish`` it is left as it was."""
     refuse_place(folder)
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
@@ -193,28 +178,19 @@ def open_folder(folder: Path, form: str) -> Iterator[Writer]:
             for old in folder.iterdir():
                 if is_unfinished(old) and old.is_dir():
                     shutil.rmtree(old)
-            yield from _fill(folder, form)
+            place = folder / f"forecast.{os.getpid()}.unfinished"
+            place.mkdir()
+            try:
+                yield Writer(folder, place, form)
+            finally:
+                shutil.rmtree(place, ignore_errors=True)
     finally:
         if made and not is_forecast(folder):
             _take_back(folder, made)
 
 
-def _fill(folder: Path, form: str) -> Iterator[Writer]:
-    """A writer that works in a folder inside, which goes with it."""
-    place = folder / f"forecast.{os.getpid()}.unfinished"
-    place.mkdir()
-    try:
-        writer = Writer(folder, place, form)
-        try:
-            yield writer
-        finally:
-            writer.abandon()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
 def _take_back(folder: Path, made: list[Path]) -> None:
-    """Remove the folders that were made for nothing."""
+    """Remove the folders that were made in vain."""
     with contextlib.suppress(OSError):  # not empty, or still open
         (folder / LOCK).unlink(missing_ok=True)
         for one in made:
@@ -222,7 +198,7 @@ def _take_back(folder: Path, made: list[Path]) -> None:
 
 
 def list_notes(document: ForecastFile) -> list[tuple[str, str]]:
-    """What a reader of the tables should know, each line with what it is about; the columns come last."""
+    """Notes for a reader of the tables, each with its subject; the meanings of the columns come last."""
     models = [
         (f"model of {one.case}", f"{one.file}; {one.verdict}; threshold {one.threshold}")
         for one in document.models
@@ -242,51 +218,9 @@ def list_notes(document: ForecastFile) -> list[tuple[str, str]]:
 
 
 def tabulate_aside(fleet: Fleet) -> pl.DataFrame:
-    """A row for each member set aside; what the reader left out, by reason, with the first rows."""
-    own = fleet.lots.aside.with_columns(pl.lit(1, pl.Int64).alias("count"), pl.lit("members").alias("what"))
-    read = fleet.lots.members.aside.rename({"rows": "first_rows"})
+    """Table of excluded members; records excluded in reading come by reason, with the first rows."""
+    own = fleet.eligible.aside.with_columns(pl.lit(1, pl.Int64).alias("count"), pl.lit("members").alias("what"))
+    read = fleet.eligible.members.aside.rename({"rows": "first_rows"})
     table = pl.concat([own, read], how="diagonal_relaxed")
     order = [*(name for name in table.columns if name not in (REASON, "count", "what", "first_rows")), REASON]
     return table.select(*order, "count", "what", "first_rows")
-
-
-class _ParquetYears:
-    """Rows in files of their own, which are made one file at the end."""
-
-    def __init__(self, place: Path) -> None:
-        self._place, self._parts = place, place / "years"
-        self._parts.mkdir()
-        self._number = 0
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Some more rows, as a file."""
-        rows.write_parquet(self._parts / f"{self._number:06d}.parquet", compression="lz4")
-        self._number += 1
-
-    def close(self) -> None:
-        """One file of all."""
-        if self._number:
-            pl.scan_parquet(self._parts / "*.parquet").sink_parquet(self._place / "years.parquet")
-
-    def drop(self) -> None:
-        """The files go with their folder."""
-
-
-class _CsvYears:
-    """Rows at the end of a file, without a text that could be taken for a formula."""
-
-    def __init__(self, place: Path) -> None:
-        self._file: BinaryIO = (place / "years.csv").open("wb")
-        self._begun = False
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Some more rows."""
-        first = not self._begun
-        guard_table(rows).write_csv(self._file, include_header=first, include_bom=first)
-        self._begun = True
-
-    def close(self) -> None:
-        """No more rows."""
-        self._file.close()
-
-    drop = close

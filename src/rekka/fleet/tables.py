@@ -1,12 +1,7 @@
-"""A fleet's forecast as tables: a row for each member, for each member and year, for each total and year.
-
-A forecast as an Excel workbook: members, years, network and notes, a sheet each, written row by row.
-"""
+"""Tables of an inventory's forecast: members, members by year, totals by year; and all of them in a workbook."""
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -19,14 +14,13 @@ from numpy.typing import NDArray
 
 from rekka.core.sheets import new_workbook
 from rekka.data.pairing import MONTHS, count_months
-from rekka.fleet.eligibility import GAP, Lot
-from rekka.fleet.first_passage import Arrivals
-from rekka.fleet.members import Members
+from rekka.fleet.eligibility import GAP, Eligible, EligibleGroup
 from rekka.fleet.network import Totals
+from rekka.forecast.first_passage import FirstPassage
 
 Array = NDArray[np.float64]
 
-SHOWN = (0, 5, 10, 20, 30, 50, 100, 200)  # years that are told of each member, and in the terminal
+SHOWN = (0, 5, 10, 20, 30, 50, 100, 200)  # years shown of each member, and in the terminal
 QUANTILES = (0.1, 0.5, 0.9)  # of the years until the threshold
 NAMES = ("bridge_id", "case", "member")
 LAST_YEAR = 9999  # of a calendar
@@ -76,12 +70,12 @@ MEANING = {
 
 
 def choose_years(horizon: int) -> list[int]:
-    """The years that are told of each member."""
+    """Years shown of each member."""
     return [year for year in SHOWN if year < horizon] + [horizon]
 
 
 def add_years(base: date, years: int) -> date:
-    """The same day so many years later, or the last of a shorter February."""
+    """Same day ``years`` later, or the last of a shorter February."""
     try:
         return base.replace(year=base.year + years)
     except ValueError:
@@ -89,10 +83,10 @@ def add_years(base: date, years: int) -> date:
 
 
 def tabulate_members(
-    lot: Lot, members: Members, base: date | None, reached: Array, expected: Array, arrivals: Arrivals
+    group: EligibleGroup, eligible: Eligible, reached: Array, expected: Array, passage: FirstPassage
 ) -> pl.DataFrame:
-    """A row for each member of a lot, without rank and remarks; ``reached`` and ``expected`` are (n, T)."""
-    rows, horizon = lot.rows, reached.shape[1] - 1
+    """Table of a group's members, without rank and remarks; ``reached`` and ``expected`` are (n, T)."""
+    rows, members, horizon = group.rows, eligible.members, reached.shape[1] - 1
     columns: dict[str, Any] = {name: rows[name] for name in (*NAMES, "row", "column") if name in rows.columns}
     if members.dated:
         columns["last_seen"] = rows["date"]
@@ -102,65 +96,64 @@ def tabulate_members(
     columns |= {_free(name, horizon): rows[name].cast(pl.Float64) for name in members.covariates}
     if GAP in rows.columns:
         columns[GAP] = rows[GAP]
-    columns |= {"threshold": [lot.threshold] * len(rows), "there": lot.start >= lot.threshold - 1}
+    columns |= {"threshold": [group.threshold] * len(rows), "there": group.there}
     columns |= {f"reached_{year}": reached[:, year] for year in choose_years(horizon)}
     columns[f"expected_state_{horizon}"] = expected[:, horizon]
-    columns |= _lay_out_arrivals(arrivals, base)
+    columns |= _lay_out_passage(passage, eligible.base)
     known = {*NAMES, "row", "column", "date", "state", GAP, *members.covariates}
     kept = [name for name in rows.columns if name not in known]
     return pl.DataFrame(columns | {_free(name, horizon): rows[name] for name in kept})
 
 
 def _free(name: str, horizon: int) -> str:
-    """The name of a column of the inventory, marked where a column of ours is called so."""
+    """Name of an inventory's column, marked where a column of the forecast has that name."""
     ours = name in MEANING or name.startswith(
         (f"expected_state_{horizon}", "reached_", "mean_", "median_", "years_")
     )
     return f"{name} (inventory)" if ours or name.startswith("calendar_year_") else name
 
 
-def _lay_out_arrivals(found: Arrivals, base: date | None) -> dict[str, pl.Series]:
-    """Years until the threshold at the estimate, and their calendar years; blank where it may never be reached."""
+def _lay_out_passage(found: FirstPassage, base: date | None) -> dict[str, pl.Series]:
+    """Columns of years until the threshold at the estimate, and their calendar years; null where never."""
     early, median, late = found.quantile[0].T
     years = {"mean": found.mean[0], "median": median, "10": early, "90": late}
-    columns = {}
-    for name, values in years.items():
-        told = f"{name}_years" if name.startswith("m") else f"years_{name}"
-        columns[told] = _blank(values)
+    spelled = dict.fromkeys(("mean", "median"), ("{}_years", "{}_calendar_year"))
+    spelled |= dict.fromkeys(("10", "90"), ("years_{}", "calendar_year_{}"))
+    columns = {spelled[name][0].format(name): _blank(values) for name, values in years.items()}
     if base is not None:
         now = pl.DataFrame({"date": [base]}).select(count_months("date")).item() / MONTHS
         for name, values in years.items():
             year = np.floor(now + np.where(values < LAST_YEAR, values, LAST_YEAR))
-            told = f"{name}_calendar_year" if name.startswith("m") else f"calendar_year_{name}"
-            columns[told] = _blank(np.where(year <= LAST_YEAR, year, np.inf)).cast(pl.Int64)
+            calendar = _blank(np.where(year <= LAST_YEAR, year, np.inf)).cast(pl.Int64)
+            columns[spelled[name][1].format(name)] = calendar
     return columns
 
 
 def _blank(values: Array) -> pl.Series:
-    """Numbers with what is infinite or undefined left blank."""
+    """Numbers with null for what is infinite or undefined."""
     return pl.Series(np.where(np.isfinite(values), values, np.nan)).fill_nan(None)
 
 
 def tabulate_years(
-    lot: Lot, base: date | None, states: int, p: Array, reached: Array, expected: Array, outside: NDArray[np.bool_]
+    group: EligibleGroup, eligible: Eligible, p: Array, reached: Array, expected: Array, outside: NDArray[np.bool_]
 ) -> pl.DataFrame:
-    """A row for each member of a lot and year; p is (n, T, K), and the others (n, T)."""
+    """Table of a group's members and years; p is (n, T, K), and the others (n, T)."""
     n, times = reached.shape
-    who = np.repeat(np.arange(n), times)
-    columns: dict[str, Any] = {name: lot.rows[name][who] for name in NAMES if name in lot.rows.columns}
-    columns["year"] = np.tile(np.arange(times), n)
-    if base is not None:
-        dates = pl.Series([add_years(base, year) for year in range(times)])
-        columns["date"] = dates[np.tile(np.arange(times), n)]
-    for k in range(states):
-        own = k < p.shape[2]
-        columns[f"p_{k + 1}"] = p[:, :, k].ravel() if own else pl.Series([None] * (n * times), dtype=pl.Float64)
+    who, year = np.repeat(np.arange(n), times), np.tile(np.arange(times), n)
+    columns: dict[str, Any] = {name: group.rows[name][who] for name in NAMES if name in group.rows.columns}
+    columns["year"] = year
+    if eligible.base is not None:
+        columns["date"] = pl.Series([add_years(eligible.base, one) for one in range(times)])[year]
+    for k in range(max(one.fit.n_states for one in eligible.groups)):
+        columns[f"p_{k + 1}"] = (
+            p[:, :, k].ravel() if k < p.shape[2] else pl.repeat(None, n * times, dtype=pl.Float64, eager=True)
+        )
     columns |= {"reached": reached.ravel(), "expected_state": expected.ravel(), "outside": outside.ravel()}
-    return pl.DataFrame(columns | {name: np.full(n * times, mark) for name, mark in _mark(lot).items()})
+    return pl.DataFrame(columns | {name: np.full(n * times, mark) for name, mark in _mark([group]).items()})
 
 
 def rank_members(members: pl.DataFrame, horizon: int) -> pl.DataFrame:
-    """The members by risk: first those not at the threshold yet, the soonest to be there before others.
+    """Rank members by risk: first those not at the threshold yet, the soonest to be there before others.
 
     Soonest by the mean years: the probability at the end would be 1 for all that are near. Who may never get there
     goes by the probability at the end; ties go by name. Those there already have no rank, because nothing is left
@@ -174,45 +167,38 @@ def rank_members(members: pl.DataFrame, horizon: int) -> pl.DataFrame:
     return ranked.select(pl.when(~pl.col("there")).then(place).alias("rank"), pl.all())
 
 
-def tabulate_network(
-    totals: Mapping[str, Totals],
-    network: Totals | None,
-    lots: Sequence[Lot],
-    base: date | None,
-    labels: Sequence[str] | None,
-) -> pl.DataFrame:
-    """A row for each case, year and quantity; all cases together where there are several."""
-    marks = {name: all(getattr(lot.model, name) for lot in lots) for name in MARKS}
-    same = {lot.threshold for lot in lots}
-    threshold = same.pop() if len(same) == 1 else None
+def tabulate_network(totals: Mapping[str, Totals], together: Totals | None, eligible: Eligible) -> pl.DataFrame:
+    """Table of totals: a row for each case, year and quantity, and for all cases where there are several."""
+    groups, scale = eligible.groups, eligible.members.scale
+    labels = next((group.model.labels for group in groups if group.model.labels), None)
+    labels = labels if scale is None else scale.names
     parts = [
-        _tabulate_totals(CASE, lot.case, totals[lot.case], lot.threshold, _mark(lot), base, labels) for lot in lots
+        _tabulate_totals(CASE, group.case, totals[group.case], [group], eligible.base, labels) for group in groups
     ]
-    if network is not None:
-        parts.append(_tabulate_totals(NETWORK, ALL, network, threshold, marks, base, labels))
+    if together is not None:
+        parts.append(_tabulate_totals(NETWORK, ALL, together, groups, eligible.base, labels))
     return pl.concat(parts, how="vertical_relaxed")
 
 
-def _mark(lot: Lot) -> dict[str, bool]:
-    """What every row of a case says of its model."""
-    return {name: getattr(lot.model, name) for name in MARKS}
+def _mark(groups: Sequence[EligibleGroup]) -> dict[str, bool]:
+    """Marks of the models: certified and chosen, where all are."""
+    return {name: all(getattr(group.model, name) for group in groups) for name in MARKS}
 
 
 def _tabulate_totals(
     scope: str,
     case: str,
     totals: Totals,
-    threshold: int | None,
-    marks: Mapping[str, bool],
+    groups: Sequence[EligibleGroup],
     base: date | None,
     labels: Sequence[str] | None,
 ) -> pl.DataFrame:
     times, quantities = totals.expected.shape
-    states = [*range(1, totals.states + 1), threshold]
+    thresholds = {group.threshold for group in groups}
+    states = [*range(1, totals.states + 1), thresholds.pop() if len(thresholds) == 1 else None]
     (low, high), (predicted_low, predicted_high) = totals.interval(), totals.predict()
-    named = [
-        None if labels is None or state is None or state > len(labels) else labels[state - 1] for state in states
-    ]
+    known = dict(enumerate(labels or (), start=1))
+    dates = [None if base is None else add_years(base, year) for year in range(times)]
     numbers = {
         "expected": totals.expected,
         "share": totals.expected / totals.members,
@@ -221,22 +207,20 @@ def _tabulate_totals(
         "predicted_low": predicted_low,
         "predicted_high": predicted_high,
     }
-    years = np.repeat(np.arange(times), quantities)
+    year = np.repeat(np.arange(times), quantities)
     columns: dict[str, Any] = {
-        "scope": [scope] * years.size,
-        "case": [case] * years.size,
-        "year": years,
-        "date": pl.Series(
-            [None if base is None else add_years(base, year) for year in years.tolist()], dtype=pl.Date
-        ),
-        "what": [*[STATE] * totals.states, REACHED] * times,
+        "scope": pl.lit(scope),
+        "case": pl.lit(case),
+        "year": pl.Series(year),
+        "date": pl.Series(dates, dtype=pl.Date)[year],
+        "what": pl.Series([*[STATE] * totals.states, REACHED] * times),
         "state": pl.Series(states * times, dtype=pl.Int64),
-        "label": pl.Series(named * times, dtype=pl.String),
-        "members": [totals.members] * years.size,
+        "label": pl.Series([known.get(state) for state in states] * times, dtype=pl.String),
+        "members": pl.lit(totals.members),
         **{name: _blank(values.ravel()) for name, values in numbers.items()},
-        **{name: [mark] * years.size for name, mark in marks.items()},
+        **{name: pl.lit(mark) for name, mark in _mark(groups).items()},
     }
-    return pl.DataFrame(columns)
+    return pl.DataFrame().select(**columns)
 
 
 LONGEST_TEXT = 32_767  # characters of a cell
@@ -244,68 +228,36 @@ WIDTHS = {"remark": 60, "what": 22, "case": 18, "bridge_id": 14}  # of columns, 
 WIDTH, NOTE = 12, 110
 
 
-class Workbook:
-    """The workbook at ``path``: ``add`` years as they come, then ``finish``."""
-
-    def __init__(self, path: Path) -> None:
-        self._book = new_workbook(path, constant_memory=True, tmpdir=str(path.parent))
-        self._head = self._book.add_format({"bold": True, "bottom": 1})
-        self._date = self._book.add_format({"num_format": "yyyy-mm-dd"})
-        self._wrapped = self._book.add_format({"text_wrap": True, "valign": "top"})
-        self._sheets = {name: self._book.add_worksheet(name) for name in ("members", "years", "network", "notes")}
-        self._next = dict.fromkeys(self._sheets, 0)
-        self._open = True
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Some more years."""
-        self._write("years", rows)
-
-    def finish(self, members: pl.DataFrame, network: pl.DataFrame, notes: Sequence[tuple[str, str]]) -> None:
-        """The other sheets."""
-        self._write("members", members)
-        self._write("network", network)
-        sheet = self._sheets["notes"]
-        sheet.set_column(0, 0, WIDTHS["what"])
-        sheet.set_column(1, 1, NOTE)
-        for line, (head, text) in enumerate(notes):
-            sheet.write_string(line, 0, head, self._head)
-            sheet.write_string(line, 1, text[:LONGEST_TEXT], self._wrapped)
-
-    def close(self) -> None:
-        """Write the file."""
-        if self._open:
-            self._open = False
-            self._book.close()
-
-    def drop(self) -> None:
-        """Let go of it; what it would be is not wanted. xlsxwriter would leave the files of its rows open."""
-        self._open = False
-        for sheet in self._sheets.values():
-            if getattr(sheet, "row_data_fh", None):
-                with contextlib.suppress(OSError):  # what is left to be written is not wanted
-                    sheet.row_data_fh.close()
-
-    def _write(self, name: str, rows: pl.DataFrame) -> None:
-        """Rows at the end of a sheet; its header before the first."""
-        sheet = self._sheets[name]
-        if not self._next[name]:
+def write_workbook(path: Path, tables: Mapping[str, pl.DataFrame], notes: Sequence[tuple[str, str]]) -> None:
+    """Write a workbook with a sheet for each table, row by row in constant memory, and one for the notes."""
+    with new_workbook(path, constant_memory=True, tmpdir=str(path.parent)) as book:
+        head = book.add_format({"bold": True, "bottom": 1})
+        day = book.add_format({"num_format": "yyyy-mm-dd"})
+        wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+        for name, rows in tables.items():
+            sheet = book.add_worksheet(name)
             for place, column in enumerate(rows.columns):
-                sheet.write_string(0, place, column, self._head)
+                sheet.write_string(0, place, column, head)
                 sheet.set_column(place, place, WIDTHS.get(column, WIDTH))
             sheet.freeze_panes(1, 0)
-            self._next[name] = 1
-        for line, values in enumerate(rows.iter_rows(), start=self._next[name]):
-            for place, value in enumerate(values):
-                self._write_cell(sheet, line, place, value)
-        self._next[name] += len(rows)
+            for line, values in enumerate(rows.iter_rows(), start=1):
+                for place, value in enumerate(values):
+                    _write_cell(sheet, line, place, value, day)
+        sheet = book.add_worksheet("notes")
+        sheet.set_column(0, 0, WIDTHS["what"])
+        sheet.set_column(1, 1, NOTE)
+        for line, (subject, text) in enumerate(notes):
+            sheet.write_string(line, 0, subject, head)
+            sheet.write_string(line, 1, text[:LONGEST_TEXT], wrapped)
 
-    def _write_cell(self, sheet: Any, line: int, place: int, value: Any) -> None:
-        """By its type, never by what it looks like: a text is no formula, no number and no link."""
-        if isinstance(value, bool):
-            sheet.write_boolean(line, place, value)
-        elif isinstance(value, str):
-            sheet.write_string(line, place, value[:LONGEST_TEXT])
-        elif isinstance(value, datetime.date):
-            sheet.write_datetime(line, place, value, self._date)
-        elif value is not None and math.isfinite(value):
-            sheet.write_number(line, place, value)
+
+def _write_cell(sheet: Any, line: int, place: int, value: Any, day: Any) -> None:
+    """Write a value by its type, never by what it looks like: a text is no formula, number or link."""
+    if isinstance(value, bool):
+        sheet.write_boolean(line, place, value)
+    elif isinstance(value, str):
+        sheet.write_string(line, place, value[:LONGEST_TEXT])
+    elif isinstance(value, date):
+        sheet.write_datetime(line, place, value, day)
+    elif value is not None and math.isfinite(value):
+        sheet.write_number(line, place, value)

@@ -1,4 +1,4 @@
-"""How covariates change while a forecast runs: age advances with the years, or stays as the model strictly has it.
+"""Ageing: how covariates change over the years of a forecast.
 
     advances   x + t, however old that makes a member
     held       the same, but not beyond the oldest of the training rows (a member older than that stays)
@@ -28,10 +28,10 @@ AGES = (ADVANCES, HELD, FIXED)
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
-    """Which columns of x advance, the value (p,) that none of them passes, and by how much (p,) the model's lag.
+class Ageing:
+    """Covariates that advance, by column of x (n, p), and the limits and lags (p,) in years that apply to them.
 
-    ``ceiling`` is in the ages that the model is asked with: those of the training rows, as the fit took them.
+    ``ceiling`` is in the ages that the model takes: those of the training rows, as the fit took them.
     """
 
     age: str
@@ -42,23 +42,23 @@ class Course:
     floor: Array  # that a lag takes none below: an operator that is not affine may not take it
     low: Array  # the range of the training rows (p,), ages from those at first visits on; without end if not known
     high: Array
-    moment: str = ""  # where in an interval the fit took what advances, in words
+    moment: str = ""  # of an interval at which the fit took what advances, in words
 
     @property
     def moves(self) -> bool:
-        """Whether anything changes with the years."""
+        """Whether any covariate changes with the years."""
         return self.columns.size > 0
 
     @property
     def words(self) -> str:
-        """The same as a reader is told."""
+        """Description for a reader: "age advancing by the year"."""
         if not self.moves:
             return f"covariates stay as they are{self.moment}"
         limit = ", up to the largest of the training rows" if self.age == HELD else ""
         return f"{' and '.join(self.names)} advancing by the year{limit}{self.moment}"
 
     def at(self, x: Array, elapsed: Array | float) -> Array:
-        """Covariates (n, p) of members after so many years."""
+        """Covariates (n, p) of members ``elapsed`` years later."""
         if not self.moves:
             return x
         later = x.copy()
@@ -69,20 +69,20 @@ class Course:
         return later
 
     def outside(self, x: Array, elapsed: Array | float = 0.0) -> NDArray[np.bool_]:
-        """Which covariates (n, p) of members are outside the range of the training rows after so many years."""
+        """Mask (n, p) of covariates outside the range of the training rows ``elapsed`` years later."""
         then = self.at(x, elapsed)
         return np.asarray((then < self.low) | (then > self.high))
 
-    def ask(self, x: Array, elapsed: Array | float, years: Array | float = 0.0) -> Array:
-        """Covariates (n, p) that the model is asked with in a step of so many years from ``elapsed`` on."""
+    def model_input(self, x: Array, elapsed: Array | float, years: Array | float = 0.0) -> Array:
+        """Covariates (n, p) as the model takes them, in a step of so many years that begins after ``elapsed``."""
         if not self.moves:
             return x
         then = self.at(x, elapsed + 0.5 * years)
         return np.asarray(np.maximum(then - self.lag, np.minimum(then, self.floor)))
 
 
-def plan_course(fit: Fit, age: str = ADVANCES, advance: Sequence[str] | None = None) -> Course:
-    """What advances: the covariates named by ``advance``, or those of the model's own clock."""
+def plan_ageing(fit: Fit, age: str = ADVANCES, advance: Sequence[str] | None = None) -> Ageing:
+    """Plan the ageing of a model's covariates: those named by ``advance``, or those of its own clock."""
     if age not in AGES:
         raise bad_option("age", age, AGES)
     covariates, survey, clock = fit.covariates, fit.survey, fit.clock
@@ -100,12 +100,12 @@ def plan_course(fit: Fit, age: str = ADVANCES, advance: Sequence[str] | None = N
         ceiling[columns] = survey.high[columns]
     floor = np.full(len(covariates), -np.inf) if fit.native or survey is None else survey.low
     low, high = _find_range(fit, lag)
-    moment = _tell_moment(clock, named, fixed=age == FIXED)
-    return Course(age, names, columns, ceiling, lag, floor, low, high, moment)
+    moment = _describe_moment(clock, named, fixed=age == FIXED)
+    return Ageing(age, names, columns, ceiling, lag, floor, low, high, moment)
 
 
 def _find_range(fit: Fit, lag: Array) -> tuple[Array, Array]:
-    """The least and the largest covariates (p,) of members that are as those of the training rows.
+    """Least and largest covariates (p,) of members like those of the training rows.
 
     A model that takes ages at the middle of intervals has seen its members from their first visits on, about half
     the mean interval before the least age that it took, though not from below 0.
@@ -117,8 +117,8 @@ def _find_range(fit: Fit, lag: Array) -> tuple[Array, Array]:
     return np.maximum(low - early, np.minimum(low, 0.0)), fit.survey.high + lag
 
 
-def _tell_moment(clock: Clock, names: Sequence[str], *, fixed: bool) -> str:
-    """Where in an interval the fit took the covariates, and how far behind that leaves them."""
+def _describe_moment(clock: Clock, names: Sequence[str], *, fixed: bool) -> str:
+    """Describe where in an interval the fit took the covariates, and the lag that follows."""
     if not names:
         return ""
     lagging = [name for name in names if clock.lags(name)]

@@ -1,18 +1,17 @@
-"""Changes of covariates as engineers speak of them: ten more years of age, twice the traffic.
+"""Effects of covariates: how a change of each, by itself, changes the years until a state.
 
 A change is written '+10' or '-10' (so many more or fewer), or 'x2' (so many times). Unless told otherwise, age
 changes by ten years, traffic doubles, and any other covariate goes up by a round step, the largest of 1, 2 and 5
 times a power of ten within the middle half of the training rows; down where up would leave their range.
 
-What a covariate does to the years until a state: before a change and after it, at otherwise typical covariates.
+All other covariates are typical before and after:
 
     difference = years(x after) - years(x before),   ratio = years(x after) / years(x before)
     hazard ratio of state k = theta_k(x after) / theta_k(x before)
 
-Before and after are computed with the same coefficients, set by set, so that the doubt they share cancels. Unless
-told otherwise covariates stay as they are over the years, which is what the model says of an interval and needs no
-age beyond those of the training rows. Hazard ratios are those at the outset: where age advances they may change on
-the way.
+Both are computed with the same coefficients, set by set, so that the uncertainty they share cancels. Unless told
+otherwise covariates stay as they are over the years, which needs no age beyond those of the training rows. Hazard
+ratios are those at the start: where age advances they may change later.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +27,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, did_you_mean
-from rekka.forecast.ageing import FIXED
-from rekka.forecast.first_passage import pass_through
-from rekka.forecast.forecast import Doubt, Journey, check_threshold, set_out, typical_covariates
-from rekka.forecast.matrices import list_outside, list_passing, tell_intervals
-from rekka.forecast.uncertainty import DELTA, LOG, Spread
+from rekka.forecast.first_passage import find_first_passage
+from rekka.forecast.forecast import (
+    AT_REST,
+    Cohort,
+    ForecastOptions,
+    check_threshold,
+    make_cohort,
+    typical_covariates,
+)
+from rekka.forecast.matrices import describe_intervals, list_outside, list_passing
+from rekka.forecast.uncertainty import DELTA, LOG, Uncertainty
 from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
 from rekka.model.inference import normal_quantile
@@ -40,7 +45,7 @@ from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
-YEARS_OF_AGE, TIMES_TRAFFIC = 10.0, 2.0  # what engineers speak of
+YEARS_OF_AGE, TIMES_TRAFFIC = 10.0, 2.0  # usual changes
 TRAFFIC = "traffic_mean"
 QUARTERS = (25, 75)  # percent: the middle half
 ROUND = (5.0, 2.0, 1.0)  # times a power of ten
@@ -50,7 +55,7 @@ _WRITTEN = re.compile(r"\s*(?P<sign>[+\-xX*\u00d7\u2212])\s*(?P<number>\S.*)")
 
 
 class Noun(NamedTuple):
-    """What one and many units of a covariate are called, and the whole of it."""
+    """Words for a covariate: one unit, many units, and the whole."""
 
     one: str
     many: str
@@ -67,24 +72,24 @@ NOUNS = dict.fromkeys(AGE_NAMES, Noun("year of age", "years of age", "age")) | {
 
 @dataclass(frozen=True)
 class Change:
-    """One covariate by so much: ``amount`` is added, or multiplied by where ``times``."""
+    """Change of one covariate: ``amount`` is added, or is a factor where ``times``."""
 
     covariate: str
     amount: float
     times: bool = False
 
     def apply(self, value: float) -> float:
-        """The value after the change."""
+        """Value after the change."""
         return value * self.amount if self.times else value + self.amount
 
     @property
     def written(self) -> str:
-        """As it is given: '+10', 'x2'."""
+        """Change as it is given: '+10', 'x2'."""
         return f"x{self.amount:g}" if self.times else f"{self.amount:+g}"
 
     @property
     def spelled(self) -> str:
-        """As a cell of a table, which a spreadsheet must not take for a formula: 'plus 10', 'times 2'."""
+        """Change as text for a cell, which a spreadsheet must not take for a formula: 'plus 10', 'times 2'."""
         if self.times:
             return f"times {self.amount:g}"
         return f"{'plus' if self.amount > 0 else 'minus'} {abs(self.amount):g}"
@@ -96,7 +101,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        """The subject of a sentence: 'Ten more years of age', 'Twice the traffic', 'An increase of load by 5'."""
+        """Subject of a sentence: 'Ten more years of age', 'Twice the traffic', 'An increase of load by 5'."""
         noun = NOUNS.get(self.covariate)
         if self.times:
             return f"{_say_times(self.amount)} the {noun.whole if noun else self.covariate}"
@@ -107,7 +112,7 @@ class Change:
 
 
 def plan_changes(fit: Fit, x: Array, given: Mapping[str, str | float] | None = None) -> tuple[Change, ...]:
-    """A change for each covariate, from raw covariates x (p,): the one given, or the usual one."""
+    """Plan a change for each covariate, from raw covariates x (p,): the one given, or the usual one."""
     named = dict(given or {})
     for name in named:
         if name not in fit.covariates:
@@ -132,7 +137,7 @@ def plan_changes(fit: Fit, x: Array, given: Mapping[str, str | float] | None = N
 
 
 def read_change(name: str, written: str | float) -> Change:
-    """A change as it is written: '+10', '-10', 'x2'; a number is added."""
+    """Read a change as it is written: '+10', '-10', 'x2'; a number is added."""
     text = written if isinstance(written, str) else f"{float(written):+}"
     found = _WRITTEN.fullmatch(text)
     sign = found["sign"] if found else "+"
@@ -151,7 +156,7 @@ def read_change(name: str, written: str | float) -> Change:
 
 
 def round_step(width: float) -> float:
-    """The largest of 1, 2 and 5 times a power of ten within a width; 1 where there is none."""
+    """Largest of 1, 2 and 5 times a power of ten within a width; 1 where there is none."""
     if not (math.isfinite(width) and width > 0):
         return 1.0
     power = 10.0 ** math.floor(math.log10(width))
@@ -204,7 +209,7 @@ SHOWN = (  # columns that are printed: all of them would not fit any page
 
 
 class Estimate(NamedTuple):
-    """A figure with its interval; NaN where there is none."""
+    """Estimate with its interval, NaN where there is none."""
 
     value: float
     low: float
@@ -212,16 +217,13 @@ class Estimate(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether its interval leaves 0 out."""
+        """Whether the interval excludes 0."""
         return bool(self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """One change: years before and after, their difference and ratio, and the hazard ratio of each state.
-
-    ``mean_*`` are of the mean years, ``median_*`` of the median.
-    """
+    """Effect of one change: mean and median years before and after, difference, ratio; hazard ratios by state."""
 
     change: Change
     before: float  # of the covariate
@@ -239,9 +241,9 @@ class Effect:
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """The effects of all covariates, each changed by itself; states are 1-based.
+    """Effects of all covariates, each changed by itself; states are 1-based.
 
-    ``covariates`` are those before any change. ``notes`` say what a reader must know first.
+    ``covariates`` are those before any change. ``notes`` are warnings.
     """
 
     start: int
@@ -261,19 +263,27 @@ class Effects:
         return f"from {_name_state(self.start, self.labels)} to {_name_state(self.threshold, self.labels)}"
 
     def sentences(self) -> tuple[str, ...]:
-        """A sentence for each covariate."""
-        return tuple(tell_effect(effect, self.journey, self.level) for effect in self.effects)
+        """Sentences, one for each covariate."""
+        return tuple(describe_effect(effect, self.journey, self.level) for effect in self.effects)
 
     def table(self) -> TitledTable:
-        """A row for each covariate."""
-        return effect_table(self)
+        """Table with a row for each covariate: years before and after, difference, ratio, hazard ratios."""
+        rows = [_row_of(effect) | {"certified": self.certified} for effect in self.effects]
+        intervals = describe_intervals(self.level, self.intervals)
+        what = (
+            f"effects on the years {self.journey}; {self.course}; {intervals}\n"
+            "ratios are after / before; hazard ratios are of leaving each state, at the outset"
+        )
+        frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.selectors.float().fill_nan(None))
+        hidden = tuple(name for name in frame.columns if name not in SHOWN)
+        return table("\n".join([*self.notes, what]), frame.to_dict(), hidden=hidden)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, None where there is no number."""
         names = ("start", "threshold", "covariates", "level", "intervals", "course", "certified")
         found = {name: getattr(self, name) for name in names}
         found |= {"labels": list(self.labels), "notes": list(self.notes)}
-        rows = effect_table(self).drop("certified", strict=False).to_dicts()  # none without covariates
+        rows = self.table().drop("certified", strict=False).to_dicts()  # none without covariates
         return found | {
             "effects": [row | {"told": told} for row, told in zip(rows, self.sentences(), strict=True)]
         }
@@ -281,17 +291,15 @@ class Effects:
 
 def marginal_effects(
     fit: Fit,
+    options: ForecastOptions = AT_REST,
     *,
     start: int = 1,
     threshold: int | None = None,
     changes: Mapping[str, str | float] | None = None,
     at: Mapping[str, float] | None = None,
-    age: str = FIXED,
-    advance: Sequence[str] | None = None,
-    doubt: Doubt | None = None,
     labels: Sequence[str] | None = None,
 ) -> Effects:
-    """Change each covariate by itself and see how long it takes from ``start`` until ``threshold`` or worse.
+    """Effects of changing each covariate by itself on the years from ``start`` until ``threshold`` or worse.
 
     ``changes`` are written '+10' or 'x2', by covariate; ``at`` has the values of covariates that are not to be
     typical before the change.
@@ -303,13 +311,11 @@ def marginal_effects(
     rows = np.tile(x, (1 + len(planned), 1))
     for place, change in enumerate(planned):
         rows[1 + place, place] = change.apply(float(x[place]))
-    journey = set_out(
-        fit, np.full(len(rows), start - 1, dtype=np.int64), rows, age=age, advance=advance, doubt=doubt
-    )
+    cohort = make_cohort(fit, np.full(len(rows), start - 1, dtype=np.int64), rows, options)
     with np.errstate(over="ignore"):  # years may be without end
-        passage = pass_through(journey.walkers, journey.start, worst - 1, [HALF])
+        passage = find_first_passage(cohort.propagator, cohort.start, worst - 1, [HALF])
     found = tuple(
-        _make_effect(journey, change, 1 + place, passage.mean, passage.quantile[..., 0])
+        _make_effect(cohort, change, 1 + place, passage.mean, passage.quantile[..., 0])
         for place, change in enumerate(planned)
     )
     return Effects(
@@ -317,11 +323,8 @@ def marginal_effects(
         threshold=worst,
         covariates=dict(zip(fit.covariates, x.tolist(), strict=True)),
         effects=found,
-        level=journey.spread.level,
-        intervals=journey.spread.kind,
-        course=journey.course.words,
-        certified=journey.certified,
-        notes=(*journey.notes, *_list_remarks(journey, planned, float(passage.quantile[0, 0, 0]))),
+        **cohort.conditions,
+        notes=(*cohort.notes, *_list_remarks(cohort, planned, float(passage.quantile[0, 0, 0]))),
         labels=tuple(labels[: fit.n_states]) if labels is not None else (),
     )
 
@@ -337,20 +340,8 @@ def check_start(start: int, threshold: int) -> None:
         )
 
 
-def effect_table(found: Effects) -> TitledTable:
-    """A row for each covariate: the change, years before and after, difference, ratio, and hazard ratios."""
-    rows = [_row_of(effect) | {"certified": found.certified} for effect in found.effects]
-    what = (
-        f"effects on the years {found.journey}; {found.course}; {tell_intervals(found.level, found.intervals)}\n"
-        "ratios are after / before; hazard ratios are of leaving each state, at the outset"
-    )
-    frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.selectors.float().fill_nan(None))
-    hidden = tuple(name for name in frame.columns if name not in SHOWN)
-    return table("\n".join([*found.notes, what]), frame.to_dict(), hidden=hidden)
-
-
 def _row_of(effect: Effect) -> dict[str, Any]:
-    """An effect as columns: all figures with their ends."""
+    """Row of the table: all estimates with their intervals."""
     row: dict[str, Any] = {
         "covariate": effect.change.covariate,
         "change": effect.change.spelled,
@@ -370,61 +361,61 @@ def _spell(name: str, figure: Estimate) -> dict[str, float]:
     return {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
 
 
-def _make_effect(journey: Journey, change: Change, row: int, mean: Array, median: Array) -> Effect:
-    """Of the years (B, n): those of the row that was changed, beside the first, which was not."""
-    spread, x = journey.spread, journey.x
+def _make_effect(cohort: Cohort, change: Change, row: int, mean: Array, median: Array) -> Effect:
+    """Effect from years (B, n): those of the row that was changed, against the first, which was not."""
+    uncertainty, x = cohort.uncertainty, cohort.x
     figures: dict[str, Estimate] = {}
     for name, years in (("mean", mean), ("median", median)):
         before, after = years[:, 0], years[:, row]
         with np.errstate(invalid="ignore", over="ignore"):
             difference, ratio = after - before, after / before
         figures |= {
-            f"{name}_before": _estimate(spread, before),
-            f"{name}_after": _estimate(spread, after),
-            f"{name}_difference": _estimate_plainly(spread, difference),
-            f"{name}_ratio": _estimate(spread, ratio),
+            f"{name}_before": _estimate(uncertainty, before),
+            f"{name}_after": _estimate(uncertainty, after),
+            f"{name}_difference": _estimate_plainly(uncertainty, difference),
+            f"{name}_ratio": _estimate(uncertainty, ratio),
         }
-    design = journey.fit.design(x[[0, row]])
+    design = cohort.fit.design(x[[0, row]])
     with np.errstate(over="ignore"):
-        ratios = journey.fit.family.ratios(design[0], design[1], spread.coefficients)
-    place = journey.fit.covariates.index(change.covariate)
+        ratios = cohort.fit.family.ratios(design[0], design[1], uncertainty.coefficients)
+    place = cohort.fit.covariates.index(change.covariate)
     return Effect(
         change=change,
         before=float(x[0, place]),
         after=float(x[row, place]),
         **figures,
-        hazard_ratios=tuple(_estimate(spread, ratio) for ratio in ratios.T),
+        hazard_ratios=tuple(_estimate(uncertainty, ratio) for ratio in ratios.T),
     )
 
 
-def _estimate(spread: Spread, values: Array) -> Estimate:
-    """A positive figure (B,), its interval on the logarithmic scale."""
+def _estimate(uncertainty: Uncertainty, values: Array) -> Estimate:
+    """Estimate of a positive quantity (B,), with its interval on the logarithmic scale."""
     with np.errstate(invalid="ignore"):
-        low, high = spread.interval(values, LOG)
+        low, high = uncertainty.interval(values, LOG)
     return Estimate(float(values[0]), float(low), float(high))
 
 
-def _estimate_plainly(spread: Spread, values: Array) -> Estimate:
-    """A figure (B,) of any sign, its interval on its own scale."""
-    if spread.kind != DELTA:
-        return _estimate(spread, values)  # quantiles are the same on every scale
+def _estimate_plainly(uncertainty: Uncertainty, values: Array) -> Estimate:
+    """Estimate of a quantity (B,) of any sign, with its interval on its own scale."""
+    if uncertainty.kind != DELTA:
+        return _estimate(uncertainty, values)  # quantiles are the same on every scale
     with np.errstate(invalid="ignore"):
-        width = normal_quantile(spread.level) * float(spread.deviation(values))
+        width = normal_quantile(uncertainty.level) * float(uncertainty.deviation(values))
     return Estimate(float(values[0]), float(values[0]) - width, float(values[0]) + width)
 
 
-def _list_remarks(journey: Journey, planned: Sequence[Change], years: float) -> tuple[str, ...]:
-    """Where the model extrapolates: before, after a change, on the way."""
-    fit, x = journey.fit, journey.x
-    before = list_outside(fit, journey.course, x[0])
-    after = [told for row in x[1:] for told in list_outside(fit, journey.course, row) if told not in before]
+def _list_remarks(cohort: Cohort, planned: Sequence[Change], years: float) -> tuple[str, ...]:
+    """Sentences on where the model extrapolates: before, after a change, over the years."""
+    fit, x = cohort.fit, cohort.x
+    before = list_outside(fit, cohort.ageing, x[0])
+    after = [told for row in x[1:] for told in list_outside(fit, cohort.ageing, row) if told not in before]
     with_change = [f"After the change {told}" for told in after]
-    first = Journey(fit, journey.start[:1], x[:1], journey.course, journey.spread)
+    first = replace(cohort, start=cohort.start[:1], x=x[:1])
     return (*before, *with_change, *list_passing(first, years))
 
 
-def tell_effect(effect: Effect, journey: str, level: float) -> str:
-    """An effect on the mean years as a sentence."""
+def describe_effect(effect: Effect, journey: str, level: float) -> str:
+    """Describe an effect on the mean years in a sentence."""
     before, after, by = effect.mean_before.value, effect.mean_after.value, effect.mean_difference
     subject = effect.change.words
     has, ending = ("have", "") if effect.change.plural else ("has", "s")
@@ -452,14 +443,14 @@ def tell_effect(effect: Effect, journey: str, level: float) -> str:
 
 
 def show_years(value: float, places: int = 1, sign: str = "") -> str:
-    """Years with so many decimals; what nobody can mean is not spelled out."""
+    """Format years with so many decimals; beyond 10,000 years the number is not spelled out."""
     if abs(value) > LONGEST_TOLD:
         return f"{'less than -' if value < 0 else 'more than '}{LONGEST_TOLD:,.0f}"
     return f"{value:{sign},.{places}f}"
 
 
 def _find_decimals(by: Estimate) -> int:
-    """As many as it takes that no figure other than 0 looks like 0: one, two or three."""
+    """Decimals, one to three, with which no figure other than 0 looks like 0."""
     least = min((abs(one) for one in by if np.isfinite(one) and one != 0), default=1.0)
     return next((places for places in range(1, MOST_DECIMALS) if least >= HALF * 10.0**-places), MOST_DECIMALS)
 

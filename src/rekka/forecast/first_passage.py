@@ -1,122 +1,140 @@
-"""Years until a state is reached: their mean, and the times by which it is reached with given probabilities.
+"""First passage times: the years until members are in a state or worse, for one member or very many.
 
     mean = integral of P(S(t) < s) dt,   quantile q: the t at which P(S(t) >= s) = q
 
-Both are exact for hazards that are constant by year. Covariates advance for LONGEST years at most; who has not got
-there by then goes on at the hazards of that age. How members move in a year, the model's family knows.
+Both are exact for hazards that are constant by year. Covariates advance for LONGEST years at most; members that
+have not reached the state by then go on at the hazards of that age. Members that have reached it are dropped on
+the way: most have, long before the last of them. How members move within a year is the model family's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from rekka.forecast.propagation import YEAR, States, Walkers, catch_up
-from rekka.model.family import Family
+from rekka.forecast.propagation import YEAR, Propagator, States, cross_gaps
 
 Array = NDArray[np.float64]
 
 LONGEST = 200  # years for which covariates advance
-SETTLED = 1e-15  # probability of not having got there, below which nothing is added any more
+SETTLED = 1e-15  # probability of not having reached the state, below which a double adds nothing
+STRIDE = 5  # years after which members that have reached the state are dropped
 NEVER = 1e12  # years: what is not reached by then is taken as never
 HALVINGS = 60  # of a bracket: more than a double can tell
 
 
 @dataclass(frozen=True, eq=False)
-class Passage:
-    """Mean (B, n) and quantiles (B, n, Q) of the years until a state, and of draws mixed together (n, Q).
+class FirstPassage:
+    """Years until a state or worse, counted from time 0: 0 for members that are there, infinite where never.
 
-    Mixed are all coefficients but the first, the estimate; where that was not asked for it is the estimate's.
-    Years are counted from time 0; a row that is there has 0, one that may never get there infinity.
+    ``mean`` (B, n) and ``quantile`` (B, n, Q) at every set of coefficients; ``mixed`` (n, Q), quantiles of all
+    draws together, or the estimate's where that was not asked for; ``reached`` (B, n), the probability of having
+    reached the state by the horizon.
     """
 
     mean: Array
     quantile: Array
     mixed: Array
+    reached: Array
 
 
-def pass_through(
-    walkers: Walkers,
+def find_first_passage(
+    propagator: Propagator,
     start: States,
     state: int,
     quantiles: Sequence[float],
     gap: Array | None = None,
     *,
     mixed: bool = False,
-) -> Passage:
-    """Years until ``state``, 0-based, or worse; ``mixed`` asks for all draws together, row by row."""
-    p = walkers.set_out(start)
-    elapsed = catch_up(walkers, p, gap)
-    found = _Found(walkers.family, p, state, quantiles, mixed=mixed)
-    theta = stop_at(state, walkers.hazards(elapsed, YEAR))
-    if not (walkers.course.moves or quantiles):  # nothing changes: the closed form from the beginning
-        found.finish(p, theta)
-        return found.close()
-    for year in range(LONGEST):
-        if found.settle(p):
-            return found.close()
-        if walkers.course.moves and year:
-            theta = stop_at(state, walkers.hazards(elapsed + year, YEAR))
-        found.take(p, theta, year)
-    found.finish(p, stop_at(state, walkers.hazards(elapsed + LONGEST)))
-    return found.close()
+    horizon: int = 0,
+    settled: float = SETTLED,
+) -> FirstPassage:
+    """First passage times to ``state``, 0-based, or worse, of members in states ``start`` (n,).
+
+    With ``gap`` (n,) members start so many years before time 0, as in ``propagate``. ``mixed`` asks for quantiles
+    of all draws together. After the horizon, members whose probability of not having reached the state is below
+    ``settled`` are dropped; the rest of their mean is taken in closed form.
+    """
+    p = propagator.start_in(start)
+    elapsed = np.zeros(start.size) + cross_gaps(propagator, p, gap)
+    found = _Search(propagator, p, elapsed, state, tuple(quantiles), mixed=mixed)
+    if propagator.ageing.moves or quantiles or horizon:  # else the closed form holds from the beginning
+        for year in range(LONGEST):
+            if not found.rows.size:
+                break
+            found.pass_year(year)
+            if year + 1 == horizon:
+                found.at_horizon[:, found.rows] = found.reached(found.p)
+            if year + 1 >= horizon and (year + 1) % STRIDE == 0:
+                found.drop_settled(year + 1, settled)
+    found.finish()
+    return FirstPassage(found.mean, found.quantile, found.mixed if mixed else found.quantile[0], found.at_horizon)
 
 
-def stop_at(state: int, theta: Array) -> Array:
-    """Hazards with which who has got there stays: what comes after does not matter."""
-    theta[..., state:] = 0.0
-    return theta
+class _Search:
+    """Results of all members so far, and the members still on their way: ``rows`` and their p (B, r, K)."""
 
-
-class _Found:
-    """What is known so far."""
-
-    def __init__(self, family: Family, p: Array, state: int, quantiles: Sequence[float], *, mixed: bool) -> None:
-        self.family = family
-        self.state, self.quantiles, self.mixes = state, tuple(quantiles), mixed
-        self.mean = np.zeros(p.shape[:2])
-        self.years = np.zeros_like(p)
+    def __init__(
+        self,
+        propagator: Propagator,
+        p: Array,
+        elapsed: Array,
+        state: int,
+        quantiles: tuple[float, ...],
+        *,
+        mixed: bool,
+    ) -> None:
+        self.propagator, self.family, self.p, self.elapsed = propagator, propagator.family, p, elapsed
+        self.state, self.quantiles, self.mixes = state, quantiles, mixed
         reached = self.reached(p)
+        self.mean, self.at_horizon = np.zeros(reached.shape), np.ones(reached.shape)
         self.quantile = np.where(reached[..., None] >= self.quantiles, 0.0, np.inf)
         self.mixed = np.where(mix(reached)[:, None] >= self.quantiles, 0.0, np.inf)
+        self.rows = np.arange(elapsed.size)
+        self._keep(np.asarray((p[..., :state] > 0.0).any(axis=(0, 2))))
 
     def reached(self, p: Array) -> Array:
-        """The probability (B, n) of having got there."""
+        """Probability of the state or worse."""
         return np.asarray(p[..., self.state :].sum(axis=-1))
 
-    def settle(self, p: Array) -> bool:
-        """Let those be there who are, but for what no double could tell; whether all are."""
-        there = p[..., : self.state].sum(axis=-1) < SETTLED
-        p[there] = 0.0
-        p[there, -1] = 1.0
-        return bool(there.all())
+    def _keep(self, rows: NDArray[np.bool_]) -> None:
+        self.rows, self.elapsed = self.rows[rows], self.elapsed[rows]
+        self.p = np.ascontiguousarray(self.p[:, rows])
+        self.propagator = replace(self.propagator, x=self.propagator.x[rows])
 
-    def take(self, p: Array, theta: Array, now: int) -> None:
-        """A year, p in place: time spent on the way, and who comes to a quantile in it."""
-        before = p.copy()
-        self.years[:] = 0.0
-        self.family.step_integrated(p, theta, YEAR, self.years)
-        self.mean += self.years[..., : self.state].sum(axis=-1)
-        reached = self.reached(p)
+    def _hazards(self, year: int, years: float = 0.0) -> Array:
+        """Hazards (B, r, K-1) with which members stay in the state once they reach it."""
+        theta = self.propagator.hazards(self.elapsed + year, years)
+        theta[..., self.state :] = 0.0
+        return theta
+
+    def pass_year(self, year: int) -> None:
+        """Propagate by a year; add the time spent on the way, and note who reaches a quantile in it."""
+        theta = self._hazards(year, YEAR)
+        before, years = self.p.copy(), np.zeros_like(self.p)
+        self.family.step_integrated(self.p, theta, YEAR, years)
+        self.mean[:, self.rows] += years[..., : self.state].sum(axis=-1)
+        reached = self.reached(self.p)
         for place, target in enumerate(self.quantiles):
-            here = np.isinf(self.quantile[..., place]) & (reached >= target)
-            if here.any():
-                year = np.full(np.count_nonzero(here), YEAR)
-                when = self.family.cross(before[here], theta[here], year, self.state, target)
-                self.quantile[here, place] = now + when
-            for row in self._unmixed(place, mix(reached) >= target) if self.mixes else ():
-                self.mixed[row, place] = now + self._cross_together(before[:, row], theta[:, row], target)
+            sets, rows = np.nonzero(np.isinf(self.quantile[:, self.rows, place]) & (reached >= target))
+            if rows.size:
+                whole = np.full(rows.size, YEAR)
+                when = self.family.cross(before[sets, rows], theta[sets, rows], whole, self.state, target)
+                self.quantile[sets, self.rows[rows], place] = year + when
+            for row in self._unmixed(place, mix(reached) >= target):
+                together = self._cross_together(before[:, row], theta[:, row], target)
+                self.mixed[self.rows[row], place] = year + together
 
     def _unmixed(self, place: int, there: NDArray[np.bool_] | bool = True) -> NDArray[np.intp]:
-        """Rows whose draws together have come to a quantile, and whose time is not known yet."""
-        return np.flatnonzero(np.isinf(self.mixed[:, place]) & there)
+        """Members whose draws together have reached a quantile at a time that is not known yet."""
+        return np.flatnonzero(np.isinf(self.mixed[self.rows, place]) & there & self.mixes)
 
     def _cross_together(self, before: Array, theta: Array, target: float) -> float:
-        """When in a year the draws together come to a quantile."""
+        """Time within a year at which the draws (B, K) together reach a quantile."""
 
         def missing(h: float) -> float:
             p = before.copy()
@@ -125,15 +143,31 @@ class _Found:
 
         return _find_root(missing, 0.0, YEAR)
 
-    def finish(self, p: Array, theta: Array) -> None:
-        """All that is left, at constant hazards: the mean in closed form, quantiles by halving."""
-        self.mean += self.family.years_left(p, theta, self.state)
+    def drop_settled(self, year: int, settled: float) -> None:
+        """Drop members that have as good as reached the state; hazards are taken to stay for what is left."""
+        gone = (self.p[..., : self.state].sum(axis=-1) < settled).all(axis=0)
+        if gone.any():
+            self._add_rest(gone, self._hazards(year))
+            self._keep(~gone)
+
+    def _add_rest(self, rows: NDArray[np.bool_], theta: Array) -> None:
+        """Add what is left of the means at constant hazards, in closed form."""
+        left = np.where((self.p[..., : self.state].sum(axis=-1) < SETTLED)[..., None], 0.0, self.p)
+        self.mean[:, self.rows[rows]] += self.family.years_left(left[:, rows], theta[:, rows], self.state)
+
+    def finish(self) -> None:
+        """Conclude at constant hazards: means in closed form, quantiles by halving."""
+        theta = self._hazards(LONGEST)
+        self._add_rest(np.ones(self.rows.size, dtype=bool), theta)
         for place, target in enumerate(self.quantiles):
-            here = np.isinf(self.quantile[..., place])
-            if here.any():
-                self.quantile[here, place] = LONGEST + self._halve(p[here], theta[here], target)
-            for row in self._unmixed(place) if self.mixes else ():
-                self.mixed[row, place] = LONGEST + self._cross_late(p[:, row], theta[:, row], target)
+            sets, rows = np.nonzero(np.isinf(self.quantile[:, self.rows, place]))
+            if rows.size:
+                late = self._halve(self.p[sets, rows], theta[sets, rows], target)
+                self.quantile[sets, self.rows[rows], place] = LONGEST + late
+            for row in self._unmixed(place):
+                self.mixed[self.rows[row], place] = LONGEST + self._cross_late(
+                    self.p[:, row], theta[:, row], target
+                )
 
     def _cross_late(self, p: Array, theta: Array, target: float) -> float:
         def missing(t: float) -> float:
@@ -142,7 +176,7 @@ class _Found:
         return _find_root(missing, 0.0, NEVER) if missing(NEVER) > 0 else np.inf
 
     def _halve(self, p: Array, theta: Array, target: float) -> Array:
-        """Years (r,) at constant hazards until rows p (r, K) come to a quantile: double, then halve."""
+        """Years (r,) at constant hazards until members p (r, K) reach a quantile: double, then halve."""
         high = np.full(len(p), YEAR)
         short = self._reach(p, theta, high) < target
         while short.any() and high.max() < NEVER:
@@ -156,21 +190,17 @@ class _Found:
         return np.where(short, np.inf, high)
 
     def _reach(self, p: Array, theta: Array, t: Array) -> Array:
-        """The probability (r,) of having got there after t (r,) years at constant hazards."""
+        """Probability (r,) of having reached the state after t (r,) years at constant hazards."""
         return self.reached(np.einsum("rj,rjk->rk", p, self.family.matrices(theta, t)))
-
-    def close(self) -> Passage:
-        """As a value."""
-        return Passage(self.mean, self.quantile, self.mixed if self.mixes else self.quantile[0])
 
 
 def mix(values: Array) -> Array:
-    """The mean over draws; the estimate is not one of them, unless it is alone."""
+    """Mean over draws (B, ...); the estimate, which comes first, is not one of them, unless it is alone."""
     return np.asarray(values[min(1, len(values) - 1) :].mean(axis=0))
 
 
 def _find_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that rises from below 0 comes to it."""
+    """Root of a function that rises from below 0; the upper end where it rises no further."""
     if function(high) <= 0.0:
         return high
     return float(optimize.brentq(function, low, high, xtol=1e-12, rtol=1e-13))

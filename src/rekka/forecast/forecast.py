@@ -1,8 +1,8 @@
 """Forecasts of single members: states over the years, years until a state, years in a state, each with intervals.
 
-Two kinds of doubt are kept apart. ``low`` and ``high`` bound what is not known of the parameters; they shrink as
-records come in. ``predicted_low`` and ``predicted_high`` bound what one member will do: they hold the parameters'
-doubt and the process's own chance, and do not shrink below the latter.
+Two kinds of uncertainty are kept apart. ``low`` and ``high`` are the interval that the uncertainty of the
+parameters leaves; it shrinks as records come in. ``predicted_low`` and ``predicted_high`` are the interval in
+which one member will be: it adds the chance of the process, and does not shrink below that.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, BadStates, BadValues, did_you_mean, name_rows
-from rekka.forecast.ageing import ADVANCES, Course, plan_course
-from rekka.forecast.first_passage import LONGEST, mix, pass_through
-from rekka.forecast.propagation import States, Walkers, walk
-from rekka.forecast.uncertainty import BOOTSTRAP, DRAWS, LOG, LOGIT, NONE, NORMAL, Spread, spread_out
+from rekka.forecast.ageing import ADVANCES, FIXED, Ageing, plan_ageing
+from rekka.forecast.first_passage import LONGEST, find_first_passage, mix
+from rekka.forecast.propagation import Propagator, States, propagate
+from rekka.forecast.uncertainty import BOOTSTRAP, DRAWS, LOG, LOGIT, NONE, NORMAL, Uncertainty, find_uncertainty
 from rekka.model.fit import Fit
 from rekka.model.tables import TitledTable, table
 
@@ -30,33 +30,43 @@ NOT_CERTIFIED = "NOT CERTIFIED: the model is where its optimizer stopped, not a 
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """How uncertainty is reckoned: the way, the level, and for draws their number and seed."""
+class ForecastOptions:
+    """Options of every forecast: the kind of intervals, their level, draws and seed; and how ages go on.
+
+    ``age`` is "advances", "held" (at the oldest of the training rows) or "fixed"; ``advance`` names the covariates
+    that advance, in place of the model's own.
+    """
 
     intervals: str = NORMAL
     level: float = 0.95
     draws: int = DRAWS
     seed: int = 0
+    age: str = ADVANCES
+    advance: Sequence[str] | None = None
 
-    def spread(self, fit: Fit) -> Spread:
-        """The coefficients to forecast with."""
-        return spread_out(fit, self.intervals, level=self.level, draws=self.draws, seed=self.seed)
+    def find_uncertainty(self, fit: Fit) -> Uncertainty:
+        """Sets of coefficients to forecast with."""
+        return find_uncertainty(fit, self.intervals, level=self.level, draws=self.draws, seed=self.seed)
+
+
+DEFAULT = ForecastOptions()
+AT_REST = ForecastOptions(age=FIXED)  # covariates stay as they are
 
 
 @dataclass(frozen=True, eq=False)
-class Journey:
-    """Members at their start: a fit, states (n,) 0-based, raw covariates (n, p), and how both go on."""
+class Cohort:
+    """Members forecast together: states (n,) 0-based and covariates (n, p) at the start, ageing, uncertainty."""
 
     fit: Fit
     start: States
     x: Array
-    course: Course
-    spread: Spread
+    ageing: Ageing
+    uncertainty: Uncertainty
 
     @property
-    def walkers(self) -> Walkers:
-        """The members, with every set of coefficients."""
-        return Walkers(self.fit, self.x, self.spread.coefficients, self.course)
+    def propagator(self) -> Propagator:
+        """Propagator of the members at every set of coefficients."""
+        return Propagator(self.fit, self.x, self.uncertainty.coefficients, self.ageing)
 
     @property
     def certified(self) -> bool:
@@ -65,40 +75,42 @@ class Journey:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of every figure."""
+        """Warnings that belong to every figure."""
         found = [] if self.certified else [f"{NOT_CERTIFIED} ({'; '.join(self.fit.certificate.reasons)})."]
-        if self.spread.why is not None:
-            found.append(f"No intervals: {self.spread.why}.")
-        if self.fit.resampled is not None and self.spread.kind == BOOTSTRAP:
+        if self.uncertainty.why is not None:
+            found.append(f"No intervals: {self.uncertainty.why}.")
+        if self.fit.resampled is not None and self.uncertainty.kind == BOOTSTRAP:
             left, asked = len(self.fit.resampled.beta), self.fit.resampled.asked
             found.append(f"Intervals from {left} refits to resampled bridges ({asked - left} had no maximum).")
         return tuple(found)
 
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Fields that every result has: level and kind of the intervals, ageing in words, certificate."""
+        return {
+            "level": self.uncertainty.level,
+            "intervals": self.uncertainty.kind,
+            "course": self.ageing.words,
+            "certified": self.certified,
+        }
+
     def entitle(self, what: str) -> str:
-        """What stands over a table."""
-        return entitle(self.notes, what, self.course.words, self.spread.level, self.spread.kind)
+        """Title of a table: the warnings, then its subject, ageing and intervals."""
+        return entitle(self.notes, what, self.ageing.words, self.uncertainty.level, self.uncertainty.kind)
 
     def outside(self, elapsed: float = 0.0) -> NDArray[np.bool_]:
-        """Which covariates (n, p) are outside the range of the training rows after so many years."""
-        return self.course.outside(self.x, elapsed)
+        """Mask (n, p) of covariates outside the range of the training rows ``elapsed`` years later."""
+        return self.ageing.outside(self.x, elapsed)
 
 
 def entitle(notes: Sequence[str], what: str, course: str, level: float, intervals: str) -> str:
-    """What stands over a table: what a reader must know first, then what it is."""
+    """Title of a table: the warnings, then its subject, ageing and intervals."""
     shown = "no intervals" if intervals == NONE else f"{level:.0%} intervals: {intervals}"
     return "\n".join([*notes, f"{what}; {course}; {shown}"])
 
 
-def set_out(
-    fit: Fit,
-    start: States,
-    x: Array,
-    *,
-    age: str = ADVANCES,
-    advance: Sequence[str] | None = None,
-    doubt: Doubt | None = None,
-) -> Journey:
-    """Check states against the model, and plan how covariates and coefficients vary."""
+def make_cohort(fit: Fit, start: States, x: Array, options: ForecastOptions = DEFAULT) -> Cohort:
+    """Cohort of members in states ``start`` (n,), 0-based, with raw covariates x (n, p)."""
     beyond = np.flatnonzero(start >= fit.n_states)
     if beyond.size:
         raise BadStates(
@@ -106,18 +118,26 @@ def set_out(
             "of the training rows, and cannot be forecast. Leave such rows out, or fit with more states.",
             rows=beyond.tolist(),
         )
-    course = plan_course(fit, age, advance)
-    return Journey(fit, start, x, course, (doubt or Doubt()).spread(fit))
+    return Cohort(fit, start, x, plan_ageing(fit, options.age, options.advance), options.find_uncertainty(fit))
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """States of n members at T times: ``probability`` (n, T, K), with what follows from it, and intervals.
+    """States of n members at T times in years: ``probability`` (n, T, K), what follows from it, and intervals.
 
     ``reached`` is the probability of ``threshold`` or worse, ``expected`` the mean state; each has low and high.
     ``predicted_low`` and ``predicted_high`` are the states between which one member will be at that time.
     ``outside`` (n, T) says where covariates have left the range of the training rows: beyond it the model
     extrapolates, and its intervals do not know that.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1)
+    >>> model = rekka.fit_components(rows).models["all"]
+    >>> model.forecast(years=[0, 10, 20], intervals="delta").probability.shape
+    (1, 3, 3)
+
     """
 
     years: Array
@@ -125,7 +145,7 @@ class Forecast:
     threshold: int
     level: float
     intervals: str
-    course: str  # what advances with the years, in words
+    course: str  # ageing, in words
     certified: bool
     notes: tuple[str, ...]
     probability: Array
@@ -142,7 +162,7 @@ class Forecast:
     outside: NDArray[np.bool_]
 
     def table(self) -> TitledTable:
-        """A row for each member and time: probabilities, mean state, threshold, with their intervals."""
+        """Table with a row for each member and time: probabilities, mean state, threshold, with intervals."""
         n, times, states = self.probability.shape
         columns: dict[str, Any] = {
             "row": np.repeat(np.arange(n), times),
@@ -172,41 +192,31 @@ def _with_ends(name: str, forecast: Forecast, field: str, place: Any = ...) -> d
     return {column: getattr(forecast, field + end)[place].ravel() for column, end in ends.items()}
 
 
-def forecast_rows(
-    journey: Journey, years: int | Sequence[float] | Array, threshold: int | None = None
-) -> Forecast:
-    """Carry members through the years; a whole number means every year up to it."""
+def forecast_rows(cohort: Cohort, years: int | Sequence[float] | Array, threshold: int | None = None) -> Forecast:
+    """Forecast the states of a cohort; a whole number of years means every year up to it."""
     times = read_years(years)
-    worst = check_threshold(threshold, journey.fit.n_states)
-    p = np.stack(list(walk(journey.walkers, journey.start, times)), axis=2)  # (B, n, T, K)
-    spread, states = journey.spread, journey.fit.n_states
+    worst = check_threshold(threshold, cohort.fit.n_states)
+    p = np.stack(list(propagate(cohort.propagator, cohort.start, times)), axis=2)  # (B, n, T, K)
+    uncertainty, states = cohort.uncertainty, cohort.fit.n_states
     expected = p @ np.arange(1, states + 1)
     reached = p[..., worst - 1 :].sum(axis=-1)
-    ends = {
-        "probability": spread.interval(p, LOGIT),
-        "expected": spread.interval(expected, LOGIT, 1, states),
-        "reached": spread.interval(reached, LOGIT),
-    }
-    tail = (1.0 - spread.level) / 2
-    below = np.cumsum(mix(p) if spread.drawn else p[0], axis=-1)
-    outside = np.stack([journey.outside(time).any(axis=1) for time in times], axis=1)
+    intervals: dict[str, Any] = {}
+    intervals["probability_low"], intervals["probability_high"] = uncertainty.interval(p, LOGIT)
+    intervals["expected_low"], intervals["expected_high"] = uncertainty.interval(expected, LOGIT, 1, states)
+    intervals["reached_low"], intervals["reached_high"] = uncertainty.interval(reached, LOGIT)
+    tail = (1.0 - uncertainty.level) / 2
+    below = np.cumsum(mix(p) if uncertainty.drawn else p[0], axis=-1)
+    outside = np.stack([cohort.outside(time).any(axis=1) for time in times], axis=1)
     return Forecast(
         years=times,
-        start=journey.start + 1,
+        start=cohort.start + 1,
         threshold=worst,
-        level=spread.level,
-        intervals=spread.kind,
-        course=journey.course.words,
-        certified=journey.certified,
-        notes=journey.notes,
+        **cohort.conditions,
+        notes=cohort.notes,
         probability=p[0],
         expected=expected[0],
         reached=reached[0],
-        **{
-            f"{name}_{side}": end[place]
-            for name, end in ends.items()
-            for place, side in enumerate(("low", "high"))
-        },
+        **intervals,
         predicted_low=_first_beyond(below, tail),
         predicted_high=_first_beyond(below, 1.0 - tail),
         outside=outside,
@@ -214,32 +224,35 @@ def forecast_rows(
 
 
 def _first_beyond(below: Array, share: float) -> States:
-    """The best state, 1-based, up to which at least that share lies; a hair's breadth is rounding."""
+    """Best state, 1-based, up to which at least that share lies; 1e-12 is left to rounding."""
     return np.asarray((below < share - 1e-12).sum(axis=-1) + 1, dtype=np.int64)
 
 
-def years_until(journey: Journey, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> TitledTable:
-    """Years until a state or worse: mean and median with intervals, and what one member may take.
+def years_until(cohort: Cohort, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> TitledTable:
+    """Table of years until a state or worse: mean and median with intervals, and those of a single member.
 
     ``predicted_low`` and ``predicted_high`` are the times by which a member gets there with the probabilities that
     the level leaves at both ends; ``q`` columns are quantiles at the estimate.
     """
-    worst = check_threshold(state, journey.fit.n_states)
-    spread = journey.spread
-    tail = (1.0 - spread.level) / 2
+    worst = check_threshold(state, cohort.fit.n_states)
+    uncertainty = cohort.uncertainty
+    tail = (1.0 - uncertainty.level) / 2
     asked = check_quantiles(quantiles)
     wanted = [tail, 0.5, 1.0 - tail, *asked]
-    found = pass_through(journey.walkers, journey.start, worst - 1, wanted, mixed=spread.drawn)
+    found = find_first_passage(cohort.propagator, cohort.start, worst - 1, wanted, mixed=uncertainty.drawn)
     mean, median = found.mean, found.quantile[..., 1]
-    (mean_low, mean_high), (median_low, median_high) = spread.interval(mean, LOG), spread.interval(median, LOG)
+    (mean_low, mean_high), (median_low, median_high) = (
+        uncertainty.interval(mean, LOG),
+        uncertainty.interval(median, LOG),
+    )
     return table(
-        journey.entitle(f"years until state {worst} or worse"),
+        cohort.entitle(f"years until state {worst} or worse"),
         {
-            "row": np.arange(len(journey.start)),
-            "start": journey.start + 1,
-            "state": np.full(len(journey.start), worst),
+            "row": np.arange(len(cohort.start)),
+            "start": cohort.start + 1,
+            "state": np.full(len(cohort.start), worst),
             "mean": mean[0],
-            "mean_se": spread.deviation(mean),
+            "mean_se": uncertainty.deviation(mean),
             "mean_low": mean_low,
             "mean_high": mean_high,
             "median": median[0],
@@ -248,25 +261,25 @@ def years_until(journey: Journey, state: int, quantiles: Sequence[float] = (0.1,
             "predicted_low": found.mixed[:, 0],
             "predicted_high": found.mixed[:, 2],
             **{f"q{100 * q:g}": found.quantile[0, :, 3 + place] for place, q in enumerate(asked)},
-            "certified": [journey.certified] * len(journey.start),
+            "certified": [cohort.certified] * len(cohort.start),
         },
         hidden=("certified",),
     )
 
 
-def years_in_states(journey: Journey) -> TitledTable:
-    """Years in each state, for a member that comes into it with its covariates as they are."""
-    n, free = len(journey.start), journey.fit.n_states - 1
+def years_in_states(cohort: Cohort) -> TitledTable:
+    """Table of years in each state, for a member that enters it with its covariates as they are."""
+    n, free = len(cohort.start), cohort.fit.n_states - 1
     found = []
     for k in range(free):
-        here = replace(journey, start=np.full(n, k, dtype=np.int64))
+        here = replace(cohort, start=np.full(n, k, dtype=np.int64))
         found.append(years_until(here, k + 2, ()).drop("state").rename({"start": "state"}))
     rows = pl.concat(found).sort("row", "state", maintain_order=True)
-    return table(journey.entitle("years in each state"), rows.to_dict(), hidden=("certified",))
+    return table(cohort.entitle("years in each state"), rows.to_dict(), hidden=("certified",))
 
 
 def read_years(years: Any) -> Array:
-    """Times in years, from 0 on, none before the one before it."""
+    """Read times in years: a whole number, or times from 0 on in their order."""
     if isinstance(years, int | np.integer) and not isinstance(years, bool):
         if years < 1:
             raise BadOption(f"years is {years}; a whole number of at least 1 is needed, or a list of times.")
@@ -284,7 +297,7 @@ def read_years(years: Any) -> Array:
 
 
 def check_threshold(state: int | None, n_states: int) -> int:
-    """The state whose reaching is asked for, 1-based; None means 4, or K where there are fewer."""
+    """Check the state to be reached, 1-based; None means 4, or K where there are fewer."""
     if state is None:
         return min(WORST_ASKED, n_states)
     if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 2 <= state <= n_states:
@@ -298,7 +311,7 @@ def check_threshold(state: int | None, n_states: int) -> int:
 
 
 def check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:
-    """Probabilities between 0 and 1."""
+    """Check probabilities: each between 0 and 1."""
     for q in quantiles:
         if not 0 < q < 1:
             raise BadOption(f"quantiles holds {q!r}; numbers between 0 and 1 are needed.", option="quantiles")
@@ -306,7 +319,7 @@ def check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:
 
 
 def read_start(values: Any, n: int) -> States:
-    """Start states, 1-based: one for all, or one a row; 0-based in return."""
+    """Read start states, 1-based: one for all, or one a row; return them (n,) 0-based."""
     try:
         start = np.broadcast_to(np.asarray(values, dtype=float), (n,))
     except (TypeError, ValueError):
@@ -321,7 +334,7 @@ def read_start(values: Any, n: int) -> States:
 
 
 def typical_covariates(fit: Fit, given: Mapping[str, float] | None = None) -> Array:
-    """Covariates (1, p): as given, else the medians of the training rows."""
+    """Covariates (1, p) of a typical member: as given, else the medians of the training rows."""
     given = dict(given or {})
     unknown = [name for name in given if name not in fit.covariates]
     if unknown:

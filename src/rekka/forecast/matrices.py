@@ -1,4 +1,4 @@
-"""Transition matrices: from every state to every state in so many years, for a member with given covariates.
+"""Transition matrices of a member with given covariates, and tables of them.
 
     P(t) = P(1) at age a + 1/2, times P(1) at age a + 3/2, ...      where age advances
     P(t) = exp(Q t)                                          where covariates stay as they are
@@ -6,7 +6,7 @@
 Intervals are those of each probability by itself. The rows of ``probability`` sum to 1; those of ``low`` and
 ``high`` do not, and no matrix has all of its entries there at once.
 
-Transition matrices as tables, in the layouts that bridge management systems and their users know.
+Tables come in the layouts of bridge management systems:
 
     square    a row for each state at the beginning, a column for each at the end
     long      a row for each pair of states, with intervals; a better state later cannot be, and has no row
@@ -15,10 +15,10 @@ Transition matrices as tables, in the layouts that bridge management systems and
     median    a row for each case: the median years T1, T2, ... in each state before it is left, and a shape, in
               the layout in which AASHTOWare BrM takes deterioration
 
-Layouts are what systems show and ask for; no file here is made to be imported by a product without a look at what
-that product's version wants. A median is log 2 / hazard, and the shape is 1, because the hazard of a state does
-not change while a member is in it. Where age advances it does change, and this layout has no place for that:
-medians are then those at the age that was given, as if it stayed.
+No file is made to be imported by a product without a look at what that product's version wants. A median is log
+2 / hazard, and the shape is 1, because the hazard of a state does not change while a member is in it. Where age
+advances it does change, and this layout has no place for that: medians are then those at the age that was given,
+as if it stayed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, BadValues, bad_option
-from rekka.forecast.ageing import FIXED, Course
-from rekka.forecast.forecast import Doubt, Journey, read_years, set_out
-from rekka.forecast.propagation import walk
+from rekka.forecast.ageing import Ageing
+from rekka.forecast.forecast import AT_REST, Cohort, ForecastOptions, make_cohort, read_years
+from rekka.forecast.propagation import propagate
 from rekka.forecast.uncertainty import LOG, LOGIT, NONE
 from rekka.model.family import EXPONENTIAL, Family
 from rekka.model.fit import Fit
@@ -46,11 +46,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Probabilities (K, K) of each state, by column, for who is in each state, by row, ``years`` before.
+    """Probabilities (K, K) of each state, by column, for members in each state, by row, ``years`` before.
 
-    ``hazard`` (K-1,) is that of leaving each state, a year, with the covariates as they were given. Without
-    intervals ``low`` and ``high`` are NaN. ``course`` says what advances with the years; ``notes`` say what a
-    reader must know first; ``labels`` are the names of the states, best first.
+    ``hazard`` (K-1,) is that of leaving each state, a year, at the given covariates. Without intervals ``low`` and
+    ``high`` are NaN. ``course`` describes the ageing; ``notes`` are warnings; ``labels`` are the names of the
+    states, best first.
     """
 
     probability: Array
@@ -73,16 +73,16 @@ class Matrix:
 
     @property
     def n_states(self) -> int:
-        """K."""
+        """Number of states, K."""
         return len(self.probability)
 
     @property
     def told(self) -> str:
-        """The covariates in a cell of a table: 'age=41; traffic_mean=8000'."""
+        """Covariates as text: 'age=41; traffic_mean=8000'."""
         return "; ".join(f"{name}={value:.10g}" for name, value in self.covariates.items()) or "none"
 
     def __str__(self) -> str:
-        """The probabilities under a title; the intervals are in ``low`` and ``high``."""
+        """Table of the probabilities, without intervals."""
         title = [*self.notes, f"probabilities after {self.years:g} years, at {self.told}; {self.course}"]
         columns = {label: self.probability[:, place] for place, label in enumerate(self.labels)}
         return str(table("\n".join(title), {"from / to": list(self.labels), **columns}))
@@ -100,50 +100,31 @@ class Matrix:
         )
 
 
-def transition_matrix(
-    fit: Fit,
-    x: Array,
-    years: float,
-    *,
-    age: str = FIXED,
-    advance: Sequence[str] | None = None,
-    doubt: Doubt | None = None,
-    labels: Sequence[str] | None = None,
-    case: str | None = None,
-) -> Matrix:
-    """The matrix of a member with raw covariates x (p,), for one number of years."""
-    return transition_matrices(fit, x, [years], age=age, advance=advance, doubt=doubt, labels=labels, case=case)[0]
-
-
 def transition_matrices(
     fit: Fit,
     x: Array,
     years: Sequence[float],
+    options: ForecastOptions = AT_REST,
     *,
-    age: str = FIXED,
-    advance: Sequence[str] | None = None,
-    doubt: Doubt | None = None,
     labels: Sequence[str] | None = None,
     case: str | None = None,
 ) -> tuple[Matrix, ...]:
-    """The same for several numbers of years, in one walk from all K states."""
+    """Matrices of a member with raw covariates x (p,), one for each number of years."""
     times = read_years(list(years))
     if (times <= 0).any():
         raise BadOption(f"years holds {times[0]:g}; a matrix needs a time above 0.", option="years")
     start = np.arange(fit.n_states)
-    journey = set_out(
-        fit, start, np.tile(_check_covariates(fit, x), (start.size, 1)), age=age, advance=advance, doubt=doubt
-    )
+    cohort = make_cohort(fit, start, np.tile(_check_covariates(fit, x), (start.size, 1)), options)
     names = tuple(str(state + 1) for state in start) if labels is None else tuple(labels[: start.size])
     return tuple(
-        _make_matrix(journey, p, float(time), names, case)
-        for time, p in zip(times, walk(journey.walkers, start, times), strict=True)
+        _make_matrix(cohort, p, float(time), names, case)
+        for time, p in zip(times, propagate(cohort.propagator, start, times), strict=True)
     )
 
 
-def list_outside(fit: Fit, course: Course, x: Array) -> tuple[str, ...]:
-    """A sentence for each of the covariates x (p,) that lies outside the range of the training rows."""
-    rows = zip(fit.covariates, x, course.low, course.high, course.outside(x[None])[0], strict=True)
+def list_outside(fit: Fit, ageing: Ageing, x: Array) -> tuple[str, ...]:
+    """Sentences on the covariates x (p,) that lie outside the range of the training rows."""
+    rows = zip(fit.covariates, x, ageing.low, ageing.high, ageing.outside(x[None])[0], strict=True)
     return tuple(
         f"{name} = {value:,.6g} lies outside the training rows ({low:,.6g} to {high:,.6g}): the model "
         "extrapolates."
@@ -152,32 +133,32 @@ def list_outside(fit: Fit, course: Course, x: Array) -> tuple[str, ...]:
     )
 
 
-def tell_intervals(level: float, kind: str) -> str:
+def describe_intervals(level: float, kind: str) -> str:
     """'95 % intervals (normal)', or that there are none."""
     return "no intervals" if kind == NONE else f"{100 * level:.6g} % intervals ({kind})"
 
 
-def list_passing(journey: Journey, years: float) -> tuple[str, ...]:
-    """A sentence for each covariate that leaves the range of the training rows on its way through the years."""
-    if not journey.course.moves or not np.isfinite(years):
+def list_passing(cohort: Cohort, years: float) -> tuple[str, ...]:
+    """Sentences on the covariates that leave the range of the training rows within the years."""
+    if not cohort.ageing.moves or not np.isfinite(years):
         return ()
     last = max(np.ceil(years) - 1.0, 0.0)  # where the last step begins, whose middle has the largest age
     last = 0.5 * (last + years)
-    passed = np.atleast_1d((journey.outside(last) & ~journey.outside()).any(axis=0))
+    passed = np.atleast_1d((cohort.outside(last) & ~cohort.outside()).any(axis=0))
     return tuple(
         f"{name} passes the largest of the training rows ({high:,.6g}) within {years:,.4g} years: from there on "
         "the model extrapolates."
-        for name, high, beyond in zip(journey.fit.covariates, journey.course.high, passed, strict=True)
+        for name, high, beyond in zip(cohort.fit.covariates, cohort.ageing.high, passed, strict=True)
         if beyond
     )
 
 
-def _make_matrix(journey: Journey, p: Array, years: float, labels: tuple[str, ...], case: str | None) -> Matrix:
-    """One matrix out of the walk: p (B, K, K)."""
-    spread, x = journey.spread, journey.x[0]
-    hazard = journey.walkers.hazards(0.0)[:, 0, :]
-    low, high = spread.interval(p, LOGIT)
-    hazard_low, hazard_high = spread.interval(hazard, LOG)
+def _make_matrix(cohort: Cohort, p: Array, years: float, labels: tuple[str, ...], case: str | None) -> Matrix:
+    """Matrix from state probabilities p (B, K, K) at one time."""
+    uncertainty, x = cohort.uncertainty, cohort.x[0]
+    hazard = cohort.propagator.hazards(0.0)[:, 0, :]
+    low, high = uncertainty.interval(p, LOGIT)
+    hazard_low, hazard_high = uncertainty.interval(hazard, LOG)
     return Matrix(
         probability=p[0],
         low=low,
@@ -186,21 +167,18 @@ def _make_matrix(journey: Journey, p: Array, years: float, labels: tuple[str, ..
         hazard_low=hazard_low,
         hazard_high=hazard_high,
         years=years,
-        level=spread.level,
-        intervals=spread.kind,
-        course=journey.course.words,
-        advancing=journey.course.names,
-        covariates=dict(zip(journey.fit.covariates, x.tolist(), strict=True)),
+        **cohort.conditions,
+        advancing=cohort.ageing.names,
+        covariates=dict(zip(cohort.fit.covariates, x.tolist(), strict=True)),
         labels=labels,
-        certified=journey.certified,
-        notes=(*journey.notes, *list_outside(journey.fit, journey.course, x), *list_passing(journey, years)),
+        notes=(*cohort.notes, *list_outside(cohort.fit, cohort.ageing, x), *list_passing(cohort, years)),
         case=case,
-        family=journey.fit.family,
+        family=cohort.fit.family,
     )
 
 
 def _check_covariates(fit: Fit, x: Array) -> Array:
-    """One finite number for each covariate."""
+    """Check x: a finite number for each covariate."""
     values = np.asarray(x, dtype=np.float64).ravel()
     if values.size != len(fit.covariates) or not np.isfinite(values).all():
         raise BadValues(
@@ -211,7 +189,7 @@ def _check_covariates(fit: Fit, x: Array) -> Array:
 
 
 def _plain(values: Array) -> list[Any]:
-    """Nested lists, None for what is no number."""
+    """Nested lists, with None for what is no finite number."""
     if values.ndim > 1:
         return [_plain(row) for row in values]
     return [float(value) if np.isfinite(value) else None for value in values]
@@ -226,7 +204,7 @@ SHAPE = 1.0  # of a Weibull distribution whose hazard is constant
 
 
 def lay_out(matrices: Matrix | Sequence[Matrix], layout: str = SQUARE, *, decimals: int = DECIMALS) -> TitledTable:
-    """Matrices as one table; ``decimals`` are those of percentages."""
+    """Lay out matrices as one table; ``decimals`` are those of percentages."""
     some = (matrices,) if isinstance(matrices, Matrix) else tuple(matrices)
     if layout not in LAYOUTS:
         raise bad_option("layout", layout, LAYOUTS)
@@ -236,9 +214,9 @@ def lay_out(matrices: Matrix | Sequence[Matrix], layout: str = SQUARE, *, decima
         raise BadOption(f"decimals is {decimals!r}; a whole number from 0 to {MOST_DECIMALS} is needed.")
     titles = {
         SQUARE: "probability of each state (to) after so many years, by the state at their beginning (from)",
-        LONG: f"probability of each state after so many years, {_tell_intervals(some)}",
+        LONG: f"probability of each state after so many years, {_describe_intervals(some)}",
         PERCENT: "percent that stay in their state, and that are so many states worse, after so many years",
-        MEDIAN: f"median years in each state before it is left, {_tell_intervals(some)}{_tell_age(some)}",
+        MEDIAN: f"median years in each state before it is left, {_describe_intervals(some)}{_describe_age(some)}",
     }
     makers: dict[str, Callable[[Sequence[Matrix]], list[Row]]] = {
         SQUARE: _list_square,
@@ -251,7 +229,7 @@ def lay_out(matrices: Matrix | Sequence[Matrix], layout: str = SQUARE, *, decima
 
 
 def round_together(shares: Iterable[float], decimals: int = DECIMALS) -> list[float]:
-    """Shares of a whole as percentages that sum to 100 as rounded: by largest remainder, ties to the better state.
+    """Round shares of a whole to percentages that sum to 100: by largest remainder, ties to the better state.
 
     None is further from its share than one unit of the last decimal.
     """
@@ -313,7 +291,7 @@ def _list_percent(matrices: Sequence[Matrix], decimals: int) -> list[Row]:
 
 
 def _list_medians(matrices: Sequence[Matrix]) -> list[Row]:
-    """One row a case and its covariates: the years of a matrix have no part in it."""
+    """Rows of medians: one for each case and its covariates, whatever the years of its matrices."""
     widest = max(matrix.n_states for matrix in matrices)
     found: dict[tuple[str | None, str], Row] = {}
     for matrix in matrices:
@@ -338,7 +316,7 @@ def _tail(matrix: Matrix) -> Row:
 
 
 def _pad(name: str, values: Iterable[float], places: Iterable[int]) -> Row:
-    """A column for each place; none where the values have come to an end."""
+    """Columns for all places, None where there are fewer values."""
     some = iter(values)
     return {name.format(place): None if (value := next(some, None)) is None else float(value) for place in places}
 
@@ -347,14 +325,16 @@ def _place(matrix: Matrix) -> str:
     return "" if matrix.case is None else f"{matrix.case}: "
 
 
-def _tell_intervals(matrices: Sequence[Matrix]) -> str:
+def _describe_intervals(matrices: Sequence[Matrix]) -> str:
     """'95 % intervals (normal)', or that there are none."""
-    found = dict.fromkeys(tell_intervals(one.level, one.intervals) for one in matrices if one.intervals != NONE)
+    found = dict.fromkeys(
+        describe_intervals(one.level, one.intervals) for one in matrices if one.intervals != NONE
+    )
     return " and ".join(found) or "no intervals"
 
 
-def _tell_age(matrices: Sequence[Matrix]) -> str:
-    """For which age medians are, where it advances."""
+def _describe_age(matrices: Sequence[Matrix]) -> str:
+    """Say for which age medians hold, where it advances."""
     names = dict.fromkeys(name for matrix in matrices for name in matrix.advancing)
     if not names:
         return ""
@@ -362,7 +342,7 @@ def _tell_age(matrices: Sequence[Matrix]) -> str:
 
 
 def _tabulate(title: str, rows: Sequence[Row]) -> TitledTable:
-    """Rows as a table: NaN is no number, labels that say nothing new are not printed."""
+    """Make a table of rows: NaN becomes null, labels equal to the state numbers are not printed."""
     frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.selectors.float().fill_nan(None))
     pairs = (("from_state", "from_label"), ("to_state", "to_label"), ("state", "label"))
     there = [(state, label) for state, label in pairs if label in frame.columns]

@@ -1,45 +1,100 @@
-"""What a fitted model says of the future, as methods: the estimator's face over the functions of this folder."""
+"""Forecasts as methods of a fitted model: the estimator's face over the functions of this package."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rekka.core.errors import BadOption, InputError
-from rekka.forecast.ageing import ADVANCES, FIXED
 from rekka.forecast.effects import Effects, marginal_effects
 from rekka.forecast.forecast import (
-    Doubt,
+    AT_REST,
+    DEFAULT,
+    Cohort,
     Forecast,
-    Journey,
+    ForecastOptions,
     forecast_rows,
+    make_cohort,
     read_start,
-    set_out,
     typical_covariates,
     years_in_states,
     years_until,
 )
-from rekka.forecast.matrices import Matrix, transition_matrix
-from rekka.forecast.uncertainty import DRAWS, NORMAL
+from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.model import inputs
 from rekka.model.fit import Fit
 from rekka.model.tables import TitledTable
 
 Array = NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Given(TypedDict, total=False):
+    """Options that every method takes; see ``Forecasts``."""
+
+    age: str
+    advance: Sequence[str] | None
+    intervals: str
+    level: float
+    draws: int
+    seed: int
+
+
+def _show_options(defaults: ForecastOptions) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Show the options with their defaults in the signature of a method, in place of ``**given``."""
+
+    def show(method: Callable[P, R]) -> Callable[P, R]:
+        known = inspect.signature(method)
+        own = [one for one in known.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        options = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=getattr(defaults, name), annotation=kind
+            )
+            for name, kind in get_type_hints(Given).items()
+        ]
+        method.__signature__ = known.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+        return method
+
+    return show
 
 
 class Forecasts:
     """Forecasts of a fitted model.
 
-    All take ``X``: None for a typical member (medians of the training rows), a dict of some covariates (the others
-    typical), or a dataframe with a row for each member. ``age`` says whether age "advances" by the year, is "held"
-    at the oldest of the training rows, or stays "fixed"; ``advance`` names the covariates that do, in place of the
-    model's own. ``intervals`` are "normal" (draws from the coefficients' normal distribution), "delta",
-    "bootstrap" (refits that ``bootstrap`` made) or "none".
+    All methods take ``X``: None for a typical member (medians of the training rows), a dict of some covariates
+    (the others typical), or a dataframe with a row for each member. They share these options:
+
+    age : "advances", "held" or "fixed"
+        Whether age advances by the year, does so up to the oldest of the training rows, or stays.
+    advance : list of str, optional
+        Covariates that advance, in place of the model's own.
+    intervals : "normal", "delta", "bootstrap" or "none"
+        Draws from the coefficients' normal distribution, the delta method, refits that ``bootstrap`` made, or
+        none.
+    level : float
+        Level of the intervals, 0.95 by default.
+    draws, seed : int
+        Number of draws for "normal", at least 100, and their seed.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1).drop("bridge_id")
+    >>> model = rekka.ExponentialHazardMarkovModel().fit(rows.drop("state_2"), rows["state_2"])
+    >>> model.forecast({"age_at_inspection_1": 40}, years=20, intervals="delta").probability.shape
+    (1, 21, 3)
+    >>> model.years_to_reach(3, intervals="delta").columns[:4]
+    ['row', 'start', 'state', 'mean']
+    >>> model.transition_matrix(5, intervals="none").probability.sum(axis=1).round(12).tolist()
+    [1.0, 1.0, 1.0]
+
     """
 
     _fit: Fit
@@ -48,6 +103,7 @@ class Forecasts:
     case_: str | None
     labels_: tuple[str, ...] | None
 
+    @_show_options(DEFAULT)
     def forecast(
         self,
         X: Any = None,
@@ -55,21 +111,16 @@ class Forecasts:
         *,
         start: Any = None,
         threshold: int | None = None,
-        age: str = ADVANCES,
-        advance: Sequence[str] | None = None,
-        intervals: str = NORMAL,
-        level: float = 0.95,
-        draws: int = DRAWS,
-        seed: int = 0,
+        **given: Unpack[Given],
     ) -> Forecast:
-        """States over the years: probabilities, mean state, probability of ``threshold`` or worse.
+        """Forecast states over the years: probabilities, mean state, probability of ``threshold`` or worse.
 
         ``years`` is a number of years or a list of times; ``start`` a state, or one a row; None takes the column
         of start states of a dataframe, and state 1 without one.
         """
-        journey = self._set_out(X, start, age, advance, Doubt(intervals, level, draws, seed))
-        return forecast_rows(journey, years, threshold)
+        return forecast_rows(self._make_cohort(X, start, replace(DEFAULT, **given)), years, threshold)
 
+    @_show_options(DEFAULT)
     def years_to_reach(
         self,
         state: int,
@@ -77,57 +128,30 @@ class Forecasts:
         *,
         start: Any = None,
         quantiles: Sequence[float] = (0.1, 0.5, 0.9),
-        age: str = ADVANCES,
-        advance: Sequence[str] | None = None,
-        intervals: str = NORMAL,
-        level: float = 0.95,
-        draws: int = DRAWS,
-        seed: int = 0,
+        **given: Unpack[Given],
     ) -> TitledTable:
-        """Years until a state or worse: mean, median, quantiles, with intervals of both kinds."""
-        journey = self._set_out(X, start, age, advance, Doubt(intervals, level, draws, seed))
-        return years_until(journey, state, quantiles)
+        """Table of years until a state or worse: mean, median, quantiles, with intervals of both kinds."""
+        return years_until(self._make_cohort(X, start, replace(DEFAULT, **given)), state, quantiles)
 
-    def sojourn(
-        self,
-        X: Any = None,
-        *,
-        age: str = FIXED,
-        advance: Sequence[str] | None = None,
-        intervals: str = NORMAL,
-        level: float = 0.95,
-        draws: int = DRAWS,
-        seed: int = 0,
-    ) -> TitledTable:
-        """Years in each state, for members that come into it with these covariates.
+    @_show_options(AT_REST)
+    def sojourn(self, X: Any = None, **given: Unpack[Given]) -> TitledTable:
+        """Table of years in each state, for members that enter it with these covariates.
 
         Age stays fixed unless told otherwise: 1 / hazard, as in every table of sojourn times.
         """
-        journey = self._set_out(X, 1, age, advance, Doubt(intervals, level, draws, seed))
-        return years_in_states(journey)
+        return years_in_states(self._make_cohort(X, 1, replace(AT_REST, **given)))
 
-    def transition_matrix(
-        self,
-        years: float = 1.0,
-        X: Any = None,
-        *,
-        age: str = FIXED,
-        advance: Sequence[str] | None = None,
-        intervals: str = NORMAL,
-        level: float = 0.95,
-        draws: int = DRAWS,
-        seed: int = 0,
-    ) -> Matrix:
-        """Probabilities from every state to every state in so many years, for one member."""
+    @_show_options(AT_REST)
+    def transition_matrix(self, years: float = 1.0, X: Any = None, **given: Unpack[Given]) -> Matrix:
+        """Transition probabilities (K, K) over so many years, for one member."""
         check_is_fitted(self)
         x = self._read_covariates(X)
         if len(x) != 1:
             raise InputError(f"X has {len(x)} rows; a matrix is for one member's covariates. Give one row.")
-        doubt = Doubt(intervals, level, draws, seed)
-        return transition_matrix(
-            self._fit, x[0], years, age=age, advance=advance, doubt=doubt, labels=self.labels_, case=self.case_
-        )
+        options = replace(AT_REST, **given)
+        return transition_matrices(self._fit, x[0], [years], options, labels=self.labels_, case=self.case_)[0]
 
+    @_show_options(AT_REST)
     def marginal_effects(
         self,
         changes: Mapping[str, str | float] | None = None,
@@ -135,37 +159,23 @@ class Forecasts:
         *,
         start: int = 1,
         threshold: int | None = None,
-        age: str = FIXED,
-        advance: Sequence[str] | None = None,
-        intervals: str = NORMAL,
-        level: float = 0.95,
-        draws: int = DRAWS,
-        seed: int = 0,
+        **given: Unpack[Given],
     ) -> Effects:
-        """What a change of each covariate does to the years from ``start`` until ``threshold``: words and figures.
+        """Effects of changing each covariate on the years from ``start`` until ``threshold``: words and figures.
 
         ``changes`` are written "+10" or "x2", by covariate; without them age has ten years more, traffic is
         doubled and the others have a round step.
         """
         check_is_fitted(self)
-        doubt = Doubt(intervals, level, draws, seed)
+        options, labels = replace(AT_REST, **given), self.labels_
         return marginal_effects(
-            self._fit,
-            start=start,
-            threshold=threshold,
-            changes=changes,
-            at=X,
-            age=age,
-            advance=advance,
-            doubt=doubt,
-            labels=self.labels_,
+            self._fit, options, start=start, threshold=threshold, changes=changes, at=X, labels=labels
         )
 
-    def _set_out(self, X: Any, start: Any, age: str, advance: Sequence[str] | None, doubt: Doubt) -> Journey:
+    def _make_cohort(self, X: Any, start: Any, options: ForecastOptions) -> Cohort:
         check_is_fitted(self)
         x = self._read_covariates(X)
-        states = self._read_start(X, start, len(x))
-        return set_out(self._fit, states, x, age=age, advance=advance, doubt=doubt)
+        return make_cohort(self._fit, self._read_start(X, start, len(x)), x, options)
 
     def _read_covariates(self, X: Any) -> Array:
         if X is None or isinstance(X, Mapping):

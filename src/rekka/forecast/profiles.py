@@ -1,4 +1,4 @@
-"""How hazards and years go with a covariate: along its range, all others typical.
+"""Profiles: hazards and mean years along the range of one covariate, all others typical.
 
     theta_k(x) = exp(w . b_k),   log theta_k +- z sqrt(w' C_k w)
 
@@ -11,8 +11,8 @@ has no value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,27 +20,34 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, OutsideTrainingRange, did_you_mean
-from rekka.forecast.ageing import FIXED
 from rekka.forecast.effects import check_start
-from rekka.forecast.first_passage import pass_through
-from rekka.forecast.forecast import Doubt, Journey, check_threshold, set_out, typical_covariates
-from rekka.forecast.matrices import list_outside, tell_intervals
+from rekka.forecast.first_passage import find_first_passage
+from rekka.forecast.forecast import (
+    AT_REST,
+    Cohort,
+    ForecastOptions,
+    check_threshold,
+    make_cohort,
+    typical_covariates,
+)
+from rekka.forecast.matrices import describe_intervals, list_outside
 from rekka.forecast.uncertainty import BOOTSTRAP, DELTA, LOG, NONE
 from rekka.model.fit import Fit
 from rekka.model.tables import TitledTable, hazard_interval, table
 
 Array = NDArray[np.float64]
 
+AT_REST_BY_DELTA = replace(AT_REST, intervals=DELTA)
 INSIDE = 40  # steps from the least to the largest training value
 BEYOND = 8  # further steps at each end: a fifth of the range
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Hazards (G, K-1) a year, and mean years (G,) from ``start`` until ``threshold``, at G values of a covariate.
+    """Hazards (G, K-1) a year, and mean years (G,) from ``start`` to ``threshold``, at G values of a covariate.
 
-    ``outside`` (G,) marks values beyond the training rows, ``rug`` (101,) has their quantiles. Without intervals
-    the ends are NaN; an infinite number of years means that the state may never be reached.
+    ``outside`` (G,) marks values beyond the training rows, ``rug`` (101,) holds the quantiles of these. Without
+    intervals the ends are NaN; an infinite number of years means that the state may never be reached.
     """
 
     covariate: str
@@ -64,7 +71,7 @@ class Profile:
     notes: tuple[str, ...]
 
     def table(self) -> TitledTable:
-        """A row for each value and state; the years, which are of no single state, in every row of a value."""
+        """Table with a row for each value and state; the mean years are repeated in every row of a value."""
         points, states = self.hazard.shape
         by_point: dict[str, Any] = {
             "covariate": np.full(points, self.covariate, dtype=object),
@@ -86,7 +93,7 @@ class Profile:
         what = (
             f"hazards a year of leaving each state, and mean years from state {self.start} to state "
             f"{self.threshold}, along {self.covariate}; {self.course}; "
-            f"{tell_intervals(self.level, self.intervals)}"
+            f"{describe_intervals(self.level, self.intervals)}"
         )
         return table("\n".join([*self.notes, what]), frame.to_dict(), hidden=("certified",))
 
@@ -94,15 +101,13 @@ class Profile:
 def profile_covariate(
     fit: Fit,
     covariate: str,
+    options: ForecastOptions = AT_REST_BY_DELTA,
     *,
     start: int = 1,
     threshold: int | None = None,
     at: Mapping[str, float] | None = None,
-    age: str = FIXED,
-    advance: Sequence[str] | None = None,
-    doubt: Doubt | None = None,
 ) -> Profile:
-    """Hazards and years along one covariate; intervals by the delta method unless ``doubt`` says otherwise."""
+    """Compute hazards and mean years along one covariate; ``at`` has values of others that are not typical."""
     if covariate not in fit.covariates:
         raise BadOption(
             f"{covariate} is not a covariate of this model; {', '.join(fit.covariates) or 'none'} are."
@@ -118,18 +123,18 @@ def profile_covariate(
     x = np.tile(typical, (values.size, 1))
     x[:, place] = values
     states = np.full(values.size, start - 1, dtype=np.int64)
-    journey = set_out(fit, states, x, age=age, advance=advance, doubt=doubt or Doubt(intervals=DELTA))
+    cohort = make_cohort(fit, states, x, options)
     with np.errstate(over="ignore"):  # years may be without end
-        years = pass_through(journey.walkers, states, worst - 1, []).mean
-    hazard, low, high = _find_hazards(journey)
-    years_low, years_high = journey.spread.interval(years, LOG)
+        years = find_first_passage(cohort.propagator, states, worst - 1, []).mean
+    hazard, low, high = _find_hazards(cohort)
+    years_low, years_high = cohort.uncertainty.interval(years, LOG)
     assert fit.survey is not None  # or there would be no grid
     others = {name: float(value) for name, value in zip(fit.covariates, typical, strict=True) if name != covariate}
-    told = [told for told in list_outside(fit, journey.course, typical) if not told.startswith(f"{covariate} = ")]
+    told = [told for told in list_outside(fit, cohort.ageing, typical) if not told.startswith(f"{covariate} = ")]
     return Profile(
         covariate=covariate,
         values=values,
-        outside=journey.outside()[:, place],
+        outside=cohort.outside()[:, place],
         hazard=hazard,
         hazard_low=low,
         hazard_high=high,
@@ -141,25 +146,22 @@ def profile_covariate(
         others=others,
         start=start,
         threshold=worst,
-        level=journey.spread.level,
-        intervals=journey.spread.kind,
-        course=journey.course.words,
-        certified=journey.certified,
-        notes=(*journey.notes, *told),
+        **cohort.conditions,
+        notes=(*cohort.notes, *told),
     )
 
 
-def _find_hazards(journey: Journey) -> tuple[Array, Array, Array]:
-    """Hazards (n, K-1) and their ends: from the refits where there are such, else in closed form."""
-    spread = journey.spread
-    if spread.kind in (BOOTSTRAP, NONE):
-        hazards = journey.walkers.hazards(0.0)
-        return (hazards[0], *spread.interval(hazards, LOG))
-    return hazard_interval(journey.fit, journey.walkers.design(0.0), spread.level)
+def _find_hazards(cohort: Cohort) -> tuple[Array, Array, Array]:
+    """Hazards (n, K-1) with low and high: from the refits where there are any, else in closed form."""
+    uncertainty = cohort.uncertainty
+    if uncertainty.kind in (BOOTSTRAP, NONE):
+        hazards = cohort.propagator.hazards(0.0)
+        return (hazards[0], *uncertainty.interval(hazards, LOG))
+    return hazard_interval(cohort.fit, cohort.propagator.design(0.0), uncertainty.level)
 
 
 def _make_grid(fit: Fit, place: int, typical: Array) -> Array:
-    """Values from below the training rows to above them, as far as the operator takes them."""
+    """Grid of values from below the training rows to above them, as far as the operator takes them."""
     name = fit.covariates[place]
     if fit.survey is None:
         raise BadOption(
@@ -183,7 +185,7 @@ def _make_grid(fit: Fit, place: int, typical: Array) -> Array:
 
 
 def _take_while(fit: Fit, place: int, typical: Array, values: Array) -> Iterator[float]:
-    """The values until the first that the operator refuses."""
+    """Yield values until the first that the operator refuses."""
     for value in values:
         x = typical.copy()
         x[place] = value

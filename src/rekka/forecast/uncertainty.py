@@ -1,12 +1,11 @@
-"""How sure a forecast is: the coefficients it is made with once more, and the intervals that follow.
+"""Uncertainty of the parameters: sets of coefficients to forecast with, and the intervals that follow.
 
     delta      at the estimate and a little to both sides along each direction of the covariance, C = L L':
                variance = sum_j (dg / d(L_j))^2, on a scale on which g is free (logit, log)
     normal     at draws from N(estimate, C)
-    bootstrap  at the refits to bridges drawn again, which the model carries
+    bootstrap  at the refits to resampled bridges, which the model carries
 
-This is the uncertainty of the parameters alone. That of the process, which would be there if they were known, is
-in the probabilities themselves.
+The uncertainty of the process, which would remain if the parameters were known, is in the probabilities.
 """
 
 from __future__ import annotations
@@ -34,8 +33,11 @@ LOGIT, LOG = "logit", "log"  # scales on which a quantity is free
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """Coefficients (B, K-1, p+1) in units of ``inference``, the estimate first; ``why`` there are no others."""
+class Uncertainty:
+    """Sets of coefficients (B, K-1, p+1) in units of ``inference``, the estimate first.
+
+    Where there are no others, ``kind`` is "none" and ``why`` says why, unless none were asked for.
+    """
 
     kind: str
     level: float
@@ -48,7 +50,7 @@ class Spread:
         return self.kind in (NORMAL, BOOTSTRAP)
 
     def interval(self, values: Array, scale: str, least: float = 0.0, most: float = 1.0) -> tuple[Array, Array]:
-        """The interval of a quantity (B, ...) computed at every set of coefficients; NaN where there is none.
+        """Interval of a quantity (B, ...) computed at every set of coefficients; NaN where there is none.
 
         On the scale logit it lies between ``least`` and ``most``.
         """
@@ -68,7 +70,7 @@ class Spread:
         return np.where(edge, values[0], low), np.where(edge, values[0], high)
 
     def deviation(self, values: Array) -> Array:
-        """The standard error of a quantity (B, ...): by the delta method, or over the draws."""
+        """Standard error of a quantity (B, ...): by the delta method, or over the draws."""
         if self.kind == NONE:
             return np.full(values.shape[1:], np.nan)
         if self.kind == DELTA:
@@ -78,7 +80,7 @@ class Spread:
 
 
 def draw_interval(values: Array, level: float) -> tuple[Array, Array]:
-    """Between which a share ``level`` of draws (B, ...) lies, as many of the others on either side."""
+    """Central interval that holds a share ``level`` of draws (B, ...)."""
     tail = (1.0 - level) / 2
     # between infinite years nothing can be interpolated
     smooth = bool(np.isfinite(values).all())
@@ -87,31 +89,41 @@ def draw_interval(values: Array, level: float) -> tuple[Array, Array]:
     return low, high
 
 
-def spread_out(
+def find_uncertainty(
     fit: Fit, intervals: str = NORMAL, *, level: float = 0.95, draws: int = DRAWS, seed: int = 0
-) -> Spread:
-    """Coefficients for one of the three ways; the estimate alone where a fit has no intervals to give."""
-    if intervals not in INTERVALS:
-        raise bad_option("intervals", intervals, INTERVALS)
-    check_level(level)
-    if not isinstance(draws, int | np.integer) or draws < FEWEST:
-        raise BadOption(f"draws is {draws!r}; a whole number of at least {FEWEST} is needed.")
+) -> Uncertainty:
+    """Find the sets of coefficients for one kind of intervals; the estimate alone where the fit allows none."""
+    check_intervals(intervals, level, draws)
     middle = fit.coefficients[None]
     why = None if intervals == NONE else _find_obstacle(fit, intervals)
     if intervals == NONE or why is not None:
-        return Spread(NONE, level, middle, why)
+        return Uncertainty(NONE, level, middle, why)
     if intervals == BOOTSTRAP:
-        return Spread(BOOTSTRAP, level, np.concatenate([middle, _resampled(fit)]))
+        return Uncertainty(BOOTSTRAP, level, np.concatenate([middle, _resampled(fit)]))
     root = root_of(fit.inference.covariance)
     if intervals == DELTA:
         sides = np.stack([root.T, -root.T], axis=1).reshape(-1, root.shape[0]) * STEP
     else:
         sides = np.random.default_rng(seed).standard_normal((draws, root.shape[1])) @ root.T
-    return Spread(intervals, level, np.concatenate([middle, middle + sides.reshape(-1, *middle.shape[1:])]))
+    return Uncertainty(intervals, level, np.concatenate([middle, middle + sides.reshape(-1, *middle.shape[1:])]))
+
+
+def check_intervals(intervals: str, level: float, draws: int) -> None:
+    """Refuse an unknown kind of intervals, a level outside 0 to 1, and too few draws."""
+    if intervals not in INTERVALS:
+        raise bad_option("intervals", intervals, INTERVALS)
+    check_level(level)
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < FEWEST:
+        raise BadOption(
+            f"draws is {draws!r}; a whole number of at least {FEWEST} is needed.", option="draws", value=draws
+        )
 
 
 def root_of(covariance: Array) -> Array:
-    """L (F, r) with L L' = C. In units of standard errors, because covariates can be a million times apart."""
+    """Root L (F, r) of a covariance, L L' = C.
+
+    In units of standard errors, because covariates can be a million times apart.
+    """
     scale = np.sqrt(np.diag(covariance))
     unit = np.where(scale > 0, scale, 1.0)
     value, vector = np.linalg.eigh(covariance / np.outer(unit, unit))
@@ -120,7 +132,7 @@ def root_of(covariance: Array) -> Array:
 
 
 def _find_obstacle(fit: Fit, intervals: str) -> str | None:
-    """Why a fit has no intervals to give, if it has none."""
+    """Reason why a fit has no intervals, if it has none."""
     if not fit.certificate.certified:
         return "the fit is not a certified maximum, so that its curvature says nothing of uncertainty"
     if intervals == BOOTSTRAP:
@@ -138,7 +150,7 @@ def _find_obstacle(fit: Fit, intervals: str) -> str | None:
 
 
 def _resampled(fit: Fit) -> Array:
-    """The refits' coefficients in the units of ``inference``."""
+    """Coefficients of the refits (B, K-1, p+1) in the units of ``inference``."""
     assert fit.resampled is not None
     if not fit.native:
         return fit.resampled.beta

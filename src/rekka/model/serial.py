@@ -112,36 +112,36 @@ def dump_model(
 ) -> str:
     """Write a fit and its estimator's parameters as JSON; ``labels`` are the states' names, best first."""
     _check_names(case, labels, fit.n_states)
-    inference = dataclasses.asdict(fit.inference)
-    return ModelFile(
-        format="rekka-model",
-        version=VERSION,
-        parameters={name: value for name, value in parameters.items() if name != "family"},  # it has its own place
-        features=features,
-        n_states=fit.n_states,
-        covariates=list(fit.covariates),
-        layout=fit.layout.parameter.tolist(),
-        scaling=fit.scaling.to_dict(),
-        beta=fit.beta.tolist(),
-        inference=_Inference(
-            **inference
-            | {
-                "coefficients": fit.inference.coefficients.tolist(),
-                "covariance": fit.inference.covariance.tolist(),
-            }
-        ),
-        outcome=fit.outcome,
-        certificate=fit.certificate,
-        n_rows=fit.n_rows,
-        case=case,
-        labels=None if labels is None else list(labels),
-        survey=None if fit.survey is None else fit.survey.quantiles.tolist(),
-        bootstrap=None if fit.resampled is None else _write_bootstrap(fit.resampled),
-        clock=_write_clock(fit.clock),
-        fit_test=fit.fit_test,
-        reading=reading,
-        family=fit.family.name,
-    ).to_text()
+    clock = {"kind": fit.clock.kind, "advance": list(fit.clock.names), "mean_years": fit.clock.mean_years}
+    parts = {
+        "format": "rekka-model",
+        "version": VERSION,
+        "parameters": {name: value for name, value in parameters.items() if name != "family"},  # has its own place
+        "features": features,
+        "n_states": fit.n_states,
+        "covariates": list(fit.covariates),
+        "layout": fit.layout.parameter.tolist(),
+        "scaling": fit.scaling.to_dict(),
+        "beta": fit.beta.tolist(),
+        "inference": _plain(fit.inference),
+        "outcome": fit.outcome,
+        "certificate": fit.certificate,
+        "n_rows": fit.n_rows,
+        "case": case,
+        "labels": None if labels is None else list(labels),
+        "survey": None if fit.survey is None else fit.survey.quantiles.tolist(),
+        "bootstrap": None if fit.resampled is None else _plain(fit.resampled),
+        "clock": clock,
+        "fit_test": fit.fit_test,
+        "reading": reading,
+        "family": fit.family.name,
+    }
+    return ModelFile.model_validate(parts).to_text()
+
+
+def _plain(value: Inference | Resampled) -> dict[str, Any]:
+    """The fields of a value, arrays as lists."""
+    return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in vars(value).items()}
 
 
 def _check_names(case: object, labels: object, n_states: int) -> None:
@@ -150,10 +150,6 @@ def _check_names(case: object, labels: object, n_states: int) -> None:
     known = labels if isinstance(labels, list | tuple) else ()
     if labels is not None and (len(known) < n_states or not all(isinstance(label, str) for label in known)):
         raise BadOption(f"labels is {labels!r}; a list with a text for each of {n_states} states is needed.")
-
-
-def _write_bootstrap(drawn: Resampled) -> _Bootstrap:
-    return _Bootstrap(beta=drawn.beta.tolist(), asked=drawn.asked, seed=drawn.seed, groups=drawn.groups)
 
 
 def load_model(text: str) -> tuple[Fit, dict[str, Any], list[str]]:
@@ -221,13 +217,7 @@ def _read_fit(file: ModelFile) -> Fit:
         layout=Layout(("intercept", *covariates), file.n_states, np.asarray(file.layout, dtype=np.int64)),
         scaling=file.scaling,
         beta=np.asarray(file.beta, dtype=np.float64).reshape(file.n_states - 1, len(covariates) + 1),
-        inference=Inference(
-            **file.inference.model_dump()
-            | {
-                "coefficients": np.asarray(file.inference.coefficients, dtype=np.float64),
-                "covariance": np.asarray(file.inference.covariance, dtype=np.float64),
-            }
-        ),
+        inference=Inference(**_read_arrays(file.inference)),
         outcome=file.outcome,
         certificate=file.certificate,
         n_rows=file.n_rows,
@@ -239,6 +229,11 @@ def _read_fit(file: ModelFile) -> Fit:
     )
 
 
+def _read_arrays(part: _Part) -> dict[str, Any]:
+    """The fields of a part, lists as arrays."""
+    return {name: np.asarray(v, np.float64) if isinstance(v, list) else v for name, v in part}
+
+
 def _read_family(file: ModelFile) -> Family:
     if file.family not in FAMILIES:
         raise ModelFileError(
@@ -247,11 +242,6 @@ def _read_family(file: ModelFile) -> Family:
             where="family",
         )
     return FAMILIES[file.family]
-
-
-def _write_clock(clock: Clock) -> _Clock:
-    part = {"kind": clock.kind, "advance": list(clock.names), "mean_years": clock.mean_years}
-    return _Clock.model_validate(part)
 
 
 def _read_clock(file: ModelFile) -> Clock:

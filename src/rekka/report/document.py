@@ -1,58 +1,82 @@
-"""What a report says of the future, as plain data: parts of a document.
+"""The document of a report: every number that a page, table or figure shows, as versioned plain data.
 
-States count from 1, the best. ``low`` and ``high`` bound what is not known of the parameters; ``predicted_low``
-and ``predicted_high`` what will be: the same, and the chance that a course has although the parameters are known.
-Years may be infinite: a state that may never be reached. A missing number is None, as are all ends where a fit is
-no certified maximum.
+    Study -> summarize -> Document -> page, terminal, Markdown, tables, figures
 
-What a report says, as plain data: versioned, checked when it is made and when it is read back.
-
-    Study -> summarize -> Document -> page, Markdown, tables, figures
-
-Every number of the page stands here, not rounded. Sentences about a study are in English; headings, captions and
-names of columns belong to the page and its language. States count from 1, the best. A missing number is None.
+Numbers are not rounded. Sentences about a study are in English, with a key for other languages; headings and
+captions belong to the renderers, formats to the annotations of the fields (``rekka.core.columns``). States count
+from 1, the best. A missing number is None, as are the ends of all intervals where a fit is no certified maximum;
+years are infinite where a state may never be reached. ``low`` and ``high`` bound what is not known of the
+parameters, ``predicted_low`` and ``predicted_high`` what will be: chance adds to it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from rekka.core.columns import (
+    Accuracy,
+    Decimal,
+    English,
+    FineShare,
+    LogLikelihood,
+    LogLoss,
+    Method,
+    Methods,
+    Part,
+    Preset,
+    Probability,
+    Rows,
+    Seconds,
+    Share,
+    Shown,
+    State,
+    Tiny,
+    Years,
+)
 from rekka.core.errors import DamagedFile
 from rekka.model.survey import FitTest
+from rekka.study.hypotheses import Hypothesis
+from rekka.study.tables import TrialRow
 from rekka.study.trial import Value
+
+VERSION: Literal[2] = 2
+NOT_YET = "not chosen yet"  # the reason of an answer: the run was stopped before
 
 Number = float | None
 Count = int | None
 Text = str | None
+Members = Annotated[Number, Shown("members")]
+TrialPart = TrialRow  # parts of a document that a study has as they are
+HypothesisPart = Hypothesis
 
 
 class PassagePart(Value):
     """Years until the threshold or worse, for a typical member that is in ``start`` now."""
 
     start: int
-    mean: Number
-    mean_low: Number
-    mean_high: Number
-    median: Number
-    median_low: Number
-    median_high: Number
-    predicted_low: Number
-    predicted_high: Number
+    mean: Years
+    mean_low: Years
+    mean_high: Years
+    median: Years
+    median_low: Years
+    median_high: Years
+    predicted_low: Years
+    predicted_high: Years
 
 
 class MatrixPart(Value):
     """Probabilities after ``years``: a row for each state now, a column for each state then."""
 
-    years: float
+    years: Annotated[float, Shown("count", "years")]
     probability: tuple[tuple[float, ...], ...]
     low: tuple[tuple[Number, ...], ...]
     high: tuple[tuple[Number, ...], ...]
 
 
 class EffectPart(Value):
-    """What a change of one covariate does to the median years from state 1 until the threshold or worse.
+    """Effect of a change of one covariate on the median years from state 1 until the threshold or worse.
 
     ``amount`` is added, or multiplied by where ``times``; ``before`` and ``after`` are values of the covariate.
     """
@@ -62,15 +86,15 @@ class EffectPart(Value):
     times: bool
     before: float
     after: float
-    years_before: Number
-    years_before_low: Number
-    years_before_high: Number
-    years_after: Number
-    years_after_low: Number
-    years_after_high: Number
-    difference: Number
-    difference_low: Number
-    difference_high: Number
+    years_before: Years
+    years_before_low: Years
+    years_before_high: Years
+    years_after: Years
+    years_after_low: Years
+    years_after_high: Years
+    difference: Annotated[Number, Shown("years_difference", "years")]
+    difference_low: Annotated[Number, Shown("years_difference", "years")]
+    difference_high: Annotated[Number, Shown("years_difference", "years")]
 
 
 class ProfilePart(Value):
@@ -140,15 +164,15 @@ class NetworkYear(Value):
     """
 
     case: Text
-    year: int
+    year: Annotated[int, Shown(unit="years")]
     members: int
     expected: tuple[float, ...]
     threshold: Count  # None where cases have several
-    reached: float
-    low: Number
-    high: Number
-    predicted_low: Number
-    predicted_high: Number
+    reached: Annotated[float, Shown("members")]
+    low: Members
+    high: Members
+    predicted_low: Annotated[Number, Shown("count")]
+    predicted_high: Annotated[Number, Shown("count")]
     certified: bool
 
 
@@ -162,23 +186,23 @@ class RiskPart(Value):
     seen: Text  # the day of its last inspection
     state: int
     threshold: int
-    reached: float  # probability after ``NetworkPart.soon`` years
-    mean: Number  # years from the base date
-    mean_low: Number
-    mean_high: Number
-    median: Number
-    calendar: Count  # the year that is
-    remark: Text
+    reached: Annotated[float, Shown("fine_share")]  # probability after ``NetworkPart.soon`` years
+    mean: Years  # years from the base date
+    mean_low: Years
+    mean_high: Years
+    median: Years
+    calendar: Annotated[Count, Shown("year")]  # the year that is
+    remark: English
 
 
 class AsidePart(Value):
     """Members, or records of none, that are not forecast; or members that are, with a remark."""
 
-    kind: str  # "set aside" or "remark"
+    kind: Annotated[str, Shown(terms="aside")]  # "set aside" or "remark"
     case: Text
-    reason: str
+    reason: Annotated[str, Shown(kind="english")]
     count: int
-    what: str
+    what: Annotated[str, Shown(terms="aside")]
 
 
 class NetworkPart(Value):
@@ -214,12 +238,6 @@ class NetworkPart(Value):
         return tuple(one for one in self.years if one.case == case)
 
 
-VERSION: Literal[2] = 2
-
-
-NOT_YET = "not chosen yet"  # the reason of an answer: the run was stopped before
-
-
 class PresetPart(Value):
     """Conditions of fits; ``cost`` is what the selection weighs against accuracy."""
 
@@ -238,7 +256,7 @@ class Covariate(Value):
 
 
 class StudyPart(Value):
-    """What was run."""
+    """The study: its data, plan and progress."""
 
     kind: Literal["tables", "inventory", "given"]
     sources: tuple[str, ...]  # names of files, without their folders
@@ -263,24 +281,29 @@ class CasePart(Value):
     """A case: rows in each part, size, baselines on the judged rows; ``exploratory`` says why it is too small."""
 
     case: str
-    train: int
-    validation: int
-    golden: int
+    train: Rows
+    validation: Rows
+    golden: Rows
     bridges: int
     moves: int
     n_states: int
-    events_per_parameter: Number
-    judged_on: str
+    events_per_parameter: Decimal
+    judged_on: Part
     covariates: tuple[str, ...]
     constant: tuple[str, ...]
-    exploratory: Text
-    persistence_accuracy: Number
-    no_covariates_accuracy: Number
-    no_covariates_log_loss: Number
+    exploratory: English
+    persistence_accuracy: Accuracy
+    no_covariates_accuracy: Accuracy
+    no_covariates_log_loss: LogLoss
+
+    @property
+    def total(self) -> Rows:
+        """Rows of all parts."""
+        return self.train + self.validation + self.golden
 
 
 class Answer(Value):
-    """What to use in a case, and how it did.
+    """The method to use in a case, and its scores.
 
     ``scored_on`` is golden for a choice that was confirmed; else the rows that chose, and there are no intervals.
     Differences are paired by row: accuracy less that of saying that nothing changes, log loss less that of the
@@ -288,7 +311,7 @@ class Answer(Value):
     """
 
     case: str
-    method: Text
+    method: Annotated[Text, Shown(kind="method")]
     same_model: tuple[str, ...]  # other methods that are one model with it
     reason: Literal[
         "stays", "stands in", "lower log loss", "accuracy and cost", "pareto",
@@ -297,23 +320,23 @@ class Answer(Value):
     why: str  # the same with its figures
     said: dict[str, Any] | None = None  # ``why`` as a key with values, for other languages
     confirmed: bool
-    scored_on: Text
+    scored_on: Annotated[Text, Shown(terms="rows")]
     rows: Count
     bridges: Count
-    accuracy: Number
-    accuracy_low: Number
-    accuracy_high: Number
-    log_loss: Number
-    log_loss_low: Number
-    log_loss_high: Number
-    persistence_accuracy: Number
-    persistence_difference: Number
-    persistence_low: Number
-    persistence_high: Number
-    no_covariates_log_loss: Number
-    no_covariates_difference: Number
-    no_covariates_low: Number
-    no_covariates_high: Number
+    accuracy: Accuracy
+    accuracy_low: Accuracy
+    accuracy_high: Accuracy
+    log_loss: LogLoss
+    log_loss_low: LogLoss
+    log_loss_high: LogLoss
+    persistence_accuracy: Accuracy
+    persistence_difference: Annotated[Number, Shown("accuracy_difference")]
+    persistence_low: Annotated[Number, Shown("accuracy_difference")]
+    persistence_high: Annotated[Number, Shown("accuracy_difference")]
+    no_covariates_log_loss: LogLoss
+    no_covariates_difference: Annotated[Number, Shown("loss_difference", "nats")]
+    no_covariates_low: Annotated[Number, Shown("loss_difference", "nats")]
+    no_covariates_high: Annotated[Number, Shown("loss_difference", "nats")]
     beats_persistence: Text
     beats_no_covariates: Text
     seen: Text  # where its golden rows were looked at before
@@ -337,116 +360,65 @@ class Told(Value):
 class FindingPart(Told):
     """A check's outcome; ``values`` has the figures of all cases concerned."""
 
-    verdict: str
+    verdict: Annotated[str, Shown(terms="verdict")]
     explanation: str
     cases: tuple[str, ...]
     methods: tuple[str, ...]
     values: dict[str, Any]
 
 
-class TrialPart(Value):
-    """A trial: what became of it, costs, certificate, scores on the judged rows."""
-
-    case: str
-    preset: str
-    method: str
-    status: str
-    reason: Text
-    converged: bool
-    certified: bool
-    eligible: bool
-    success: bool | None
-    message: Text
-    iterations: Count
-    evaluations: Count
-    seconds: Number
-    seconds_low: Number
-    seconds_high: Number
-    timings: Count
-    log_likelihood: Number
-    verdict: Text
-    maximum_exists: bool | None
-    decrement: Number
-    shortfall: Number
-    starts: Count
-    positive_definite: bool | None
-    condition_number: Number
-    weakest_direction: Text
-    plateau_train: Number
-    plateau_golden: Number
-    accuracy: Number
-    log_loss: Number
-    log_loss_exact: Number
-    macro_recall: Number
-    brier: Number
-    rps: Number
-    at_floor: Count
-    persistence_accuracy: Number
-    no_covariates_accuracy: Number
-    no_covariates_log_loss: Number
-    judged_on: str
-    n_states: int
-    train: int
-    golden: int
-    scored: Count
-    unsupported: Count
-    pareto: bool
-    cost: str
-    selected: bool
-
-
 class MethodPart(Value):
     """A method over all cases; means and medians are of the trials that can be selected."""
 
-    preset: str
-    method: str
+    preset: Preset
+    method: Method
     trials: int
     converged: int
     certified: Count
     selected: int
     pareto: int
-    mean_accuracy: Number
-    median_seconds_low: Number
-    median_seconds: Number
-    median_iterations: Number
-    at_floor_share: Number
+    mean_accuracy: Accuracy
+    median_seconds_low: Seconds
+    median_seconds: Seconds
+    median_iterations: Annotated[Number, Shown("median")]
+    at_floor_share: FineShare
 
 
 class SelectionPart(Value):
     """A case's choice under a preset, the Pareto set beside it, and their log losses."""
 
-    preset: str
+    preset: Preset
     case: str
-    chosen: Text
-    selected: tuple[str, ...]
-    pareto: tuple[str, ...]
+    chosen: Annotated[Text, Shown(kind="method")]
+    selected: Methods
+    pareto: Methods
     eligible: int
     trials: int
-    judged_on: Text
+    judged_on: Annotated[Text, Shown(terms="rows")]
     why: str
     said: dict[str, Any] | None = None
-    log_loss: Number  # of what was chosen
-    lowest_log_loss: Number
-    lowest_method: Text
+    log_loss: LogLoss  # of what was chosen
+    lowest_log_loss: LogLoss
+    lowest_method: Annotated[Text, Shown(kind="method")]
 
 
 class VerdictPart(Value):
-    """What the rule says of a method in a case."""
+    """Verdict of the rule on a method in a case."""
 
-    preset: str
+    preset: Preset
     case: str
-    method: str
+    method: Method
     kept: bool
-    step: Text
-    accuracy: Number
-    log_loss: Number
-    difference: Number
-    low: Number
-    high: Number
+    step: Annotated[Text, Shown(terms="step")]
+    accuracy: Accuracy
+    log_loss: LogLoss
+    difference: Annotated[Number, Shown("loss_difference", "nats")]
+    low: Annotated[Number, Shown("loss_difference", "nats")]
+    high: Annotated[Number, Shown("loss_difference", "nats")]
     bridges: Count
     certified: Count
     drawn: Count
-    rival: Text
+    rival: Annotated[Text, Shown(kind="method")]
     why: str
     said: dict[str, Any] | None = None
 
@@ -454,44 +426,33 @@ class VerdictPart(Value):
 class FloorPart(Value):
     """A method of the Pareto set with a far worse log loss than the alternatives (paper, Table boxcox-logloss)."""
 
-    preset: str
+    preset: Preset
     case: str
-    method: str
-    accuracy: Number
-    log_loss: Number
-    alternatives_low: Number
-    alternatives_high: Number
-    ratio_low: Number
-    ratio_high: Number
-    at_floor_share: Number
+    method: Method
+    accuracy: Accuracy
+    log_loss: LogLoss
+    alternatives_low: LogLoss
+    alternatives_high: LogLoss
+    ratio_low: Decimal
+    ratio_high: Decimal
+    at_floor_share: FineShare
 
 
 class BothPart(Value):
     """A trial under the paper's conditions beside the exact ones, and the cause of the difference."""
 
     case: str
-    method: str
-    paper_status: str
-    exact_status: str
-    paper_log_likelihood: Number
-    exact_log_likelihood: Number
-    short_by: Number
+    method: Method
+    paper_status: State
+    exact_status: State
+    paper_log_likelihood: LogLikelihood
+    exact_log_likelihood: LogLikelihood
+    short_by: Tiny
     paper_iterations: Count
     exact_iterations: Count
-    paper_log_loss: Number
-    exact_log_loss: Number
-    cause: str
-
-
-class HypothesisPart(Value):
-    """One of the paper's hypotheses on the trials of a preset."""
-
-    preset: str
-    code: str
-    claim: str
-    verdict: str
-    evidence: str
-    figures: dict[str, Any]
+    paper_log_loss: LogLoss
+    exact_log_loss: LogLoss
+    cause: Annotated[str, Shown(terms="cause")]
 
 
 class CountPart(Value):
@@ -500,7 +461,7 @@ class CountPart(Value):
     state: int
     rows: Count
     observed: int
-    expected: float
+    expected: Annotated[float, Shown("one_decimal")]
     residual: float
 
 
@@ -520,44 +481,54 @@ class BinPart(Value):
 class CalibrationPart(Value):
     """Whether a chosen model's forecasts come true on its training rows."""
 
-    preset: str
+    preset: Preset
     case: str
-    method: str
+    method: Method
     rows: int
     by_start: tuple[CountPart, ...]
     by_end: tuple[CountPart, ...]
     reliability: tuple[BinPart, ...]
     statistic: Number
     critical: Number
-    p_value: Number
+    p_value: Probability
     replicates: int
     kind: str
     at_floor: int
-    at_floor_share: Number
+    at_floor_share: FineShare
     causes: tuple[str, ...]
+
+    @property
+    def moves_observed(self) -> int:
+        """Rows that left their state."""
+        return sum(part.observed for part in self.by_start)
+
+    @property
+    def moves_expected(self) -> Decimal:
+        """Rows that were expected to leave their state."""
+        return sum(part.expected for part in self.by_start)
 
 
 class SharePart(Value):
-    """How often a method is chosen, kept and certified over the draws of a kind."""
+    """Shares of the draws of a kind in which a method is chosen, kept and certified."""
 
-    preset: str
+    preset: Preset
     case: str
-    kind: str
-    method: str
-    chosen: Number
-    kept: Number
-    none: Number
+    kind: Annotated[str, Shown(terms="kind")]
+    method: Method
+    chosen: Share
+    kept: Share
+    none: Share
     draws: int
     in_study: bool
-    certified: Number
-    certified_low: Number
-    certified_high: Number
-    accuracy_mean: Number
-    accuracy_low: Number
-    accuracy_high: Number
-    log_loss_mean: Number
-    log_loss_low: Number
-    log_loss_high: Number
+    certified: Share
+    certified_low: Share
+    certified_high: Share
+    accuracy_mean: Accuracy
+    accuracy_low: Accuracy
+    accuracy_high: Accuracy
+    log_loss_mean: LogLoss
+    log_loss_low: LogLoss
+    log_loss_high: LogLoss
 
 
 class StabilityPart(Value):
@@ -579,11 +550,11 @@ class CoefficientPart(Value):
     se: Number
     low: Number
     high: Number
-    p: Number
+    p: Probability
 
 
 class RatioPart(Value):
-    """How the hazard of leaving a state changes with one step more of a covariate, at typical values."""
+    """Hazard of leaving a state with one step more of a covariate, relative to that at typical values."""
 
     state: int
     covariate: str
@@ -597,12 +568,12 @@ class YearsPart(Value):
     """Hazard a year and mean years in a state, for typical covariates."""
 
     state: int
-    hazard: Number
-    hazard_low: Number
-    hazard_high: Number
-    years: Number
-    years_low: Number
-    years_high: Number
+    hazard: Annotated[Number, Shown("figure", "per_year")]
+    hazard_low: Annotated[Number, Shown("figure", "per_year")]
+    hazard_high: Annotated[Number, Shown("figure", "per_year")]
+    years: Annotated[Number, Shown("figure", "years")]
+    years_low: Annotated[Number, Shown("figure", "years")]
+    years_high: Annotated[Number, Shown("figure", "years")]
 
 
 class ModelPart(Value):
@@ -613,17 +584,17 @@ class ModelPart(Value):
     """
 
     case: str
-    preset: str
-    method: str
+    preset: Preset
+    method: Method
     chosen: bool
     certified: bool
-    reason: Text
+    reason: English
     rows: Count
     n_states: Count
-    log_likelihood: Number
-    aic: Number
-    bic: Number
-    errors: Text  # what kind of standard errors
+    log_likelihood: LogLikelihood
+    aic: Decimal
+    bic: Decimal
+    errors: English  # what kind of standard errors
     scale: Text  # "native", or the operator whose units the coefficients have
     typical: dict[str, float]
     coefficients: tuple[CoefficientPart, ...]
@@ -634,9 +605,9 @@ class ModelPart(Value):
 
 
 class OutcomePart(Value):
-    """What became of records of the input."""
+    """Outcome of records of the input."""
 
-    outcome: str
+    outcome: Annotated[str, Shown(terms="outcome")]
     reason: str
     count: int
 
@@ -644,13 +615,13 @@ class OutcomePart(Value):
 class DoctorPart(Told):
     """A finding of the data doctor on the study's rows."""
 
-    severity: str
+    severity: Annotated[str, Shown(terms="severity")]
     message: str
     case: Text
 
 
 class AuditPart(Value):
-    """What came in, what became of it, how it was read."""
+    """Records of the input, their outcomes, notes on how they were read, findings of the data doctor."""
 
     records: Count
     outcomes: tuple[OutcomePart, ...]
@@ -659,9 +630,10 @@ class AuditPart(Value):
 
 
 class ProvenancePart(Value):
-    """What the study was run on and with; ``again`` is the command that repeats it. None of it of a study in
-    memory but the plan.
-    """  # noqa: D205
+    """Files, versions, machine and seeds of a study; ``again`` is the command that repeats it.
+
+    Of a study in memory only the plan is known.
+    """
 
     begun: Text
     command: Text
@@ -685,13 +657,13 @@ class Document(Value):
     cases: tuple[CasePart, ...]
     answers: tuple[Answer, ...]
     findings: tuple[FindingPart, ...]  # worst first
-    trials: tuple[TrialPart, ...]
+    trials: tuple[TrialRow, ...]
     methods: tuple[MethodPart, ...]
     selection: tuple[SelectionPart, ...]
     verdicts: tuple[VerdictPart, ...]
     floor: tuple[FloorPart, ...]
     presets: tuple[BothPart, ...]  # empty unless both were run
-    hypotheses: tuple[HypothesisPart, ...]
+    hypotheses: tuple[Hypothesis, ...]
     calibration: tuple[CalibrationPart, ...]
     stability: StabilityPart | None
     models: tuple[ModelPart, ...]

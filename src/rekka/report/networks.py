@@ -1,4 +1,4 @@
-"""The network of a study: the forecast of an inventory in the run folder, or one of the study's own members."""
+"""The network of a report: the forecast of an inventory in the run folder, or one of the study's own members."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from rekka.core.columns import make_row
 from rekka.core.errors import InputError, RunFolderError
 from rekka.fleet.document import FORECAST, ForecastFile, TotalPart, describe_fleet, load_forecast
-from rekka.fleet.eligibility import Ask, make_lots
+from rekka.fleet.eligibility import InventoryOptions, find_eligible
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import read_members
 from rekka.fleet.models import Models, match_models
@@ -44,7 +45,7 @@ def find_network(study: Study, *, make: bool = True) -> Found:
     stale = False
     if models is not None and file is not None and file.is_file():
         found = load_forecast(file)
-        if is_of(found, models):
+        if _is_of(found, models):
             return Found(describe_network(found, INVENTORY, models))
         stale = True
     try:
@@ -65,13 +66,15 @@ def forecast_study(study: Study) -> ForecastFile | None:
     models = _choose(study)
     if models is None:
         return None
-    ask = Ask(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
+    options = InventoryOptions(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
     members = read_members(study.read_rows().frame)
-    lots = make_lots(members, match_models(models, members.frame["case"].unique().sort().to_list()), ask)
-    return describe_fleet(forecast_fleet(lots, ask), models.name, top=TOP)
+    eligible = find_eligible(
+        members, match_models(models, members.frame["case"].unique().sort().to_list()), options
+    )
+    return describe_fleet(forecast_fleet(eligible), models.name, top=TOP)
 
 
-def is_of(found: ForecastFile, models: Models) -> bool:
+def _is_of(found: ForecastFile, models: Models) -> bool:
     """Whether a forecast was made with these models."""
     ours = {one.case: one.sha256 for one in models.models}
     return all(ours.get(one.case) == one.sha256 for one in found.models)
@@ -84,22 +87,18 @@ def describe_network(found: ForecastFile, kind: Kind, models: Models | None) -> 
         kind=kind,
         name=Path(found.inventory).name,
         base=None if found.base is None else found.base.isoformat(),
-        horizon=found.horizon,
         soon=found.shown[_find_soon(found)],
         level=found.asked.level,
         certified=found.watermark is None,
         intervals=any(one.low is not None for one in found.network),
         age=found.asked.age,
         advancing=tuple(dict.fromkeys(name for one in found.models for name in one.advancing)),
-        members=found.members,
-        there=found.there,
-        outside=found.outside,
         unchosen=tuple(one.case for one in found.models if one.case in unchosen),
         left_out=tuple(one.case for one in found.left_out),
         years=tuple(_list_years(found)),
         risks=tuple(_list_risks(found)),
         aside=tuple(_list_aside(found)),
-        notes=found.notes,
+        **_copy(found, "horizon", "members", "there", "outside", "notes"),
     )
 
 
@@ -124,44 +123,32 @@ def _list_years(found: ForecastFile) -> Iterator[NetworkYear]:
 
 def _describe_year(case: str | None, year: int, rows: Sequence[TotalPart]) -> NetworkYear:
     reached = next(one for one in rows if one.what == REACHED)
-    return NetworkYear(
-        case=case,
-        year=year,
-        members=reached.members,
-        expected=tuple(one.expected for one in rows if one.what != REACHED),
-        threshold=reached.state,
-        reached=reached.expected,
-        low=reached.low,
-        high=reached.high,
-        predicted_low=reached.predicted_low,
-        predicted_high=reached.predicted_high,
-        certified=reached.certified,
-    )
+    expected = [one.expected for one in rows if one.what != REACHED]
+    own = {"case": case, "expected": expected, "reached": reached.expected, "threshold": reached.state}
+    return make_row(NetworkYear, own, reached)
+
+
+def _copy(part: object, *names: str) -> dict[str, Any]:
+    """Fields of the same name in a forecast and in a report."""
+    return {name: getattr(part, name) for name in names}
 
 
 def _find_soon(found: ForecastFile) -> int:
-    """The place of the first year after the beginning that a forecast tells of each member."""
+    """The place of the first year after the beginning for which a forecast has each member."""
     return next(place for place, year in enumerate(found.shown) if year > 0)
 
 
 def _list_risks(found: ForecastFile) -> Iterator[RiskPart]:
     for one in found.risks[:TOP]:
-        yield RiskPart(
-            rank=one.rank,
-            bridge=one.bridge_id,
-            case=one.case,
-            member=one.member,
-            seen=None if one.last_seen is None else one.last_seen.isoformat(),
-            state=one.state,
-            threshold=one.threshold,
-            reached=one.reached[_find_soon(found)],
-            mean=one.mean_years,
-            mean_low=one.mean_years_low,
-            mean_high=one.mean_years_high,
-            median=one.median_years,
-            calendar=one.median_calendar_year,
-            remark=one.remark,
-        )
+        own = {
+            "bridge": one.bridge_id,
+            "seen": None if one.last_seen is None else one.last_seen.isoformat(),
+            "reached": one.reached[_find_soon(found)],
+            "median": one.median_years,
+            "calendar": one.median_calendar_year,
+        }
+        own |= {f"mean{end}": getattr(one, f"mean_years{end}") for end in ("", "_low", "_high")}
+        yield make_row(RiskPart, own, one)
 
 
 def _list_aside(found: ForecastFile) -> Iterator[AsidePart]:

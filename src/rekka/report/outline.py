@@ -1,18 +1,19 @@
-"""What stands where on the page: sections in order, tables and figures in their sections, a part for each case."""
+"""The outline of the page: sections in order, tables and figures in their sections, a part for each case."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import count
 from typing import TypeVar
 
 from markupsafe import Markup
 
 from rekka.report.tables.cells import EstimateTable, has_intervals
 from rekka.report.text import Words
-from rekka.report.views import FigureView, Panel, TableView
+from rekka.report.views import FigureView, PanelView, TableView
 
 View = TypeVar("View", TableView, FigureView)
 
@@ -29,17 +30,8 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "stability": ("stability*",),
     "models": ("models", "years*", "ratios*", "coefficients*", "typical*"),
     "forecast": (
-        "network*",
-        "risks*",
-        "set_aside*",
-        "reaching",
-        "passages",
-        "curve*",
-        "reach-*",
-        "profiles*",
-        "forecast*",
-        "effects*",
-        "matrices*",
+        *("network*", "risks*", "set_aside*", "reaching", "passages"),
+        *("curve*", "reach-*", "profiles*", "forecast*", "effects*", "matrices*"),
     ),
     "certificates": ("certificates*",),
     "audit": ("audit*", "doctor*"),
@@ -48,26 +40,16 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 ANCHORS = {"models": "case", "forecast": "future"}  # of what a section has of one case
 ANYTHING_ELSE = "tables"  # what no section names is shown all the same
-TOLD = ("findings", "hypotheses", "typical", "doctor", "files", "versions")  # in sentences instead
+IN_SENTENCES = ("findings", "hypotheses", "typical", "doctor", "files", "versions")  # not as tables
 OF_A_MAXIMUM = ("se", "p", "predicted_states")  # columns that the fit of a case may have nothing in
 FLAGS = ("is_chosen", "certified")  # columns that its heading tells
-CUT = {
-    "models": ("years", "ratios", "coefficients"),
-    "forecast": ("forecast", "effects", "matrices"),
-}  # case by case
+# Tables that are shown case by case.
+CUT = {"models": ("years", "ratios", "coefficients"), "forecast": ("forecast", "effects", "matrices")}
 REMARKED = ("risks",)  # tables whose remarks stand under a cell
 OF_NETWORK = ("network", "network_cases", "risks", "set_aside")  # of the section forecast
 SHARES = ("share_of_state", "to_state")  # columns of states that a case may not have
 # Columns of the answer that are told under the method instead.
-UNDER = (
-    "confirmed",
-    "scored_on",
-    "rows",
-    "bridges",
-    "reason",
-    "why",
-    "remark",
-)
+UNDER = ("confirmed", "scored_on", "rows", "bridges", "reason", "why", "remark")
 # Long, and seldom read in full.
 FOLDED = ("verdicts", "trials", "calibration_counts", "stability", "network_cases", "set_aside")
 
@@ -122,7 +104,7 @@ class ShownFigure:
     number: int | None = None
     drawn: bool = True
 
-    def name_panel(self, panel: Panel) -> str:
+    def name_panel(self, panel: PanelView) -> str:
         """The anchor of a panel, by its place: names come from data."""
         return f"{self.id}-{self.view.panels.index(panel) + 1}"
 
@@ -153,24 +135,27 @@ def list_sections(
     tables: Sequence[TableView], figures: Sequence[FigureView], cases: Sequence[str], words: Words
 ) -> tuple[Section, ...]:
     """Tables and figures in their sections, numbered; those of one case go to its own part."""
-    taken_tables = _take_each([view for view in tables if view.name not in TOLD])
+    taken_tables = _take_each([view for view in tables if view.name not in IN_SENTENCES])
     taken_figures = _take_each(figures)
-    counted = iter(range(1, len(tables) + 1))
-    drawn = iter(range(1, len(figures) + 1))
-    found = []
-    for number, name in enumerate(SECTIONS, 1):
-        own_tables = [view for view in taken_tables[name] if view.name not in CUT.get(name, ())]
-        own_figures = [view for view in taken_figures[name] if name not in CUT or view.case is None]
-        found.append(
-            Section(
-                id=name,
-                number=number,
-                title=words(f"section.{name}.title"),
-                tables=tuple(_show_table(view, next(counted)) for view in own_tables),
-                figures=tuple(_show_figure(view, next(drawn), cases) for view in own_figures),
-            )
+    counted, drawn = count(1), count(1)
+    return tuple(
+        Section(
+            name,
+            number,
+            words(f"section.{name}.title"),
+            tuple(
+                _show_table(view, next(counted))
+                for view in taken_tables[name]
+                if view.name not in CUT.get(name, ())
+            ),
+            tuple(
+                _show_figure(view, next(drawn), cases)
+                for view in taken_figures[name]
+                if name not in CUT or view.case is None
+            ),
         )
-    return tuple(found)
+        for number, name in enumerate(SECTIONS, 1)
+    )
 
 
 def list_cases(
@@ -182,42 +167,29 @@ def list_cases(
     found = []
     for number, case in enumerate(cases):
         place = f"{ANCHORS[section]}-{number + 1}"  # by number: names come from data
-        parts = [part for view in own if (part := _cut_table(view, case)).rows]
-        shown = [view for view in drawn if view.case == case]
-        found.append(
-            CaseOutline(
-                number,
-                case,
-                place,
-                tuple(
-                    ShownTable(part, f"{place}-table-{n}", of=f"{place}-name") for n, part in enumerate(parts, 1)
-                ),
-                tuple(
-                    ShownFigure(view, f"{place}-figure-{n}", drawn=number < MOST_DRAWN)
-                    for n, view in enumerate(shown, 1)
-                ),
-            )
-        )
+        parts = enumerate((part for view in own if (part := _cut_table(view, case)).rows), 1)
+        charts = enumerate((view for view in drawn if view.case == case), 1)
+        rows = tuple(ShownTable(part, f"{place}-table-{n}", of=f"{place}-name") for n, part in parts)
+        early = number < MOST_DRAWN
+        shown = tuple(ShownFigure(view, f"{place}-figure-{n}", drawn=early) for n, view in charts)
+        found.append(CaseOutline(number, case, place, rows, shown))
     return tuple(found)
 
 
 def lay_under(shown: ShownTable, lines: Sequence[tuple[Markup, ...]]) -> ShownTable:
     """The answer's table without the columns that its lines tell: what a director reads must fit a screen."""
-    keep = [n for n, column in enumerate(shown.view.columns) if column.key not in UNDER]
-    return replace(shown, view=_keep_columns(shown.view, keep), under=tuple(lines))
+    return replace(shown, view=_drop_columns(shown.view, UNDER), under=tuple(lines))
 
 
 def split_network(section: Section) -> tuple[Section, Section]:
     """The section of the future in two: the network, and typical members."""
-    of_network, rest = (
-        replace(
-            section,
-            tables=tuple(one for one in section.tables if (one.view.name in OF_NETWORK) == holds),
-            figures=tuple(one for one in section.figures if (one.view.name in OF_NETWORK) == holds),
-        )
-        for holds in (True, False)
-    )
-    return of_network, rest
+
+    def take(holds: bool) -> Section:
+        tables = tuple(one for one in section.tables if (one.view.name in OF_NETWORK) == holds)
+        figures = tuple(one for one in section.figures if (one.view.name in OF_NETWORK) == holds)
+        return replace(section, tables=tables, figures=figures)
+
+    return take(True), take(False)
 
 
 def find_section(name: str) -> str:
@@ -246,21 +218,18 @@ def _show_table(view: TableView, number: int) -> ShownTable:
 
 
 def _lay_remarks(shown: ShownTable) -> ShownTable:
-    """The same with each row's remark under its second cell, and without a state that is the same in all rows.
+    """The table with each row's remark under its second cell, and without a state that is the same in all rows.
 
     Both are in the files; here the figures are to be seen.
     """
-    view = shown.view
-    places = {column.key: n for n, column in enumerate(view.columns)}
-    gone = {"remark"} & places.keys()
-    if "threshold" in places and len({row.cells[places["threshold"]].value for row in view.rows}) == 1:
-        gone |= {"threshold"}
-    cells = [row.cells[places["remark"]] if "remark" in places else None for row in view.rows]
-    lines = tuple(
-        (Markup('<span lang="en">{}</span>').format(cell.text),) if cell and cell.value else () for cell in cells
+    places = {column.key: n for n, column in enumerate(shown.view.columns)}
+    cells = {key: [row.cells[n] for row in shown.view.rows] for key, n in places.items()}
+    same = len({cell.value for cell in cells.get("threshold", ())}) == 1
+    text = Markup('<span lang="en">{}</span>')
+    lines = tuple((text.format(cell.text),) if cell.value else () for cell in cells.get("remark", ()))
+    return replace(
+        shown, view=_drop_columns(shown.view, {"remark"} | ({"threshold"} if same else set())), under=lines
     )
-    keep = [n for n, column in enumerate(view.columns) if column.key not in gone]
-    return replace(shown, view=_keep_columns(view, keep), under=lines)
 
 
 def _show_figure(view: FigureView, number: int, cases: Sequence[str]) -> ShownFigure:
@@ -274,19 +243,21 @@ def _anchor(kind: str, name: str, number: int) -> str:
 
 
 def _cut_table(view: TableView, case: str) -> TableView:
-    """The rows of one case, without the columns that its heading tells."""
+    """The rows of one case, without the columns that its heading has, and those of other fits and states."""
     rows = tuple(replace(row, case=None) for row in view.rows if row.case == case)
-    empty = {
-        column.key for n, column in enumerate(view.columns) if all(row.cells[n].value is None for row in rows)
+    gone = {
+        column.key
+        for n, column in enumerate(view.columns)
+        if (column.key in OF_A_MAXIMUM or column.key.startswith(SHARES))
+        and all(row.cells[n].value is None for row in rows)
     }
-    gone = {"case", "method", *FLAGS} | {key for key in empty if key in OF_A_MAXIMUM or key.startswith(SHARES)}
-    keep = [n for n, column in enumerate(view.columns) if column.key not in gone]
     own = replace(view, rows=rows)
     if isinstance(own, EstimateTable) and not has_intervals(own):
         own = replace(own, note=own.plain_note)
-    return _keep_columns(own, keep)
+    return _drop_columns(own, {"case", "method", *FLAGS, *gone})
 
 
-def _keep_columns(view: TableView, keep: Sequence[int]) -> TableView:
+def _drop_columns(view: TableView, keys: Collection[str]) -> TableView:
+    keep = [n for n, column in enumerate(view.columns) if column.key not in keys]
     rows = tuple(replace(row, cells=tuple(row.cells[n] for n in keep)) for row in view.rows)
     return replace(view, columns=tuple(view.columns[n] for n in keep), rows=rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,20 +23,12 @@ from rekka.report import statements
 from rekka.report.charts.base import CSS_VARIABLES, PAGE, style
 from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.charts.figures import list_figures
-from rekka.report.document import Document, HypothesisPart
-from rekka.report.outline import CUT, CaseOutline, Section, lay_under, list_cases, list_sections, split_network
-from rekka.report.statements import (
-    CaseStatements,
-    Wording,
-    explain_case,
-    explain_forecast,
-    explain_network,
-    list_warnings,
-)
+from rekka.report.document import CasePart, Document, HypothesisPart
+from rekka.report.outline import CaseOutline, lay_under, list_cases, list_sections, split_network
+from rekka.report.statements import CaseStatements, Wording
 from rekka.report.tables.catalog import list_tables
-from rekka.report.tables.cells import CompoundCell
 from rekka.report.text import ENGLISH, MISSING, Words, load_words, slug
-from rekka.report.views import Cell, Column, Panel
+from rekka.report.views import Cell, Column, PanelView
 
 SORTED_DIGITS = 9  # of a number that rows are sorted by
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
@@ -56,6 +48,8 @@ ICONS = {  # beside the word, so that colour is never alone
     "partly supported": "\u25d0",
     "not supported": "\u2717",
 }
+Explain = Callable[[Document, CasePart, Wording], CaseStatements]
+
 _BRACKETS = re.compile(r"\([^()]*\)|\uff08[^\uff08\uff09]*\uff09")
 _SCRIPT_WORDS = "page.script."
 _TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))  # embeddings, overrides, isolates
@@ -64,91 +58,49 @@ _SET_APART = {0x2068: "<bdi>", 0x2069: "</bdi>"}  # isolates, which captions hav
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
-@dataclass(frozen=True)
-class CaseView:
-    """One case of a section of the page."""
-
-    outline: CaseOutline
-    statements: CaseStatements
-
-
 def render_page(document: Document, lang: str = "en") -> str:
     """The report as one HTML file: the same bytes for the same document."""
     words = load_words(lang)
-    tables = list_tables(document, words)
-    figures = list_figures(document, words, PAGE)
+    say = Wording(words)
+    tables, figures = list_tables(document, words), list_figures(document, words, PAGE)
     names = [case.case for case in document.cases]
+    places = {name: number for number, name in enumerate(names)}
     sections = list_sections(tables, figures, names, words)
-    outlines = {name: list_cases(tables, figures, names, name) for name in CUT}
-    template = _environment().get_template("page.html")
-    return template.render(**_fill(document, sections, outlines, Wording(words))) + "\n"
-
-
-def _fill(
-    document: Document,
-    sections: Sequence[Section],
-    outlines: Mapping[str, Sequence[CaseOutline]],
-    say: Wording,
-) -> dict[str, Any]:
-    """Everything that the template sets."""
-    words = say.words
-    places = {case.case: number for number, case in enumerate(document.cases)}
-    findings, passed = statements.split_findings(document.findings)
     by_id = {section.id: section for section in sections}
-    return {
+    fits, futures = (list_cases(tables, figures, names, section) for section in ("models", "forecast"))
+    uses = [statements.explain_use(answer, say) for answer in document.answers]
+    shown = {
         "document": document,
         "words": words,
         "say": say,
+        "statements": statements,
         "cell": CellWriter(words),
-        "anchors": {outline.case: outline.id for outline in outlines["models"]},
+        "anchors": {outline.case: outline.id for outline in fits},
         "sections": sections,
         "by_id": by_id,
         "places": places,
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
-        "run": statements.explain_run(document, say),
-        "banners": statements.list_banners(document, say),
-        "headline": statements.explain_headline(document, say),
         "title": statements.name_study(document, words),
-        "headlines": statements.list_headlines(document, say),
-        "shown": statements.explain_scores(document, say),
-        "answers": [
-            lay_under(one, [statements.explain_use(answer, say) for answer in document.answers])
-            for one in by_id["answer"].tables
-        ],
-        "findings": findings,
-        "passed": passed,
-        "causes": statements.list_causes(document, say),
+        "answers": [lay_under(one, uses) for one in by_id["answer"].tables],
         "hypotheses": _group_hypotheses(document),
         "own_calibration": [one for one in by_id["calibration"].figures if one.view.case in places],
-        "stability": statements.explain_stability(document, say),
-        "remarks": statements.split_remarks(document),
-        "cases": [
-            CaseView(outline, explain_case(document, case, say))
-            for outline, case in zip(outlines["models"], document.cases, strict=True)
-        ],
-        "futures": [
-            CaseView(outline, explain_forecast(document, case, say))
-            for outline, case in zip(outlines["forecast"], document.cases, strict=True)
-        ],
-        "warnings": list_warnings(document, say),
-        "network": explain_network(document, say),
+        "cases": _explain_each(fits, document, statements.explain_case, say),
+        "futures": _explain_each(futures, document, statements.explain_forecast, say),
         "typical": split_network(by_id["forecast"]),
-        "no_calibration": statements.explain_no_calibration(document, say),
-        "methods": statements.list_methods(document, say),
-        "presets": statements.list_presets(document, say),
-        "limits": statements.list_limits(words),
-        "steps": statements.STEPS,
-        "scores": statements.SCORES,
-        "questions": statements.QUESTIONS,
-        "records": statements.explain_records(document, say),
-        "doctor": statements.group_doctor(document.audit.findings, say),
-        "guard": statements.explain_guard(document, say),
-        "eligible": statements.explain_eligible(document, say),
-        "script_words": {"texts": _list_script_words(words), "cases": list(places), "style": style(PAGE)},
+        "script_words": {"texts": _list_script_words(words), "cases": names, "style": style(PAGE)},
         "style": Markup(_write_colours() + _read("page.css")),
         "script": Markup(_read("page.js")),
         "bundle": Markup(bundle_script()),
     }
+    return _environment().get_template("page.html").render(**shown) + "\n"
+
+
+def _explain_each(
+    outlines: Sequence[CaseOutline], document: Document, explain: Explain, say: Wording
+) -> list[tuple[CaseOutline, CaseStatements]]:
+    """What a section has of each case, with what it says of it."""
+    cases = zip(outlines, document.cases, strict=True)
+    return [(outline, explain(document, case, say)) for outline, case in cases]
 
 
 @cache
@@ -195,7 +147,7 @@ def _write_colours() -> str:
     )
 
 
-def _draw(panel: Panel, prefix: str) -> Markup:
+def _draw(panel: PanelView, prefix: str) -> Markup:
     """A chart as a picture; draw_svg writes XML, so that nothing in it needs escaping."""
     return Markup(slim_svg(draw_svg(panel.spec, prefix)))
 
@@ -253,7 +205,7 @@ class CellWriter:
             return f'{text}<span class="unseen">{escape(self.words("page.missing"))}</span>'
         if column.key in NAMES:
             return f"<bdi>{text}</bdi>"
-        if isinstance(cell, CompoundCell) and len(cell.parts) == SPAN:
+        if len(cell.parts) == SPAN:
             return _hold_together(text)
         if column.kind == "number":
             return _BRACKETS.sub(lambda found: _hold_together(found[0]), text)

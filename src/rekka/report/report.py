@@ -1,4 +1,4 @@
-"""A study's report: the page, the same as Markdown, its tables and figures as files."""
+"""A study's report: the page, Markdown, and its tables and figures as files."""
 
 from __future__ import annotations
 
@@ -54,6 +54,9 @@ class Report:
     """A report in one language. ``document`` holds every number of it; a notebook shows the page.
 
     Made by ``make_report`` and ``Study.report``. The same study gives the same bytes.
+
+    >>> report = rekka.make_report("run", lang="ja")  # doctest: +SKIP
+    >>> report.write("report-ja.html")  # doctest: +SKIP
     """
 
     document: Document
@@ -80,7 +83,7 @@ class Report:
         return list_figures(self.document, self.words, PRINT)
 
     def to_markdown(self, pictures: Mapping[str, str] | None = None) -> str:
-        """The same as Markdown; ``pictures`` are paths of figures by name."""
+        """The report as Markdown; ``pictures`` are paths of figures by name."""
         return render_markdown(self.document, self.tables, self.figures, self.words, pictures)
 
     def write(self, path: str | Path) -> tuple[Path, Path]:
@@ -145,6 +148,9 @@ def make_report(
 ) -> Report:
     """Report a study.
 
+    >>> report = rekka.make_report("run", title="Bridges of a district")  # doctest: +SKIP
+    >>> report.write("report.html")  # doctest: +SKIP
+
     Parameters
     ----------
     study : Study or path
@@ -198,6 +204,8 @@ def write_report(
 ) -> dict[str, tuple[Path, ...]]:
     """Report a study and write the page, and beside it what else is asked for.
 
+    >>> rekka.write_report("run", figures="figures", tables="tables")  # doctest: +SKIP
+
     Parameters
     ----------
     study : Study or path
@@ -224,15 +232,19 @@ def write_report(
         raise BadOption("The study has no run folder; out says where its page goes.", option="out")
     page = Path(out) if out is not None else (run or Path()) / PAGE
     drawn, listed, text = (None if one is None else Path(one) for one in (figures, tables, markdown))
-    _refuse_places(page, [one for one in (drawn, listed) if one is not None])
+    outputs = [*find_places(page), *([] if text is None else [text])]
+    refuse_no_report(outputs[:2])  # before the work
+    for folder in (drawn, listed):
+        if folder is not None:
+            _refuse_folder(folder)
     if text is not None:
         _refuse_markdown(text, run)
-    made = make_report(study, on_case=_tell(on_progress, "Calibration"), **options)
-    _refuse_filled(made, [*find_places(page), *([] if text is None else [text])], drawn, listed)
+    made = make_report(study, on_case=_name_stage(on_progress, "Calibration"), **options)
+    _refuse_filled(made, outputs, drawn, listed)
     on_progress("Drawing the report", page.name, 0, None)
     files: dict[str, tuple[Path, ...]] = {"page": made.write(page)}
     if drawn is not None:
-        files["figures"] = made.write_figures(drawn, on_figure=_tell(on_progress, "Figures"))
+        files["figures"] = made.write_figures(drawn, on_figure=_name_stage(on_progress, "Figures"))
     if listed is not None:
         files["tables"] = made.write_tables(listed)
     if text is not None:
@@ -242,16 +254,14 @@ def write_report(
     return files
 
 
-def _tell(on_progress: OnProgress, stage: str) -> OnCase:
+def _name_stage(on_progress: OnProgress, stage: str) -> OnCase:
     return lambda name, done, total: on_progress(stage, name, done, total)
 
 
-def _refuse_places(page: Path, folders: Sequence[Path]) -> None:
-    """Refuse, before the work, to write over what is no report."""
-    refuse_no_report(find_places(page))
-    for folder in folders:
-        refuse_file(folder)
-        refuse_run(folder)
+def _refuse_folder(folder: Path) -> None:
+    """Refuse a folder that is a file, or a run."""
+    refuse_file(folder)
+    refuse_run(folder)
 
 
 def _refuse_markdown(file: Path, run: Path | None) -> None:
@@ -292,8 +302,7 @@ def refuse_no_report(files: Iterable[Path]) -> None:
 
 def refuse_tables(folder: Path, tables: Sequence[TableView]) -> None:
     """Refuse a folder for tables that is a run, or has files of these names that are none of an earlier report."""
-    refuse_file(folder)
-    refuse_run(folder)
+    _refuse_folder(folder)
     key = folder / LATEX
     if not (key.is_file() and has_mark(TABLES_MARK)(key)):
         refuse_foreign(list_table_files(tables, folder), lambda _: False, "table of a report")
@@ -301,8 +310,7 @@ def refuse_tables(folder: Path, tables: Sequence[TableView]) -> None:
 
 def refuse_figures(folder: Path, figures: Sequence[FigureView], formats: Sequence[str] = FORMATS) -> None:
     """Refuse a folder for figures that is a run, or has pictures of these names that rekka did not draw."""
-    refuse_file(folder)
-    refuse_run(folder)
+    _refuse_folder(folder)
     refuse_foreign(list_figure_files(figures, folder, formats), has_mark(PICTURE_MARK), "figure that rekka drew")
 
 

@@ -34,9 +34,8 @@ from rekka.report.document import (
     Told,
     TrialPart,
 )
-from rekka.report.tables.catalog import GOLDEN, is_judged
 from rekka.report.tables.models import show_change
-from rekka.report.tables.study import finding_cell
+from rekka.report.tables.study import GOLDEN, finding_cell, is_judged
 from rekka.report.text import (
     ENGLISH,
     Real,
@@ -106,12 +105,13 @@ class Wording:
     words: Words
 
     def __call__(self, key: str, **values: Any) -> Markup:
-        """A sentence; what is filled in is escaped."""
-        return escape(self.words(key)).format(**values)
+        """A sentence; what is filled in is escaped, whole numbers have commas between thousands."""
+        shown = {name: show_count(one) if isinstance(one, int) else one for name, one in values.items()}
+        return escape(self.words(key)).format(**shown)
 
     def count(self, key: str, n: int) -> Markup:
         """A number of things: '1 case', '10 cases'."""
-        return self(f"page.count.{key}.{'one' if n == 1 else 'other'}", n=show_count(n))
+        return self(f"page.count.{key}.{'one' if n == 1 else 'other'}", n=n)
 
     def english(self, text: str) -> Markup:
         """A sentence of the study, which is English on every page."""
@@ -132,7 +132,7 @@ class Wording:
 
     def why(self, one: Answer) -> Markup:
         """Why a method was chosen, or none."""
-        return self.english(one.why) if one.said is None else escape(self.words.tell(one.said))
+        return self.english(one.why) if one.said is None else escape(self.words.format(one.said))
 
     def finding(self, part: str, finding: Told) -> Markup:
         """The title of a finding, what was found, or what to do."""
@@ -248,7 +248,7 @@ def _explain_trials(document: Document, say: Wording) -> Markup:
         names=say.join(map(say.method, study.methods)),
         presets=say.count("presets", len(study.presets)),
         trials=say.count("trials", study.planned),
-        done=show_count(study.done),
+        done=study.done,
     )
 
 
@@ -266,7 +266,7 @@ def _explain_confirmed(answers: Sequence[Answer], say: Wording) -> Markup:
     chosen = [answer for answer in answers if answer.method]
     confirmed = sum(answer.confirmed for answer in chosen)
     kind = "_none" if not confirmed else "" if confirmed == len(chosen) else "_part"
-    return say(f"page.run.confirmed{kind}", n=show_count(confirmed), chosen=show_count(len(chosen)))
+    return say(f"page.run.confirmed{kind}", n=confirmed, chosen=len(chosen))
 
 
 # Before the answer
@@ -278,7 +278,7 @@ def list_banners(document: Document, say: Wording) -> tuple[Markup, ...]:
     found = []
     if study.done < study.planned or study.choices_done < study.choices_planned:
         names = ("done", "planned", "choices_done", "choices_planned")
-        found.append(say("page.banner.unfinished", **{one: show_count(getattr(study, one)) for one in names}))
+        found.append(say("page.banner.unfinished", **{one: getattr(study, one) for one in names}))
     if study.kind == "inventory":
         found.append(say("page.banner.simulated"))
     return (*found, *_list_misfits(document, say), *_list_unconfirmed(document, say))
@@ -305,7 +305,7 @@ def _list_misfits(document: Document, say: Wording) -> Iterator[Markup]:
         yield say("page.misfit.line", case=say.name(case), p=show_p(test.p_value), facts=say.join(facts))
     more = [case for case, _ in rejected[MOST_MISFITS:]]
     if more:
-        yield say("page.misfit.more", n=show_count(len(more)), cases=say.names(more))
+        yield say("page.misfit.more", n=len(more), cases=say.names(more))
 
 
 def _list_unconfirmed(document: Document, say: Wording) -> Iterator[Markup]:
@@ -314,7 +314,7 @@ def _list_unconfirmed(document: Document, say: Wording) -> Iterator[Markup]:
     counted = Counter(_find_obstacle(document, answer) for answer in chosen if not answer.confirmed)
     for obstacle, n in counted.most_common():
         key = "page.banner.nothing" if n == len(chosen) else "page.banner.some"
-        counts = {"n": show_count(n), "chosen": show_count(len(chosen))}
+        counts = {"n": n, "chosen": len(chosen)}
         yield say(key, why=say(f"page.unconfirmed.{obstacle}"), **counts)
 
 
@@ -345,7 +345,7 @@ def explain_headline(document: Document, say: Wording) -> Markup:
         kind = "only" if chosen else "only_none"
     else:
         kind = "none" if not chosen else "all" if chosen == len(answers) else "some"
-    return say(f"page.head.{kind}", n=show_count(chosen), cases=say.count("cases", len(answers)))
+    return say(f"page.head.{kind}", n=chosen, cases=say.count("cases", len(answers)))
 
 
 def list_headlines(document: Document, say: Wording) -> tuple[Markup, ...]:
@@ -354,7 +354,7 @@ def list_headlines(document: Document, say: Wording) -> tuple[Markup, ...]:
     found = []
     methods = Counter(answer.method for answer in answers if answer.method).most_common()
     if methods:
-        each = (say("page.head.method_in", method=say.method(one), n=show_count(n)) for one, n in methods)
+        each = (say("page.head.method_in", method=say.method(one), n=n) for one, n in methods)
         found.append(say("page.head.methods", methods=say.join(each)))
     without = [answer for answer in answers if answer.method is None]
     later = [answer.case for answer in without if answer.reason == NOT_YET]
@@ -389,7 +389,7 @@ def explain_scores(document: Document, say: Wording) -> ScoreStatements | None:
 def _count_verdicts(baseline: str, verdicts: Sequence[str | None], say: Wording) -> Markup:
     better, worse = verdicts.count("better"), verdicts.count("worse")
     counts = {"n": len(verdicts), "better": better, "worse": worse, "unknown": len(verdicts) - better - worse}
-    return say(f"page.shown.{baseline}", **{name: show_count(n) for name, n in counts.items()})
+    return say(f"page.shown.{baseline}", **counts)
 
 
 def explain_use(answer: Answer, say: Wording) -> tuple[Markup, ...]:
@@ -481,7 +481,7 @@ def explain_guard(document: Document, say: Wording) -> Markup | None:
         "note.rule.values",
         default=say.method(document.study.default),
         stable=show_level(guard["stable_share"]),
-        resamples=show_count(guard["resamples"]),
+        resamples=guard["resamples"],
         accuracy=f"{guard['accuracy_margin']:g}",
         log_loss=f"{guard['log_loss_margin']:g}",
         confidence=show_level(guard["confidence"]),
@@ -601,7 +601,7 @@ def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wo
         "section.models.rows",
         rows=say.count("training", model.rows or 0),
         bridges=say.count("bridges", case.bridges),
-        states=show_count(model.n_states or case.n_states),
+        states=model.n_states or case.n_states,
     )
     if not model.certified:
         yield say("section.models.uncertified")
@@ -641,7 +641,7 @@ def _explain_certificate(trial: TrialPart, say: Wording) -> Iterator[Markup]:
         reached = "reached" if left <= DECREMENT_LIMIT else "reached_not"
         yield say(f"{CERTIFICATE}.{reached}", decrement=show_figure(left, 2), what=what)
     if trial.certified and trial.starts:
-        yield say(f"{CERTIFICATE}.starts", starts=show_count(trial.starts))
+        yield say(f"{CERTIFICATE}.starts", starts=trial.starts)
     if trial.condition_number is not None and trial.weakest_direction:
         number, direction = show_figure(trial.condition_number), say.english(trial.weakest_direction)
         yield say(f"{CERTIFICATE}.condition", number=number, direction=direction)
@@ -780,7 +780,7 @@ def _explain_year(network: NetworkPart, one: NetworkYear, say: Wording) -> Marku
         f"{NETWORK}.{'now' if one.year == 0 else 'then_alone' if one.low is None else 'then'}",
         state=say.words(f"{NETWORK}.thresholds") if one.threshold is None else show_count(one.threshold),
         number=show_count(one.reached),
-        years=show_count(one.year),
+        years=one.year,
         level=show_level(network.level),
         expected=say.range(one.low, one.high, show_count),
         range=say.range(one.predicted_low, one.predicted_high, show_count),

@@ -1,20 +1,11 @@
-"""A fitted model as an engineer reads it: coefficients, ratios per step, years in each state.
+"""A study summarized: every number that its report shows, gathered once in a document.
 
     ratio_k = theta_k(x + step e_c) / theta_k(x)         at typical covariates x, for any operator
 
-Typical is the median of the training rows, and here nothing advances with the years: ``expectations`` has that.
-Intervals come from the covariance of the coefficients, by the delta method in the log hazard.
-
-What is to be expected of a typical member: a fit as the forecast part of a document.
-
-    fit, medians of its training rows, state 1 -> HORIZON years, age advancing by the year
-
-Bands come from draws of the coefficients; effects, which compare two medians at the same coefficients, from the
+Typical is the median of the training rows. Intervals of hazards and ratios come from the covariance of the
+coefficients, by the delta method in the log hazard. A typical member is forecast from state 1 for ``HORIZON``
+years, its age advancing by the year: bands come from draws of the coefficients, intervals of effects from the
 delta method. A fit that is no certified maximum has neither.
-
-Parts of a document that stand by themselves: calibration, stability, fitted models, audit, provenance.
-
-A study, summarized: every number that a report shows, gathered once.
 """
 
 from __future__ import annotations
@@ -22,24 +13,34 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PureWindowsPath
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 import rekka
 from rekka.checks.doctor import check_transitions
 from rekka.checks.engine import Finding, leave_said
+from rekka.core.columns import finite, make_row, missing, rows_of
 from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
 from rekka.evaluation.calibration import Calibration
-from rekka.forecast.ageing import ADVANCES
 from rekka.forecast.effects import Effect, marginal_effects, round_step
-from rekka.forecast.forecast import Doubt, Forecast, Journey, check_threshold, forecast_rows, set_out, years_until
+from rekka.forecast.forecast import (
+    AT_REST,
+    Cohort,
+    Forecast,
+    ForecastOptions,
+    check_threshold,
+    forecast_rows,
+    make_cohort,
+    years_until,
+)
 from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.forecast.profiles import Profile, profile_covariate
 from rekka.forecast.uncertainty import DELTA, NONE, NORMAL
@@ -64,7 +65,6 @@ from rekka.report.document import (
     EffectPart,
     FindingPart,
     FloorPart,
-    HypothesisPart,
     MatrixPart,
     MethodPart,
     ModelPart,
@@ -80,7 +80,6 @@ from rekka.report.document import (
     SharePart,
     StabilityPart,
     StudyPart,
-    TrialPart,
     VerdictPart,
     YearsPart,
 )
@@ -93,58 +92,54 @@ from rekka.study.plan import PRESETS, StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.stability import Stability
 from rekka.study.study import NOT_CHOSEN, Study
-from rekka.study.trial import Case, Key, Trial, Value
+from rekka.study.tables import TrialRow
+from rekka.study.trial import Case, Key, Trial
 
 Array = NDArray[np.float64]
-
-
-def list_coefficients(fit: Fit, level: float) -> tuple[CoefficientPart, ...]:
-    """Every coefficient with its interval."""
-    rows = coefficient_table(fit, None, level).iter_rows(named=True)
-    return tuple(
-        CoefficientPart(
-            state=row["state"],
-            term=row["term"],
-            estimate=_finite(row["estimate"]),
-            se=_finite(row["se"]),
-            low=_finite(row["ci_low"]),
-            high=_finite(row["ci_high"]),
-            p=_finite(row["p"]),
-        )
-        for row in rows
-    )
-
-
-def list_ratios(fit: Fit, typical: Array, steps: Mapping[str, float], level: float) -> tuple[RatioPart, ...]:
-    """The hazard with one step more of each covariate, relative to that at typical values."""
-    found = []
-    for place, name in enumerate(fit.covariates):
-        more = typical.copy()
-        more[place] += steps[name]
-        for state, figures in enumerate(zip(*ratio_interval(fit, typical, more, level), strict=True), start=1):
-            ratio, low, high = map(_finite, figures)
-            found.append(RatioPart(state=state, covariate=name, step=steps[name], ratio=ratio, low=low, high=high))
-    return tuple(found)
-
-
-def list_years(fit: Fit, typical: Array, level: float) -> tuple[YearsPart, ...]:
-    """Hazard and mean years in each state at typical covariates."""
-    names = tuple(name for name in YearsPart.model_fields if name != "state")
-    with np.errstate(all="ignore"):
-        rows = hazard_table(fit, typical[None], level).to_dicts()
-    return tuple(YearsPart(state=row["state"], **{name: _finite(row[name]) for name in names}) for row in rows)
-
-
-def _finite(value: float | None) -> Number:
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
 HORIZON = 30  # years: what a plan of maintenance looks ahead, and the same for every case
 MATRIX_YEARS = (1.0, 5.0)  # what management systems take, and the common time between inspections
 DRAWS = 500  # of the coefficients, for bands
 PASSAGE_DRAWS = 200  # for years until a state, which take most of the time
 EVERY = 6  # of the points of a profile: a picture needs no more
 PERCENT = 5  # of the training rows between two values of a rug
+HERE = "."  # the folder that a study file is in
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tabs and ends of lines
+UNITS = {  # of the columns that rekka makes itself: docs/data.md says what they are measured in
+    "age_at_inspection_1": "years",
+    "bridge_length": "metres",
+    "bridge_width": "metres",
+    "bridge_area": "square_metres",
+    "traffic_mean": "vehicles_a_day",
+}
+STEPS = {"age_at_inspection_1": 10.0, "traffic_mean": 1000.0}  # what engineers speak of
+PLAIN_LOSS = "no_covariates_log_loss"
+BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
+
+Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
+
+
+def list_coefficients(fit: Fit, level: float) -> tuple[CoefficientPart, ...]:
+    """Every coefficient with its interval."""
+    found = coefficient_table(fit, None, level).rename({"ci_low": "low", "ci_high": "high"})
+    return rows_of(CoefficientPart, found)
+
+
+def list_ratios(fit: Fit, typical: Array, steps: Mapping[str, float], level: float) -> tuple[RatioPart, ...]:
+    """The hazard with one step more of each covariate, relative to that at typical values."""
+    found: list[RatioPart] = []
+    for place, name in enumerate(fit.covariates):
+        more = typical.copy()
+        more[place] += steps[name]
+        ends = zip(("ratio", "low", "high"), ratio_interval(fit, typical, more, level), strict=True)
+        frame = pl.DataFrame({"state": range(1, fit.n_states), **dict(ends)})
+        found += rows_of(RatioPart, frame.with_columns(covariate=pl.lit(name), step=steps[name]))
+    return tuple(found)
+
+
+def list_years(fit: Fit, typical: Array, level: float) -> tuple[YearsPart, ...]:
+    """Hazard and mean years in each state at typical covariates."""
+    with np.errstate(all="ignore"):
+        return rows_of(YearsPart, hazard_table(fit, typical[None], level))
 
 
 def expect(fit: Fit, typical: Array, *, level: float, seed: int, certified: bool) -> CaseForecast | None:
@@ -154,121 +149,96 @@ def expect(fit: Fit, typical: Array, *, level: float, seed: int, certified: bool
         return None
     kind = NORMAL if certified else NONE
     threshold = check_threshold(None, fit.n_states)
-    journey = _set_out(fit, typical, 1, Doubt(kind, level, DRAWS, seed))
-    found = forecast_rows(journey, HORIZON, threshold)
-    passages = Doubt(kind, level, PASSAGE_DRAWS, seed)
-    matrices = transition_matrices(fit, typical, MATRIX_YEARS, age=ADVANCES, doubt=Doubt(kind, level, DRAWS, seed))
+    cohort = _make_cohort(fit, typical, 1, ForecastOptions(kind, level, DRAWS, seed))
+    found = forecast_rows(cohort, HORIZON, threshold)
+    passages = ForecastOptions(kind, level, PASSAGE_DRAWS, seed)
+    matrices = transition_matrices(fit, typical, MATRIX_YEARS, options=ForecastOptions(kind, level, DRAWS, seed))
     return CaseForecast(
         threshold=threshold,
         level=level,
-        advancing=journey.course.names,
-        seen=_list_seen(journey),
+        advancing=cohort.ageing.names,
+        seen=_list_seen(cohort),
         **_list_years(found, certified=certified),
-        passages=_list_passages(_set_out(fit, typical, threshold - 1, passages), threshold),
+        passages=tuple(_list_passages(_make_cohort(fit, typical, threshold - 1, passages), threshold)),
         matrices=tuple(_describe_matrix(one) for one in matrices),
-        effects=_list_effects(fit, typical, threshold, Doubt(DELTA if certified else NONE, level)),
-        profiles=_list_profiles(fit, typical, threshold, Doubt(DELTA if certified else NONE, level)),
-        clock=fit.clock.kind if journey.course.names else None,
-        lag=None if fit.clock.mean_years is None else float(journey.course.lag.max(initial=0.0)),
+        effects=_list_effects(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
+        profiles=_list_profiles(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
+        clock=fit.clock.kind if cohort.ageing.names else None,
+        lag=None if fit.clock.mean_years is None else float(cohort.ageing.lag.max(initial=0.0)),
     )
 
 
-def _set_out(fit: Fit, typical: Array, starts: int, doubt: Doubt) -> Journey:
+def _make_cohort(fit: Fit, typical: Array, starts: int, doubt: ForecastOptions) -> Cohort:
     """A typical member in each of the first states."""
-    return set_out(
-        fit, np.arange(starts, dtype=np.int64), np.tile(typical, (starts, 1)), age=ADVANCES, doubt=doubt
-    )
+    return make_cohort(fit, np.arange(starts, dtype=np.int64), np.tile(typical, (starts, 1)), doubt)
 
 
-def _list_seen(journey: Journey) -> dict[str, float]:
+def _list_seen(cohort: Cohort) -> dict[str, float]:
     """The largest of the training rows, of the covariates that advance."""
-    course = journey.course
-    if journey.fit.survey is None:
+    course = cohort.ageing
+    if cohort.fit.survey is None:
         return {}
     return {name: float(course.high[place]) for name, place in zip(course.names, course.columns, strict=True)}
 
 
 def _list_years(found: Forecast, *, certified: bool) -> dict[str, Any]:
     """The columns of the one member, by year."""
-    bands = {
-        f"{name}_{end}": _numbers(getattr(found, f"{name}_{end}")[0])
-        for name in ("expected", "reached")
-        for end in ("low", "high")
+    bands = [f"{name}_{end}" for name in ("expected", "reached") for end in ("low", "high")]
+    ends = {name: getattr(found, name)[0].tolist() for name in ("predicted_low", "predicted_high")}
+    return {
+        "years": found.years.tolist(),
+        "reached": np.minimum(found.reached[0], 1.0).tolist(),
+        **{name: getattr(found, name)[0].tolist() for name in ("probability", "expected", "outside")},
+        **{name: _numbers(getattr(found, name)[0]) for name in bands},
+        **{name: tuple(some) if certified else (None,) * found.years.size for name, some in ends.items()},
     }
-    predicted = {
-        name: tuple(getattr(found, name)[0].tolist()) if certified else (None,) * found.years.size
-        for name in ("predicted_low", "predicted_high")
-    }
-    return (
-        {
-            "years": tuple(found.years.tolist()),
-            "probability": tuple(map(tuple, found.probability[0].tolist())),
-            "expected": tuple(found.expected[0].tolist()),
-            "reached": tuple(np.minimum(found.reached[0], 1.0).tolist()),
-            "outside": tuple(found.outside[0].tolist()),
-        }
-        | bands
-        | predicted
-    )
 
 
-def _list_passages(journey: Journey, threshold: int) -> tuple[PassagePart, ...]:
-    rows = years_until(journey, threshold, ()).iter_rows(named=True)
-    names = [name for name in PassagePart.model_fields if name != "start"]
-    certain = () if journey.spread.kind != NONE else ("predicted_low", "predicted_high")
-    return tuple(
-        PassagePart(start=row["start"], **{name: None if name in certain else _known(row[name]) for name in names})
-        for row in rows
-    )
+def _list_passages(cohort: Cohort, threshold: int) -> Iterator[PassagePart]:
+    unknown = {} if cohort.uncertainty.kind != NONE else dict.fromkeys(("predicted_low", "predicted_high"))
+    for row in years_until(cohort, threshold, ()).iter_rows(named=True):
+        own = {name: missing((row | unknown)[name]) for name in PassagePart.model_fields}
+        yield PassagePart(**own)
 
 
 def _describe_matrix(found: Matrix) -> MatrixPart:
-    return MatrixPart(
-        years=found.years,
-        probability=tuple(map(tuple, found.probability.tolist())),
-        low=tuple(map(_numbers, found.low)),
-        high=tuple(map(_numbers, found.high)),
-    )
+    arrays = {name: tuple(map(_numbers, getattr(found, name))) for name in ("probability", "low", "high")}
+    return MatrixPart.model_validate({"years": found.years, **arrays})
 
 
-def _list_effects(fit: Fit, typical: Array, threshold: int, doubt: Doubt) -> tuple[EffectPart, ...]:
+def _list_effects(fit: Fit, typical: Array, threshold: int, doubt: ForecastOptions) -> tuple[EffectPart, ...]:
     if not fit.covariates:
         return ()
     at = dict(zip(fit.covariates, typical.tolist(), strict=True))
-    found = marginal_effects(fit, threshold=threshold, at=at, age=ADVANCES, doubt=doubt)
+    found = marginal_effects(fit, doubt, threshold=threshold, at=at)
     return tuple(_describe_effect(one) for one in found.effects)
 
 
 def _describe_effect(one: Effect) -> EffectPart:
-    figures: dict[str, Number] = {}
-    for name, figure in (
-        ("years_before", one.median_before),
-        ("years_after", one.median_after),
-        ("difference", one.median_difference),
-    ):
-        figures |= {
-            name: _known(figure.value),
-            f"{name}_low": _known(figure.low),
-            f"{name}_high": _known(figure.high),
-        }
+    figures = {
+        "years_before": one.median_before,
+        "years_after": one.median_after,
+        "difference": one.median_difference,
+    }
+    ends = (("", "value"), ("_low", "low"), ("_high", "high"))
+    known = {f"{name}{end}": missing(getattr(some, of)) for name, some in figures.items() for end, of in ends}
     return EffectPart(
-        covariate=one.change.covariate,
-        amount=one.change.amount,
-        times=one.change.times,
+        **{name: getattr(one.change, name) for name in ("covariate", "amount", "times")},
         before=one.before,
         after=one.after,
-        **figures,
+        **known,
     )
 
 
-def _list_profiles(fit: Fit, typical: Array, threshold: int, doubt: Doubt) -> tuple[ProfilePart, ...]:
+def _list_profiles(fit: Fit, typical: Array, threshold: int, doubt: ForecastOptions) -> tuple[ProfilePart, ...]:
     at = dict(zip(fit.covariates, typical.tolist(), strict=True))
-    alone = Doubt(NONE, doubt.level)  # intervals of the years along a profile are not shown, and take their time
-    grids = (profile_covariate(fit, name, threshold=threshold, at=at, doubt=alone) for name in fit.covariates)
+    # intervals of the years along a profile are not shown, and take their time
+    alone = replace(AT_REST, intervals=NONE, level=doubt.level)
+    grids = (profile_covariate(fit, name, alone, threshold=threshold, at=at) for name in fit.covariates)
     return tuple(_describe_profile(fit, typical, one, doubt) for one in grids)
 
 
-def _describe_profile(fit: Fit, typical: Array, found: Profile, doubt: Doubt) -> ProfilePart:
+def _describe_profile(fit: Fit, typical: Array, found: Profile, doubt: ForecastOptions) -> ProfilePart:
     """Some points of the profile, and more where the training rows lie close together."""
     low, high = found.rug[0], found.rug[-1]
     values = np.unique([*found.values[::EVERY], found.values[-1], *found.rug[:: 2 * PERCENT]])
@@ -292,42 +262,11 @@ def _describe_profile(fit: Fit, typical: Array, found: Profile, doubt: Doubt) ->
 
 
 def _numbers(values: Iterable[float]) -> tuple[Number, ...]:
-    return tuple(_known(float(value)) for value in values)
-
-
-def _known(value: float | None) -> Number:
-    """A number, infinite or not; None for what is none."""
-    return None if value is None or math.isnan(value) else float(value)
-
-
-HERE = "."  # the folder that a study file is in
-Part = TypeVar("Part", bound=Value)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tabs and ends of lines
-
-
-def rows_of(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
-    """The rows of a frame as values, of the columns that these have."""
-    names = [name for name in kind.model_fields if name in frame.columns]
-    return tuple(kind(**plain(row)) for row in frame.select(names).iter_rows(named=True))
-
-
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """No number that is none, at any depth: JSON has no word for it."""
-    return {name: _plain_value(value) for name, value in values.items()}
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return plain({str(name): inner for name, inner in value.items()})
-    if isinstance(value, list | tuple):
-        return [_plain_value(inner) for inner in value]
-    return str(value) if isinstance(value, str) else value
+    return tuple(missing(float(value)) for value in values)
 
 
 def clean(value: Any) -> Any:
-    """The same without control characters, which no page, table or picture may hold."""
+    """A value without control characters, which no page, table or picture may hold."""
     if isinstance(value, str):
         return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):
@@ -338,45 +277,26 @@ def clean(value: Any) -> Any:
 
 
 def describe_calibration(study: Study, preset: str, case: str, found: Calibration) -> CalibrationPart:
-    """Whether the forecasts of what was chosen for a case come true."""
+    """Observed and expected rows of what was chosen for a case, and the test of fit."""
     choice = study.choice(case, preset)
     told = found.to_dict()
-    goodness = told["goodness"]
-    return CalibrationPart(
-        preset=preset,
-        case=case,
-        method=(choice.chosen if choice else None) or "",
-        rows=found.rows,
-        by_start=_list_counts(told["by_start"], "start"),
-        by_end=_list_counts(told["by_end"], "end"),
-        reliability=tuple(
-            BinPart(**{name: row[name] for name in BinPart.model_fields}) for row in told["reliability"]
-        ),
-        **{name: goodness[name] for name in ("statistic", "critical", "p_value", "replicates", "kind")},
-        at_floor=found.at_floor,
-        at_floor_share=told["at_floor_share"],
-        causes=found.causes,
-    )
-
-
-def _list_counts(rows: Iterable[Mapping[str, Any]], state: str) -> tuple[CountPart, ...]:
-    names = ("observed", "expected", "residual")
-    return tuple(
-        CountPart(state=row[state], rows=row.get("rows"), **{name: row[name] for name in names}) for row in rows
-    )
+    own = {
+        "preset": preset,
+        "case": case,
+        "method": (choice.chosen if choice else None) or "",
+        "by_start": [make_row(CountPart, {"state": row["start"]}, row) for row in told["by_start"]],
+        "by_end": [make_row(CountPart, {"state": row["end"]}, row) for row in told["by_end"]],
+        "reliability": [make_row(BinPart, row) for row in told["reliability"]],
+    }
+    return make_row(CalibrationPart, own, told["goodness"], told, found)
 
 
 def describe_stability(found: Stability) -> StabilityPart:
-    """How often each method is chosen and certified over the draws."""
+    """Shares of the draws in which each method is chosen and certified."""
     keys = ["preset", "case", "kind", "method"]
     shares = found.selection.join(found.methods, on=keys, maintain_order="left")
-    return StabilityPart(
-        kinds=found.kinds,
-        resamples=found.resamples,
-        seed=found.seed,
-        shares=rows_of(SharePart, shares),
-        remarks=found.remarks(),
-    )
+    own = {"shares": rows_of(SharePart, shares), "remarks": found.remarks()}
+    return make_row(StabilityPart, own, found)
 
 
 def describe_model(
@@ -393,74 +313,54 @@ def describe_model(
     if fit.survey is None:  # a run folder of an earlier version
         fit = replace(fit, survey=survey_covariates(x, fit.covariates))
     typical = np.median(x, axis=0)
-    steps = {one.name: one.step for one in covariates}
     level, seed = study.plan.guard.confidence, study.plan.study.seed
     with quiet():
-        future = expect(fit, typical, level=level, seed=seed, certified=trial.certified)
-        found = _with_figures(key, fit, typical, steps, level, future, chosen=offer.chosen)
+        own = {
+            "chosen": offer.chosen,
+            "certified": True,
+            "reason": None,
+            "rows": fit.n_rows,
+            "errors": fit.inference.kind,
+            "scale": "native" if fit.native else fit.scaling.method,
+            "typical": dict(zip(fit.covariates, typical.tolist(), strict=True)),
+            "coefficients": list_coefficients(fit, level),
+            "ratios": list_ratios(fit, typical, {one.name: one.step for one in covariates}, level),
+            "years": list_years(fit, typical, level),
+            "forecast": expect(fit, typical, level=level, seed=seed, certified=trial.certified),
+        }
+        found = make_row(ModelPart, own, key, fit.inference, fit)
     return found if trial.certified else _without_intervals(found)
 
 
 def _without_figures(key: Key, trial: Trial | None, *, chosen: bool) -> ModelPart:
-    own: dict[str, Any] = dict.fromkeys(ModelPart.model_fields)
     nothing: dict[str, Any] = {"typical": {}, "coefficients": (), "ratios": (), "years": ()}
     reason = None if trial is None else trial.reason
-    told = {"chosen": chosen, "certified": False, "reason": reason}
-    return ModelPart(**own | key.model_dump() | nothing | told)
+    return make_row(ModelPart, nothing | {"chosen": chosen, "certified": False, "reason": reason}, key)
 
 
 def _without_intervals(found: ModelPart) -> ModelPart:
     """Where the optimizer stopped, and no more: away from a maximum the curvature measures no uncertainty."""
-    blank = {"se": None, "p": None, "low": None, "high": None}
-    missing: dict[str, Any] = {
-        "coefficients": tuple(one.model_copy(update=blank) for one in found.coefficients),
-        "ratios": tuple(one.model_copy(update={"low": None, "high": None}) for one in found.ratios),
-        "years": tuple(
-            one.model_copy(update=dict.fromkeys(("hazard_low", "hazard_high", "years_low", "years_high")))
-            for one in found.years
-        ),
-    }
-    return found.model_copy(update={"certified": False, "errors": None, **missing})
+    blank: dict[str, Any] = {"certified": False, "errors": None}
+    for name in ("coefficients", "ratios", "years"):
+        blank[name] = tuple(one.model_copy(update=_blank_ends(one)) for one in getattr(found, name))
+    return found.model_copy(update=blank)
 
 
-def _with_figures(
-    key: Key,
-    fit: Fit,
-    typical: NDArray[np.float64],
-    steps: Mapping[str, float],
-    level: float,
-    future: CaseForecast | None,
-    *,
-    chosen: bool,
-) -> ModelPart:
-    return ModelPart(
-        **key.model_dump(),
-        chosen=chosen,
-        certified=True,
-        reason=None,
-        rows=fit.n_rows,
-        n_states=fit.n_states,
-        log_likelihood=_plain_value(float(fit.inference.log_likelihood)),
-        aic=_plain_value(float(fit.inference.aic)),
-        bic=_plain_value(float(fit.inference.bic)),
-        errors=fit.inference.kind,
-        scale="native" if fit.native else fit.scaling.method,
-        typical=dict(zip(fit.covariates, typical.tolist(), strict=True)),
-        coefficients=list_coefficients(fit, level),
-        ratios=list_ratios(fit, typical, steps, level),
-        years=list_years(fit, typical, level),
-        forecast=future,
-        fit_test=fit.fit_test,
-    )
+def _blank_ends(part: BaseModel) -> dict[str, None]:
+    names = type(part).model_fields
+    return dict.fromkeys(name for name in names if name.endswith(("low", "high")) or name in ("se", "p"))
 
 
 def describe_finding(finding: Finding) -> dict[str, Any]:
     """A finding with its English, and as the language files tell it."""
-    return plain(finding.to_dict() | {"say": finding.say, "do": finding.do, "told": finding.told})
+    found: dict[str, Any] = finite(
+        finding.to_dict() | {"say": finding.say, "do": finding.do, "told": finding.places}
+    )
+    return found
 
 
 def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> AuditPart:
-    """What came in, what became of it, and what the data doctor says of the study's rows.
+    """Records of the input, their outcomes, and findings of the data doctor on the study's rows.
 
     What the findings of the study have ``said`` of a component is not said twice.
     """
@@ -472,28 +372,24 @@ def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> Au
         records=sum(count for _, _, count in rows.audit) or None,
         outcomes=tuple(OutcomePart(outcome=o, reason=r, count=n) for o, r, n in rows.audit),
         notes=study.notes,
-        findings=tuple(DoctorPart(**{name: one[name] for name in DoctorPart.model_fields}) for one in parts_of),
+        findings=tuple(make_row(DoctorPart, one) for one in parts_of),
     )
 
 
 def describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: str | None) -> ProvenancePart:
-    """What the study was run on and with, without the folders of whoever ran it: a report is handed over."""
+    """Files, versions and seeds of a study, without the folders of whoever ran it: a report is handed over."""
     known: Mapping[str, Any] = begun or {}
     data: Mapping[str, Any] = known.get("data", {})
     plan = study.plan
-    seeds = {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed}
     command = known.get("command")
-    return ProvenancePart(
-        begun=known.get("begun"),
-        command=None if command is None else shlex.join(map(leave_folders_out, shlex.split(command))),
-        again=again,
-        plan=_bring_together(plan).to_toml(),
-        files={leave_folders_out(name): digest for name, digest in data.get("files", {}).items()},
-        rows_sha256=data.get("rows_sha256"),
-        seeds=known.get("seeds", seeds),
-        versions=known.get("versions", {}),
-        machine=known.get("machine", {}),
-    )
+    own = {
+        "command": None if command is None else shlex.join(map(leave_folders_out, shlex.split(command))),
+        "again": again,
+        "plan": _bring_together(plan).to_toml(),
+        "files": {leave_folders_out(name): digest for name, digest in data.get("files", {}).items()},
+    }
+    seeds = {"partition": plan.partition.seed, "start": plan.study.seed, "inventory": plan.data.seed}
+    return make_row(ProvenancePart, own, known, data, {"seeds": seeds, "versions": {}, "machine": {}})
 
 
 def _bring_together(plan: StudyPlan) -> StudyPlan:
@@ -510,19 +406,6 @@ def leave_folders_out(path: str) -> str:
     """The last part of a path, whatever system it is of; '..', the folder that the run is in, becomes '.'."""
     name = PureWindowsPath(path).name
     return HERE if name in ("", "..") else name
-
-
-UNITS = {  # of the columns that rekka makes itself: docs/data.md says what they are measured in
-    "age_at_inspection_1": "years",
-    "bridge_length": "metres",
-    "bridge_width": "metres",
-    "bridge_area": "square_metres",
-    "traffic_mean": "vehicles_a_day",
-}
-STEPS = {"age_at_inspection_1": 10.0, "traffic_mean": 1000.0}  # what engineers speak of
-BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
-
-Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
 
 
 def summarize(
@@ -549,18 +432,18 @@ def summarize(
     findings = check_study(study, calibrations=_leave_tested(study, calibrations))
     document = Document(
         rekka=rekka.__version__,
-        title=title or _name_study(study, provenance),
+        title=title or next(iter(_name_sources(study, provenance)), None),
         study=_describe_study(study, preset, covariates, _name_sources(study, provenance)),
-        cases=tuple(_describe_case(case) for case in study.described),
+        cases=tuple(map(describe_case, study.described)),
         answers=tuple(_answer(study, case, preset) for case in study.described),
         findings=tuple(FindingPart(**describe_finding(finding)) for finding in findings),
-        trials=rows_of(TrialPart, study.trials),
-        methods=_list_methods(study),
-        selection=_list_selection(study),
-        verdicts=_list_verdicts(study),
+        trials=rows_of(TrialRow, study.trials),
+        methods=list_methods(study),
+        selection=tuple(_list_selection(study)),
+        verdicts=tuple(_list_verdicts(study)),
         floor=rows_of(FloorPart, study.floor),
         presets=rows_of(BothPart, study.presets),
-        hypotheses=tuple(HypothesisPart(**plain(vars(one))) for one in study.hypotheses),
+        hypotheses=tuple(replace(one, figures=finite(one.figures)) for one in study.hypotheses),
         calibration=tuple(
             describe_calibration(study, preset, case, one) for (preset, case), one in (calibrations or {}).items()
         ),
@@ -578,10 +461,6 @@ def _leave_tested(study: Study, calibrations: Calibrations | None) -> Calibratio
     """The calibrations of models that were not tested with the choice: the others have their test already."""
     tested = {(one.preset, one.case) for one in study.choices if one.fit_test is not None}
     return {key: one for key, one in (calibrations or {}).items() if key not in tested} or None
-
-
-def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str | None:
-    return next(iter(_name_sources(study, begun)), None)
 
 
 def _name_sources(study: Study, begun: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -612,70 +491,58 @@ def _describe_study(
 ) -> StudyPart:
     plan = study.plan.study
     costs = plan.costs()
-    presets = tuple(
-        PresetPart(name=name, words=PRESETS[name].words, cost=costs[name], eligible=PRESETS[name].eligible)
-        for name in plan.presets
-    )
-    return StudyPart(
-        kind=study.plan.data.kind,
-        sources=sources,
-        scheme=study.scheme,
-        rule=plan.rule,
-        default=study.plan.guard.default,
-        select_on=plan.judges_on,
-        methods=plan.methods,
-        presets=presets,
-        preset=preset,
-        covariates=covariates,
-        planned=study.planned,
-        done=len(study.results),
-        choices_planned=study.planned // len(plan.methods),
-        choices_done=len(study.choices),
-        confidence=study.plan.guard.confidence,
-        seed=plan.seed,
-        clock=plan.clock if study.clock.names else None,
-    )
+    presets = [make_row(PresetPart, {"name": name, "cost": costs[name]}, PRESETS[name]) for name in plan.presets]
+    own = {
+        "kind": study.plan.data.kind,
+        "sources": sources,
+        "default": study.plan.guard.default,
+        "select_on": plan.judges_on,
+        "presets": presets,
+        "preset": preset,
+        "covariates": covariates,
+        "done": len(study.results),
+        "choices_planned": study.planned // len(plan.methods),
+        "choices_done": len(study.choices),
+        "confidence": study.plan.guard.confidence,
+        "clock": plan.clock if study.clock.names else None,
+    }
+    return make_row(StudyPart, own, plan, study)
 
 
-def _describe_case(case: Case) -> CasePart:
-    own = {name: getattr(case, name) for name in CasePart.model_fields if hasattr(case, name)}
-    own |= {
+def describe_case(case: Case) -> CasePart:
+    """Rows, size and baselines of a case."""
+    own = {
         "case": case.name,
         "persistence_accuracy": case.persistence.accuracy,
         "no_covariates_accuracy": case.no_covariates.accuracy,
         "no_covariates_log_loss": case.no_covariates.log_loss,
     }
-    return CasePart(**plain(own))
+    return make_row(CasePart, own, case)
 
 
 def _answer(study: Study, case: Case, preset: str) -> Answer:
-    """What to use in a case: confirmed where it was, else as it was judged."""
+    """The method to use in a case, with its confirmed scores, else with those it was chosen by."""
     why = next((r["why"] for r in study.selection.filter(preset=preset, case=case.name).to_dicts()), NOT_CHOSEN)
     choice = study.choice(case.name, preset)
-    own: dict[str, Any] = dict.fromkeys(Answer.model_fields)
-    own |= {"case": case.name, "why": why, "confirmed": False, "same_model": ()}
+    own: dict[str, Any] = {"case": case.name, "why": why, "confirmed": False, "same_model": ()}
     own["reason"] = NOT_YET if choice is None else find_reason(choice, study.plan.guard, study.trials_of(choice))
     own["said"] = None if choice is None else study.explain(choice)
     if choice is None or choice.chosen is None:
-        return Answer(**plain(own))
-    own |= {"method": choice.chosen, "same_model": tuple(list_same(choice))}
+        return make_row(Answer, own)
     result, remark = _find_look(study, choice)
-    own["remark"] = remark
+    own |= {"method": choice.chosen, "same_model": list_same(choice), "remark": remark}
     if result is None:
         verdict = next(one for one in choice.verdicts if one.method == choice.chosen)
         own |= {"scored_on": choice.judged_on, "accuracy": verdict.accuracy, "log_loss": verdict.log_loss}
-        own |= {"persistence_accuracy": case.persistence.accuracy}
-        return Answer(**plain(own | {"no_covariates_log_loss": case.no_covariates.log_loss}))
-    own |= {name: value for name, value in result.model_dump().items() if name in Answer.model_fields}
+        return make_row(Answer, own, describe_case(case).model_dump(include={"persistence_accuracy", PLAIN_LOSS}))
+    low, high = result.no_covariates_low, result.no_covariates_high
     own |= {
         "confirmed": result.seen is None,
         "scored_on": "golden",
         "beats_persistence": _judge_difference(result.persistence_low, result.persistence_high, higher=True),
-        "beats_no_covariates": _judge_difference(
-            result.no_covariates_low, result.no_covariates_high, higher=False
-        ),
+        "beats_no_covariates": _judge_difference(low, high, higher=False),
     }
-    return Answer(**plain(own))
+    return make_row(Answer, own, result)
 
 
 def _find_look(study: Study, choice: Choice) -> tuple[Confirmed | None, str | None]:
@@ -697,31 +564,28 @@ def _judge_difference(low: float, high: float, *, higher: bool) -> str | None:
     return BETTER if (low > 0) == higher else WORSE
 
 
-def _list_methods(study: Study) -> tuple[MethodPart, ...]:
+def list_methods(study: Study) -> tuple[MethodPart, ...]:
+    """Each preset and method over all cases."""
     pareto = study.trials.group_by("preset", "method", maintain_order=True).agg(pl.col("pareto").sum())
-    counted = study.methods.join(pareto, on=["preset", "method"], maintain_order="left")
-    return rows_of(MethodPart, counted)
+    return rows_of(MethodPart, study.methods.join(pareto, on=["preset", "method"], maintain_order="left"))
 
 
-def _list_selection(study: Study) -> tuple[SelectionPart, ...]:
-    found = []
+def _list_selection(study: Study) -> Iterator[SelectionPart]:
     for row in study.selection.iter_rows(named=True):
         trials = study.trials.filter(pl.col("eligible"), preset=row["preset"], case=row["case"])
         scored = trials.filter(pl.col("log_loss").is_finite()).sort("log_loss", maintain_order=True)
-        own = scored.filter(method=row["chosen"])["log_loss"].to_list() if row["chosen"] else []
-        best = scored.row(0, named=True) if len(scored) else {}
-        losses = {
-            "log_loss": own[0] if own else None,
-            "lowest_log_loss": best.get("log_loss"),
-            "lowest_method": best.get("method"),
-        }
+        losses = dict(scored.select("method", "log_loss").rows())  # the lowest first
         choice = study.choice(row["case"], row["preset"])
-        said = None if choice is None else study.explain(choice)
-        found.append(SelectionPart(**plain(row | losses | {"said": said})))
-    return tuple(found)
+        own = {
+            "log_loss": losses.get(row["chosen"]),
+            "lowest_log_loss": next(iter(losses.values()), None),
+            "lowest_method": next(iter(losses), None),
+            "said": None if choice is None else study.explain(choice),
+        }
+        yield make_row(SelectionPart, own, row)
 
 
-def _list_verdicts(study: Study) -> tuple[VerdictPart, ...]:
-    said = [study.explain(choice, verdict) for choice in study.choices for verdict in choice.verdicts]
-    parts = rows_of(VerdictPart, study.verdicts)
-    return tuple(part.model_copy(update={"said": plain(one)}) for part, one in zip(parts, said, strict=True))
+def _list_verdicts(study: Study) -> Iterator[VerdictPart]:
+    said = (study.explain(choice, verdict) for choice in study.choices for verdict in choice.verdicts)
+    for row, one in zip(study.verdicts.iter_rows(named=True), said, strict=True):
+        yield make_row(VerdictPart, {"said": one}, row)

@@ -1,6 +1,6 @@
-"""The words of a report, and names put together from them.
+"""Words and numbers as a person reads them: names of methods, lists, and a format for each kind of number.
 
-Numbers as a person reads them. A missing one is a dash; none is ever "nan", "inf" or "-0.000".
+A missing number is a dash; none is ever "nan", "inf" or "-0.000".
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from rekka.core.language import ENGLISH as ENGLISH
 from rekka.core.language import LANGUAGES as LANGUAGES
@@ -77,29 +78,11 @@ def show_figure(value: Real, digits: int = 3, *, signed: bool = False) -> str:
     return _sign(value, text, signed) + text
 
 
-def show_count(value: Real) -> str:
-    """A whole number, with commas between thousands."""
-    return show_number(value, 0)
-
-
-def show_accuracy(value: Real) -> str:
-    """Four decimals, as in the paper."""
-    return show_number(value, ACCURACY_DIGITS)
-
-
-def show_loss(value: Real) -> str:
-    """Three decimals."""
-    return show_number(value, LOSS_DIGITS)
-
-
-def show_accuracy_difference(value: Real) -> str:
-    """Four decimals and the sign."""
-    return show_number(value, ACCURACY_DIGITS, signed=True)
-
-
-def show_loss_difference(value: Real) -> str:
-    """Three decimals and the sign."""
-    return show_number(value, LOSS_DIGITS, signed=True)
+show_count = partial(show_number, digits=0)
+show_accuracy = partial(show_number, digits=ACCURACY_DIGITS)  # as in the paper
+show_loss = partial(show_number, digits=LOSS_DIGITS)
+show_accuracy_difference = partial(show_number, digits=ACCURACY_DIGITS, signed=True)
+show_loss_difference = partial(show_number, digits=LOSS_DIGITS, signed=True)
 
 
 def show_seconds(value: Real) -> str:

@@ -436,6 +436,6 @@ class ForeignScaling:
 
 def fit_foreign(transformer: Any, x: Array) -> ForeignScaling:
     """Fit a copy of a transformer on training rows x (n, p); the one given stays as it is."""
-    from sklearn.base import clone  # a second of imports; whoever hands a transformer in has them already
+    from sklearn.base import clone  # a second of imports; who gives a transformer has them already
 
     return ForeignScaling(clone(transformer, safe=False).fit(x))

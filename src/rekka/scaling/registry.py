@@ -85,7 +85,7 @@ class TrainingRows(ABC):
         return np.asarray(np.frexp(np.maximum(np.abs(self.low), np.abs(self.high)))[1])
 
     def say_range(self, column: np.intp, shift: float = 0.0) -> str:
-        """'0 to 61.4' for a message; in full where so few digits do not tell the ends apart."""
+        """'0 to 61.4' for a message; in full where so few digits make both ends equal."""
         low, high = float(self.low[column] + shift), float(self.high[column] + shift)
         short = f"{low:.6g} to {high:.6g}"
         return short if f"{low:.6g}" != f"{high:.6g}" else f"{low} to {high}"
@@ -347,7 +347,7 @@ def _judge(fitted: ColumnScaling, rows: TrainingRows) -> None:
 
     Box-Cox can make all values equal on large, low-spread data without a word (SciPy issue 16674), or
     stop at the exponent that brings the largest value just short of infinity. Every operator keeps the order of
-    values, so the two ends of the range tell it all.
+    values, so the two ends of the range suffice.
     """
     z = fitted.forward(np.stack([rows.low, rows.high]))
     size, spread = np.abs(z).max(axis=0), np.ptp(z, axis=0)

@@ -6,7 +6,7 @@ A file's fields are those of the operator's class: whatever ``registry`` knows c
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -89,24 +89,26 @@ def _describe_class(fitted: type[ColumnScaling]) -> type[_Columns]:
     return create_model(fitted.__name__, __base__=_Columns, **entries)
 
 
-_ADAPTERS: dict[int, TypeAdapter[Any]] = {}  # by the number of registered operators: one may come later
+@cache
+def _build_adapter(classes: tuple[type[ColumnScaling], ...]) -> TypeAdapter[Any]:
+    link: Any = Annotated[reduce(or_, map(_describe_class, classes)), Field(discriminator="kind")]
+    entries: dict[str, Any] = {"kind": (Literal["chain"], ...), "links": (list[link], Field(min_length=2))}
+    chain: Any = create_model("Chain", __base__=_Chain, **entries)
+    whole: Any = Annotated[link | chain, Field(discriminator="kind")]
+    return TypeAdapter(whole)
 
 
-def _adapter() -> TypeAdapter[Any]:
-    if len(REGISTRY) not in _ADAPTERS:
-        classes = dict.fromkeys(one.fitted for one in REGISTRY.values())
-        link: Any = Annotated[reduce(or_, map(_describe_class, classes)), Field(discriminator="kind")]
-        entries: dict[str, Any] = {"kind": (Literal["chain"], ...), "links": (list[link], Field(min_length=2))}
-        chain: Any = create_model("Chain", __base__=_Chain, **entries)
-        whole: Any = Annotated[link | chain, Field(discriminator="kind")]
-        _ADAPTERS[len(REGISTRY)] = TypeAdapter(whole)
-    return _ADAPTERS[len(REGISTRY)]
+def _build(data: Any) -> ColumnScaling | ChainScaling:
+    """Build an operator of any registered class from plain data."""
+    classes = tuple(dict.fromkeys(one.fitted for one in REGISTRY.values()))
+    built: ColumnScaling | ChainScaling = _build_adapter(classes).validate_python(data).build()
+    return built
 
 
 # A field of a pydantic model that holds a fitted operator, and its plain data in the file.
 ScalingPart = Annotated[
     Any,
-    PlainValidator(lambda data: _adapter().validate_python(data).build()),
+    PlainValidator(_build),
     PlainSerializer(lambda fitted: fitted.to_dict()),
 ]
 

@@ -140,9 +140,8 @@ def write_inventory(
     make_folder(home)
     files = {name: home / f"{name}.{format}" for name in TABLES}
     truth = home / "truth.json"
-    write = _write_csv if format == "csv" else _write_parquet
     with writing_together() as batch:
-        counts = write(batch, files, plan, on_progress or (lambda done, total: None))
+        counts = _write_tables(batch, files, plan, format, on_progress or (lambda done, total: None))
         with batch.fill(truth) as file:
             file.write_text(json.dumps(plan.truth(counts), indent=1) + "\n", encoding="utf-8")
     for name in TABLES:  # not in two formats side by side
@@ -235,7 +234,7 @@ def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _allot_paper(bridges: stock.Bridges, rng: np.random.Generator) -> stock.Members:
+def _allot_paper(bridges: stock.Bridges, rng: np.random.Generator) -> stock.DrawnMembers:
     """Members in the paper's numbers for any seed: the held-out split depends on the bridges' names alone."""
     names = bridges.names.to_list()
     shares = {"validation": PAPER_VALIDATION, "golden": 1 - PAPER_VALIDATION}
@@ -244,36 +243,35 @@ def _allot_paper(bridges: stock.Bridges, rng: np.random.Generator) -> stock.Memb
     return stock.allot_members(bridges, [PAPER_COUNTS[case] for case in stock.CASES], validates, rng)
 
 
-def _write_csv(batch: Batch, files: Mapping[str, Path], plan: _Plan, on_progress: Progress) -> list[Counts]:
-    """Append the blocks to the files; the counts of their dirt."""
-    counts: list[Counts] = []
-    done = 0
-    unfinished = {name: batch.add(file) for name, file in files.items()}
-    for block in plan.draw():
-        for name, table in block.tables.items():
-            with naming(files[name]), unfinished[name].open("ab") as file:
-                table.write_csv(file, include_header=not counts)
-        counts.append(block.dirt)
-        done += len(block.tables["inventory"])
-        on_progress(done, plan.bridges)
-    return counts
+def _write_tables(
+    batch: Batch,
+    files: Mapping[str, Path],
+    plan: _Plan,
+    kind: str,
+    on_progress: Progress,
+) -> list[Counts]:
+    """Write the tables block by block; return the counts of dirt of each block.
 
-
-def _write_parquet(batch: Batch, files: Mapping[str, Path], plan: _Plan, on_progress: Progress) -> list[Counts]:
-    """Write the blocks to parts on the same disk, then join these; the counts of their dirt."""
+    CSV files grow by the blocks. Parquet files are joined at the end from parts on the same disk.
+    """
     counts: list[Counts] = []
-    done = 0
     blocks = -(-plan.bridges // BLOCK_BRIDGES)
     with contextlib.ExitStack() as stack:
-        parts = {name: stack.enter_context(scratch_beside(file, blocks)) for name, file in files.items()}
+        if kind == "csv":
+            grown = {name: batch.add(file) for name, file in files.items()}
+        else:
+            parts = {name: stack.enter_context(scratch_beside(file, blocks)) for name, file in files.items()}
         for block in plan.draw():
             for name, table in block.tables.items():
                 with naming(files[name]):
-                    table.write_parquet(parts[name][len(counts)])
+                    if kind == "csv":
+                        with grown[name].open("ab") as file:
+                            table.write_csv(file, include_header=not counts)
+                    else:
+                        table.write_parquet(parts[name][len(counts)])
             counts.append(block.dirt)
-            done += len(block.tables["inventory"])
-            on_progress(done, plan.bridges)
-        for name in TABLES:
-            with batch.fill(files[name]) as file:
-                pl.scan_parquet(parts[name], glob=False).sink_parquet(file, row_group_size=ROW_GROUP)
+            on_progress(min(len(counts) * BLOCK_BRIDGES, plan.bridges), plan.bridges)
+        for name in TABLES if kind == "parquet" else ():
+            with batch.fill(files[name]) as place:
+                pl.scan_parquet(parts[name], glob=False).sink_parquet(place, row_group_size=ROW_GROUP)
     return counts

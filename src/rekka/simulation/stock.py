@@ -116,7 +116,7 @@ class Bridges:
 
 
 @dataclass(frozen=True)
-class Members:
+class DrawnMembers:
     """Members in the order of the table; number, first and last round and first state are 0-based."""
 
     bridge: Ints
@@ -127,7 +127,7 @@ class Members:
     state: Ints
 
     @classmethod
-    def build(cls, bridge: Ints, case: Ints, first: Ints, last: Ints, u: Array) -> Members:
+    def build(cls, bridge: Ints, case: Ints, first: Ints, last: Ints, u: Array) -> DrawnMembers:
         """Sorted and numbered; u in [0, 1) picks the first state."""
         order = np.lexsort((first, case, bridge))
         bridge, case = bridge[order], case[order]
@@ -155,7 +155,7 @@ def draw_bridges(first: int, n: int, total: int, rng: np.random.Generator) -> Br
     )
 
 
-def draw_members(bridges: Bridges, rng: np.random.Generator) -> Members:
+def draw_members(bridges: Bridges, rng: np.random.Generator) -> DrawnMembers:
     """A random number of members of each case on each bridge, in every round since completion."""
     n, mean = len(bridges.names), np.array([members for _, _, members in _HAZARDS.values()])
     one = np.arange(len(CASES)) == 0  # a bridge has a main girder
@@ -163,12 +163,12 @@ def draw_members(bridges: Bridges, rng: np.random.Generator) -> Members:
     bridge = np.repeat(np.arange(n), number.sum(axis=1))
     case = np.repeat(np.tile(np.arange(len(CASES)), n), number.ravel())
     last = np.full(bridge.size, ROUNDS - 1)
-    return Members.build(bridge, case, bridges.opening[bridge], last, rng.random(bridge.size))
+    return DrawnMembers.build(bridge, case, bridges.opening[bridge], last, rng.random(bridge.size))
 
 
 def allot_members(
     bridges: Bridges, counts: Iterable[tuple[int, int, int]], validates: Bools, rng: np.random.Generator
-) -> Members:
+) -> DrawnMembers:
     """Members that make exactly so many rows of each case: rounds 3 to 4; rounds 4 to 5 of both sets of bridges.
 
     1. Members in rounds 4 and 5 are spread over the bridges that validate, and over the others. Every bridge has
@@ -190,11 +190,11 @@ def allot_members(
         last = np.concatenate([np.full(later.size, 4), np.full(gone, 3)])
         columns.append((bridge, np.full(bridge.size, case), first, last))
     bridge, case_of, first, last = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return Members.build(bridge, case_of, first, last, _stratify(2 * case_of + (first < 3), rng))
+    return DrawnMembers.build(bridge, case_of, first, last, _stratify(2 * case_of + (first < 3), rng))
 
 
 def draw_states(
-    bridges: Bridges, members: Members, repairs: Repairs, rng: np.random.Generator, soil: np.random.Generator
+    bridges: Bridges, members: DrawnMembers, repairs: Repairs, rng: np.random.Generator, soil: np.random.Generator
 ) -> tuple[Ints, Bools]:
     """States (m, ROUNDS), 0-based, -1 where there is no visit; and which of them a repair made better."""
     dt = np.diff(bridges.months, axis=1) / 12.0
@@ -226,7 +226,7 @@ def advance(state: Ints, theta: Array, dt: Array, rng: np.random.Generator) -> I
     return end
 
 
-def tabulate_inspections(bridges: Bridges, members: Members, states: Ints) -> pl.DataFrame:
+def tabulate_inspections(bridges: Bridges, members: DrawnMembers, states: Ints) -> pl.DataFrame:
     """One row a visit of a member, member by member."""
     member, visit = np.nonzero(states >= 0)
     bridge, case = members.bridge[member], members.case[member]

@@ -52,7 +52,7 @@ Made = TypeVar("Made")
 
 
 class CaseCache:
-    """Whatever is kept of one component until another needs the room; not sent to other processes."""
+    """Things kept of one component until another needs the room; not sent to other processes."""
 
     def __init__(self) -> None:
         self.case: str | None = None
@@ -178,7 +178,7 @@ class CaseRows:
         return digest_sorted(query, self.counts[GOLDEN], lambda: self.bridges(GOLDEN).names)
 
     def without_golden(self) -> CaseRows:
-        """The same rows without golden ones: what is not there cannot be looked at."""
+        """Leave golden rows out: what is not there cannot be looked at."""
         assert not isinstance(self.table, Path)  # streamed rows are not drawn again
         table = {**self.table, GOLDEN: self.table[GOLDEN].clear()}
         return replace(self, table=table, counts={**self.counts, GOLDEN: 0}, cache=CaseCache())

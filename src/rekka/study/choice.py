@@ -1,17 +1,18 @@
-"""From the trials of a case to one choice: the rule, its evidence row by row, and how optimistic it was.
+"""Choose one method for a component from its trials: the rule, its evidence, and how optimistic it is.
 
-The scores of whatever was chosen, on the rows it was chosen by, flatter it. By how much is measured: the rule is
-applied again to four fifths of the bridges, what it chooses there is scored on the last fifth, in turn (nested),
-and set beside the score of the choice on all of the rows (naive). In folds the fits that the rule compares are
-made without the last fifth too.
+The scores of whatever was chosen, on the rows it was chosen by, are too good. The optimism is measured: the rule
+is applied to four fifths of the bridges, what it chooses there is scored on the last fifth, in turn (nested), and
+compared with the score of the choice on all of the rows (naive). In folds the fits that the rule compares are made
+without the last fifth too.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -46,7 +47,7 @@ Result = TypeVar("Result")
 
 
 class MethodVerdict(Value):
-    """What the rule says of a method, with the figures it was asked for; ``step`` is where it fell."""
+    """Verdict of the rule on one method, with the figures that were needed; ``step`` is where it was dropped."""
 
     method: str
     kept: bool
@@ -76,7 +77,7 @@ class Optimism(Value):
 
 
 class Choice(Value):
-    """What was chosen for a case, by which rule, on which rows, and what became of every method."""
+    """Choice for a case: the rule, the rows it looked at, and the verdict on every method."""
 
     case: str
     preset: str
@@ -113,7 +114,7 @@ class Contest:
 
     @property
     def cost(self) -> str:
-        """What accuracy is weighed against."""
+        """Cost that accuracy is weighed against."""
         return self.plan.costs()[self.preset]
 
     @property
@@ -143,7 +144,7 @@ class Contest:
         return {name: found[model] for name, model in models.items()}
 
     def identify(self, method: str) -> str:
-        """What is refitted: under Newton on the exact likelihood, methods that are one model are one."""
+        """Name the model that is refitted: under Newton on the exact likelihood, equal methods are one."""
         return model_of(method) if self.preset == "exact" else method
 
     def fitted(self, method: str) -> Predictor:
@@ -153,7 +154,7 @@ class Contest:
         return load_model(text)[0]
 
     def _options(self, method: str) -> Options | None:
-        """How the trial was fitted, where a penalty or a prior was estimated for it."""
+        """Options of the trial's fit, where a penalty or a prior was estimated for it."""
         if method not in SHRINKING:
             return None
         given = load_model(self.models[method] or "")[1]
@@ -161,7 +162,7 @@ class Contest:
         return Options(**found, seed=self.plan.seed, **list_options(self.preset, self.rows.clock), threads=1)
 
     def key(self, method: str) -> Key:
-        """Which trial is a method's."""
+        """Key of a method's trial."""
         return Key(case=self.rows.name, preset=self.preset, method=method)
 
     def price(self, method: str) -> float:
@@ -315,25 +316,22 @@ def _judge_outside(contest: Contest, outside: Index) -> Mapping[str, BridgeScore
 
 
 def _describe(contest: Contest, method: str, ruling: Ruling) -> MethodVerdict:
-    scores, trial = None, contest.trials[method]
-    if method in contest.judged:
-        scores = contest.judged[method].scores
-    elif trial.scores is not None:
-        scores = trial.scores
-    difference = ruling.difference
+    """Describe what the rule made of a method, with the figures it needed."""
+    trial, found = contest.trials[method], contest.judged.get(method)
+    scores = trial.scores if found is None else found.scores
+    figures: dict[str, Any] = {}
+    if scores is not None:
+        figures = {name: getattr(scores, name) for name in ("accuracy", "log_loss", "at_floor")}
+    if ruling.difference is not None:
+        mean, low, high, _, bridges = ruling.difference
+        figures |= {"difference": mean, "low": low, "high": high, "bridges": bridges}
+    if ruling.share is not None:
+        figures |= {"certified": ruling.share.certified, "drawn": ruling.share.drawn}
     return MethodVerdict(
         method=method,
         kept=ruling.kept,
         step=ruling.step,
-        accuracy=None if scores is None or np.isnan(scores.accuracy) else scores.accuracy,
-        log_loss=None if scores is None or np.isnan(scores.log_loss) else scores.log_loss,
-        at_floor=None if scores is None else scores.at_floor,
         cost=None if trial.outcome is None else contest.price(method),
-        difference=None if difference is None else difference.mean,
-        low=None if difference is None else difference.low,
-        high=None if difference is None else difference.high,
-        bridges=None if difference is None else difference.bridges,
-        certified=None if ruling.share is None else ruling.share.certified,
-        drawn=None if ruling.share is None else ruling.share.drawn,
         rival=ruling.rival,
+        **{n: None if n in ("accuracy", "log_loss") and math.isnan(v) else v for n, v in figures.items()},
     )

@@ -1,9 +1,8 @@
-"""What was chosen, on rows that no choice has seen: the golden rows, once.
+"""Score what was chosen on rows that no choice has seen: the golden rows, once.
 
 A second look at the same golden rows is no confirmation: whoever looks twice can choose the better of two. So
-every look is written down with what it looked at, and another model of a case whose golden rows have been looked
-at, here or in a run folder beside this one, is refused; forced, it is marked. The same model again is the same
-look.
+every look is recorded with what it looked at, and another model of a case whose golden rows have been looked at,
+here or in a run folder beside this one, is refused; forced, it is marked. The same model again is the same look.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from rekka.core.numerics import quiet
 from rekka.model.fit import Predictor
 from rekka.study.case_rows import GOLDEN, CaseRows
 from rekka.study.choice import Choice
-from rekka.study.trial import Value, judge_plain
+from rekka.study.trial import Key, Value, judge_plain
 
 EVERY = "every model"  # in the place of one's SHA-256
 CHOSE = "golden rows that chose before cannot confirm"
@@ -60,6 +59,11 @@ class Confirmed(Value):
     golden_sha256: str
     model_sha256: str
     seen: str | None = None  # where these golden rows were looked at before, with another model
+
+    @property
+    def key(self) -> Key:
+        """Key of the model's trial."""
+        return Key(case=self.case, preset=self.preset, method=self.method)
 
 
 class Look(Value):
@@ -135,7 +139,7 @@ def look(
 
 
 def name_choice(choice: Choice) -> str:
-    """Which choice, among those that were refused."""
+    """Name a choice, as a look names those it refused."""
     return f"{choice.case} ({choice.preset})"
 
 
@@ -202,7 +206,7 @@ def identify_model(fitted: Predictor) -> str:
 
 
 def list_seen(looks: Mapping[str, Sequence[Look]]) -> list[Seen]:
-    """All that earlier looks, by the name of their run, have looked at; rows that chose have seen every model."""
+    """List what earlier looks, by the name of their run, have looked at; rows that chose have seen every model."""
     confirmed = [
         Seen(where, one.made, result.case, result.golden_sha256, result.model_sha256)
         for where, several in looks.items()

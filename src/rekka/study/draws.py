@@ -1,4 +1,4 @@
-"""A case's rows drawn again and again: every method refitted to each draw, scored on other rows, and judged.
+"""Draws of a component's rows: every method refitted to each, scored on other rows, judged by the study's rule.
 
     bootstrap   bridges of the training and validation rows, drawn with replacement; the rows of the others score
     splits      a random 80 % of these bridges; the rows of the others score
@@ -8,12 +8,12 @@ Golden rows are in none of them. Each draw has a generator of its own, made from
 that a draw is the same whoever makes it and whatever was made before. Costs are evaluations and iterations: the
 seconds of fits that run side by side would measure each other.
 
-Draws as they are made: kept in memory, or in a run folder, each block written whole before the next is begun.
+Draws are kept in memory, or in a run folder, each block written whole before the next is begun:
 
 stability/draws-SEED/   a file for each block of draws, sealed with its own SHA-256 and marked with the run
 stability/*.csv         tables of what was asked for last
 
-A block that is damaged, or of another run or seed, is made again. One that holds fewer draws than are wanted is
+A block that is damaged, or of another run or seed, is recomputed. One that holds fewer draws than are wanted is
 added to; one that holds more is left as it is.
 """
 
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -83,7 +83,7 @@ class Draw(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What became of a refit: its status, and its scores by bridge where rows could be scored."""
+    """Result of a refit: its status, and its scores by bridge where rows could be scored."""
 
     status: Status
     refit: Refit | None = None
@@ -204,7 +204,7 @@ def attempt(fit: Fitting, draw: Draw) -> Attempt:
 
 
 def apply_to_draw(plan: StudyPlan, preset: str, attempts: Mapping[str, Attempt]) -> Guarded:
-    """What the study's rule keeps and chooses of a draw, on its held-out rows.
+    """Apply the study's rule to the refits of a draw, on its held-out rows.
 
     The guarded rule is not asked for stability, which is what the draws are to show; the cost is evaluations.
     """
@@ -248,7 +248,7 @@ STABILITY = "stability"
 _DRAWS = "rekka-draws"
 
 
-class Block(NamedTuple):
+class DrawBlock(NamedTuple):
     """A place for draws of one kind of a case under a preset, from number ``first`` on."""
 
     preset: str
@@ -257,38 +257,21 @@ class Block(NamedTuple):
     first: int
 
 
-class Drawn(Protocol):
-    """What is needed of the place draws are kept in."""
+class DrawStore:
+    """A place for draws that is forgotten with the call."""
 
-    def take(self, block: Block) -> pl.DataFrame:
+    def take(self, block: DrawBlock) -> pl.DataFrame:
         """The draws of a block that are there."""
+        return pl.DataFrame(schema=SCHEMA)
 
-    def keep(self, block: Block, draws: pl.DataFrame) -> None:
-        """All draws of a block, old and new."""
+    def keep(self, block: DrawBlock, draws: pl.DataFrame) -> None:
+        """Keep all draws of a block, old and new."""
 
     def note(self, line: str) -> None:
-        """Keep a line of the log."""
+        """Write a line of the log, where there is one."""
 
 
-class DrawnInMemory:
-    """Draws in memory only."""
-
-    def __init__(self) -> None:
-        self._blocks: dict[Block, pl.DataFrame] = {}
-
-    def take(self, block: Block) -> pl.DataFrame:
-        """The draws of a block that are there."""
-        return self._blocks.get(block, pl.DataFrame(schema=SCHEMA))
-
-    def keep(self, block: Block, draws: pl.DataFrame) -> None:
-        """All draws of a block, old and new."""
-        self._blocks[block] = draws
-
-    def note(self, line: str) -> None:
-        """Nothing to write to."""
-
-
-class DrawnInFiles:
+class DrawFiles(DrawStore):
     """Draws in a run folder, held by the caller. ``run`` marks the run; cases are numbered as they come."""
 
     def __init__(self, folder: Path, run: str, seed: int, cases: tuple[str, ...]) -> None:
@@ -299,21 +282,21 @@ class DrawnInFiles:
         make_folder(self._draws)
         remove_unfinished([self.path, self._draws])
 
-    def take(self, block: Block) -> pl.DataFrame:
+    def take(self, block: DrawBlock) -> pl.DataFrame:
         """The draws of a block that are there; none where its file is not whole or not of this run."""
         file = self._file(block)
         if not file.exists():
-            return pl.DataFrame(schema=SCHEMA)
+            return super().take(block)
         try:
             found, draws = _read_block(file, self.mark)
             if found != block:
                 raise DamagedFile(f"{file.name} is of another block.", file=str(file))
         except DamagedFile:
             self.note(f"recomputed: {file.name} is not whole, or not of this run")
-            return pl.DataFrame(schema=SCHEMA)
+            return super().take(block)
         return draws
 
-    def keep(self, block: Block, draws: pl.DataFrame) -> None:
+    def keep(self, block: DrawBlock, draws: pl.DataFrame) -> None:
         """Write a block whole."""
         body = {"run": self.mark, "block": list(block), "draws": draws.to_dict(as_series=False)}
         write_sealed(self._file(block), _DRAWS, body)
@@ -327,7 +310,7 @@ class DrawnInFiles:
         """Add a line to the run's log."""
         add_line(self._log, f"stability: {line}")
 
-    def _file(self, block: Block) -> Path:
+    def _file(self, block: DrawBlock) -> Path:
         """The case by its number: a name may hold what no file's name can."""
         number = self._numbers[block.case]
         return self._draws / f"{number:03d}-{block.preset}-{block.kind}-{block.first:05d}.json"
@@ -339,7 +322,7 @@ def find_seeds(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def read_draws(folder: Path, run: str, seed: int) -> list[tuple[Block, pl.DataFrame]]:
+def read_draws(folder: Path, run: str, seed: int) -> list[tuple[DrawBlock, pl.DataFrame]]:
     """The blocks of draws that are whole and of this run, as they are; nothing is written."""
     found = []
     for file in sorted((folder / STABILITY / f"draws-{seed}").glob("*.json")):
@@ -348,11 +331,11 @@ def read_draws(folder: Path, run: str, seed: int) -> list[tuple[Block, pl.DataFr
     return found
 
 
-def _read_block(file: Path, mark: list[str | int]) -> tuple[Block, pl.DataFrame]:
+def _read_block(file: Path, mark: list[str | int]) -> tuple[DrawBlock, pl.DataFrame]:
     body = read_sealed(file, _DRAWS)
     try:
         if [body["run"], list(body["draws"])] != [mark, list(SCHEMA)]:
             raise DamagedFile(f"{file.name} is of another run.", file=str(file))
-        return Block(*body["block"]), pl.DataFrame(body["draws"], schema=SCHEMA)
+        return DrawBlock(*body["block"]), pl.DataFrame(body["draws"], schema=SCHEMA)
     except (KeyError, TypeError):
         raise DamagedFile(f"{file.name} is not as it was written.", file=str(file)) from None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,11 +19,8 @@ from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.selection import Guard, Point, Step, ties
 from rekka.study.case_rows import FOLDS
 from rekka.study.choice import COSTS, Choice, MethodVerdict
-from rekka.study.plan import GUARDED, PRESETS, SHRINKING, model_of
+from rekka.study.plan import GUARDED, PRESETS, SHRINKING, StudyPlan, model_of
 from rekka.study.trial import AT_MAXIMUM, HOPELESS, Status, Trial
-
-if TYPE_CHECKING:
-    from rekka.study.study import Study
 
 MOST_NAMES = 6
 
@@ -47,7 +44,7 @@ def name_trials(trials: Sequence[tuple[str, str]]) -> str:
 
 def in_english(said: Said) -> str:
     """The sentence of an explanation, in English."""
-    return load_words(ENGLISH).tell(said)
+    return load_words(ENGLISH).format(said)
 
 
 Row = dict[str, Any]
@@ -62,8 +59,8 @@ def comparable(rows: Sequence[Row], cost: str) -> dict[str, Point]:
     }
 
 
-def explain_selection(rows: Sequence[Row], model_of: Callable[[str], str]) -> Said:
-    """Why these methods of a case and no others."""
+def explain_selection(rows: Sequence[Row]) -> Said:
+    """Explain why these methods of a case were selected and no others."""
     cost = rows[0]["cost"]
     points = comparable(rows, cost)
     selected = [row["method"] for row in rows if row["selected"]]
@@ -74,10 +71,10 @@ def explain_selection(rows: Sequence[Row], model_of: Callable[[str], str]) -> Sa
         tied = groups and ties(points[groups[-1][0]], points[method], COSTS[cost])
         groups = [*groups[:-1], [*groups[-1], method]] if tied else [*groups, [method]]
     if len(groups) > 1:
-        return _explain_trade(groups, points, cost, model_of)
+        return _explain_trade(groups, points, cost)
     figures = _list_figures(points[selected[0]], cost)
     if len(selected) > 1:
-        shared = _list_shared(selected, model_of)
+        shared = _list_shared(selected)
         one = len({model_of(method) for method in selected}) == 1
         key = "tie_one_model" if one else "tie_some" if shared else "tie"
         return say(f"why.pareto.{key}", names=join_names(selected), shared=shared, **figures)
@@ -98,7 +95,7 @@ def _why_none(rows: Sequence[Row]) -> str:
 
 
 def _why_single(rows: Sequence[Row], points: Mapping[str, Point], method: str) -> str:
-    """Why one method leaves no other beside it."""
+    """Name the reason why one method alone is selected."""
     mine = points[method]
     others = [Point(point.accuracy, 0.0) for name, point in points.items() if name != method]
     level = [ties(other, Point(mine.accuracy, 0.0)) for other in others]
@@ -109,10 +106,8 @@ def _why_single(rows: Sequence[Row], points: Mapping[str, Point], method: str) -
     return "none_better" if any(level) else "most_accurate"
 
 
-def _explain_trade(
-    groups: Sequence[Sequence[str]], points: Mapping[str, Point], cost: str, model_of: Callable[[str], str]
-) -> Said:
-    """What is gained and what is paid, from the cheapest to the most accurate."""
+def _explain_trade(groups: Sequence[Sequence[str]], points: Mapping[str, Point], cost: str) -> Said:
+    """Explain a trade of accuracy against cost, from the cheapest to the most accurate."""
     names = [
         say("why.pareto.one_model", names=join_names(group))
         if len(group) > 1 and len(set(map(model_of, group))) == 1
@@ -128,8 +123,8 @@ def _explain_trade(
     return say("why.pareto.trade", steps=steps)
 
 
-def _list_shared(methods: Sequence[str], model_of: Callable[[str], str]) -> list[Said]:
-    """Which of them are one model, where some are."""
+def _list_shared(methods: Sequence[str]) -> list[Said]:
+    """List the methods that are one model, where some are."""
     models: dict[str, list[str]] = {}
     for method in methods:
         models.setdefault(model_of(method), []).append(method)
@@ -157,7 +152,7 @@ NUMBERS = {step: number for number, step in enumerate(Step, start=1)}
 
 
 def explain_method(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: Trial) -> Said:
-    """Why one method was kept or dropped."""
+    """Explain why one method was kept or dropped."""
     if verdict.kept:
         return _explain_kept(choice, verdict)
     step = verdict.step or Step.CERTIFIED
@@ -169,12 +164,12 @@ def explain_method(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: 
 
 
 def name_step(step: Step) -> Said:
-    """What a step of the guarded rule asks for."""
+    """Name what a step of the guarded rule asks for."""
     return say(f"step.{step.value.replace(' ', '_')}")
 
 
 def explain_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> Said:
-    """What was chosen for a case, and why."""
+    """Explain what was chosen for a case, and why."""
     if choice.chosen is None:
         return _explain_none(choice, guard, trials)
     same = list_same(choice)
@@ -197,7 +192,7 @@ def explain_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> S
 
 
 def find_reason(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
-    """Why this method, or none, in a word; ``explain_case`` gives the figures too."""
+    """Reason for the choice, or for none, in a word; ``explain_case`` gives the figures too."""
     if choice.chosen is None:
         if any(verdict.drawn for verdict in choice.verdicts):
             return "unstable"
@@ -261,7 +256,7 @@ def _explain_kept(choice: Choice, verdict: MethodVerdict) -> Said:
 
 
 def _gain(choice: Choice, verdict: MethodVerdict) -> Said:
-    """What the method has over the default: what decided first, then the rest."""
+    """Describe what the method has over the default: what decided first, then the rest."""
     theirs = _find(choice, choice.default)
     mine, other = (name_cost(one.cost or 0.0, choice.cost) for one in (verdict, theirs))
     own: dict[str, Any] = {"accuracy": verdict.accuracy, "theirs": theirs.accuracy}
@@ -276,13 +271,13 @@ def _gain(choice: Choice, verdict: MethodVerdict) -> Said:
 
 
 def _why_not(trial: Trial) -> str | Said:
-    """Why a trial is not certified, without what to do about it."""
+    """Reason why a trial is not certified, without what to do about it."""
     why = (trial.reason or "").split("; remedies: ")[0].rstrip(".")
     return why if trial.reason else say("why.case.no_row")
 
 
 def _explain_drop(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: Trial, step: Step) -> str | Said:
-    """What a method fell for, at a step."""
+    """Explain why a method was dropped at a step."""
     if step is Step.CERTIFIED:
         return _with_loss(_why_not(trial), choice, verdict, guard)
     if step is Step.STABLE:
@@ -349,22 +344,24 @@ def _against(verdict: MethodVerdict) -> Said:
 SELDOM = 0.5  # a choice that most draws do not make is no better than another
 
 
-def explain_stability(study: Study, refits: pl.DataFrame, cases: pl.DataFrame) -> tuple[str, ...]:
+def explain_stability(
+    plan: StudyPlan, chosen: Sequence[Choice], refits: pl.DataFrame, cases: pl.DataFrame
+) -> tuple[str, ...]:
     """Sentences on the draws, the gravest first: by preset, then on the components, then what is well."""
     presets = refits["preset"].unique(maintain_order=True)
     concerns: list[str] = []
     well: list[str] = []
-    least = study.plan.guard.stable_share
+    least = plan.guard.stable_share
     for preset in presets:
         named = f"{preset}: " if len(presets) > 1 else ""
-        choices = {choice.case: choice for choice in study.choices if choice.preset == preset}
+        choices = {choice.case: choice for choice in chosen if choice.preset == preset}
         here = refits.filter(preset=preset)
         for (kind,), drawn in here.group_by("kind", maintain_order=True):
             found = _explain_starts(drawn, preset) if kind == "seeds" else _explain_choices(drawn, choices)
             for line, is_well in found:
                 (well if is_well else concerns).append(f"{named}{kind}: {line}")
             concerns += [f"{named}{kind}: {line}" for line in _explain_certified(drawn, least)]
-        if study.plan.study.costs()[preset] == "seconds":
+        if plan.study.costs()[preset] == "seconds":
             well.append(
                 f"{named}the study weighs accuracy against seconds, the draws against evaluations, which are the "
                 "same whatever else the machine does"
@@ -373,7 +370,7 @@ def explain_stability(study: Study, refits: pl.DataFrame, cases: pl.DataFrame) -
 
 
 def _explain_choices(drawn: pl.DataFrame, choices: dict[str, Choice]) -> Iterator[tuple[str, bool]]:
-    """Whether the draws choose what the study chose; methods that are one model count as one."""
+    """Compare what the draws choose with the study's choice; methods that are one model count as one."""
     shares, seldom = {}, []
     for case, counts in _count_choices(drawn):
         choice = choices[case]
@@ -392,7 +389,7 @@ def _explain_choices(drawn: pl.DataFrame, choices: dict[str, Choice]) -> Iterato
 
 
 def _explain_starts(drawn: pl.DataFrame, preset: str) -> Iterator[tuple[str, bool]]:
-    """Whether the start alone decides where a fit ends, and what is chosen."""
+    """Describe whether the start alone decides where a fit ends, and what is chosen."""
     apart = []
     ended = drawn.filter(pl.col(PRESETS[preset].eligible) & pl.col("log_likelihood").is_not_null())
     for (case, method), fits in ended.group_by("case", "method", maintain_order=True):
@@ -414,7 +411,7 @@ def _explain_starts(drawn: pl.DataFrame, preset: str) -> Iterator[tuple[str, boo
 
 
 def find_levels(values: Sequence[float]) -> tuple[int, float]:
-    """How many values there are, those within AT_MAXIMUM of the next taken as one, and how far apart they are."""
+    """Number of distinct values, those within AT_MAXIMUM of the next taken as one, and their range."""
     ordered = np.sort(values)
     return 1 + int((np.diff(ordered) > AT_MAXIMUM).sum()), float(ordered[-1] - ordered[0])
 
@@ -439,7 +436,7 @@ def _explain_certified(drawn: pl.DataFrame, least: float) -> Iterator[str]:
 
 
 def _explain_cases(refits: pl.DataFrame, cases: pl.DataFrame) -> Iterator[str]:
-    """What holds whatever the preset."""
+    """Describe what holds whatever the preset."""
     small = cases.filter(pl.col("exploratory").is_not_null())
     if len(small):
         each = [f"{case} ({why})" for case, why in small.select("case", "exploratory").rows()]
@@ -464,7 +461,7 @@ def _count_choices(drawn: pl.DataFrame) -> Iterator[tuple[str, Counter[str | Non
 
 
 def _identify_model(method: str | None, preset: str) -> str | None:
-    """What is chosen: under Newton on the exact likelihood, methods that are one model are one."""
+    """Name the model that is chosen: under Newton on the exact likelihood, equal methods are one."""
     return method if method is None or preset != "exact" else model_of(method)
 
 

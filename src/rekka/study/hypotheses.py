@@ -1,7 +1,7 @@
 """The paper's five hypotheses, judged on any study's trials (paper, appendix: hypotheses H1 to H5).
 
-A verdict comes with its evidence in words and the figures behind it. What cannot be judged, because a method, a
-column or a kind of case is missing, is a verdict too.
+Each comes with its evidence in words and the figures behind it. That it cannot be judged, because a method, a
+column or a kind of case is missing, is a result too.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CLAIMS = {
 }
 
 
-class Verdict(enum.StrEnum):
-    """What the trials say of a hypothesis."""
+class Support(enum.StrEnum):
+    """Degrees to which trials support a hypothesis."""
 
     SUPPORTED = "supported"
     PARTLY = "partly supported"
@@ -44,10 +44,10 @@ class Verdict(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Ruling:
-    """A verdict, the sentences that carry it, and their figures as plain data."""
+class Judgement:
+    """Support for a hypothesis, its evidence in sentences, and the figures as plain data."""
 
-    verdict: Verdict
+    verdict: Support
     evidence: str
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -59,14 +59,12 @@ class Hypothesis:
     preset: str
     code: str
     claim: str
-    verdict: Verdict
+    verdict: Support
     evidence: str
     figures: dict[str, Any]
 
 
-def judge_hypotheses(
-    trials: pl.DataFrame, *, is_affine: Callable[[str], bool] = is_affine
-) -> tuple[Hypothesis, ...]:
+def judge_hypotheses(trials: pl.DataFrame) -> tuple[Hypothesis, ...]:
     """H1 to H5 for each preset, in order of appearance.
 
     A trial has converged if it is eligible: certified under our conditions, the solver's word under the paper's.
@@ -80,21 +78,13 @@ def judge_hypotheses(
     judged = []
     for (preset,), group in table.group_by("preset", maintain_order=True):
         cases = {case: rows for (case,), rows in each(group, "case")}
-        rulings = {
-            "H1": judge_reliability(cases),
-            "H2": judge_accuracy(cases, is_affine),
-            "H3": judge_speed_and_calibration(cases),
-            "H4": judge_concentration(cases),
-            "H5": judge_small_samples(cases),
-        }
         judged += [
-            Hypothesis(str(preset), code, CLAIMS[code], ruling.verdict, ruling.evidence, ruling.figures)
-            for code, ruling in rulings.items()
+            Hypothesis(str(preset), code, CLAIMS[code], **vars(judge(cases))) for code, judge in JUDGES.items()
         ]
     return tuple(judged)
 
 
-def judge_reliability(cases: Cases) -> Ruling:
+def judge_reliability(cases: Cases) -> Judgement:
     """H1. Partly: z-score converges everywhere, and some of the others fail somewhere while some never do."""
     tried = [row for rows in cases.values() for row in rows]
     failed = {
@@ -102,8 +92,8 @@ def judge_reliability(cases: Cases) -> Ruling:
         for method in dict.fromkeys(row["method"] for row in tried)
     }
     if ZSCORE not in failed or len(failed) == 1:
-        return Ruling(
-            Verdict.OPEN, f"The methods tried are {name_some(list(failed))}: needed are {ZSCORE} and others."
+        return Judgement(
+            Support.OPEN, f"The methods tried are {name_some(list(failed))}: needed are {ZSCORE} and others."
         )
     total = sum(row["method"] == ZSCORE for row in tried)
     others = {method: where for method, where in failed.items() if method != ZSCORE}
@@ -111,18 +101,18 @@ def judge_reliability(cases: Cases) -> Ruling:
     evidence = f"{ZSCORE} converges in {total - len(failed[ZSCORE])} of {count_of(total, 'case')}."
     evidence += f" Failures of the others: {'; '.join(words)}."
     if failed[ZSCORE] or not any(others.values()):
-        verdict = Verdict.NOT
+        verdict = Support.NOT
     else:
-        verdict = Verdict.SUPPORTED if all(others.values()) else Verdict.PARTLY
-    return Ruling(verdict, evidence, {"cases": total, "failed": failed})
+        verdict = Support.SUPPORTED if all(others.values()) else Support.PARTLY
+    return Judgement(verdict, evidence, {"cases": total, "failed": failed})
 
 
-def judge_accuracy(cases: Cases, is_affine: Callable[[str], bool] = is_affine) -> Ruling:
+def judge_accuracy(cases: Cases) -> Judgement:
     """H2. Small is SMALL_DIFFERENCE. Partly: among the affine methods only, which is the paper's own evidence."""
     every = _largest_difference(cases, lambda method: True)
     affine = _largest_difference(cases, is_affine)
     if every is None:
-        return Ruling(Verdict.OPEN, "In no case do two methods that converged have an accuracy.")
+        return Judgement(Support.OPEN, "In no case do two methods that converged have an accuracy.")
     figures = {"limit": SMALL_DIFFERENCE, "all": every[0], "all_case": every[1]}
     evidence = f"Within a case, accuracies of methods that converged differ by at most {every[0]:.4f} ({every[1]})"
     if affine is not None:
@@ -131,9 +121,9 @@ def judge_accuracy(cases: Cases, is_affine: Callable[[str], bool] = is_affine) -
         evidence += f", those of the affine methods alone by at most {affine[0]:.4f}{where}"
     evidence += f"; small is {SMALL_DIFFERENCE}."
     if every[0] <= SMALL_DIFFERENCE + ROUNDING:
-        return Ruling(Verdict.SUPPORTED, evidence, figures)
+        return Judgement(Support.SUPPORTED, evidence, figures)
     partly = affine is not None and affine[0] <= SMALL_DIFFERENCE + ROUNDING
-    return Ruling(Verdict.PARTLY if partly else Verdict.NOT, evidence, figures)
+    return Judgement(Support.PARTLY if partly else Support.NOT, evidence, figures)
 
 
 def _largest_difference(cases: Cases, counts: Callable[[str], bool]) -> tuple[float, str] | None:
@@ -147,7 +137,7 @@ def _largest_difference(cases: Cases, counts: Callable[[str], bool]) -> tuple[fl
     return max(found, key=lambda pair: pair[0], default=None)
 
 
-def judge_speed_and_calibration(cases: Cases) -> Ruling:
+def judge_speed_and_calibration(cases: Cases) -> Judgement:
     """H3, in the cases where Box-Cox and another method converged and have times.
 
     A case shows it if Box-Cox took the least time and its log loss is at least MATERIALLY_WORSE times that of the
@@ -164,8 +154,8 @@ def judge_speed_and_calibration(cases: Cases) -> Ruling:
                 "worse": _is_worse(mine, others),
             }
     if not facts:
-        return Ruling(
-            Verdict.OPEN, f"In no case did {BOXCOX} converge beside another method, both with their seconds."
+        return Judgement(
+            Support.OPEN, f"In no case did {BOXCOX} converge beside another method, both with their seconds."
         )
     fastest = [case for case, fact in facts.items() if fact["fastest"]]
     worse = [case for case, fact in facts.items() if fact["worse"]]
@@ -182,8 +172,8 @@ def judge_speed_and_calibration(cases: Cases) -> Ruling:
     figures = {"limit": MATERIALLY_WORSE, "cases": list(facts), "fastest": fastest, "worse": worse, "both": both}
     figures["unknown"] = unknown
     if not decided:
-        return Ruling(Verdict.OPEN, evidence, figures)
-    return Ruling(_share_verdict(len(both), len(decided)), evidence, figures)
+        return Judgement(Support.OPEN, evidence, figures)
+    return Judgement(_share_verdict(len(both), len(decided)), evidence, figures)
 
 
 def _is_worse(mine: Row, others: Sequence[Row]) -> bool | None:
@@ -194,27 +184,29 @@ def _is_worse(mine: Row, others: Sequence[Row]) -> bool | None:
     return bool(is_materially_worse(mine["log_loss"], min(losses)))
 
 
-def judge_concentration(cases: Cases) -> Ruling:
+def judge_concentration(cases: Cases) -> Judgement:
     """H4. A majority is more than half of all cases, those in which nothing was selected included."""
     mine = {case: row["selected"] for case, rows in cases.items() for row in rows if row["method"] == ZSCORE}
     if not mine:
-        return Ruling(Verdict.OPEN, f"{ZSCORE} was not tried.")
+        return Judgement(Support.OPEN, f"{ZSCORE} was not tried.")
     if None in mine.values():
-        return Ruling(Verdict.OPEN, "The trials do not say which methods were selected; mark_selected adds it.")
+        return Judgement(Support.OPEN, "The trials do not say which methods were selected; mark_selected adds it.")
     selected = [case for case, chosen in mine.items() if chosen]
     evidence = f"{ZSCORE} is selected in {len(selected)} of {count_of(len(cases), 'case')}."
-    verdict = Verdict.SUPPORTED if 2 * len(selected) > len(cases) else Verdict.NOT
-    return Ruling(verdict, evidence, {"selected": selected, "cases": len(cases)})
+    verdict = Support.SUPPORTED if 2 * len(selected) > len(cases) else Support.NOT
+    return Judgement(verdict, evidence, {"selected": selected, "cases": len(cases)})
 
 
-def judge_small_samples(cases: Cases) -> Ruling:
+def judge_small_samples(cases: Cases) -> Judgement:
     """H5. Partly: the share is higher over all small cases, but not in each: in some no trial failed."""
     size = {case: rows[0]["train"] for case, rows in cases.items()}
     small = [case for case, rows in size.items() if rows is not None and rows < FEW_ROWS]
     large = [case for case, rows in size.items() if rows is not None and rows > MANY_ROWS]
     if not small or not large:
         found = f"{count_of(len(small), 'case')} under {FEW_ROWS} training rows and {len(large)} over {MANY_ROWS}"
-        return Ruling(Verdict.OPEN, f"There {'is' if len(small) == 1 else 'are'} {found}: both kinds are needed.")
+        return Judgement(
+            Support.OPEN, f"There {'is' if len(small) == 1 else 'are'} {found}: both kinds are needed."
+        )
     few, many = _count_failures(cases, small), _count_failures(cases, large)
     clean = [case for case in small if all(row["converged"] for row in cases[case])]
     evidence = (
@@ -232,8 +224,8 @@ def judge_small_samples(cases: Cases) -> Ruling:
         "small_without_failure": clean,
     }
     if few["failed"] * many["trials"] <= many["failed"] * few["trials"]:
-        return Ruling(Verdict.NOT, evidence, figures)
-    return Ruling(Verdict.PARTLY if clean else Verdict.SUPPORTED, evidence, figures)
+        return Judgement(Support.NOT, evidence, figures)
+    return Judgement(Support.PARTLY if clean else Support.SUPPORTED, evidence, figures)
 
 
 def _count_failures(cases: Cases, names: Sequence[str]) -> dict[str, int]:
@@ -246,11 +238,11 @@ def _name_share(count: Mapping[str, int]) -> str:
     return f"{failed} of {count_of(trials, 'trial')} ({failed / trials:.0%})"
 
 
-def _share_verdict(holds: int, of: int) -> Verdict:
+def _share_verdict(holds: int, of: int) -> Support:
     """All, some or none."""
     if holds == 0:
-        return Verdict.NOT
-    return Verdict.SUPPORTED if holds == of else Verdict.PARTLY
+        return Support.NOT
+    return Support.SUPPORTED if holds == of else Support.PARTLY
 
 
 def _converged(rows: Sequence[Row]) -> list[Row]:
@@ -260,3 +252,12 @@ def _converged(rows: Sequence[Row]) -> list[Row]:
 def _in_cases(names: Sequence[str]) -> str:
     """'no case', '1 case (Pier)', '2 cases (Pier, Bearing)'."""
     return f"{count_of(len(names), 'case')} ({name_some(names, 5)})" if names else "no case"
+
+
+JUDGES: dict[str, Callable[[Cases], Judgement]] = {
+    "H1": judge_reliability,
+    "H2": judge_accuracy,
+    "H3": judge_speed_and_calibration,
+    "H4": judge_concentration,
+    "H5": judge_small_samples,
+}

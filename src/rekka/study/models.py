@@ -46,7 +46,7 @@ def list_model_files(path: Path) -> list[Path]:
 
 
 def choose_models(study: Study, folder: Path | None = None, *, include_unchosen: bool = False) -> Models:
-    """Of each case of a study the chosen model; on request the default's where nothing was chosen.
+    """Choose the model of each case of a study; on request the default's where nothing was chosen.
 
     Under the exact preset if it was run; the paper's conditions rarely end at a maximum. The default's fit, marked
     by ``chosen``, is there only if it is certified.
@@ -83,7 +83,7 @@ def choose_models(study: Study, folder: Path | None = None, *, include_unchosen:
 
 
 def _explain_unchosen(study: Study, case: str, preset: str) -> str:
-    """Why nothing was chosen for a case, without the advice."""
+    """Explain why nothing was chosen for a case, without the advice."""
     choice = study.choice(case, preset)
     if choice is None:
         return "no model was chosen"
@@ -103,7 +103,7 @@ class Offer:
 
 
 def offer_model(study: Study, case: str, preset: str) -> Offer:
-    """What was chosen for a case, or the default's fit where nothing was and it is certified."""
+    """Offer what was chosen for a case, or the default's fit where nothing was and it is certified."""
     choice = study.choice(case, preset)
     chosen = None if choice is None else choice.chosen
     key = Key(case=case, preset=preset, method=chosen or study.plan.guard.default)

@@ -1,19 +1,19 @@
-"""What a method's name asks for: a scaling operator, or z-score with something that holds the coefficients.
-
-    max, minmax, zscore, boxcox, ...   maximum likelihood in the covariates as the operator gives them
-    ridge                              z-score with a ridge penalty chosen by cross-validation, by bridge
-    pooled                             z-score with a prior that all cases of the study share: partial pooling
-
-Whatever a method estimates besides its coefficients, a penalty or a prior, is estimated from the rows it is fitted
-on: a fold that is held out is held out of that too.
-
-What a study does: which methods, under which conditions, on which cases; checked, and kept as TOML.
+"""The plan of a study, checked and kept as TOML, and the methods and presets that it can name.
 
 [data]       source: the tables, beside this file or as a path; none is the built-in inventory. nbi, mapping: how
              they are read. allow: checks that do not stop the work
 [partition]  scheme, until, seed: which rows train and which are golden
 [study]      methods, presets, clock, cases, covariates, rule, select_on, confirm, cost, seed, repeats
 [guard]      default, margins and resamples of the guarded rule
+
+A method is a scaling operator, or z-score with something that holds the coefficients:
+
+    max, minmax, zscore, boxcox, ...   maximum likelihood in the covariates as the operator gives them
+    ridge                              z-score with a ridge penalty chosen by cross-validation, by bridge
+    pooled                             z-score with a prior that all cases of the study share: partial pooling
+
+A penalty or a prior is estimated from the rows a method is fitted on: a fold that is held out is held out of that
+too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def check_method(method: str) -> None:
 
 
 def model_of(method: str) -> str:
-    """Which model a method leads to; those that shrink lead each to its own."""
+    """Name the model a method leads to; those that shrink lead each to its own."""
     return method if method in SHRINKING else fitting.model_of(method)
 
 
@@ -76,7 +76,7 @@ def choose_options(
     start: Pooling | None = None,
     ridge: float | None = None,
 ) -> Options:
-    """How to fit these rows of a case; ``others`` are the rows of the other cases, for pooling.
+    """Choose how to fit these rows of a case; ``others`` are the rows of the other cases, for pooling.
 
     ``given`` are the preset's options and the study's clock, ``start`` an earlier pooling of nearly the same rows
     to start from, ``ridge`` a penalty that was chosen already.
@@ -110,6 +110,7 @@ def leave_out(others: Mapping[str, Sample], bridges: Any) -> dict[str, Sample]:
 
 VERSION = 3  # 2: a rule, the rows it looks at, and its margins. 3: a clock
 BEFORE_CLOCK = 2  # the version that may have no clock; its runs are read as those of version 3
+LATER = {"clock": START}  # options that runs of earlier versions did not have, and what these did
 
 
 class Preset(BaseModel):
@@ -161,7 +162,7 @@ class _Strict(BaseModel):
 
 
 class DataPlan(_Strict):
-    """Where the rows come from. ``kind`` given: from a program's memory; the run folder has its own copy."""
+    """Source of the rows. ``kind`` given: from a program's memory; the run folder has its own copy."""
 
     kind: Literal["tables", "inventory", "given"] = "inventory"
     source: tuple[str, ...] = ()
@@ -199,7 +200,7 @@ class DataPlan(_Strict):
 
 
 class PartitionPlan(_Strict):
-    """How the rows are split; ``given`` as the caller split them."""
+    """Split of the rows; ``given`` as the caller split them."""
 
     scheme: Literal["auto", "paper", "bridge", "date", "given"] = "auto"
     until: datetime.date | None = None
@@ -258,16 +259,20 @@ class TrialPlan(_Strict):
 
     @property
     def judges_on(self) -> str:
-        """What methods are judged on: the paper's rule on golden rows, as in the paper, unless told otherwise."""
+        """Rows that methods are judged on; under the paper's rule golden rows, unless others are named."""
         return "golden" if self.select_on == "auto" and self.rule == PARETO else self.select_on
 
+    def identify(self) -> dict[str, Any]:
+        """Plain data by which a run is known; options of LATER are left out where they are as in earlier runs."""
+        return {n: value for n, value in self.model_dump(mode="json").items() if (n, value) not in LATER.items()}
+
     def costs(self) -> dict[str, str]:
-        """What the selection runs on, for each preset."""
+        """Cost that the selection runs on, for each preset."""
         return {name: PRESETS[name].cost if self.cost == "auto" else self.cost for name in self.presets}
 
 
 class StudyPlan(_Strict):
-    """All of it: the TOML file that runs a study."""
+    """Plan of a study: the TOML file that runs it."""
 
     format: Literal["rekka-study"] = "rekka-study"
     version: Literal[3] = 3
@@ -292,7 +297,7 @@ class StudyPlan(_Strict):
         return tomli_w.dumps(_without_none(self.model_dump()))
 
     def differences(self, other: StudyPlan) -> list[str]:
-        """What ``other`` has otherwise, in words: 'study.methods was [...], is [...]'."""
+        """Differences of another plan in words: 'study.methods was [...], is [...]'."""
         mine, theirs = (_flatten(plan.model_dump(mode="json")) for plan in (self, other))
         return [
             f"{name} was {_show(mine.get(name))}, is {_show(theirs.get(name))}"

@@ -1,8 +1,7 @@
-"""Where the rows of a study come from, as its plan says it: tables by their paths, the inventory, or a program.
+"""Provenance of a study: where its rows come from, what it was run on and with, and what has changed since.
 
-What a study was run on and with, so that somebody else can run it again and know what may differ.
-
-What a run was begun on, beside what is there now: gone on with, made whole again, or refused by name.
+A run that is resumed must find the rows it was begun on: unchanged sources are not read again, a damaged copy is
+rebuilt, and other rows are refused with the first difference named.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def describe_run(plan: StudyPlan, rows: StudyRows, base: Path) -> dict[str, Any]
 
 
 def _describe_reading(rows: StudyRows, base: Path) -> dict[str, Any] | None:
-    """How the tables were read; joined files count from the run folder."""
+    """Describe how the tables were read; joined files count from the run folder."""
     if rows.reading is None:
         return None
     moved = rows.reading.relocate(lambda file: relate(file, base))
@@ -85,7 +84,7 @@ def _describe_reading(rows: StudyRows, base: Path) -> dict[str, Any] | None:
 
 
 def read_reading(begun: Mapping[str, Any], base: Path) -> TableReading | None:
-    """How the tables of a run were read; of a run that did not keep it, what its plan says, if anything."""
+    """Read how the tables of a run were read; of a run that did not keep it, what its plan says, if anything."""
     kept, data = begun["data"].get("reading"), begun["plan"]["data"]
     if kept is None and (data.get("kind") != "tables" or not (data["nbi"] or data["mapping"])):
         return None
@@ -113,7 +112,7 @@ def digest_sources(plan: StudyPlan, base: Path) -> dict[str, str | None]:
 
 
 def differ_from(begun: Mapping[str, Any]) -> list[str]:
-    """In what versions and machine differ from those a run was begun with; the last digits may differ then."""
+    """List differences of versions and machine from those a run was begun with: last digits may differ then."""
     now: dict[str, dict[str, Any]] = {"versions": describe_versions(), "machine": describe_machine()}
     return [
         f"{name} was {was} when the run began and is {now[section].get(name)}"

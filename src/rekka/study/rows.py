@@ -134,9 +134,13 @@ class StudyRows:
             raise changed_rows(self.table)
         return collect(self.query, self.table.name)
 
+    def in_memory(self) -> StudyRows:
+        """Hold all rows in memory, however many they are."""
+        return replace(self, table=self.frame)
+
     @cached_property
     def survey(self) -> pl.DataFrame:
-        """Of each component and part: rows, worst state, departures from a state, range of each covariate."""
+        """Rows, worst state, departures from a state and range of each covariate, by component and part."""
         start, end = pl.col("state_1"), pl.col("state_2")
         ranges = [
             expression.alias(f"{word} {name}")
@@ -364,7 +368,7 @@ def read_source(plan: DataPlan, base: Path) -> Transitions:
 
 
 def read_how(plan: DataPlan, base: Path) -> ReadingOptions:
-    """How the tables of a plan are read; joined files are paths from here."""
+    """Options for reading the tables of a plan; joined files are paths from here."""
     joins = [join | {"file": str(locate(base, join["file"]))} for join in plan.mapping.get("join", ())]
     return ReadingOptions(changes=plan.mapping | ({"join": joins} if joins else {}), nbi=plan.nbi)
 
@@ -407,7 +411,7 @@ def choose_columns(there: Sequence[str], covariates: Sequence[str]) -> list[str]
 
 
 def _account(found: Transitions) -> list[str]:
-    """What became of the records, where visits were paired."""
+    """Summarise what became of the records, where visits were paired."""
     if found.audit is None:
         return []
     aside = found.audit.table.filter(pl.col("outcome").str.contains("set aside"))
@@ -417,7 +421,7 @@ def _account(found: Transitions) -> list[str]:
 
 
 def _join_parts(parts: Partition) -> pl.DataFrame:
-    """All rows, whose names are text; a Partition may have been made by hand."""
+    """Join the parts, with names as text; a Partition may have been made by hand."""
     try:
         frame = parts.rows()
     except (pl.exceptions.PolarsError, AttributeError, TypeError) as error:
@@ -493,7 +497,7 @@ def refuse_nameless(column: pl.Series) -> None:
 
 
 def name_table_rows(error: InputError, frame: pl.DataFrame) -> InputError:
-    """The same error with the rows of the user's table in place of ours, where they are known."""
+    """Name the rows of the user's table in place of ours in an error, where they are known."""
     rows = error.values.get("rows")
     if not rows or "row_1" not in frame.columns or frame["row_1"].null_count():
         return error

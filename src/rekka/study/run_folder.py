@@ -38,7 +38,6 @@ from rekka.core.folders import LOCK, LOG, PLAN, digest, hold, plain, read_sealed
 from rekka.core.sheets import to_parquet, write_csv
 from rekka.fleet.document import FORECAST
 from rekka.fleet.store import OWN, is_forecast
-from rekka.model.clock import START
 from rekka.streaming import blocks
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Look
@@ -353,7 +352,7 @@ def keep_rows(path: Path, rows: StudyRows, provenance: Mapping[str, Any]) -> Non
 
 
 def read_provenance(path: Path) -> dict[str, Any] | None:
-    """What a run was begun on and with; None where it has not got that far."""
+    """Read what a run was begun on and with; None where it has not got that far."""
     if not (path / PROVENANCE).exists():
         return None
     found = dict(read_sealed(path / PROVENANCE, _RUN))
@@ -394,7 +393,7 @@ def open_kept_rows(
     workers: int = 1,
     trusted: bool = False,
 ) -> StudyRows:
-    """The same; very many stay in their file, which is not looked through where it is ``trusted``."""
+    """Open the rows of a run; very many stay in their file, which is not read through where it is ``trusted``."""
     file, data = path / PARTITION, provenance["data"]
     if sum(number for *_, number in data["rows"]) <= blocks.WHOLE or not file.exists():
         return read_rows(path, provenance)
@@ -412,11 +411,8 @@ def open_kept_rows(
 
 
 def mark_run(plan: StudyPlan, rows_sha256: str) -> str:
-    """What tells the trials of this run from those of others: the rows and all that is done with them."""
-    study = plan.study.model_dump(mode="json")
-    if plan.study.clock == START:  # the only one in runs from before there was a choice
-        del study["clock"]
-    return seal([rows_sha256, study, plan.guard.model_dump(mode="json")])
+    """Mark the trials of a run: a digest of its rows and of all that is done with them."""
+    return seal([rows_sha256, plan.study.identify(), plan.guard.model_dump(mode="json")])
 
 
 def load_plan(path: Path) -> StudyPlan:

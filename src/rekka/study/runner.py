@@ -34,7 +34,7 @@ LOOK_EVERY = 0.5  # seconds
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a study is carried out, whatever it is of; ``compare`` documents each."""
+    """Options of how a study is carried out; ``compare`` documents each."""
 
     workers: int = 1
     cluster: Any = None
@@ -52,7 +52,7 @@ class Crew:
     far: bool = False
 
     def takes(self, rows: CaseRows) -> bool:
-        """Not rows that lie in the run folder, where they are far: nobody there need see it."""
+        """Whether rows can be sent: a cluster need not see the run folder, in which rows that stream lie."""
         return not (self.far and rows.streamed)
 
 

@@ -1,7 +1,4 @@
-"""A frame of refits -> how often fits are certified, how far scores and costs spread, what is chosen how often.
-
-Would other rows, another split or another start have led to the same choice? ``stability``.
-"""
+"""Stability of a study's choices under other rows, other splits and other starts of the solver."""
 
 from __future__ import annotations
 
@@ -23,14 +20,12 @@ from rekka.core.errors import BadOption, RunFolderError, bad_option, count_of, n
 from rekka.core.folders import hold
 from rekka.evaluation.scores import CONFIDENCE
 from rekka.study.case_rows import CaseRows
-from rekka.study.choice import Choice
 from rekka.study.compare import load_study
 from rekka.study.draws import (
     KINDS,
-    Block,
-    Drawn,
-    DrawnInFiles,
-    DrawnInMemory,
+    DrawBlock,
+    DrawFiles,
+    DrawStore,
     Unit,
     find_seeds,
     read_draws,
@@ -41,30 +36,12 @@ from rekka.study.plan import StudyPlan
 from rekka.study.run_folder import STABILITY_TABLES, load_plan, mark_run, read_provenance
 from rekka.study.runner import Crew, engage, open_cases
 from rekka.study.study import Study
-from rekka.study.trial import Case
 
 LOW, HIGH = 0.05, 0.95  # quantiles: of 200 draws ten lie beyond each
 HERE = ("preset", "case", "kind")
 
 
-def tabulate_methods(refits: pl.DataFrame) -> pl.DataFrame:
-    """Certified share, scores and cost of each method in each case."""
-    found = refits.group_by(*HERE, "method", maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("refits"),
-        pl.col("certified").mean(),
-        (pl.col("scored") > 0).sum().cast(pl.Int64).alias("scored"),
-        *(part for score in ("accuracy", "log_loss") for part in _spread(score)),
-        pl.col("evaluations").median().alias("evaluations_median"),
-        *_quantiles("evaluations"),
-    )
-    ends = [find_wilson(share, n) for share, n in found.select("certified", "refits").rows()]
-    place = found.columns.index("certified") + 1
-    for number, name in enumerate(("certified_low", "certified_high")):
-        found.insert_column(place + number, pl.Series(name, [pair[number] for pair in ends]))
-    return found
-
-
-def _spread(score: str) -> list[pl.Expr]:
+def _average(score: str) -> list[pl.Expr]:
     column = pl.col(score)
     return [column.mean().alias(f"{score}_mean"), column.std().alias(f"{score}_sd"), *_quantiles(score)]
 
@@ -86,51 +63,6 @@ def find_wilson(share: float, n: int, confidence: float = CONFIDENCE) -> tuple[f
     return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
-def tabulate_statuses(refits: pl.DataFrame) -> pl.DataFrame:
-    """Refits by what became of them."""
-    return refits.group_by(*HERE, "method", "status", maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("refits")
-    )
-
-
-def tabulate_selection(refits: pl.DataFrame, choices: Sequence[Choice]) -> pl.DataFrame:
-    """Shares of the draws in which each method is chosen and kept; missing where no draw had rows to score."""
-    scorable = pl.col("held_out") > 0
-    found = refits.group_by(*HERE, "method", maintain_order=True).agg(
-        *(pl.col(name).filter(scorable).mean() for name in ("chosen", "kept")),
-        pl.col("chosen").filter(scorable).sum().alias("times"),
-        scorable.sum().cast(pl.Int64).alias("draws"),
-    )
-    none = (pl.col("draws") - pl.col("times").sum().over(HERE)) / pl.col("draws")
-    chosen = {(choice.preset, choice.case, choice.chosen) for choice in choices}
-    in_study = [key in chosen for key in found.select("preset", "case", "method").rows()]
-    return found.with_columns(
-        pl.when(pl.col("draws") > 0).then(none).alias("none"), pl.Series("in_study", in_study, dtype=pl.Boolean)
-    ).select(*HERE, "method", "chosen", "kept", "none", "draws", "in_study")
-
-
-def tabulate_cases(cases: Sequence[Case]) -> pl.DataFrame:
-    """Each case's size; ``exploratory`` says why it is too small to conclude from, where it is."""
-    lines = [
-        {
-            "case": case.name,
-            "train": case.train,
-            "bridges": case.bridges,
-            "events_per_parameter": None if math.isnan(case.events_per_parameter) else case.events_per_parameter,
-            "exploratory": case.exploratory,
-        }
-        for case in cases
-    ]
-    counts = dict.fromkeys(("train", "bridges"), pl.Int64)
-    schema: dict[str, Any] = {
-        "case": pl.String,
-        **counts,
-        "events_per_parameter": pl.Float64,
-        "exploratory": pl.String,
-    }
-    return pl.DataFrame(lines, schema=schema)
-
-
 RESAMPLES = 200  # a share has a standard error of at most 3.5 % there
 BLOCK = 25  # draws: seconds of work, so that little is lost by a stop, and no process waits long for the last
 
@@ -141,7 +73,8 @@ OnUnit = Callable[[Unit, int, int], None]  # what was done, how many draws are d
 class Stability:
     """Refits of a study's cases to other rows and from other starts, and what they say of its choices.
 
-    ``refits`` has a row for each draw and method. Made by ``stability``.
+    ``refits`` has a row for each draw and method. Made by ``stability``; for example
+    ``rekka.stability("run").methods``.
     """
 
     study: Study
@@ -152,35 +85,65 @@ class Stability:
 
     @cached_property
     def methods(self) -> pl.DataFrame:
-        """For each method in each case the share of certified refits, and the spread of scores and cost.
+        """For each method in each case the share of certified refits, and means and quantiles of scores and cost.
 
-        Scores are spread over the refits that could be scored, evaluations over those that ended. Low and high are
-        5 % and 95 % quantiles; of ``certified`` the ends of its 95 % interval (Wilson).
+        Scores are of the refits that could be scored, evaluations of those that ended. Low and high are 5 % and
+        95 % quantiles; of ``certified`` the ends of its 95 % interval (Wilson).
         """
-        return tabulate_methods(self.refits)
+        found = self.refits.group_by(*HERE, "method", maintain_order=True).agg(
+            pl.len().cast(pl.Int64).alias("refits"),
+            pl.col("certified").mean(),
+            (pl.col("scored") > 0).sum().cast(pl.Int64).alias("scored"),
+            *(part for score in ("accuracy", "log_loss") for part in _average(score)),
+            pl.col("evaluations").median().alias("evaluations_median"),
+            *_quantiles("evaluations"),
+        )
+        ends = [find_wilson(share, n) for share, n in found.select("certified", "refits").rows()]
+        place = found.columns.index("certified") + 1
+        for number, name in enumerate(("certified_low", "certified_high")):
+            found.insert_column(place + number, pl.Series(name, [pair[number] for pair in ends]))
+        return found
 
     @cached_property
     def statuses(self) -> pl.DataFrame:
-        """What became of the refits of each method in each case, counted."""
-        return tabulate_statuses(self.refits)
+        """Number of refits of each method in each case by what became of them."""
+        counted = pl.len().cast(pl.Int64).alias("refits")
+        return self.refits.group_by(*HERE, "method", "status", maintain_order=True).agg(counted)
 
     @cached_property
     def selection(self) -> pl.DataFrame:
-        """How often each method is chosen, and kept, in each case: shares of the draws that had rows to score.
+        """Shares of the draws in which each method is chosen, and kept, of those that had rows to score.
 
-        ``none`` is the share in which nothing is chosen; ``in_study`` marks what the study itself chose.
+        ``none`` is the share in which nothing is chosen; ``in_study`` marks what the study itself chose. Where no
+        draw had rows to score, shares are missing.
         """
-        return tabulate_selection(self.refits, self.study.choices)
+        scorable = pl.col("held_out") > 0
+        found = self.refits.group_by(*HERE, "method", maintain_order=True).agg(
+            *(pl.col(name).filter(scorable).mean() for name in ("chosen", "kept")),
+            pl.col("chosen").filter(scorable).sum().alias("times"),
+            scorable.sum().cast(pl.Int64).alias("draws"),
+        )
+        none = (pl.col("draws") - pl.col("times").sum().over(HERE)) / pl.col("draws")
+        chosen = {(choice.preset, choice.case, choice.chosen) for choice in self.study.choices}
+        in_study = [key in chosen for key in found.select("preset", "case", "method").rows()]
+        return found.with_columns(
+            pl.when(pl.col("draws") > 0).then(none).alias("none"),
+            pl.Series("in_study", in_study, dtype=pl.Boolean),
+        ).select(*HERE, "method", "chosen", "kept", "none", "draws", "in_study")
 
     @cached_property
     def cases(self) -> pl.DataFrame:
-        """Each case with its size, and why it is exploratory where it is."""
-        names = self.refits["case"].unique()
-        return tabulate_cases([case for case in self.study.described if case.name in names])
+        """Size of each case; ``exploratory`` says why it is too small to conclude from, where it is."""
+        here = [case for case in self.study.described if case.name in self.refits["case"]]
+        lines = [(one.name, one.train, one.bridges, one.events_per_parameter, one.exploratory) for one in here]
+        counts = dict.fromkeys(("train", "bridges"), pl.Int64)
+        types: dict[str, Any] = {"case": pl.String, **counts, "events_per_parameter": pl.Float64}
+        found = pl.DataFrame(lines, schema=types | {"exploratory": pl.String}, orient="row")
+        return found.with_columns(pl.col("events_per_parameter").fill_nan(None))
 
     def remarks(self) -> tuple[str, ...]:
-        """What to look at, in sentences."""
-        return explain_stability(self.study, self.refits, self.cases)
+        """Sentences on what to look at, the gravest first."""
+        return explain_stability(self.study.plan, self.study.choices, self.refits, self.cases)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables, by name."""
@@ -192,7 +155,7 @@ class Stability:
 
 
 class _Wanted(NamedTuple):
-    """What was asked for, checked."""
+    """Checked options of a call."""
 
     kinds: tuple[str, ...]
     resamples: int
@@ -238,6 +201,10 @@ def stability(
     on_unit : callable, optional
         Called with each ``Unit`` of draws that is done, the number of draws done and the number there are to be.
 
+    Examples
+    --------
+    >>> rekka.stability("run", resamples=50).selection  # doctest: +SKIP
+
     """
     alone = cpu_count() if cluster is None else 1
     engaged = engage(alone if workers is None else workers, cluster)
@@ -246,14 +213,15 @@ def stability(
         _refuse_unfinished(study, "RUN")
         wanted = _settle(study, kinds, resamples, seed, cases)
         with engaged as crew:
-            return _carry_out(study, wanted, DrawnInMemory(), crew, on_unit)
+            return _carry_out(study, wanted, DrawStore(), crew, on_unit)
     folder = Path(study).absolute()
     load_plan(folder)  # refuses what is no run folder, before it is held
     with engaged as crew, hold(folder):
         found = load_study(folder)
         _refuse_unfinished(found, folder.name)
         wanted = _settle(found, kinds, resamples, seed, cases)
-        drawn = _open_files(folder, found, wanted.seed)
+        names = tuple(case.name for case in found.described)
+        drawn = DrawFiles(folder, _mark(folder, found), wanted.seed, names)
         try:
             result = _carry_out(found, wanted, drawn, crew, on_unit)
             drawn.write_tables(result.tables())
@@ -334,10 +302,6 @@ def _refuse_unfinished(study: Study, name: str) -> None:
     )
 
 
-def _open_files(folder: Path, study: Study, seed: int) -> DrawnInFiles:
-    return DrawnInFiles(folder, _mark(folder, study), seed, tuple(case.name for case in study.described))
-
-
 def _mark(folder: Path, study: Study) -> str:
     begun = read_provenance(folder)
     assert begun is not None  # the study was read with it
@@ -345,17 +309,19 @@ def _mark(folder: Path, study: Study) -> str:
 
 
 def _carry_out(
-    study: Study, wanted: _Wanted, drawn: Drawn, crew: Crew | None, on_unit: OnUnit | None
+    study: Study, wanted: _Wanted, drawn: DrawStore, crew: Crew | None, on_unit: OnUnit | None
 ) -> Stability:
     """Take up the draws that are there, make those that are missing, put all in order."""
     blocks = {block: drawn.take(block) for block in _list_blocks(study.plan, wanted)}
-    units = [unit for block, there in blocks.items() if (unit := _find_missing(block, there, wanted)).draws]
+    missing = {
+        unit: block for block, there in blocks.items() if (unit := _find_missing(block, there, wanted)).draws
+    }
     planned = len(study.plan.study.presets) * len(wanted.cases) * len(wanted.kinds) * wanted.resamples
-    done = planned - sum(len(unit.draws) for unit in units)
+    done = planned - sum(len(unit.draws) for unit in missing)
     drawn.note(f"{count_of(planned, 'draw')} with seed {wanted.seed}, {done:,} kept")
-    with closing(_refit(study, units, wanted.seed, crew)) as results:
+    with closing(_refit(study, list(missing), wanted.seed, crew)) as results:
         for unit, found in results:
-            block = _block_of(unit)
+            block = missing[unit]
             blocks[block] = pl.concat([blocks[block], found]).sort("draw", maintain_order=True)
             drawn.keep(block, blocks[block])
             done += len(unit.draws)
@@ -365,9 +331,9 @@ def _carry_out(
     return Stability(study, wanted.kinds, wanted.resamples, wanted.seed, refits)
 
 
-def _list_blocks(plan: StudyPlan, wanted: _Wanted) -> list[Block]:
+def _list_blocks(plan: StudyPlan, wanted: _Wanted) -> list[DrawBlock]:
     return [
-        Block(preset, case, kind, first)
+        DrawBlock(preset, case, kind, first)
         for preset in plan.study.presets
         for case in wanted.cases
         for kind in wanted.kinds
@@ -375,15 +341,11 @@ def _list_blocks(plan: StudyPlan, wanted: _Wanted) -> list[Block]:
     ]
 
 
-def _find_missing(block: Block, there: pl.DataFrame, wanted: _Wanted) -> Unit:
+def _find_missing(block: DrawBlock, there: pl.DataFrame, wanted: _Wanted) -> Unit:
     """The draws of a block that are to be made."""
     numbers = range(block.first, min(block.first + BLOCK, wanted.resamples))
     made = set(there["draw"])
     return Unit(block.preset, block.case, block.kind, tuple(n for n in numbers if n not in made))
-
-
-def _block_of(unit: Unit) -> Block:
-    return Block(unit.preset, unit.case, unit.kind, unit.draws[0] // BLOCK * BLOCK)
 
 
 def _refit(
@@ -393,7 +355,7 @@ def _refit(
     if not units:
         return
     plan = study.plan
-    case = open_cases(plan.study, study.read_rows())
+    case = open_cases(plan.study, study.read_rows().in_memory())
     rows = {name: case(name).without_golden() for name in dict.fromkeys(unit.case for unit in units)}
     tasks = [(rows[unit.case], plan, unit, seed) for unit in units]
     if crew is not None:

@@ -1,9 +1,7 @@
-"""The calibration of a study's model: on its training rows, its validation rows, or its golden rows.
+"""The result of a study: its trials as one frame, the tables that follow from them, its models and calibrations.
 
 What is chosen is tested on its training rows once, with the choice; the model's file and the choice keep the
 result.
-
-The result of a study: its trials as one frame, and everything that follows from them.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from typing import Any
 import polars as pl
 
 import rekka
+from rekka.core.columns import read_row
 from rekka.core.errors import BadOption, bad_option, did_you_mean
 from rekka.core.language import Said
 from rekka.core.numerics import quiet
@@ -35,10 +34,13 @@ from rekka.study.choice import Choice, MethodVerdict, Optimism
 from rekka.study.confirmation import Confirmed, Look
 from rekka.study.explanations import explain_case, explain_method, explain_selection, in_english
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
-from rekka.study.plan import PARETO, StudyPlan, model_of
+from rekka.study.plan import PARETO, StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.tables import (
     EXACT,
+    MARKS,
+    SCHEMA,
+    TrialRow,
     mark_selected,
     tabulate_agreement,
     tabulate_floor,
@@ -98,20 +100,6 @@ def _read_options(fit: Fit, parameters: dict[str, Any]) -> Options:
     return Options(scaling=parameters["scaling"], threads=1, **own, family=fit.family.name)
 
 
-SCHEMA: dict[str, Any] = {
-    "case": pl.String, "preset": pl.String, "method": pl.String, "status": pl.String, "reason": pl.String,
-    "converged": pl.Boolean, "certified": pl.Boolean, "eligible": pl.Boolean,
-    "success": pl.Boolean, "message": pl.String, "iterations": pl.Int64, "evaluations": pl.Int64,
-    "seconds": pl.Float64, "seconds_low": pl.Float64, "seconds_high": pl.Float64, "timings": pl.Int64,
-    "log_likelihood": pl.Float64, "verdict": pl.String, "maximum_exists": pl.Boolean, "decrement": pl.Float64,
-    "shortfall": pl.Float64, "starts": pl.Int64, "positive_definite": pl.Boolean, "condition_number": pl.Float64,
-    "weakest_direction": pl.String, "plateau_train": pl.Float64, "plateau_golden": pl.Float64,
-    "accuracy": pl.Float64, "log_loss": pl.Float64, "log_loss_exact": pl.Float64, "macro_recall": pl.Float64,
-    "brier": pl.Float64, "rps": pl.Float64, "at_floor": pl.Int64,
-    "persistence_accuracy": pl.Float64, "no_covariates_accuracy": pl.Float64, "no_covariates_log_loss": pl.Float64,
-    "judged_on": pl.String, "n_states": pl.Int64, "train": pl.Int64, "golden": pl.Int64,
-    "scored": pl.Int64, "unsupported": pl.Int64,
-}  # fmt: skip
 NOT_CHOSEN = "not chosen yet: go on with the run"
 COUNTS = ("train", "validation", "golden", "bridges", "moves", "n_states")
 TIMES = ("seconds", "seconds_low", "seconds_high")  # the columns that a rerun does not repeat
@@ -124,6 +112,10 @@ class Study:
 
     ``planned`` is the number of trials there are to be; a run that was stopped has fewer ``results``. Models are
     read when they are asked for.
+
+        study = rekka.compare("inspections.csv")
+        study.trials, study.selection
+        study.model("Pier").predict(rows)
     """
 
     plan: StudyPlan
@@ -146,7 +138,8 @@ class Study:
         """  # noqa: D205
         cases = {case.name: case for case in self.described}
         lines = [_lay_out(trial, cases[trial.key.case]) for trial in self.results]
-        table = mark_selected(pl.DataFrame(lines, schema=SCHEMA, orient="row"), self.plan.study.costs())
+        own = {name: kind for name, kind in SCHEMA.items() if name not in MARKS}
+        table = mark_selected(pl.DataFrame(lines, schema=own), self.plan.study.costs())
         kept = {(choice.case, choice.preset, method) for choice in self.choices for method in choice.kept}
         selected = [key in kept for key in table.select("case", "preset", "method").rows()]
         return table.rename({"selected": "pareto"}).with_columns(pl.Series("selected", selected, dtype=pl.Boolean))
@@ -178,12 +171,12 @@ class Study:
         return pl.concat([pareto.drop("why"), chosen], how="horizontal").select(order)
 
     def explain(self, choice: Choice, verdict: MethodVerdict | None = None) -> Said:
-        """Why a choice was made, or one of its methods kept or dropped: a key with values, for any language."""
+        """Explain a choice, or why one of its methods was kept or dropped: a key with values, for any language."""
         if verdict is not None:
             return explain_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])
         if self.plan.study.rule == PARETO:
             rows = self.by_pareto.filter(preset=choice.preset, case=choice.case).to_dicts()
-            return explain_selection(rows, model_of)
+            return explain_selection(rows)
         return explain_case(choice, self.plan.guard, self.trials_of(choice))
 
     @cached_property
@@ -205,7 +198,7 @@ class Study:
 
     @cached_property
     def optimism(self) -> pl.DataFrame:
-        """How much the scores of what was chosen flatter it: on the rows it was chosen by, and nested."""
+        """Scores of what was chosen on the rows it was chosen by, beside nested ones."""
         lines = [
             {"preset": choice.preset, "case": choice.case, "judged_on": choice.judged_on, "chosen": choice.chosen}
             | choice.optimism.model_dump()
@@ -230,7 +223,7 @@ class Study:
 
     @property
     def clock(self) -> Clock:
-        """Which covariates advance, and where in an interval the fits take them."""
+        """Clock of the fits: which covariates advance, and where in an interval they are taken."""
         names = dict.fromkeys(name for case in self.described for name in case.covariates)
         return make_clock(tuple(names), self.plan.study.clock)
 
@@ -241,7 +234,7 @@ class Study:
         return EXACT if EXACT in presets else presets[0]
 
     def choice(self, case: str, preset: str | None = None) -> Choice | None:
-        """What was chosen for a case; None where that is not done yet."""
+        """Choice for a case; None where that is not done yet."""
         wanted = preset or self._only_preset()
         return next((one for one in self.choices if (one.case, one.preset) == (case, wanted)), None)
 
@@ -312,7 +305,7 @@ class Study:
         return rekka.ExponentialHazardMarkovModel.from_json(self._read_model(key))
 
     def _find_key(self, case: str, method: str | None, preset: str) -> Key:
-        """Which trial: the chosen one, unless a method is named."""
+        """Find the key of a trial: the chosen one, unless a method is named."""
         if method is None:
             choice = self.choice(case, preset)
             method = None if choice is None else choice.chosen
@@ -439,38 +432,22 @@ def _column_type(annotation: Any) -> type[pl.DataType]:
 def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:
     """A trial as a row of the frame."""
     median, low, high = spread(trial.seconds)
-    line: dict[str, Any] = {
-        **trial.key.model_dump(),
+    own: dict[str, Any] = {
         "status": trial.status.value,
-        "reason": trial.reason,
-        "converged": trial.converged,
-        "certified": trial.certified,
-        "eligible": trial.eligible,
-        "log_likelihood": trial.log_likelihood,
         "seconds": median,
         "seconds_low": low,
         "seconds_high": high,
         "timings": len(trial.seconds),
-        "persistence_accuracy": case.persistence.accuracy,
-        "no_covariates_accuracy": case.no_covariates.accuracy,
-        "no_covariates_log_loss": case.no_covariates.log_loss,
-        "judged_on": case.judged_on,
-        "n_states": case.n_states,
-        "train": case.train,
-        "golden": case.golden,
+        "verdict": trial.certificate and trial.certificate.headline,
+        "scored": trial.scores and trial.scores.rows,
         "unsupported": case.persistence.unsupported,
     }
-    if trial.outcome is not None:
-        line |= {
-            name: getattr(trial.outcome, name) for name in ("success", "message", "iterations", "evaluations")
-        }
-    if trial.certificate is not None:
-        line |= {"verdict": trial.certificate.headline} | trial.certificate.figures
-    if trial.scores is not None:
-        line |= {"scored": trial.scores.rows} | {name: getattr(trial.scores, name) for name in SCORES}
-    return _finite({name: line.get(name) for name in SCHEMA})
+    own |= {f"persistence_{name}": getattr(case.persistence, name) for name in ("accuracy", "log_loss")}
+    own |= {f"no_covariates_{name}": getattr(case.no_covariates, name) for name in ("accuracy", "log_loss")}
+    row = read_row(TrialRow, own, trial.key, trial, trial.outcome, trial.certificate, trial.scores, case)
+    return {name: value for name, value in row.items() if name not in MARKS}
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with NaN, a score of no rows, as missing."""
+    """Replace NaN, a score of no rows, by None."""
     return {n: None if isinstance(v, float) and math.isnan(v) else v for n, v in values.items()}

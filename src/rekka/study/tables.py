@@ -1,4 +1,4 @@
-"""Trials in, the paper's tables out: selection, methods, agreement of equals, presets side by side, the floor.
+"""The paper's tables from a frame of trials: selection, methods, agreement of equals, presets, the floor.
 
 A frame of trials has one row for each preset, case and method. Each function says which columns it needs; those
 it can do without are null in its table where they are absent. Cases, methods and presets keep the order in which
@@ -9,29 +9,37 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 import polars as pl
 
+from rekka.core.columns import (
+    Accuracy,
+    English,
+    FineShare,
+    LogLikelihood,
+    LogLoss,
+    Method,
+    Part,
+    Preset,
+    Seconds,
+    Shown,
+    State,
+    Tiny,
+    schema_of,
+)
 from rekka.core.errors import BadValues, bad_option, missing_columns
 from rekka.evaluation.selection import pareto_set
 from rekka.model.certificate import affine_agreement
 from rekka.study.choice import COSTS
 from rekka.study.explanations import Row, comparable, explain_selection, in_english
 from rekka.study.plan import model_of
-from rekka.study.trial import AT_MAXIMUM, Status
+from rekka.study.trial import AT_MAXIMUM, Status, Value
 
 Types = dict[str, pl.DataType | type[pl.DataType]]
 
 KEY = ("preset", "case", "method")
-SCHEMA: Mapping[str, type[pl.DataType]] = {
-    **dict.fromkeys((*KEY, "status", "reason", "cost"), pl.String),
-    **dict.fromkeys(("converged", "certified", "eligible", "selected", "maximum_exists"), pl.Boolean),
-    **dict.fromkeys(("accuracy", "log_loss", "macro_recall", "seconds"), pl.Float64),
-    **dict.fromkeys(("log_likelihood", "shortfall"), pl.Float64),
-    **dict.fromkeys(("iterations", "evaluations", "train", "at_floor", "scored"), pl.Int64),
-}
 PAPER, EXACT = "paper", "exact"  # the presets that are set side by side
 # Times the log loss of the best alternative. At 1.5 what happened has, in the geometric mean, the probability
 # p^1.5 instead of p. In the paper's tables affine fits to the same rows differ by 1.16 times at most, and Box-Cox
@@ -39,8 +47,66 @@ PAPER, EXACT = "paper", "exact"  # the presets that are set side by side
 MATERIALLY_WORSE = 1.5
 
 
+class TrialRow(Value):
+    """A trial: what became of it, costs, certificate, scores on the judged rows. A column for each field.
+
+    ``pareto`` is what the paper's rule selects by ``cost``, ``selected`` what the study's own keeps.
+    """
+
+    case: str
+    preset: Preset
+    method: Method
+    status: State
+    reason: English
+    converged: bool
+    certified: bool
+    eligible: bool
+    success: bool | None
+    message: str | None
+    iterations: int | None
+    evaluations: int | None
+    seconds: Seconds
+    seconds_low: Seconds
+    seconds_high: Seconds
+    timings: int | None
+    log_likelihood: LogLikelihood
+    verdict: Annotated[str | None, Shown(terms="certificate")]
+    maximum_exists: bool | None
+    decrement: Tiny
+    shortfall: Tiny
+    starts: int | None
+    positive_definite: bool | None
+    condition_number: float | None
+    weakest_direction: English
+    plateau_train: FineShare
+    plateau_golden: FineShare
+    accuracy: Accuracy
+    log_loss: LogLoss
+    log_loss_exact: LogLoss
+    macro_recall: Accuracy
+    brier: Accuracy
+    rps: Accuracy
+    at_floor: int | None
+    persistence_accuracy: Accuracy
+    no_covariates_accuracy: Accuracy
+    no_covariates_log_loss: LogLoss
+    judged_on: Part
+    n_states: int
+    train: int
+    golden: int
+    scored: int | None
+    unsupported: int | None
+    pareto: bool
+    cost: str
+    selected: bool
+
+
+SCHEMA = schema_of(TrialRow)
+MARKS = ("pareto", "cost", "selected")  # columns that follow from all trials of a case
+
+
 class Cause(enum.StrEnum):
-    """Why the paper's conditions gave what they gave. The value is what a person reads."""
+    """Cause of the result under the paper's conditions. The value is what a person reads."""
 
     NONE = "none: both within 0.01 of the maximum"
     NO_MAXIMUM = "data: no finite maximum"
@@ -104,7 +170,7 @@ def mark_selected(trials: pl.DataFrame, cost: str | Mapping[str, str]) -> pl.Dat
     )
 
 
-def tabulate_selection(trials: pl.DataFrame, *, model_of: Callable[[str], str] = model_of) -> pl.DataFrame:
+def tabulate_selection(trials: pl.DataFrame) -> pl.DataFrame:
     """One row a preset and case: the methods selected, out of how many, and why (paper, Table selection).
 
     Needs preset, case, method, converged, eligible, accuracy, selected, cost and the costs: see ``mark_selected``.
@@ -118,7 +184,7 @@ def tabulate_selection(trials: pl.DataFrame, *, model_of: Callable[[str], str] =
             [row["method"] for row in rows if row["selected"]],
             sum(row["eligible"] for row in rows),
             len(rows),
-            in_english(explain_selection(rows, model_of)),
+            in_english(explain_selection(rows)),
         )
         for key, rows in each(table, "preset", "case")
     ]
@@ -159,7 +225,7 @@ def tabulate_methods(trials: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def tabulate_agreement(trials: pl.DataFrame, model_of: Callable[[str], str] = model_of) -> pl.DataFrame:
+def tabulate_agreement(trials: pl.DataFrame) -> pl.DataFrame:
     """One row a preset, case and model: whether the methods that are one model reached one log-likelihood.
 
     ``model`` is what ``model_of`` says of its methods; those with one fitted method alone are left out. ``spread``
@@ -247,13 +313,13 @@ def find_cause(pair: Row) -> Cause:
     return Cause.FLOOR if on_floor else Cause.SHORT
 
 
-def is_materially_worse(loss: Any, best: Any, worse: float = MATERIALLY_WORSE) -> Any:
-    """Whether a log loss is ``worse`` times the best at least, and not its equal where both are 0; or columns."""
-    return (loss >= worse * best) & (loss > best)
+def is_materially_worse(loss: Any, best: Any) -> Any:
+    """Whether a log loss, or a column of them, is MATERIALLY_WORSE times the best; not where both are 0."""
+    return (loss >= MATERIALLY_WORSE * best) & (loss > best)
 
 
-def tabulate_floor(trials: pl.DataFrame, *, worse: float = MATERIALLY_WORSE) -> pl.DataFrame:
-    """The selected methods whose log loss is at least ``worse`` times that of the best alternative.
+def tabulate_floor(trials: pl.DataFrame) -> pl.DataFrame:
+    """The selected methods whose log loss is at least MATERIALLY_WORSE times that of the best alternative.
 
     The alternatives are the other methods that converged in the same preset and case, selected or not;
     ``ratio_low`` is to the worst of them, ``ratio_high`` to the best (paper, Table boxcox-logloss). Needs preset,
@@ -275,7 +341,7 @@ def tabulate_floor(trials: pl.DataFrame, *, worse: float = MATERIALLY_WORSE) -> 
     return (
         table.filter("selected")
         .join(ranges, on=KEY, maintain_order="left")
-        .filter(is_materially_worse(pl.col("log_loss"), low, worse))
+        .filter(is_materially_worse(pl.col("log_loss"), low))
         .select(
             *KEY,
             "accuracy",

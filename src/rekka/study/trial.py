@@ -1,4 +1,4 @@
-"""One trial, one case by one method under one preset: fit on its training rows, score on the rows it is judged on.
+"""One trial, a component by a method under a preset: fit on its training rows, score the rows it is judged on.
 
 A trial that fails is a value with a status and a reason. Nothing here looks at another trial.
 """
@@ -40,7 +40,7 @@ HOPELESS = 1e6  # log-likelihood units; beyond it a fit is nowhere
 
 
 class Status(enum.StrEnum):
-    """What became of a trial. The value is what a person reads."""
+    """Result of a trial. The value is what a person reads."""
 
     CERTIFIED = "certified"
     AT_MAXIMUM = "reached a maximum"  # of a resample: other starts are not tried
@@ -53,7 +53,7 @@ class Status(enum.StrEnum):
 
 
 class Key(BaseModel):
-    """Which trial."""
+    """Key of a trial."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -66,13 +66,13 @@ class Key(BaseModel):
 
 
 class Value(BaseModel):
-    """What a run folder keeps as JSON: frozen, checked when it is read, infinite figures as words."""
+    """A value that a run folder keeps as JSON: frozen, checked when it is read, infinite figures as words."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
 class Trial(Value):
-    """All that is known of a trial but its model. ``seconds`` holds the serial timings, none if not timed yet."""
+    """Result of a trial without its model. ``seconds`` holds the serial timings, none if not timed yet."""
 
     key: Key
     status: Status
@@ -101,7 +101,7 @@ class Trial(Value):
 
 
 class Case(Value):
-    """What is known of a case: its rows in each part, its K, what can be used, and its baselines.
+    """Description of a case: its rows in each part, its K, its covariates, and its baselines.
 
     ``judged_on`` names the rows that methods and baselines are scored on; ``bridges`` and ``moves`` are those of
     the training rows.
@@ -128,7 +128,7 @@ class Case(Value):
 
     @property
     def exploratory(self) -> str | None:
-        """Why the case is too small to conclude from, in words; None where it is not."""
+        """Reason why the case is too small to conclude from, in words; None where it is not."""
         reasons = []
         if self.train < FEW_ROWS:
             reasons.append(f"{count_of(self.train, 'training row')}, fewer than {FEW_ROWS}")
@@ -146,7 +146,7 @@ class Fitted:
     scaling: str | None = None
 
     def with_seconds(self, seconds: Sequence[float]) -> Fitted:
-        """The same with these timings; the first is the model's own. None: nobody looked at a clock."""
+        """Replace the timings; the first is the model's own. None were taken where fits ran side by side."""
         if self.trial.outcome is None or self.model is None:
             return self
         outcome = dataclasses.replace(self.trial.outcome, seconds=seconds[0] if seconds else math.nan)
@@ -154,7 +154,7 @@ class Fitted:
         return Fitted(trial, _change(self.model, outcome=outcome), self.scaling)
 
     def with_test(self, test: FitTest) -> Fitted:
-        """The same with the test of fit in its model."""
+        """Put a test of fit into the model."""
         return self if self.model is None else Fitted(self.trial, _change(self.model, fit_test=test), self.scaling)
 
 
@@ -298,7 +298,7 @@ def judge_plain(rows: CaseRows, seed: int, judged_on: str | None = None) -> Brid
 
 
 def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit, Options]:
-    """What the estimator does, without scikit-learn, whose imports take longer than all the fits of a study."""
+    """Fit as the estimator does, without scikit-learn, whose import takes longer than all fits of a study."""
     if rows.streamed:
         options = _choose_streamed(rows, key, seed, threads)
         source = rows.source("train", threads=threads)
@@ -328,7 +328,7 @@ def _choose_streamed(rows: CaseRows, key: Key, seed: int, threads: int | None) -
 
 
 def find_status(certificate: Certificate, converged: bool) -> Status:
-    """What became of a fit."""
+    """Status of a fit."""
     match certificate.verdict:
         case Verdict.CERTIFIED if converged:
             return Status.CERTIFIED
@@ -368,7 +368,7 @@ def _add_golden(certificate: Certificate, rows: CaseRows, scores: Scores) -> Cer
 
 
 def _blame(error: ScalingError, rows: CaseRows) -> str:
-    """What the operator could not take, with the bridge in place of a row that only we can count."""
+    """Name what the operator could not take, with the bridge in place of a row that only we can count."""
     where = WORDS[rows.judged_on]
     if not isinstance(error, OutsideTrainingRange) or rows.judged_on == IN_FOLDS:
         return f"{where}: {error}"

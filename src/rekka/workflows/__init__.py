@@ -1,1 +1,1 @@
-"""The verbs of rekka: from tables and models to results and files, one call each."""
+"""Workflows: from tables and models to results and files, one call each."""

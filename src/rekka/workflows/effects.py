@@ -1,4 +1,4 @@
-"""``measure_effects``: what each covariate does to the years until a rating, in sentences, tables and pictures."""
+"""``measure_effects``: effects of covariates on the years until a rating, in sentences, tables and pictures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rekka.core.terminal import OnProgress, say_nothing
 from rekka.fleet.models import CaseModel
 from rekka.forecast.ageing import FIXED
 from rekka.forecast.effects import Effects, marginal_effects
-from rekka.forecast.forecast import Doubt
+from rekka.forecast.forecast import ForecastOptions
 from rekka.forecast.profiles import Profile, profile_covariate
 from rekka.forecast.uncertainty import DELTA, DRAWS, NORMAL
 from rekka.report.charts.drawing import PICTURE_MARK
@@ -29,7 +29,7 @@ EFFECTS, PROFILES = "effects.csv", "profiles.csv"
 
 @dataclass(frozen=True, eq=False)
 class ComponentEffects:
-    """The effects of one model's covariates; profiles where they are written and the model knows its ranges."""
+    """Effects of one model's covariates; profiles where they are written and the model knows its ranges."""
 
     model: CaseModel
     given: dict[str, float]  # covariates that are not typical
@@ -38,7 +38,7 @@ class ComponentEffects:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Effects as rows of a table that stands by itself."""
+        """Rows of a table that stands by itself."""
         found = self.effects
         known = {
             "start_state": found.start,
@@ -53,7 +53,7 @@ class ComponentEffects:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredEffects:
-    """The effects of several models' covariates. ``notes``: what to know, and why components have none."""
+    """Effects of several models' covariates. ``notes``: warnings, and why components have no effects."""
 
     source: str
     components: tuple[ComponentEffects, ...]
@@ -62,12 +62,12 @@ class MeasuredEffects:
 
     @property
     def table(self) -> pl.DataFrame:
-        """A row for each component and covariate: years before and after, hazard ratios, intervals, a sentence."""
+        """Table by component and covariate: years before and after, hazard ratios, intervals, a sentence."""
         return pl.DataFrame([row for one in self.components for row in one.rows], infer_schema_length=None)
 
     @property
     def sentences(self) -> list[str]:
-        """One for each component and covariate."""
+        """Sentences, one for each component and covariate."""
         return [f"{one.model.name}: {told}" for one in self.components for told in one.effects.sentences()]
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,15 +125,15 @@ def measure_effects(
     chosen = choose_cases(found, only)
     if place is not None:
         _refuse_place(place, chosen, list_files(models))
-    options: dict[str, Any] = {"start": start, "threshold": threshold, "age": age, "advance": advance}
-    doubt = Doubt(intervals, level, draws, seed)
+    options = ForecastOptions(intervals, level, draws, seed, age, advance)
+    ends: dict[str, Any] = {"start": start, "threshold": threshold}
     own_at, own_changes = choose_own("at", at, chosen), choose_own("change", changes, chosen)
     made = []
     for number, (model, given, some) in enumerate(zip(chosen, own_at, own_changes, strict=True)):
         on_progress("Models", model.name, number, len(chosen))
-        effects = marginal_effects(model.fit, at=given, changes=some, labels=model.labels, doubt=doubt, **options)
+        effects = marginal_effects(model.fit, options, at=given, changes=some, labels=model.labels, **ends)
         known = place is not None and model.fit.survey is not None
-        profiles = _list_profiles(model, given, doubt, options) if known else ()
+        profiles = _list_profiles(model, options, at=given, **ends) if known else ()
         made.append(ComponentEffects(model, given, effects, profiles))
     measured = MeasuredEffects(found.name, tuple(made), tuple(list_notes(found)))
     if place is None:
@@ -142,14 +142,10 @@ def measure_effects(
     return replace(measured, files=tuple(_write(measured, place)))
 
 
-def _list_profiles(
-    model: CaseModel, at: Mapping[str, float], doubt: Doubt, options: dict[str, Any]
-) -> tuple[Profile, ...]:
-    """Of each covariate. A grid has many points: draws, which take longest, give way to the delta method."""
-    quick = replace(doubt, intervals=DELTA) if doubt.intervals == NORMAL else doubt
-    return tuple(
-        profile_covariate(model.fit, name, at=at, doubt=quick, **options) for name in model.fit.covariates
-    )
+def _list_profiles(model: CaseModel, options: ForecastOptions, **ends: Any) -> tuple[Profile, ...]:
+    """Profiles of all covariates; on their many points the delta method takes the place of draws."""
+    quick = replace(options, intervals=DELTA) if options.intervals == NORMAL else options
+    return tuple(profile_covariate(model.fit, name, quick, **ends) for name in model.fit.covariates)
 
 
 def _refuse_place(out: Path, models: Sequence[CaseModel], inputs: Sequence[Path]) -> None:
@@ -165,7 +161,7 @@ def _refuse_place(out: Path, models: Sequence[CaseModel], inputs: Sequence[Path]
 
 
 def _name_pictures(models: Sequence[CaseModel]) -> list[list[str]]:
-    """The files of the pictures of each model, one for each covariate."""
+    """File names of the pictures of each model, one for each covariate."""
     names = [model.name for model in models]
     places = [""] if len(names) == 1 else [f"{name}-" for name in name_apart(names)]
     return [
@@ -175,7 +171,7 @@ def _name_pictures(models: Sequence[CaseModel]) -> list[list[str]]:
 
 
 def _write(measured: MeasuredEffects, out: Path) -> list[Path]:
-    """Tables of all models together, and a picture for each covariate of each."""
+    """Write tables of all models together, and a picture for each covariate of each."""
     make_folder(out)
     grids = [
         profile.table().insert_column(0, pl.lit(one.model.name).alias("case"))

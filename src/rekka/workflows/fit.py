@@ -42,7 +42,7 @@ FOR_EVERY_CASE = (MissingColumns, BadOption, ClusterError)  # what is wrong with
 
 @dataclass(frozen=True, eq=False)
 class ComponentFit:
-    """The model of one component, or the reason why there is none."""
+    """Model of one component, or the reason why there is none."""
 
     case: str
     rows: int
@@ -55,7 +55,7 @@ class ComponentFit:
 
     @property
     def failed(self) -> bool:
-        """Whether something that was asked for could not be made."""
+        """Whether the model or its bootstrap could not be made."""
         return self.reason is not None or self.no_bootstrap is not None
 
     @property
@@ -95,7 +95,7 @@ class ComponentFit:
 
 @dataclass(frozen=True, eq=False)
 class ComponentFits:
-    """The models of all components of a table, in the order of their names; none where no two visits make a pair.
+    """Models of all components of a table, in the order of their names; none where no two visits make a pair.
 
     ``tested`` says whether tests of fit were made, ``table`` is the file of the coefficients.
     """
@@ -107,22 +107,22 @@ class ComponentFits:
 
     @property
     def models(self) -> dict[str, ExponentialHazardMarkovModel]:
-        """The fitted models by component."""
+        """Fitted models by component."""
         return {one.case: one.model for one in self.components if one.model is not None}
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why components have no model."""
+        """Reasons why components have no model."""
         return {one.case: one.reason for one in self.components if one.reason is not None}
 
     @cached_property
     def coefficients(self) -> pl.DataFrame:
-        """One row for each component, state and term: estimates in native units, hazard ratios, intervals."""
+        """Table of coefficients by component, state and term: native units, hazard ratios, intervals."""
         rows = [{"case": one.case} | row for one in self.components for row in one.coefficients]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_models(self) -> Models:
-        """The same models as a file of each would give them, for forecasts, matrices and effects."""
+        """Models as their files would give them, for forecasts, matrices and effects."""
         found = []
         for one in self.components:
             if one.model is not None:
@@ -227,7 +227,7 @@ def fit_components(
 
 @dataclass(frozen=True)
 class _Found:
-    """Transitions, in memory or where they are: the number of rows of each case, and a query for them."""
+    """Transitions, in memory or not: the number of rows of each case, and a query for them."""
 
     query: pl.LazyFrame
     cases: dict[str, int]
@@ -236,7 +236,7 @@ class _Found:
     reading: TableReading | None  # how the table was read
 
     def split(self, cases: Sequence[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
-        """Each case and its rows, as a query.
+        """Yield each case with its rows, as a query.
 
         The table is scanned once for all cases that can be held together, not once for each: of many small cases
         that takes a time which grows with their number, not with its square.
@@ -250,7 +250,7 @@ class _Found:
             yield from ((case, parts[case,].lazy()) for case in together)
 
     def _hold_together(self, cases: Sequence[str]) -> Iterator[list[str]]:
-        """Cases in their order, as many at a time as have few enough rows to be held."""
+        """Yield cases in their order, as many at a time as have few enough rows to be held."""
         together: list[str] = []
         held = 0
         for case in cases:
@@ -262,7 +262,7 @@ class _Found:
         yield together
 
     def hold(self, case: str, rows: pl.LazyFrame) -> pl.DataFrame | None:
-        """The rows of a case in memory; None where they are too many to be refitted again and again."""
+        """Rows of a case in memory; None where they are too many to be refitted many times."""
         return rows.collect() if self.cases[case] <= blocks.WHOLE else None
 
 
@@ -271,7 +271,7 @@ def _is_one_of(cases: Sequence[str]) -> pl.Expr:
 
 
 def _read(found: Transitions | LazyTransitions, cluster: Any) -> _Found | None:
-    """The transitions, which stay where they are if there are many; None where there are none."""
+    """Read the transitions, lazily if there are many; None where there are none."""
     if isinstance(found, LazyTransitions):
         counts = _count_cases(found.query)
         if cluster is not None or sum(counts.values()) > blocks.WHOLE:
@@ -290,7 +290,7 @@ def _count_cases(query: pl.LazyFrame) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Work:
-    """All that is asked of every component."""
+    """Work on every component: fit, bootstrap, test."""
 
     found: _Found
     covariates: Sequence[str]
@@ -302,7 +302,7 @@ class _Work:
     on_progress: OnProgress
 
     def fit(self, case: str, rows: pl.LazyFrame) -> ComponentFit:
-        """The component's model with its refits and its test, or why there is none: the other components go on."""
+        """Fit a component, with its refits and its test, or give the reason why there is no model."""
         one = ComponentFit(case, self.found.cases[case], self.found.labels)
         try:
             model = self._fit(case, rows)
@@ -337,7 +337,7 @@ class _Work:
     def _draw(
         self, case: str, model: ExponentialHazardMarkovModel, rows: pl.DataFrame
     ) -> tuple[ExponentialHazardMarkovModel, str | None]:
-        """The model with its bootstrap; as it is, and why, where it can have none."""
+        """Model with its bootstrap; as it is, with the reason, where it can have none."""
         try:
             return model.bootstrap(
                 rows,
@@ -358,7 +358,7 @@ class _Work:
 
 
 def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:
-    """The covariates that do not have one value in all rows of the case; those that are not there too."""
+    """Covariates without those that have one value in all rows of the case; absent ones stay."""
     schema = rows.collect_schema()
     there = [name for name in names if name in schema and schema[name].is_numeric()]
     same = rows.select((pl.col(name).min() == pl.col(name).max()) for name in there).collect(engine="streaming")
@@ -367,7 +367,7 @@ def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:
 
 
 def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
-    """The file of each case's model."""
+    """File of each case's model."""
     if out is None:
         return {}
     if out.suffix.lower() == ".json":
@@ -380,7 +380,7 @@ def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
 
 
 def _place_coefficients(models: dict[str, Path], out: Path | None, inputs: Sequence[Path]) -> Path | None:
-    """The file of the coefficients, if there is a place for them; refuse to write over what is not ours."""
+    """File of the coefficients, if any; refuse to write over files of others."""
     if out is None:
         return None
     is_table = has_columns("case", "state", "term", "estimate", "hazard_ratio")
@@ -396,7 +396,7 @@ def _place_coefficients(models: dict[str, Path], out: Path | None, inputs: Seque
 
 
 def _write_model(file: Path, model: ExponentialHazardMarkovModel, case: str, found: _Found) -> None:
-    """A model with what it is of, and how its table was read; joined files count from where the model is."""
+    """Write a model with its case and its reading; joined files are named from where the model is."""
     make_folder(file.parent)
     reading = found.reading and found.reading.relocate(lambda name: relate(name, file.parent))
     write_text(file, model.to_json(case=case, labels=found.labels, reading=reading) + "\n")

@@ -1,4 +1,4 @@
-"""``forecast_inventory``: what becomes of the members of an inventory, and of the network they make up."""
+"""``forecast_inventory``: forecast of the members of an inventory and of the network they make up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rekka.core.folders import digest_file
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
 from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet
-from rekka.fleet.eligibility import Ask, make_lots
+from rekka.fleet.eligibility import InventoryOptions, find_eligible
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
 from rekka.fleet.models import Models, match_models
@@ -29,7 +29,7 @@ from rekka.workflows.models import open_models
 
 @dataclass(frozen=True, eq=False)
 class InventoryForecast:
-    """The forecast of an inventory. ``document`` has all of it but the single members as plain data.
+    """Forecast of an inventory. ``document`` has all of it but the single members as plain data.
 
     Members that cannot be forecast, and components without a model, are counted in ``document.aside`` and
     ``document.left_out`` with their reasons.
@@ -41,12 +41,12 @@ class InventoryForecast:
 
     @property
     def members(self) -> pl.DataFrame:
-        """A row for each member, the soonest to reach the threshold first: probabilities and years."""
+        """Table of the members, the soonest to reach the threshold first: probabilities and years."""
         return self.fleet.members
 
     @property
     def network(self) -> pl.DataFrame:
-        """A row for each component, year and state: expected members, and both intervals."""
+        """Table of totals by component, year and state: expected members, and both intervals."""
         return self.fleet.network
 
 
@@ -108,23 +108,22 @@ def forecast_inventory(
     (True, 10)
 
     """
-    ask = Ask(since=read_day(since), advance=tuple(advance) if advance else None, **asked)
+    options = InventoryOptions(since=read_day(since), advance=tuple(advance) if advance else None, **asked)
     reader, place = read_options(mapping), None if out is None else Path(out)
     on_progress("Reading", name_table(models), 0, None)
     found = open_models(models, include_unchosen=include_unchosen)
     if place is not None:
         _refuse(place, models, inventory, reader)
     on_progress("Reading", name_table(inventory), 0, None)
-    members = _read_members(inventory, reader, found, ask.since)
+    members = _read_members(inventory, reader, found, options.since)
     matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
-    lots = make_lots(members, matched, ask)
-    form = choose_format(format, lots.size * (ask.years + 1))
+    eligible = find_eligible(members, matched, options)
+    form = choose_format(format, eligible.size * (options.years + 1))
     with nullcontext() if place is None else open_folder(place, form) as writer:
         fleet = forecast_fleet(
-            lots,
-            ask,
+            eligible,
             on_years=None if writer is None else writer.add_years,
-            on_progress=_count(on_progress, lots.size),
+            on_progress=_count(on_progress, eligible.size),
         )
         document = describe_fleet(
             fleet,
@@ -140,7 +139,7 @@ def forecast_inventory(
 
 
 def _count(on_progress: OnProgress, total: int) -> Callable[[float], None]:
-    """The callback that adds up members, or fractions of them, of several threads."""
+    """Callback that adds up members, or fractions of them, from several threads."""
     done, lock = 0.0, Lock()
 
     def add(members: float) -> None:
@@ -153,7 +152,7 @@ def _count(on_progress: OnProgress, total: int) -> Callable[[float], None]:
 
 
 def read_day(text: date | str | None) -> date | None:
-    """A day, or the first of a year."""
+    """Read a day; of a year its first."""
     if text is None or isinstance(text, date):
         return text
     try:

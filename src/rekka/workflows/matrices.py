@@ -15,7 +15,7 @@ from rekka.core.folders import check_folder
 from rekka.core.sheets import write_csv
 from rekka.fleet.models import CaseModel
 from rekka.forecast.ageing import FIXED
-from rekka.forecast.forecast import Doubt, typical_covariates
+from rekka.forecast.forecast import ForecastOptions, typical_covariates
 from rekka.forecast.matrices import Matrix, lay_out, transition_matrices
 from rekka.forecast.uncertainty import DELTA, DRAWS
 from rekka.workflows.models import choose_cases, choose_own, list_files, list_notes, open_models
@@ -26,7 +26,7 @@ OTHER_KINDS = (".json", ".md", ".parquet", ".tsv", ".txt", ".xls", ".xlsx")  # t
 
 @dataclass(frozen=True, eq=False)
 class ComponentMatrices:
-    """The matrices of one model, one for each period: ``probability`` (K, K), rows the state now."""
+    """Matrices of one model, one for each period: ``probability`` (K, K), rows the state now."""
 
     model: CaseModel
     given: dict[str, float]  # covariates that are not typical
@@ -36,7 +36,7 @@ class ComponentMatrices:
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """Transition matrices of several models. ``notes``: what to know, and why components have none."""
+    """Transition matrices of several models. ``notes``: warnings, and why components have no matrix."""
 
     source: str
     layout: str
@@ -47,7 +47,7 @@ class Matrices:
 
     @property
     def table(self) -> pl.DataFrame:
-        """All of them in one table, as laid out."""
+        """All matrices in one table, as laid out."""
         return lay_out(
             [one for some in self.components for one in some.matrices], self.layout, decimals=self.decimals
         )
@@ -118,11 +118,11 @@ def tabulate_matrices(
     files = _place(chosen, layout, place, list_files(models))
     own = choose_own("at", at, chosen)
     times = sorted({float(one) for one in years})
-    options: dict[str, Any] = {"age": age, "advance": advance, "doubt": Doubt(intervals, level, draws, seed)}
+    options = ForecastOptions(intervals, level, draws, seed, age, advance)
     made = []
     for model, given in zip(chosen, own, strict=True):
         x = typical_covariates(model.fit, given)[0]
-        some = transition_matrices(model.fit, x, times, labels=model.labels, case=model.name, **options)
+        some = transition_matrices(model.fit, x, times, options, labels=model.labels, case=model.name)
         made.append(ComponentMatrices(model, given, some, lay_out(some, layout, decimals=decimals)))
     all_of_them = Matrices(found.name, layout, decimals, tuple(made), tuple(list_notes(found)), tuple(files))
     tables = [all_of_them.table] if len(files) == 1 else [one.table for one in made]
@@ -141,7 +141,7 @@ def _refuse_kind(out: Path | None) -> None:
 
 
 def _place(models: Sequence[CaseModel], layout: str, out: Path | None, inputs: Sequence[Path]) -> list[Path]:
-    """The file of all, or one for each case; refuse to write over what is not ours."""
+    """File of all, or one for each case; refuse to write over files of others."""
     if out is None:
         return []
     if out.suffix.lower() == ".csv":

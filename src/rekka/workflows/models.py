@@ -1,4 +1,4 @@
-"""Which models a verb asks: of a path, a study, or a fit that was just made."""
+"""Models for a workflow: of a path, a study, or a fit that was just made."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def list_files(models: Any) -> list[Path]:
 
 
 def choose_cases(found: Models, only: Sequence[str] | None) -> tuple[CaseModel, ...]:
-    """The models of these components; all by default."""
+    """Choose the models of these components; all by default."""
     names = choose_names([model.name for model in found.models], only)
     return tuple(model for model in found.models if model.name in names)
 
 
 def choose_own(option: str, given: Mapping[str, Any] | None, models: Sequence[CaseModel]) -> list[dict[str, Any]]:
-    """What is given of each model's own covariates; a name that no model knows is refused."""
+    """Split what is given by covariate among the models; refuse a name that no model knows."""
     known = list(dict.fromkeys(name for model in models for name in model.fit.covariates))
     for name in given or ():
         if name not in known:
@@ -51,5 +51,5 @@ def choose_own(option: str, given: Mapping[str, Any] | None, models: Sequence[Ca
 
 
 def list_notes(found: Models) -> list[str]:
-    """What to know of the models, and why components have none."""
+    """Notes on the models, and the reasons why components have none."""
     return [*found.notes, *(f"{case}: {why}." for case, why in found.missing.items())]

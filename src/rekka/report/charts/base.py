@@ -1,14 +1,14 @@
-"""The colours of the charts: one set as variables of the page, light and dark, one set for files on white paper.
+"""Building blocks of the charts: colours, texts, scales, axes, layers, and the finished Vega-Lite.
 
-Method colours are the Okabe-Ito hues, darker or lighter, until a mark has a contrast of 3:1 to its surface. Text
-has 4.5:1 (WCAG 2.2). Green is z-score, as in the paper's figures. Every method has its own shape, too: colour is
-never alone in saying which is which. Cells of heat maps have one ramp (cividis) in both modes.
+A chart is plain Vega-Lite: a layer is a mark with its encoding (``layer``), ``Chart`` holds layers over the same
+rows, ``make_figure`` adds style and words. The tests check every chart against Altair's schema.
 
-What the charts share: sizes, data, scales of methods and cases, the dimming of other cases, the finished spec.
+Colours come as variables of the page, light and dark, and as one set for files on white paper. Method colours
+are the Okabe-Ito hues, darker or lighter, until a mark has a contrast of 3:1 to its surface; text has 4.5:1.
+Green is z-score, as in the paper's figures. Every method has its own shape, too: colour is never alone in saying
+which is which. Cells of heat maps have one ramp (cividis) in both modes.
 
 Text from a study, as the name of a case, is data in a chart and never part of an expression.
-
-What charts over the years share: their axis, where covariates leave the training rows, legends of bands.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import altair as alt
 
 from rekka.report.document import Document, ModelPart
-from rekka.report.text import Words, name_method
-from rekka.report.views import Panel
+from rekka.report.text import Words, join_names, join_sentences, name_method
+from rekka.report.views import FigureView, PanelView
 
 PAGE_FONT = "system-ui, sans-serif"
 PRINT_FONT = "Liberation Sans"  # the only family that vl-convert brings along
@@ -154,14 +154,17 @@ def _linear(part: float) -> float:
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
-LegendOrient = Literal["top", "bottom"]
+Side = Literal["top", "bottom"]
 
 WIDTH = 460  # of a panel, all in all, in pixels: two stand beside each other on a screen, one on a phone
 RIGHT = 14  # free at the right edge, for half of the last label
 CASE_LABELS = 146  # pixels for the names of cases
+CASE_WIDTH = WIDTH - CASE_LABELS - RIGHT  # of a plot beside them
 LETTER = 5.8  # pixels of a figure at an axis
 NUMBER_LABELS = 44  # pixels for numbers and the title beside an axis
 INNER_WIDTH = WIDTH - NUMBER_LABELS - RIGHT  # of a plot beside such an axis
+HEIGHT = 250  # of a plot over the years
+HOVER = 12  # pixels around a year in which its tooltip appears
 LONGEST_NAME = 24  # letters of a case's name at an axis; the tooltip has all of it
 ROW = 24  # pixels for a case
 DIGITS = 6  # significant, in the data of a chart
@@ -177,33 +180,41 @@ ISOLATED = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
 
 _OTHER_CASE = f"{PICKED} != '' && datum.case != {PICKED}"
 _SHORTEN = f"length(datum.value) > {LONGEST_NAME} ? slice(datum.value, 0, {LONGEST_NAME - 1}) + '…' : datum.value"
-_YES = {True: "mark.yes", False: "mark.no"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """Language and colours of a set of charts."""
+
+    words: Words
+    palette: Palette
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Layers over each other on the same rows.
+    """Layers over each other on the same rows; ``height`` in pixels, or a step for each row."""
 
-    Altair has such a chart, too, but copies all layers and rows at every step, and a report has many charts.
-    """
-
-    layers: Sequence[alt.Chart]
+    layers: Sequence[Spec]
     rows: Rows
     width: float
-    height: float | alt.Step
+    height: float | Spec
 
 
-def inline(rows: Rows) -> Any:
-    """Rows as the data of a chart. The name keeps Altair from moving them elsewhere; ``finish`` takes it off."""
-    return {"values": rows, "name": "rows"}
+@dataclass(frozen=True)
+class Band:
+    """An interval behind a line or a point: the fields of its ends, its words, the look of its mark, its rows."""
+
+    low: str
+    high: str
+    name: str
+    look: Mapping[str, Any]
+    where: str = ""
 
 
-def shorten(value: float) -> float:
-    """A number with as many digits as a picture can show: specs are a good part of the page's size."""
-    return float(f"{value:.{DIGITS}g}")
+# Texts
 
 
-def tell_name(name: str) -> str:
+def isolate_name(name: str) -> str:
     """A name that data gave, within a sentence: on one line, and the rest of the sentence keeps its direction."""
     shown = "".join(" " if unicodedata.category(letter) in NO_TEXT else letter for letter in name)
     shown = " ".join("".join(letter for letter in shown if letter not in CONTROLS).split())
@@ -211,79 +222,166 @@ def tell_name(name: str) -> str:
     return ISOLATED.format(shown) if turned else shown
 
 
-def answer_yes(value: bool, words: Words) -> str:
+def say_yes(value: bool, words: Words) -> str:
     """Yes or no."""
-    return words(_YES[value])
+    return words("mark.yes") if value else words("mark.no")
 
 
-def list_methods(document: Document) -> tuple[str, ...]:
-    """The study's methods in their order, and whatever else has trials."""
-    return tuple(dict.fromkeys((*document.study.methods, *(trial.method for trial in document.trials))))
+def count_items(counts: Iterable[tuple[str, str]], words: Words) -> str:
+    """Names with their counts in one line: 'z-score (3), Box-Cox (2)'."""
+    return join_names((words("figure.item", name=name, count=count) for name, count in counts), words)
 
 
-def list_cases(document: Document) -> tuple[str, ...]:
+def place_model(model: ModelPart, words: Words) -> dict[str, Any]:
+    """The case and the method of a model, for the places of a sentence."""
+    return {"case": isolate_name(model.case), "method": name_method(model.method, words)}
+
+
+def list_caveats(model: ModelPart, words: Words) -> str:
+    """That a model is not certified, and has no bands, or was not chosen."""
+    method = name_method(model.method, words)
+    return join_sentences(
+        (
+            "" if model.certified else words("figure.curve.uncertified"),
+            "" if model.chosen else words("figure.curve.not_chosen", method=method),
+        ),
+        words,
+    )
+
+
+# Methods and cases of a study
+
+
+def list_methods(document: Document, found: Iterable[str] | None = None) -> list[str]:
+    """The study's methods in their order, and whatever else has trials; only those ``found``, where given."""
+    every = dict.fromkeys((*document.study.methods, *(trial.method for trial in document.trials)))
+    wanted = every if found is None else set(found)
+    return [method for method in every if method in wanted]
+
+
+def list_cases(document: Document) -> list[str]:
     """The cases in the document's order."""
-    return tuple(case.case for case in document.cases)
+    return [case.case for case in document.cases]
 
 
-def colour_scale(methods: Sequence[str], among: Sequence[str], words: Words, palette: Palette) -> alt.Scale:
-    """Some methods in their colours; ``among`` are all of the study, which settle the order."""
-    return alt.Scale(
-        domain=[name_method(method, words) for method in methods],
-        range=[colour_of(method, among, palette) for method in methods],
-    )
+def method_scales(
+    document: Document, shown: Sequence[str], look: Look, last: tuple[str, str, str] | None = None
+) -> tuple[Spec, Spec]:
+    """Colours and shapes of some methods by their names; ``last`` is name, colour, shape of what comes after."""
+    among = list_methods(document)
+    places = [place_of(method, among) for method in shown]
+    rows = [
+        (name_method(method, look.words), look.palette.methods[place], SHAPES[place])
+        for method, place in zip(shown, places, strict=True)
+    ]
+    rows += [] if last is None else [last]
+    names, colours, shapes = ([row[n] for row in rows] for n in range(3))
+    return {"domain": names, "range": colours}, {"domain": names, "range": shapes}
 
 
-def shape_scale(methods: Sequence[str], among: Sequence[str], words: Words) -> alt.Scale:
-    """Some methods in their shapes."""
-    return alt.Scale(
-        domain=[name_method(method, words) for method in methods],
-        range=[SHAPES[place_of(method, among)] for method in methods],
-    )
+# Layers and their encodings
 
 
-def colour_of(method: str, among: Sequence[str], palette: Palette) -> str:
-    """A method's colour."""
-    return palette.methods[place_of(method, among)]
+def layer(
+    mark: str,
+    encoding: Mapping[str, Any],
+    *,
+    where: str = "",
+    rows: Rows | None = None,
+    transform: Sequence[Spec] = (),
+    **look: Any,
+) -> Spec:
+    """A mark with its look; ``where`` filters the chart's rows, ``rows`` stand in their place."""
+    spec: Spec = {"mark": {"type": mark, **look}, "encoding": dict(encoding)}
+    if rows is not None:
+        spec["data"] = {"values": rows}
+    steps = [*([{"filter": where}] if where else []), *transform]
+    return spec | ({"transform": steps} if steps else {})
 
 
-def legend(columns: int = 4, title: str | None = None, orient: LegendOrient = "top", **more: Any) -> alt.Legend:
-    """Above the chart or below it, where it costs no width."""
-    return alt.Legend(title=title, orient=orient, columns=columns, **more)
+def quantity(field: str, **more: Any) -> Spec:
+    """An encoding by a number of the rows."""
+    return {"field": field, "type": "quantitative", **more}
 
 
-def case_axis(cases: Sequence[str], *, labels: bool = True) -> alt.Y:
-    """A row for each case, in the document's order."""
-    axis = alt.Axis(
-        labelExpr=_SHORTEN,
-        labelLimit=CASE_LABELS - 8,
-        labels=labels,
-        minExtent=CASE_LABELS,
-        maxExtent=CASE_LABELS,
-        ticks=False,
-        domain=False,
-        labelPadding=6,
-        title=None,
-    )
-    return alt.Y("case:N", scale=alt.Scale(domain=list(cases)), sort=None, axis=axis)
+def category(field: str, **more: Any) -> Spec:
+    """An encoding by a text or a state of the rows."""
+    return {"field": field, "type": "nominal", **more}
 
 
-def dim(opacity: float = 1.0) -> alt.OpacityValue:
+def span(axis: str, low: str, high: str, /, **more: Any) -> Spec:
+    """Encodings of both ends of an interval along x or y."""
+    return {axis: quantity(low, **more), f"{axis}2": {"field": high}}
+
+
+def datum(value: float, **more: Any) -> Spec:
+    """An encoding by one number for all rows."""
+    return {"datum": value, "type": "quantitative", **more}
+
+
+def tips(words: Words, *fields: str) -> list[Spec]:
+    """Tooltips of fields that are texts already; the title of ``x`` and ``x_text`` is figure.tip.x."""
+    return [category(one, title=words(f"figure.tip.{one.removesuffix('_text')}")) for one in fields]
+
+
+def dim(opacity: float = 1.0) -> Spec:
     """Opacity of a mark: faint where another case is picked."""
-    return alt.OpacityValue(opacity, condition={"test": _OTHER_CASE, "value": FAINT})
+    return {"value": opacity, "condition": {"test": _OTHER_CASE, "value": FAINT}}
 
 
-def tips(titles: Mapping[str, str]) -> list[alt.Tooltip]:
-    """Tooltips of fields that are texts already, with their titles."""
-    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
+def legend(columns: int = 4, title: str | None = None, orient: Side = "top", **more: Any) -> Spec:
+    """Above the chart or below it, where it costs no width."""
+    return {"title": title, "orient": orient, "columns": columns, **more}
 
 
-def choose_scale(values: Sequence[float], limit: float = 10.0) -> alt.Scale:
+def shorten(value: float) -> float:
+    """A number with as many digits as a picture can show: specs are a good part of the page's size."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def shorten_ends(low: float | None, high: float | None, names: tuple[str, str] = ("low", "high")) -> Spec:
+    """The ends of an interval as fields of a row; none where one is missing."""
+    return {} if low is None or high is None else {names[0]: shorten(low), names[1]: shorten(high)}
+
+
+# Axes and scales
+
+
+def case_axis(cases: Sequence[str]) -> Spec:
+    """A row for each case, in the document's order."""
+    axis = name_axis(CASE_LABELS, labelExpr=_SHORTEN, labelLimit=CASE_LABELS - 8, labelPadding=6)
+    return category("case", scale={"domain": list(cases)}, sort=None, axis=axis)
+
+
+def name_axis(extent: int, **more: Any) -> Spec:
+    """An axis of names, of a fixed width."""
+    return {"title": None, "minExtent": extent, "maxExtent": extent, "ticks": False, "domain": False, **more}
+
+
+def number_axis(title: str, **more: Any) -> Spec:
+    """An axis with numbers, of a fixed width, so that the panel's width is known; wider for long ``values``."""
+    longest = max((len(f"{value:g}") for value in more.get("values", ())), default=0)
+    extent = max(NUMBER_LABELS - 16, round(longest * LETTER) + 8)
+    return {"title": title, "minExtent": extent, "maxExtent": extent, **more}
+
+
+def year_axis(words: Words, last: float) -> Spec:
+    """Years from now, all of them on the axis: its scale and its look."""
+    axis: Spec = {"title": words("figure.axis.years"), "tickCount": 6, "grid": False}
+    return {"axis": axis, "scale": {"domain": [0, last], "nice": False}}
+
+
+def log_scale(low: float, high: float) -> Spec:
+    """A logarithmic scale between two numbers."""
+    return {"type": "log", "domain": [shorten(low), shorten(high)], "nice": False}
+
+
+def choose_scale(values: Sequence[float], limit: float = 10.0) -> Spec:
     """Linear without zero; logarithmic where the largest is many times the smallest."""
     low, high = min(values), max(values)
     if low > 0 and high > limit * low:
-        return alt.Scale(type="log", nice=False, padding=10)
-    return alt.Scale(zero=False, nice=True, padding=6)
+        return {"type": "log", "nice": False, "padding": 10}
+    return {"zero": False, "nice": True, "padding": 6}
 
 
 def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
@@ -298,54 +396,134 @@ def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
     return ticks[:: math.ceil(len(ticks) / most)]
 
 
-def number_axis(title: str, **more: Any) -> alt.Axis:
-    """An axis with numbers, of a fixed width, so that the panel's width is known; wider for long ``values``."""
-    longest = max((len(f"{value:g}") for value in more.get("values", ())), default=0)
-    extent = max(NUMBER_LABELS - 16, round(longest * LETTER) + 8)
-    return alt.Axis(title=title, minExtent=extent, maxExtent=extent, **more)
+# Bands, and lines over the years
 
 
-def make_panel(name: str, title: str, alt_text: str, chart: Chart, palette: Palette) -> Panel:
-    """A chart with its words."""
-    return Panel(name=name, title=title, alt=alt_text, spec=finish(chart, palette))
-
-
-def stamp(chart: Chart, text: str, palette: Palette) -> Chart:
-    """The same with a text across it, such as NOT CERTIFIED: a picture is copied without its caption."""
-    height = chart.height
-    assert not isinstance(height, alt.Step)
-    size = min(STAMP_SIZE, 1.2 * chart.width / max(sum(map(_count_places, text)), 1))
-    mark = (
-        alt.Chart(inline([{}]))
-        .mark_text(
-            text=text, style=STAMP, angle=STAMP_ANGLE, fontSize=shorten(size), fontWeight="bold",
-            opacity=STAMP_OPACITY, color=palette.bad,
+def draw_bands(
+    mark: str, bands: Sequence[Band], axis: str, base: Spec, along: Spec, look: Look, columns: int = 1
+) -> list[Spec]:
+    """Bands as areas or bars, the first the strongest and on top; ``along`` is their scale and axis on x or y."""
+    colours = [look.palette.band, look.palette.haze]
+    fill = category(
+        "band",
+        scale={"domain": [one.name for one in bands], "range": colours[: len(bands)]},
+        legend=legend(columns, None, "bottom", labelLimit=400, symbolType="square", symbolStrokeWidth=0),
+    )
+    return [
+        layer(
+            mark,
+            base | span(axis, one.low, one.high, **along) | {"fill": fill},
+            where=one.where,
+            transform=[{"calculate": json.dumps(one.name), "as": "band"}],
+            **one.look,
         )
-        .encode(x=alt.value(chart.width / 2), y=alt.value(height / 2))
-    )  # fmt: skip
+        for one in reversed(bands)
+    ]
+
+
+def draw_line(
+    middle: str,
+    bands: Sequence[Band],
+    rows: Rows,
+    y: Spec,
+    fields: Sequence[str],
+    look: Look,
+    *,
+    beyond: float | None = None,
+    side: Side = "top",
+    columns: int = 1,
+) -> Chart:
+    """A line over the years within its bands, and tooltips by year.
+
+    From ``beyond`` on, where covariates leave the training rows, the ground is shaded and says so at ``side``.
+    """
+    words, palette, last = look.words, look.palette, rows[-1]["year"]
+    years = year_axis(words, last)
+    base = {"x": quantity("year", **years)}
+    ground, label = [], []
+    if beyond is not None and beyond < last:
+        ends = [{"year": shorten(beyond), "last": last}]
+        ground = [layer("rect", base | {"x2": {"field": "last"}}, rows=ends, color=palette.failed, opacity=0.4)]
+        place = {"x": quantity("last", **years), "y": {"value": 5 if side == "top" else HEIGHT - 5}}
+        text: Spec = {"text": words("figure.beyond"), "align": "right", "baseline": side, "dx": -5, "fontSize": 10}
+        label = [layer("text", place, rows=[{"last": last}], color=palette.muted, **text)]
+    line = layer("line", base | {"y": quantity(middle, **y)}, strokeWidth=2.2, color=palette.accent)
+    shown = draw_bands("area", bands, "y", base, y, look, columns)
+    layers = [*ground, *shown, *label, line, draw_hover(base, tips(words, *fields), palette)]
+    return Chart(layers, rows, width=INNER_WIDTH, height=HEIGHT)
+
+
+def draw_hover(base: Spec, tooltip: Sequence[Spec], palette: Palette, transform: Sequence[Spec] = ()) -> Spec:
+    """An unseen rule at each year, which answers the pointer."""
+    encoding = base | {"tooltip": list(tooltip)}
+    return layer("rule", encoding, transform=transform, strokeWidth=HOVER, opacity=0, color=palette.ink)
+
+
+# Stamps, panels, figures
+
+
+def stamp(chart: Chart, look: Look, *, certified: bool, chosen: bool = True) -> Chart:
+    """Write NOT CERTIFIED or NOT CHOSEN across a chart: a picture is copied without its caption."""
+    if certified and chosen:
+        return chart
+    text = look.words("figure.stamp.not_chosen" if certified else "figure.stamp.not_certified")
+    assert not isinstance(chart.height, dict)
+    places = sum(1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.72 for letter in text)
+    mark = layer(
+        "text",
+        {"x": {"value": chart.width / 2}, "y": {"value": chart.height / 2}},
+        rows=[{}],
+        text=text,
+        style=STAMP,
+        angle=STAMP_ANGLE,
+        fontSize=shorten(min(STAMP_SIZE, 1.2 * chart.width / max(places, 1))),
+        fontWeight="bold",
+        opacity=STAMP_OPACITY,
+        color=look.palette.bad,
+    )
     # what answers the pointer stays the topmost
     return replace(chart, layers=(*chart.layers[:-1], mark, *chart.layers[-1:]))
 
 
-def _count_places(letter: str) -> float:
-    return 1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.72
+def make_figure(
+    key: str,
+    panels: Iterable[tuple[str, str, str, Chart | None]],
+    caption: Iterable[str],
+    look: Look,
+    place: Mapping[str, Any] | None = None,
+    *,
+    name: str = "",
+    model: ModelPart | None = None,
+    case: str | None = None,
+    certified: bool = True,
+) -> FigureView | None:
+    """Panels (name, title, alternative text, chart) under a caption; None where nothing is drawn.
+
+    The title is figure.KEY.title with ``place`` filled in. The figure of a ``model`` belongs to its case; where it
+    is not certified, or was not chosen, every chart is stamped.
+    """
+    chosen = True
+    if model is not None:
+        case, certified, chosen = model.case, model.certified, model.chosen
+    drawn = tuple(
+        PanelView(one, title, text, finish(stamp(chart, look, certified=certified, chosen=chosen), look.palette))
+        for one, title, text, chart in panels
+        if chart is not None
+    )
+    if not drawn:
+        return None
+    title = look.words(f"figure.{key}.title", **place or {})
+    return FigureView(name or key, title, join_sentences(caption, look.words), drawn, case)
 
 
 def finish(chart: Chart, palette: Palette) -> Spec:
-    """A chart as Vega-Lite with its style; where it has cases, with the parameter that the page sets.
-
-    Altair's check against the schema takes most of the time of a report with many cases; the tests make it.
-    """
-    within = {"top_level": False, "data": inline(chart.rows)}  # so that Altair adds neither a schema nor data
-    layers = [layer.to_dict(validate=False, context=within) for layer in chart.layers]
-    for layer in layers:
-        layer.get("data", {}).pop("name", None)
+    """A chart as Vega-Lite with its style; where it has cases, with the parameter that the page sets."""
     spec: Spec = {
         "$schema": alt.SCHEMA_URL,
         "config": style(palette),
         "data": {"values": chart.rows},
-        "height": chart.height.to_dict() if isinstance(chart.height, alt.Step) else chart.height,
-        "layer": layers,
+        "height": chart.height,
+        "layer": list(chart.layers),
         "width": chart.width,
     }
     if any("case" in row for row in chart.rows):
@@ -355,114 +533,34 @@ def finish(chart: Chart, palette: Palette) -> Spec:
 
 def style(palette: Palette) -> Spec:
     """Type, colours and lines that all charts have."""
+    ink, quiet = palette.ink, palette.muted
+    text: Spec = {
+        "labelColor": ink,
+        "titleColor": ink,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+    }
     return {
         "background": palette.background,
         "font": palette.font,
         "padding": 4,
         "aria": False,  # the page has one sentence for the whole chart
         "view": {"stroke": None},
-        "axis": _axis_style(palette),
+        "axis": text | {"gridColor": palette.line, "domainColor": quiet, "tickColor": quiet, "tickSize": 4},
         "axisX": {"labelFlush": False, "labelOverlap": True, "labelSeparation": 6},
-        "legend": _legend_style(palette),
-        "text": {"color": palette.ink, "fontSize": 11},
-        "title": {
-            "color": palette.ink,
-            "fontSize": 12,
-            "fontWeight": "normal",
-            "anchor": "start",
-            "offset": 6,
+        "legend": text
+        | {
+            "labelLimit": 220,
+            "symbolSize": 70,
+            "columnPadding": 12,
+            "rowPadding": 3,
+            "padding": 0,
+            "offset": 8,
+            # From the right: a wide legend then reaches over the labels at the left, not beyond the panel.
+            # Vega-Lite hands this on to Vega, although its schema does not have it.
+            "layout": {"top": {"anchor": "end"}, "bottom": {"anchor": "end"}},
         },
+        "text": {"color": ink, "fontSize": 11},
+        "title": {"color": ink, "fontSize": 12, "fontWeight": "normal", "anchor": "start", "offset": 6},
     }
-
-
-def _axis_style(palette: Palette) -> Spec:
-    return {
-        "labelColor": palette.ink,
-        "titleColor": palette.ink,
-        "gridColor": palette.line,
-        "domainColor": palette.muted,
-        "tickColor": palette.muted,
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "tickSize": 4,
-    }
-
-
-def _legend_style(palette: Palette) -> Spec:
-    return {
-        "labelColor": palette.ink,
-        "labelFontSize": 11,
-        "labelLimit": 220,
-        "titleColor": palette.ink,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "symbolSize": 70,
-        "columnPadding": 12,
-        "rowPadding": 3,
-        "padding": 0,
-        "offset": 8,
-        # From the right: a wide legend then reaches over the labels at the left, not beyond the panel.
-        # Vega-Lite hands this on to Vega, although its schema does not have it.
-        "layout": {"top": {"anchor": "end"}, "bottom": {"anchor": "end"}},
-    }
-
-
-HEIGHT = 250
-HOVER = 12  # pixels around a year in which its tooltip appears
-Side = Literal["top", "bottom"]
-
-
-def year_axis(words: Words, last: float, title: str = "figure.axis.years") -> alt.X:
-    """Years from now, all of them on the axis."""
-    axis = alt.Axis(title=words(title), tickCount=6, grid=False)
-    return alt.X("year:Q", axis=axis, scale=alt.Scale(domain=[0, last], nice=False))
-
-
-def shade_beyond(first: float | None, last: float, *, words: Words, palette: Palette) -> list[alt.Chart]:
-    """The years beyond the training rows, shaded; nothing where there are none."""
-    if first is None or first >= last:
-        return []
-    base = alt.Chart(inline([{"year": shorten(first), "last": last}]))
-    return [
-        base.mark_rect(color=palette.failed, opacity=0.4).encode(x=year_axis(words, last), x2=alt.X2("last:Q"))
-    ]
-
-
-def name_beyond(
-    first: float | None, last: float, side: Side, *, words: Words, palette: Palette
-) -> list[alt.Chart]:
-    """What the shade is, at the top or at the bottom: to be laid over whatever lies on it."""
-    if first is None or first >= last:
-        return []
-    x, edge = year_axis(words, last), {"top": 5, "bottom": HEIGHT - 5}[side]
-    label = alt.Chart(inline([{"last": last}])).mark_text(
-        text=words("figure.beyond"), align="right", baseline=side, dx=-5, fontSize=10, color=palette.muted
-    )
-    return [label.encode(x=alt.X("last:Q", axis=x["axis"], scale=x["scale"]), y=alt.value(edge))]
-
-
-def rule_beyond(first: float | None, last: float, *, words: Words, palette: Palette) -> list[alt.Chart]:
-    """The same as a line, where areas leave no room for a shade."""
-    if first is None or first >= last:
-        return []
-    base = alt.Chart(inline([{"year": shorten(first)}]))
-    return [base.mark_rule(color=palette.ink, strokeWidth=1.2, strokeDash=[4, 3]).encode(x=year_axis(words, last))]
-
-
-def fill_band(base: alt.Chart, name: str, colours: Mapping[str, str], columns: int = 1) -> alt.Chart:
-    """A mark in the colour of a band, with a legend of all: colours by their words."""
-    names: list[Any] = list(colours)
-    fill = alt.Fill(
-        "band:N",
-        scale=alt.Scale(domain=names, range=list(colours.values())),
-        legend=legend(columns, None, "bottom", labelLimit=400, symbolType="square", symbolStrokeWidth=0),
-    )
-    return base.transform_calculate(band=json.dumps(name)).encode(fill=fill)
-
-
-def stamp_model(chart: Chart, model: ModelPart, *, words: Words, palette: Palette) -> Chart:
-    """The same with a mark across it where the model is not to be relied on."""
-    if not model.certified:
-        return stamp(chart, words("figure.stamp.not_certified"), palette)
-    return chart if model.chosen else stamp(chart, words("figure.stamp.not_chosen"), palette)

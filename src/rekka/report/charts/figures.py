@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from altair.utils.schemapi import debug_mode
-
-from rekka.report.charts.base import Palette
+from rekka.report.charts.base import Look, Palette
 from rekka.report.charts.forecast import draw_curve, draw_network, draw_reach, draw_reaching
 from rekka.report.charts.models import draw_calibration, draw_profiles, draw_ratios
 from rekka.report.charts.study import draw_answer, draw_heatmaps, draw_presets, draw_stability, draw_tradeoff
@@ -20,31 +17,29 @@ MOST_PROFILED = 24  # cases with a panel for each covariate: they are the heavie
 
 def list_figures(document: Document, words: Words, palette: Palette) -> tuple[FigureView, ...]:
     """Every figure that has something to show."""
-    with debug_mode(False):  # Altair checks each part of a chart against its schema; the tests do
-        return tuple(figure for figure in _draw_all(document, words, palette) if figure is not None)
+    drawn = _draw_all(document, Look(words, palette))
+    return tuple(figure for figure in drawn if figure is not None)
 
 
-def _draw_all(document: Document, words: Words, palette: Palette) -> Iterator[FigureView | None]:
-    look: dict[str, Any] = {"words": words, "palette": palette}
-    yield draw_answer(document, **look)
-    for preset in document.study.presets:
-        yield draw_tradeoff(document, preset, **look)
-    for preset in document.study.presets:
-        yield draw_heatmaps(document, preset, **look)
-    yield draw_presets(document, **look)
+def _draw_all(document: Document, look: Look) -> Iterator[FigureView | None]:
+    study = document.study
     numbers = {case.case: f"{number:03d}" for number, case in enumerate(document.cases, start=1)}
+    yield draw_answer(document, look)
+    for draw in (draw_tradeoff, draw_heatmaps):
+        for preset in study.presets:
+            yield draw(document, preset, look)
+    yield draw_presets(document, look)
     for part in document.calibration:
-        if part.preset == document.study.preset:
-            yield draw_calibration(part, numbers[part.case], **look)
-    yield draw_stability(document, **look)
+        if part.preset == study.preset:
+            yield draw_calibration(part, numbers[part.case], look)
+    yield draw_stability(document, look)
     for model in document.models:
-        level = document.study.confidence
-        yield draw_ratios(model, document.study.covariates, numbers[model.case], level=level, **look)
+        yield draw_ratios(model, study.covariates, numbers[model.case], look, level=study.confidence)
     if document.network is not None:
-        yield draw_network(document.network, **look)
-    yield draw_reaching(document, **look)
+        yield draw_network(document.network, look)
+    yield draw_reaching(document, look)
     for place, model in enumerate(document.models):
-        yield draw_curve(model, numbers[model.case], **look)
-        yield draw_reach(model, numbers[model.case], **look)
+        yield draw_curve(model, numbers[model.case], look)
+        yield draw_reach(model, numbers[model.case], look)
         if place < MOST_PROFILED:
-            yield draw_profiles(model, document.study.covariates, numbers[model.case], **look)
+            yield draw_profiles(model, study.covariates, numbers[model.case], look)

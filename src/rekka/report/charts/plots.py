@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import altair as alt
 
 from rekka.core.errors import BadOption, bad_option, no_such_case
-from rekka.report.charts.base import PRINT
+from rekka.report.charts.base import PRINT, Look
 from rekka.report.charts.drawing import combine
 from rekka.report.charts.forecast import draw_curve, draw_network, draw_reach
 from rekka.report.charts.models import draw_calibration, draw_profiles, draw_ratios
@@ -28,38 +27,41 @@ NO_NUMBER = "a hazard is no finite number"
 
 
 class Plots:
-    """The figures of a report, one by one: ``study.plot``. Colours are those of print, words are English."""
+    """The figures of a report, one by one: ``study.plot``. Colours are those of print, words are English.
+
+    >>> study.plot.tradeoff().save("tradeoff.svg")  # doctest: +SKIP
+    """
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._look: dict[str, Any] = {"words": load_words("en"), "palette": PRINT}
+        self._look = Look(load_words("en"), PRINT)
 
     def tradeoff(self, preset: str | None = None) -> alt.ConcatChart:
         """Accuracy against cost, the Pareto set outlined; beside it how often each method converged."""
-        figure = draw_tradeoff(self._document, self._find_preset(preset), **self._look)
+        figure = draw_tradeoff(self._document, self._find_preset(preset), self._look)
         return _show(figure, "no trial has a score")
 
     def heatmap(self, preset: str | None = None) -> alt.ConcatChart:
         """Accuracy and log10 seconds, case by method; failed ones gray, selected ones outlined."""
-        figure = draw_heatmaps(self._document, self._find_preset(preset), **self._look)
+        figure = draw_heatmaps(self._document, self._find_preset(preset), self._look)
         return _show(figure, "no trial is done")
 
     def calibration(self, case: str | None = None, preset: str | None = None) -> alt.ConcatChart:
-        """Whether the forecasts of what was chosen come true on its training rows: in a case, or in each."""
+        """Forecasts and outcomes of the chosen models on their training rows: of one case, or of each."""
         name = self._find_preset(preset).name
         if case is None:
             chosen = [choice.case for choice in self._study.choices if choice.preset == name and choice.chosen]
-            figures = [figure for one in chosen if (figure := self._calibrate(one, name))]
-            return _show(_join_figures(figures), "nothing was chosen")
+            figures = (self._calibrate(one, name) for one in chosen)
+            return _show(_join(figures, by_case=True), "nothing was chosen")
         self._refuse_unknown(case)
         return _show(self._calibrate(case, name), "no row can change its state")
 
     def _calibrate(self, case: str, preset: str) -> FigureView | None:
         found = describe_calibration(self._study, preset, case, self._study.calibration(case, preset))
-        return draw_calibration(found, ONE, **self._look)
+        return draw_calibration(found, ONE, self._look)
 
     def stability(self, found: Stability | None = None) -> alt.ConcatChart:
-        """How often each method is chosen over draws: those given, or those of the run folder."""
+        """Shares of refits that choose each method: of those given, or of those in the run folder."""
         drawn = found or load_stability(self._study)
         if drawn is None:
             raise BadOption(
@@ -67,23 +69,23 @@ class Plots:
                 "study.plot.stability(found)."
             )
         document = self._document.model_copy(update={"stability": describe_stability(drawn)})
-        return _show(draw_stability(document, **self._look), "no draw has rows to score")
+        return _show(draw_stability(document, self._look), "no draw has rows to score")
 
     def curve(self, case: str) -> alt.ConcatChart:
         """The deterioration curve of a typical member, and the probability of each state by year."""
         model = self._find_model(case)
-        return _show(draw_curve(model, ONE, **self._look), model.reason or NO_NUMBER)
+        return _show(draw_curve(model, ONE, self._look), model.reason or NO_NUMBER)
 
     def forecast(self, case: str) -> alt.ConcatChart:
-        """The same, and when the state to be reached is reached: its probability by year, and years until it."""
+        """The curve, the probability of the threshold by year, and the years until it."""
         model = self._find_model(case)
-        figures = [draw(model, ONE, **self._look) for draw in (draw_curve, draw_reach)]
-        return _show(_lay_together(figures), model.reason or NO_NUMBER)
+        figures = [draw(model, ONE, self._look) for draw in (draw_curve, draw_reach)]
+        return _show(_join(figures), model.reason or NO_NUMBER)
 
     def profiles(self, case: str) -> alt.ConcatChart:
         """The hazard of leaving each state, over the values of each covariate."""
         model = self._find_model(case)
-        figure = draw_profiles(model, self._document.study.covariates, ONE, **self._look)
+        figure = draw_profiles(model, self._document.study.covariates, ONE, self._look)
         return _show(figure, model.reason or "the model has no covariates that vary")
 
     def network(self, case: str | None = None) -> alt.ConcatChart:
@@ -94,13 +96,13 @@ class Plots:
         if case is not None:
             self._refuse_unknown(case)
         found = self._network
-        figure = None if found is None else draw_network(found, case, **self._look)
+        figure = None if found is None else draw_network(found, self._look, case)
         return _show(figure, "no model was chosen, or the rows do not say how members are now")
 
     def ratios(self, case: str) -> alt.ConcatChart:
-        """How each covariate changes the hazard of leaving each state."""
+        """Hazard ratios of each covariate, for leaving each state."""
         model = self._find_model(case)
-        figure = draw_ratios(model, self._document.study.covariates, ONE, **self._look)
+        figure = draw_ratios(model, self._document.study.covariates, ONE, self._look)
         return _show(figure, model.reason or "the model has no covariates")
 
     @cached_property
@@ -128,18 +130,15 @@ class Plots:
             raise no_such_case(case, there)
 
 
-def _join_figures(figures: Sequence[FigureView]) -> FigureView | None:
-    """The panels of several cases as one figure, each under the name of its case."""
-    panels = tuple(
-        replace(panel, title=f"{figure.case}: {panel.title}") for figure in figures for panel in figure.panels
-    )
-    return replace(figures[0], panels=panels) if figures else None
-
-
-def _lay_together(figures: Sequence[FigureView | None]) -> FigureView | None:
-    """The panels of several figures of one case as one."""
+def _join(figures: Iterable[FigureView | None], *, by_case: bool = False) -> FigureView | None:
+    """The panels of several figures as one; of several cases, each under the name of its case."""
     there = [figure for figure in figures if figure is not None]
-    return replace(there[0], panels=tuple(one for figure in there for one in figure.panels)) if there else None
+    panels = tuple(
+        replace(panel, title=f"{figure.case}: {panel.title}") if by_case else panel
+        for figure in there
+        for panel in figure.panels
+    )
+    return replace(there[0], panels=panels) if there else None
 
 
 def _show(figure: FigureView | None, why_not: str) -> alt.ConcatChart:

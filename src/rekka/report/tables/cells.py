@@ -1,73 +1,76 @@
-"""How a table is made: a field for each column, and what the document's terms are called in the page's language.
+"""Tables from declarations: which columns of which rows, in which order.
 
-A person reads an estimate and its interval as one cell; a file has a column for each number. So some columns have
-parts (``Compound``), and ``expand`` lays them out for a file.
+    Table("floor", FloorPart, "preset case method accuracy log_loss", span("alternatives"), rows=list_floor)
+
+A name in a text is a column of the row class, shown as its annotation says (``rekka.core.columns``). ``rows?`` is
+left out where no row has a value; ``leaving=state`` has the heading ``column.leaving``, and values of ``state``.
+What a person reads as one cell, such as an estimate with its interval, has parts; ``expand`` gives a file a
+column for each of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
+from rekka.core.columns import Shown, shown_of
 from rekka.report import text as numbers
+from rekka.report.document import Document
 from rekka.report.text import MISSING, Real, Show, Words, join_names, join_sentences, name_method, slug
-from rekka.report.views import Cell, Column, Kind, Row, Scalar, TableView
+from rekka.report.views import Cell, Column, Kind, Row, TableView
 from rekka.study.plan import SHRINKING
 
 Get = Callable[[Any], Any]
-Holds = Callable[[Any], bool]
 
 BETWEEN = "; "  # between names in a file
-FEW = 100  # members, below which tenths of one are told
+FEW = 100  # members, below which tenths of one are shown
 INTERVAL = 3  # parts of a cell with an estimate: the figure, its low and its high end
+ENDS = ("low", "high")
 
 
 @dataclass(frozen=True)
-class Compound(Column):
-    """A column whose cells hold several values that a person reads as one."""
+class EstimateTable(TableView):
+    """A table whose note speaks of intervals; ``plain_note`` is for rows that have none."""
 
-    parts: tuple[Column, ...] = ()
-
-
-@dataclass(frozen=True)
-class CompoundCell(Cell):
-    """The values of the parts; ``value`` is the first of them."""
-
-    parts: tuple[Scalar, ...] = ()
+    plain_note: str = ""
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a kind of number is shown to a person, and the format it has in a workbook."""
+    """Format of a kind of number: for a person, and for a workbook."""
 
     show: Show
     workbook: str
 
 
-COUNT = Form(numbers.show_count, "#,##0")
-ACCURACY = Form(numbers.show_accuracy, "0.0000")
-LOSS = Form(numbers.show_loss, "0.000")
-ACCURACY_DIFFERENCE = Form(numbers.show_accuracy_difference, "+0.0000;-0.0000;0.0000")
-LOSS_DIFFERENCE = Form(numbers.show_loss_difference, "+0.000;-0.000;0.000")
-SECONDS = Form(numbers.show_seconds, "0.0000")
-PROBABILITY = Form(numbers.show_p, "0.000")
-SHARE = Form(numbers.show_share, "0%")
-FINE_SHARE = Form(partial(numbers.show_share, digits=1), "0.0%")
-FIGURE = Form(numbers.show_figure, "General")
-ONE_DECIMAL = Form(partial(numbers.show_number, digits=1), "#,##0.0")
-TINY = Form(numbers.show_figure, "0.00E+00")
-LIKELIHOOD = Form(partial(numbers.show_number, digits=2), "#,##0.00")
-YEARS = Form(numbers.show_years, "#,##0.0")
-YEARS_DIFFERENCE = Form(numbers.show_years_difference, "+#,##0.0;-#,##0.0;0.0")
-MEMBERS = Form(lambda value: numbers.show_number(value, 0 if abs(value or 0) >= FEW else 1), "#,##0.0")
-YEAR = Form(lambda value: numbers.MISSING if value is None else f"{value:.0f}", "0")  # of a calendar
-STATE = Form(partial(numbers.show_number, digits=2), "0.00")
-MEDIAN = Form(lambda value: numbers.show_number(value, 0 if value == round(value or 0) else 1), "#,##0.#")
+FORMS = {
+    "count": Form(numbers.show_count, "#,##0"),
+    "accuracy": Form(numbers.show_accuracy, "0.0000"),
+    "accuracy_difference": Form(numbers.show_accuracy_difference, "+0.0000;-0.0000;0.0000"),
+    "loss": Form(numbers.show_loss, "0.000"),
+    "loss_difference": Form(numbers.show_loss_difference, "+0.000;-0.000;0.000"),
+    "seconds": Form(numbers.show_seconds, "0.0000"),
+    "probability": Form(numbers.show_p, "0.000"),
+    "share": Form(numbers.show_share, "0%"),
+    "fine_share": Form(partial(numbers.show_share, digits=1), "0.0%"),
+    "figure": Form(numbers.show_figure, "General"),
+    "four_digits": Form(partial(numbers.show_figure, digits=4), "General"),
+    "two_digits": Form(partial(numbers.show_figure, digits=2), "General"),
+    "tiny": Form(numbers.show_figure, "0.00E+00"),
+    "one_decimal": Form(partial(numbers.show_number, digits=1), "#,##0.0"),
+    "two_decimals": Form(partial(numbers.show_number, digits=2), "0.00"),
+    "likelihood": Form(partial(numbers.show_number, digits=2), "#,##0.00"),
+    "years": Form(numbers.show_years, "#,##0.0"),
+    "years_difference": Form(numbers.show_years_difference, "+#,##0.0;-#,##0.0;0.0"),
+    "members": Form(lambda value: numbers.show_number(value, 0 if abs(value or 0) >= FEW else 1), "#,##0.0"),
+    "year": Form(lambda value: MISSING if value is None else f"{value:.0f}", "0"),  # of a calendar
+    "median": Form(lambda value: numbers.show_number(value, 0 if value == round(value or 0) else 1), "#,##0.#"),
+}
 
 
 @dataclass(frozen=True)
@@ -80,161 +83,231 @@ class Field:
 
 
 class Fields:
-    """Makes the fields of a table in one language. A key names the column and, unless told, the attribute."""
+    """Fields of a table in one language, for rows of some classes.
 
-    def __init__(self, words: Words) -> None:
-        self.words = words
+    ``short`` is for a terminal: short headings, and methods by the names that options have.
+    """
 
-    def text(self, key: str, get: Get | None = None, *, english: bool = False) -> Field:
-        """A text as it stands."""
-        read = get or attrgetter(key)
-        return Field(self._column(key), lambda item: text_cell(read(item), english=english))
+    def __init__(
+        self, words: Words, *kinds: type, document: Document | None = None, short: bool = False,
+        strong: Get | None = None, faint: Get | None = None,
+    ) -> None:  # fmt: skip
+        self.words, self.short, self.strong, self.faint = words, short, strong, faint
+        self.shown: dict[str, Shown] = {}
+        for kind in reversed(kinds):
+            self.shown |= shown_of(kind)
+        self.named: set[str] = set()  # in the declaration
+        self._document = document
 
-    def why(self) -> Field:
-        """Why something was chosen, kept or dropped; English where a document has no other."""
-        return Field(self._column("why"), self._why_cell)
+    @property
+    def document(self) -> Document:
+        """The document whose rows the table has."""
+        assert self._document is not None
+        return self._document
 
-    def _why_cell(self, item: Any) -> Cell:
-        if item.said is None:
-            return text_cell(item.why, english=True)
-        return Cell(item.why, self.words.tell(item.said))
+    def make(self, columns: Iterable[Spec]) -> Iterator[Field]:
+        """The fields that the columns of a declaration stand for."""
+        listed = tuple(columns)
+        self.named = {name.partition("=")[0] for one in listed if isinstance(one, str) for name in one.split()}
+        for one in listed:
+            if isinstance(one, str):
+                yield from map(self.read, one.split())
+            else:
+                found = one(self)
+                yield from (found,) if isinstance(found, Field) else found
 
-    def case(self) -> Field:
-        """Which case."""
-        return self.text("case")
+    def read(self, name: str) -> Field:
+        """The field of 'key', 'key=attribute' or either with '?' where it is optional."""
+        key, _, attribute = name.rstrip("?").partition("=")
+        made = self.field(key, self.shown[attribute or key], attrgetter(attribute or key))
+        return replace(made, optional=name.endswith("?"))
 
-    def preset(self) -> Field:
-        """Which preset."""
-        return self.coded("preset", "preset")
+    def field(self, key: str, shown: Shown, read: Get) -> Field:
+        """A column by its description."""
+        words = self.words
+        if shown.kind == "number":
+            return self.number(key, shown.form, read, unit=shown.unit)
+        if shown.kind == "method" or key == "why":
+            marked = partial(self._method_cell, read=read, marked=key == "method")
+            return Field(self.column(key), partial(_why_cell, words=words) if key == "why" else marked)
+        cells: dict[str | None, Callable[[Any], Cell]] = {
+            "text": text_cell,
+            "english": partial(text_cell, english=True),
+            "mark": partial(mark_cell, words=words),
+            "terms": partial(coded_cell, group=shown.terms, words=words),
+            "names": lambda names: _list_cell(names, join_names(names, words)),
+            "methods": lambda names: _list_cell(names, name_methods(names, words)),
+        }
+        cell = cells[shown.kind]
+        return Field(self.column(key, "mark" if shown.kind == "mark" else "text"), lambda item: cell(read(item)))
 
-    def method(
-        self,
-        key: str = "method",
-        *,
-        strong: Holds = lambda item: False,
-        faint: Holds = lambda item: False,
-        absent: str = MISSING,
-    ) -> Field:
-        """A method by its name in this language."""
+    def _method_cell(self, item: Any, read: Get, marked: bool) -> Cell:
+        method = read(item)
+        shown = MISSING if method is None else method if self.short else name_method(method, self.words)
+        strong, faint = (bool(marked and mark and mark(item)) for mark in (self.strong, self.faint))
+        return Cell(method, shown, strong=strong, faint=faint)
 
-        def cell(item: Any) -> Cell:
-            method = attrgetter(key)(item)
-            shown = absent if method is None else name_method(method, self.words)
-            return Cell(method, shown, strong=strong(item), faint=faint(item))
+    def number(self, key: str, form: str, read: Get, *, unit: str = "", **places: Any) -> Field:
+        """A number; ``unit`` is a key of the words, ``places`` are filled into the heading."""
+        column = self.column(key, "number", unit, form, **places)
+        return Field(column, lambda item: Cell(_finite(value := read(item)), FORMS[form].show(value)))
 
-        return Field(self._column(key), cell)
-
-    def methods(self, key: str) -> Field:
-        """Several methods."""
-        read = attrgetter(key)
-
-        def cell(item: Any) -> Cell:
-            names = read(item)
-            return Cell(BETWEEN.join(names), name_methods(names, self.words) or MISSING)
-
-        return Field(self._column(key), cell)
-
-    def names(self, key: str) -> Field:
-        """Several names that the data gave."""
-        read = attrgetter(key)
-
-        def cell(item: Any) -> Cell:
-            return Cell(BETWEEN.join(read(item)), join_names(read(item), self.words) or MISSING)
-
-        return Field(self._column(key), cell)
-
-    def coded(self, key: str, group: str, get: Get | None = None) -> Field:
-        """A term of ours: its English text, and the word for it in this language."""
-        read = get or attrgetter(key)
-        return Field(self._column(key), lambda item: coded_cell(read(item), group, self.words))
-
-    def mark(self, key: str, get: Get | None = None) -> Field:
-        """Yes or no."""
-        read = get or attrgetter(key)
-        return Field(self._column(key, "mark"), lambda item: mark_cell(read(item), self.words))
-
-    def number(self, key: str, form: Form, get: Get | None = None, *, unit: str = "", **places: Any) -> Field:
-        """A number; ``unit`` is a key of the words, ``places`` are filled into the column's title."""
-        read = get or attrgetter(key)
-        column = self._column(key, "number", unit, form, **places)
-        return Field(column, lambda item: number_cell(read(item), form))
-
-    def counted(self, key: str, of: str) -> Field:
-        """'9/10': how many of how many; a file has both."""
-        first, second = attrgetter(key), attrgetter(of)
-        own = self._column(key, "number", "", COUNT)
-        column = Compound(key, own.title, "number", parts=(own, self._column(of, "number", "", COUNT)))
-
-        def cell(item: Any) -> Cell:
-            some, all_of = first(item), second(item)
-            text = MISSING if some is None else f"{numbers.show_count(some)}/{numbers.show_count(all_of)}"
-            return CompoundCell(some, text, parts=(some, all_of))
-
-        return Field(column, cell)
-
-    def estimate(
-        self, key: str, form: Form, names: Sequence[str], *, unit: str = "", mark: str = "", **places: Any
-    ) -> Field:
-        """A figure with its interval; ``names`` are the attributes: the figure, its low and its high end.
-
-        ``mark`` names the attribute that says what the interval shows: better, worse or not shown.
-        """
-        read = attrgetter(*names)
-        own = self._column(key, "number", unit, form, **places)
-        column = Compound(own.key, own.title, "number", own.unit, own.form, parts=(own, *self._ends(own)))
-
-        def cell(item: Any) -> Cell:
-            value, low, high = read(item)
-            text = numbers.show_estimate(value, low, high, form.show, self.words)
-            shown = getattr(item, mark) if mark else None
-            text = self.words(f"beats.{slug(shown)}", figure=text) if shown else text
-            return CompoundCell(_finite(value), text, parts=tuple(map(_finite, (value, low, high))))
-
-        return Field(column, cell)
-
-    def span(self, key: str, form: Form, names: Sequence[str], *, unit: str = "") -> Field:
-        """'8.1 to 68.0': two ends; a file has a column for each."""
-        read = attrgetter(*names)
-        own = self._column(key, "number", unit, form)
-        column = Compound(own.key, own.title, "number", own.unit, own.form, parts=self._ends(own))
-
-        def cell(item: Any) -> Cell:
-            low, high = read(item)
-            text = numbers.show_range(low, high, form.show, self.words)
-            return CompoundCell(_finite(low), text, parts=(_finite(low), _finite(high)))
-
-        return Field(column, cell)
-
-    def _ends(self, own: Column) -> tuple[Column, ...]:
-        return tuple(
-            replace(own, key=f"{own.key}_{end}", title=self.words(f"column.{end}_end", what=own.title))
-            for end in ("low", "high")
+    def column(self, key: str, kind: Kind = "text", unit: str = "", form: str = "", **places: Any) -> Column:
+        """A column with its heading."""
+        short = f"short.{key}"
+        title = self.words(short if self.short and short in self.words.texts else f"column.{key}", **places)
+        own = "_".join((key, *map(str, places.values())))
+        return Column(
+            own, title, kind, self.words(f"unit.{unit}") if unit else "", FORMS[form].workbook if form else ""
         )
 
-    def _column(
-        self, key: str, kind: Kind = "text", unit: str = "", form: Form | None = None, **places: Any
-    ) -> Column:
-        named = self.words(f"unit.{unit}") if unit else ""
-        own = "_".join((key, *map(str, places.values())))
-        return Column(own, self.words(f"column.{key}", **places), kind, named, form.workbook if form else "")
+
+Spec = str | Callable[[Fields], Field | Iterable[Field]]
 
 
-@dataclass(frozen=True)
-class EstimateTable(TableView):
-    """A table whose note speaks of intervals; ``plain_note`` is for rows that have none."""
+def optional(spec: Callable[[Fields], Field]) -> Callable[[Fields], Field]:
+    """The column, left out where no item has a value."""
+    return lambda make: replace(spec(make), optional=True)
 
-    plain_note: str = ""
+
+def estimate(
+    key: str, figure: str = "", ends: str | None = None, *, mark: str = "", by: Shown | None = None, **places: Any
+) -> Callable[[Fields], Field]:
+    """A figure with its interval: the attributes ``figure``, ``ends``_low and ``ends``_high, or those of ``key``.
+
+    ``mark`` names the attribute that says what the interval shows: better, worse or not shown; ``by`` describes
+    the figure where the row class does not.
+    """
+    name = figure or key
+    prefix = f"{name}_" if ends is None else f"{ends}_" if ends else ""
+    read = attrgetter(name, *(f"{prefix}{end}" for end in ENDS))
+
+    def make(fields: Fields) -> Field:
+        shown = by or fields.shown[name]
+        show = FORMS[shown.form].show
+
+        def cell(item: Any) -> Cell:
+            value, low, high = values = read(item)
+            text = numbers.show_estimate(value, low, high, show, fields.words)
+            judged = getattr(item, mark) if mark else None
+            text = fields.words(f"beats.{slug(judged)}", figure=text) if judged else text
+            return _compound_cell(values, text)
+
+        own = fields.column(key, "number", shown.unit, shown.form, **places)
+        return Field(replace(own, parts=(own, *_name_ends(own, fields.words))), cell)
+
+    return make
+
+
+def span(key: str, ends: str = "", *, named: bool = False) -> Callable[[Fields], Field]:
+    """'8.1 to 68.0': the attributes ``ends``_low and ``ends``_high, or those of ``key``; in files two columns.
+
+    Where ``named`` these have headings of their own.
+    """
+    names = tuple(f"{ends or key}_{end}" for end in ENDS)
+
+    def make(fields: Fields) -> Field:
+        shown, words = fields.shown[names[0]], fields.words
+
+        def cell(item: Any) -> Cell:
+            low, high = values = attrgetter(*names)(item)
+            return _compound_cell(values, numbers.show_range(low, high, FORMS[shown.form].show, words))
+
+        own = fields.column(key, "number", shown.unit, shown.form)
+        if named:
+            return Field(replace(own, form="", parts=tuple(fields.read(name).column for name in names)), cell)
+        return Field(replace(own, parts=_name_ends(own, words)), cell)
+
+    return make
+
+
+def counted(key: str, of: str, count: str = "", *, alone: bool = False) -> Callable[[Fields], Field]:
+    """'9/10': how many of how many; a file has both, or the first ``alone``."""
+    read = attrgetter(count or key, of)
+
+    def make(fields: Fields) -> Field:
+        own = fields.column(key, "number", "", "count")
+
+        def cell(item: Any) -> Cell:
+            some, total = read(item)
+            text = MISSING if some is None else f"{numbers.show_count(some)}/{numbers.show_count(total)}"
+            return Cell(some, text) if alone else Cell(some, text, parts=(some, total))
+
+        if alone:
+            return Field(own, cell)
+        return Field(replace(own, form="", parts=(own, fields.column(of, "number", "", "count"))), cell)
+
+    return make
+
+
+def special(
+    key: str, cell: Callable[[Any, Words], Cell], heading: str = "", kind: Kind = "text"
+) -> Callable[[Fields], Field]:
+    """A column with cells of its own kind."""
+
+    def make(fields: Fields) -> Field:
+        return Field(replace(fields.column(heading or key, kind), key=key), lambda item: cell(item, fields.words))
+
+    return make
+
+
+def others(hidden: str) -> Callable[[Fields], Iterator[Field]]:
+    """All columns of the row class that the declaration does not name, but for the hidden ones: new ones."""
+    return lambda make: map(make.read, [name for name in make.shown if name not in {*make.named, *hidden.split()}])
+
+
+def _name_ends(own: Column, words: Words) -> tuple[Column, ...]:
+    return tuple(
+        replace(own, key=f"{own.key}_{end}", title=words(f"column.{end}_end", what=own.title)) for end in ENDS
+    )
+
+
+def _compound_cell(values: Sequence[Real], text: str) -> Cell:
+    parts = tuple(map(_finite, values))
+    return Cell(parts[0], text, parts=parts)
+
+
+@dataclass(frozen=True, init=False)
+class Table:
+    """A declaration: name, row classes, columns, and where in a document the rows are.
+
+    Options are functions of a document: ``note`` gives the sentences under the table, else those of the language
+    files; ``key`` its place there, else its name; ``level`` is that of the intervals in it. Where ``certified`` is
+    false the note says so first. ``strong`` and ``faint`` mark methods; ``finish`` changes the table in the end.
+    """
+
+    name: str
+    kinds: tuple[type, ...]
+    columns: tuple[Spec, ...]
+    rows: Callable[[Document], Iterable[Any]]
+    options: dict[str, Callable[..., Any]]
+
+    def __init__(
+        self, name: str, kinds: type | tuple[type, ...], *columns: Spec, rows: Callable[[Document], Iterable[Any]],
+        **options: Callable[..., Any],
+    ) -> None:  # fmt: skip
+        own = {"name": name, "kinds": kinds if isinstance(kinds, tuple) else (kinds,), "columns": columns}
+        for field, value in (own | {"rows": rows, "options": options}).items():
+            object.__setattr__(self, field, value)
+
+    def view(self, document: Document, words: Words) -> TableView:
+        """The table of a document in one language."""
+        asked = self.options
+        make = Fields(words, *self.kinds, document=document, strong=asked.get("strong"), faint=asked.get("faint"))
+        key = asked["key"](document) if "key" in asked else self.name
+        note = join_sentences(asked["note"](document, words), words) if "note" in asked else None
+        table = build_table(self.name, make.make(self.columns), self.rows(document), words, key=key, note=note)
+        if "level" in asked:
+            noted = _note_intervals(table, words, asked["level"](document))
+            certified = "certified" not in asked or asked["certified"](document)
+            table = noted if certified else _note_uncertified(noted, words)
+        return asked["finish"](table, document, words) if "finish" in asked else table
 
 
 def build_table(
-    name: str,
-    fields: Sequence[Field],
-    items: Iterable[Any],
-    words: Words,
-    *,
-    key: str = "",
-    note: str | None = None,
-) -> TableView:
+    name: str, fields: Iterable[Field], items: Iterable[Any], words: Words, *, key: str = "",
+    title: str | None = None, note: str | None = None,
+) -> TableView:  # fmt: skip
     """A row for each item. Title and note are the words of ``key``, the table's name unless told, or as given."""
     listed = list(items)
     columns = [(one.column, [one.cell(item) for item in listed], one.optional) for one in fields]
@@ -244,33 +317,45 @@ def build_table(
         for place, item in enumerate(listed)
     )
     told = words(f"table.{key or name}.note") if note is None else note
-    return TableView(name, words(f"table.{key or name}.title"), tuple(column for column, _ in shown), rows, told)
+    head = words(f"table.{key or name}.title") if title is None else title
+    return TableView(name, head, tuple(column for column, _ in shown), rows, told)
 
 
-def build_estimates(
-    name: str, fields: Sequence[Field], items: Iterable[Any], words: Words, level: float
-) -> EstimateTable:
-    """A table of estimates: its note says what stands in brackets, where there are any."""
-    table = build_table(name, fields, items, words)
-    brackets = words("table.estimates.brackets", level=numbers.show_level(level))
-    note = join_sentences((table.note, brackets if has_intervals(table) else ""), words)
-    return EstimateTable(name, table.title, table.columns, table.rows, note, table.note)
+def _note_intervals(table: TableView, words: Words, level: float) -> EstimateTable:
+    """The table with a note that says what stands in brackets, where something does."""
+    brackets = words("table.estimates.brackets", level=numbers.show_level(level)) if has_intervals(table) else ""
+    note = join_sentences((table.note, brackets), words)
+    return EstimateTable(table.name, table.title, table.columns, table.rows, note, table.note)
+
+
+def _note_uncertified(table: EstimateTable, words: Words) -> EstimateTable:
+    """The table with a note that says first that a model is not certified."""
+    first = words("table.uncertified.note")
+    note, plain = (join_sentences((first, told), words) for told in (table.note, table.plain_note))
+    return replace(table, note=note, plain_note=plain)
 
 
 def has_intervals(table: TableView) -> bool:
     """Whether any estimate has an end of an interval."""
-    cells = (cell for row in table.rows for cell in row.cells if isinstance(cell, CompoundCell))
-    return any(end is not None for cell in cells if len(cell.parts) == INTERVAL for end in cell.parts[1:])
+    cells = (cell for row in table.rows for cell in row.cells if len(cell.parts) == INTERVAL)
+    return any(end is not None for cell in cells for end in cell.parts[1:])
 
 
 def tell_penalised(methods: Iterable[str], words: Words) -> str:
-    """What likelihood means where a penalty or a prior goes with it; nothing where none does."""
+    """The meaning of likelihood where a penalty or a prior goes with it; nothing where none does."""
     return words("table.penalised.note") if any(one in SHRINKING for one in methods) else ""
 
 
-def optional(field: Field) -> Field:
-    """The same, left out where no item has a value."""
-    return replace(field, optional=True)
+def join_row(part: Iterable[tuple[str, Any]], **more: Any) -> SimpleNamespace:
+    """A row of the fields of a part and some more."""
+    return SimpleNamespace(**dict(part), **more)
+
+
+def leave_columns(table: TableView, keys: Sequence[str]) -> TableView:
+    """The table without some of its columns."""
+    keep = [place for place, column in enumerate(table.columns) if column.key not in keys]
+    rows = tuple(replace(row, cells=tuple(row.cells[place] for place in keep)) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in keep), rows=rows)
 
 
 def _has_value(cells: Iterable[Cell]) -> bool:
@@ -279,28 +364,18 @@ def _has_value(cells: Iterable[Cell]) -> bool:
 
 def expand(table: TableView) -> TableView:
     """The table for a file: a column for each part of what a person reads as one."""
-    columns = tuple(chain.from_iterable(_split_column(column) for column in table.columns))
-    rows = tuple(replace(row, cells=_split_row(table.columns, row)) for row in table.rows)
+    columns = tuple(part for column in table.columns for part in column.parts or (column,))
+    rows = tuple(replace(row, cells=tuple(_split_row(table.columns, row))) for row in table.rows)
     return replace(table, columns=columns, rows=rows)
 
 
-def _split_column(column: Column) -> tuple[Column, ...]:
-    return column.parts if isinstance(column, Compound) else (column,)
-
-
-def _split_row(columns: Sequence[Column], row: Row) -> tuple[Cell, ...]:
-    cells: list[Cell] = []
+def _split_row(columns: Sequence[Column], row: Row) -> Iterator[Cell]:
     for column, cell in zip(columns, row.cells, strict=True):
-        if not isinstance(column, Compound):
-            cells.append(cell)
-            continue
-        parts = cell.parts if isinstance(cell, CompoundCell) else (None,) * len(column.parts)
-        cells += [Cell(part, _show_part(part), strong=cell.strong, faint=cell.faint) for part in parts]
-    return tuple(cells)
-
-
-def _show_part(value: Scalar) -> str:
-    return value if isinstance(value, str) else numbers.show_figure(value)
+        if not column.parts:
+            yield cell
+        for part in (cell.parts or (None,) * len(column.parts)) if column.parts else ():
+            text = part if isinstance(part, str) else numbers.show_figure(part)
+            yield Cell(part, text, strong=cell.strong, faint=cell.faint)
 
 
 def text_cell(value: Any, *, english: bool = False) -> Cell:
@@ -309,13 +384,17 @@ def text_cell(value: Any, *, english: bool = False) -> Cell:
     return Cell(shown, shown or MISSING, english=english and shown is not None)
 
 
-def number_cell(value: Real, form: Form) -> Cell:
-    """A number."""
-    return Cell(_finite(value), form.show(value))
+def _why_cell(item: Any, words: Words) -> Cell:
+    """A reason in this language; English where a document has no other."""
+    return text_cell(item.why, english=True) if item.said is None else Cell(item.why, words.format(item.said))
+
+
+def _list_cell(names: Iterable[str], shown: str) -> Cell:
+    return Cell(BETWEEN.join(names), shown or MISSING)
 
 
 def _finite(value: Real) -> Real:
-    """The same, or nothing where it is infinite: a file has no word for that."""
+    """The number, or None where it is infinite: a file has no word for that."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -325,7 +404,7 @@ def mark_cell(value: bool | None, words: Words) -> Cell:
 
 
 def coded_cell(value: str | None, group: str, words: Words) -> Cell:
-    """A term of ours; one that the catalog does not have stays English."""
+    """A term of ours in this language; one that the language files do not have stays English."""
     if value is None:
         return Cell(None, MISSING)
     key = f"{group}.{slug(value)}"

@@ -1,34 +1,20 @@
-"""A forecast in the terminal: who was forecast, the network by year, the first risks, what to know.
-
-A backtest in a terminal: scores beside those of simpler forecasters, numbers found beside those expected.
-"""
+"""Forecasts and backtests in the terminal: numbers by year, first risks, scores beside simpler forecasters."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from rekka.core.errors import count_of, name_some
 from rekka.fleet.backtest import FILES, Backtest
-from rekka.fleet.document import ForecastFile, LeftOutPart, ModelPart, RiskPart, TotalPart
+from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
 from rekka.model.certificate import HARDLY_DETERMINED
-from rekka.report.terminal.parts import (
-    NOTHING,
-    add_columns,
-    explain,
-    new_table,
-    print_line,
-    print_list,
-    print_plain,
-    print_table,
-    print_warning,
-)
+from rekka.report.terminal.parts import explain, print_line, print_list, print_plain, print_warning
+from rekka.report.terminal.tables import NOTHING, print_rows, print_texts, show, show_range, texts
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
 ROWS_SHOWN = 5
@@ -39,7 +25,7 @@ NETWORK, REACHED = "network", "in this state or worse"
 def print_forecast(
     console: Console, document: ForecastFile, folder: Path, files: Sequence[Path], following: str
 ) -> None:
-    """All of it."""
+    """Print the forecast of an inventory: models, totals by year, first risks, remarks, files."""
     if document.watermark:
         print_warning(console, document.watermark, "\n")
     for line in (one.misfit for one in document.models if one.misfit is not None):
@@ -67,7 +53,7 @@ def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
 
 
 def _print_headline(console: Console, document: ForecastFile) -> None:
-    cases = count_of(len(document.models), "case")
+    cases = count_of(len(document.models), "component")
     since = f"from {document.base}" if document.base else "from when each was seen"
     members = f"{count_of(document.members, 'member')} of {cases}"
     console.print(
@@ -76,7 +62,7 @@ def _print_headline(console: Console, document: ForecastFile) -> None:
         highlight=False,
     )
     for line in _list_left_out(document):
-        console.print(line, highlight=False, markup=False)
+        print_plain(console, line)
     console.print()
 
 
@@ -93,34 +79,30 @@ def _list_left_out(document: ForecastFile) -> list[str]:
 
 
 def _print_models(console: Console, document: ForecastFile) -> None:
-    table = new_table("The models")
-    add_columns(table, "case", "members", "there already", "states", "threshold", "fitted to", "certificate")
-    table.columns[6].justify = "left"
-    for one in document.models:
-        table.add_row(
-            escape(one.case), f"{one.members:,}", f"{one.there:,}", str(one.n_states), str(one.threshold),
-            f"{one.training_rows:,} rows", _show_marks(one),
-        )  # fmt: skip
-    print_table(console, table)
+    marks = texts("certificate", _show_marks, right=False)
+    names = "case members there n_states threshold training_rows"
+    print_rows(console, "The models", UsedModel, names, marks, rows=document.models)
 
 
-def _show_marks(model: ModelPart) -> str:
+def _show_marks(model: UsedModel) -> str:
     """Whether the model is certified, how well it is determined, and that nobody chose it."""
     hardly = HARDLY_DETERMINED if model.verdict.endswith(HARDLY_DETERMINED) else ""
-    certified = f"certified{hardly}" if model.certified else "[bold red]NOT CERTIFIED[/]"
-    return certified if model.chosen else f"{certified}, [bold red]NOT CHOSEN[/]"
+    certified = f"certified{hardly}" if model.certified else "NOT CERTIFIED"
+    return certified if model.chosen else f"{certified}, NOT CHOSEN"
 
 
 def _print_aside(console: Console, document: ForecastFile) -> None:
-    if not document.aside:
-        return
-    table = new_table("Set aside")
-    add_columns(table, "reason", "count", "of", "first rows")
-    table.columns[0].max_width = None
-    for one in document.aside:
-        rows = ", ".join(map(str, one.rows[:ROWS_SHOWN])) + (", ..." if one.count > ROWS_SHOWN else "")
-        table.add_row(escape(one.reason), f"{one.count:,}", one.what, rows)
-    print_table(console, table)
+    if document.aside:
+        rows = (
+            (
+                one.reason,
+                f"{one.count:,}",
+                one.what,
+                ", ".join(map(str, one.rows[:ROWS_SHOWN])) + (", ..." if one.count > ROWS_SHOWN else ""),
+            )
+            for one in document.aside
+        )
+        print_texts(console, "Not forecast", ("reason", "count", "of", "first rows"), rows)
 
 
 def _choose_years(document: ForecastFile) -> list[int]:
@@ -131,61 +113,45 @@ def _print_network(console: Console, document: ForecastFile) -> None:
     """All cases together, or the only one: the numbers in each state, and the threshold with both intervals."""
     together = [total for total in document.network if total.scope == NETWORK]
     here = together or document.network
-    case = here[0].case
     states = sorted({total.state for total in here if total.what != REACHED and total.state is not None})
     reached = next(total for total in here if total.what == REACHED)
     worse = "threshold or worse" if reached.state is None else f"{reached.state} or worse"
     marked = "" if reached.chosen else ", some by a model that was NOT CHOSEN"
-    table = new_table(f"{escape(case)}: expected number of members in each state{marked}")
-    add_columns(table, "year", *map(str, states), worse, *_name_intervals(document))
-    table.columns[0].no_wrap = True
+    level = f"{document.asked.level:.0%}"
+    lines = []
     for year in _choose_years(document):
         now = {(total.what == REACHED, total.state): total for total in here if total.year == year}
-        numbers = [_number(now[False, state].expected) for state in states]
         total = now[True, reached.state]
-        table.add_row(_name_year(total), *numbers, f"[bold]{_number(total.expected)}[/]", *_show_intervals(total))
-    print_table(console, table)
+        expected = [show(one.expected, "members") for one in (*(now[False, state] for state in states), total)]
+        own = show_range(total.low, total.high, "members")
+        lines.append((str((total.date or total).year), *expected, own, _show_prediction(total)))
+    title = f"{here[0].case}: expected number of members in each state{marked}"
+    heads = ("year", *states, worse, f"{level} parameters", f"{level} prediction")
+    print_texts(console, title, heads, lines)
 
 
-def _name_intervals(document: ForecastFile) -> tuple[str, str]:
-    return f"{document.asked.level:.0%} parameters", f"{document.asked.level:.0%} prediction"
-
-
-def _show_intervals(total: TotalPart) -> tuple[str, str]:
-    own = predicted = NOTHING
-    if total.low is not None and total.high is not None:
-        own = f"{_number(total.low)} to {_number(total.high)}"
-    if total.predicted_low is not None and total.predicted_high is not None:
-        predicted = f"{total.predicted_low:,.0f} to {total.predicted_high:,.0f}"
-    return own, predicted
-
-
-def _name_year(total: TotalPart) -> str:
-    return str(total.year) if total.date is None else str(total.date.year)
-
-
-def _number(value: float) -> str:
-    """Whole members where there are many, a digit more where there are few."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+def _show_prediction(total: TotalPart) -> str:
+    return show_range(total.predicted_low, total.predicted_high, "count")
 
 
 def _print_cases(console: Console, document: ForecastFile) -> None:
     """The threshold in each case, where there are several."""
     if len(document.models) < 2:
         return
+    totals = {(t.case, t.year): t for t in document.network if t.what == REACHED and t.scope != NETWORK}
     years = _choose_years(document)
-    table = new_table("Each case: expected number at the threshold or worse, and what it will be between")
-    add_columns(table, "case", "members", *(f"year {year}" for year in years), "prediction, last year")
-    for model in document.models:
-        mine = {
-            t.year: t
-            for t in document.network
-            if t.case == model.case and t.what == REACHED and t.scope != NETWORK
-        }
-        expected = [_number(mine[year].expected) for year in years]
-        name = escape(model.case) + ("" if model.chosen else " (not chosen)")
-        table.add_row(name, f"{model.members:,}", *expected, _show_intervals(mine[years[-1]])[1])
-    print_table(console, table)
+    lines = (
+        (
+            one.case + ("" if one.chosen else " (not chosen)"),
+            f"{one.members:,}",
+            *(show(totals[one.case, year].expected, "members") for year in years),
+            _show_prediction(totals[one.case, years[-1]]),
+        )
+        for one in document.models
+    )
+    title = "Each component: expected number at the threshold or worse, with intervals"
+    heads = ("case", "members", *(f"year {year}" for year in years), "prediction, last year")
+    print_texts(console, title, heads, lines)
 
 
 def _print_risks(console: Console, document: ForecastFile) -> None:
@@ -195,51 +161,35 @@ def _print_risks(console: Console, document: ForecastFile) -> None:
     names = ["bridge_id", *(["member"] if any(risk.member for risk in document.risks) else [])]
     names += ["case"] if len(document.models) > 1 else []
     years = [year for year in document.shown if year in (0, 10, document.horizon)]
-    table = new_table(
-        f"The first {len(document.risks)} not there yet, the soonest to be at the threshold or worse"
-    )
-    heads = ("bridge" if name == "bridge_id" else name for name in names)
-    add_columns(table, "", *heads, "state", *(f"in {year}" for year in years), "years")
-    table.add_column("half by" if document.base else "median", justify="right", no_wrap=True)
-    for place in range(1, len(names) + 1):
-        table.columns[place].justify, table.columns[place].no_wrap = "left", False
-        table.columns[place].overflow = "fold"
+    base = document.base
+    lines = []
     for risk in document.risks:
-        table.add_row(
-            str(risk.rank),
-            *(escape(str(getattr(risk, name))) for name in names[:-1]),
-            escape(str(getattr(risk, names[-1]))) + ("" if risk.chosen else " (not chosen)"),
-            *_show_risk(risk, document, years),
-        )
-    console.print(table)
-    console.print(
+        named = [str(getattr(risk, name)) for name in names]
+        named[-1] += "" if risk.chosen else " (not chosen)"
+        reached = dict(zip(document.shown, risk.reached, strict=True))
+        half = show(risk.median_calendar_year, "year") if base else show(risk.median_years, "years")
+        years_ahead = show_range(risk.years_10, risk.years_90, "years")
+        figures = (*(f"{reached[year]:.3f}" for year in years), years_ahead, half)
+        lines.append((str(risk.rank), *named, _show_state(risk), *figures))
+    print_texts(
+        console,
+        f"The first {len(document.risks)} not there yet, the soonest to be at the threshold or worse",
+        ("", *(name.removesuffix("_id") for name in names), "state", *(f"in {year}" for year in years), "years",
+         "half by" if base else "median"),
+        lines,
         "in N: probability of the threshold or worse N years after year 0. years: those by which 10 and 90 of 100 "
-        f"such members are there; the last column: the {'calendar year' if document.base else 'years'} by which "
-        "half of them are.\n",
-        style="dim",
-        highlight=False,
-    )
+        f"such members are there; the last column: the {'calendar year' if base else 'years'} by which half of "
+        "them are.",
+        left=len(names) + 1,
+    )  # fmt: skip
 
 
-def _show_risk(risk: RiskPart, document: ForecastFile, years: Sequence[int]) -> list[str]:
-    """The figures of a member."""
-    reached = dict(zip(document.shown, risk.reached, strict=True))
-    half = risk.median_calendar_year if document.base else _years(risk.median_years)
-    label = "" if risk.label is None or risk.label == str(risk.state) else f" ({escape(risk.label)})"
-    return [
-        f"{risk.state}{label}",
-        *(f"{reached[year]:.3f}" for year in years),
-        f"{_years(risk.years_10)} to {_years(risk.years_90)}",
-        NOTHING if half is None else str(half),
-    ]
-
-
-def _years(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.1f}"
+def _show_state(risk: MemberRisk) -> str:
+    return f"{risk.state}" if risk.label in (None, str(risk.state)) else f"{risk.state} ({risk.label})"
 
 
 def _print_remarks(console: Console, document: ForecastFile) -> None:
-    """How many members a remark applies to, over all cases."""
+    """Count the members that each remark applies to, over all cases."""
     counts: Counter[str] = Counter()
     for one in document.remarks:
         counts[one.remark] += one.count
@@ -249,7 +199,7 @@ def _print_remarks(console: Console, document: ForecastFile) -> None:
 
 
 def _explain(document: ForecastFile) -> list[str]:
-    """What the two intervals are."""
+    """Meaning of the two intervals."""
     if all(model.intervals == "none" for model in document.models):
         return []
     lines = [
@@ -257,7 +207,7 @@ def _explain(document: ForecastFile) -> list[str]:
         "interval of the number itself, to which chance in each member's course adds"
     ]
     if len(document.models) > 1:
-        lines.append("cases are taken as independent: that members of one bridge go together is not counted")
+        lines.append("components, and members of one bridge, are taken as independent")
     return lines
 
 
@@ -284,7 +234,7 @@ def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_
     scored = found.scores["case"].unique(maintain_order=True).to_list()
     full = show_all or len(scored) <= FULLY
     if len(scored) > 1:
-        _print_backtest_cases(console, found)
+        _print_backtest_cases(console, found, scored)
     for case in scored if full else ():
         _print_scores(console, found, case)
         _print_horizons(console, found, case)
@@ -292,126 +242,134 @@ def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_
     for summary in found.cases["summary"]:
         print_plain(console, f"{summary}\n")
     if not full:
-        console.print("--all shows every case in full.", highlight=False)
+        console.print("--all shows every component in full.", highlight=False)
     if out is None:
         console.print("Nothing was written; --out says where.", highlight=False)
     else:
         print_line(console, f"written to {out}: {', '.join(FILES)}")
 
 
-def _print_backtest_cases(console: Console, found: Backtest) -> None:
+def _print_backtest_cases(console: Console, found: Backtest, scored: Sequence[str]) -> None:
     """One line a case."""
-    table = new_table(f"Forecasts of later visits by models fitted up to {found.until}")
-    add_columns(table, "case", "visits", "RPS", "same", "log loss", "no cov.", "found", "expected", "")
-    for case in found.scores["case"].unique(maintain_order=True):
-        (scores, _), one = _scores(found, case), _case(found, case)
-        worse = _worse(found, case, "all")
-        totals = _tell_total(worse[0]) if worse else ("", "", "")
-        figures = [
+    lines = []
+    for case in scored:
+        (scores, _), one = _scores(found, case), found.cases.filter(case=case).row(0, named=True)
+        worse = _list_totals(found, case, "all", or_worse=True)
+        figures = (
             scores["rps", "model"], scores["rps", "persistence"],
             scores["log_loss_exact", "model"], scores.get(("log_loss_exact", "no_covariates")),
-        ]  # fmt: skip
-        name = escape(case) + ("" if one["certified"] else f" {NOT_CERTIFIED}")
-        table.add_row(name, f"{one['visits']:,}", *map(_figure, figures), *totals)
-    console.print(table)
-    explain(
+        )  # fmt: skip
+        name = case + ("" if one["certified"] else f" {NOT_CERTIFIED}")
+        totals = _show_total(worse[0]) if worse else ("", "", "")
+        lines.append((name, f"{one['visits']:,}", *(show(value, "accuracy") for value in figures), *totals))
+    print_texts(
         console,
-        "RPS: ranked probability score, less is better; same: that of saying that nothing changes. no cov.: log "
-        "loss of the model without covariates. found, expected: visits in the threshold state or worse, with the "
-        f"{100 * found.level:g} % prediction interval. {INSIDE}: inside it. {NOT_CERTIFIED}: the fit is not a "
-        "certified maximum.",
+        f"Forecasts of later visits by models fitted up to {found.until}",
+        ("case", "visits", "RPS", "no change", "log loss", "no cov.", "found", "expected", ""),
+        lines,
+        "RPS: ranked probability score, lower is better; no change: that of the baseline that every member "
+        "keeps its state. no cov.: log loss of the model without covariates. found, expected: visits in the "
+        f"threshold state or worse, with the {100 * found.level:g} % prediction interval. {INSIDE}: inside it. "
+        f"{NOT_CERTIFIED}: the fit is not a certified maximum.",
     )
 
 
 def _print_scores(console: Console, found: Backtest, case: str) -> None:
     """Every score of the three forecasters, and the intervals of the differences."""
-    visits = _case(found, case)["visits"]
-    table = new_table(f"{escape(case)}: what the forecasts of {visits:,} later visits were worth")
-    add_columns(table, "score", "model", "no cov.", "same", "model less no cov.", "model less same")
+    visits = found.cases.filter(case=case)["visits"].item()
     scores, less = _scores(found, case)
-    for score, words in SCORES.items():
-        means = [scores.get((score, one)) for one in ("model", "no_covariates", "persistence")]
-        ends = [_ends(less.get((score, other))) for other in ("no_covariates", "persistence")]
-        table.add_row(words, *map(_figure, means), *ends)
-    console.print(table)
-    explain(
+    lines = (
+        (
+            words,
+            *(show(scores.get((score, one)), "accuracy") for one in ("model", "no_covariates", "persistence")),
+            *(_show_ends(less.get((score, other))) for other in ("no_covariates", "persistence")),
+        )
+        for score, words in SCORES.items()
+    )
+    print_texts(
         console,
-        "Less is better, but for accuracy. no cov.: the model without covariates. same: saying that nothing "
-        "changes, whose log loss is infinite as soon as one state has changed; floored: no probability below "
-        f"1e-12. The last two columns are {100 * found.level:g} % intervals of the difference, by bridge.",
+        f"{case}: scores of the forecasts of {visits:,} later visits",
+        ("score", "model", "no cov.", "no change", "model - no cov.", "model - no change"),
+        lines,
+        "Lower is better, except for accuracy. no cov.: the model without covariates. no change: every member "
+        "keeps its state, with an infinite log loss as soon as one state has changed; floored: no probability "
+        f"below 1e-12. The last two columns are {100 * found.level:g} % intervals of the difference, by bridge.",
     )
 
 
 def _print_horizons(console: Console, found: Backtest, case: str) -> None:
-    """How the scores change with the years ahead."""
-    table = new_table(f"{escape(case)}: by years ahead")
-    add_columns(
-        table, "years", "visits", "RPS", "same", "model less same", "log loss", "no cov.", "accuracy", "same"
-    )
-    table.columns[0].justify = "right"
+    """Scores by years ahead."""
     here = found.scores.filter(case=case, by="horizon")
-    for years in here["group"].unique().sort():
+    lines = []
+    for years, visits in here.select("group", "visits").unique("group").sort("group").rows():
         scores, less = _scores(found, case, "horizon", years)
-        visits = here.filter(group=years)["visits"][0]
-        table.add_row(
-            str(years),
-            f"{visits:,}",
-            _figure(scores["rps", "model"]),
-            _figure(scores["rps", "persistence"]),
-            _ends(less["rps", "persistence"]),
-            _figure(scores["log_loss_exact", "model"]),
-            _figure(scores.get(("log_loss_exact", "no_covariates"))),
-            _figure(scores["accuracy", "model"]),
-            _figure(scores["accuracy", "persistence"]),
-        )
-    print_table(console, table)
+        before = (("rps", "model"), ("rps", "persistence"))
+        after = (("log_loss_exact", "model"), ("log_loss_exact", "no_covariates"), ("accuracy", "model"),
+                 ("accuracy", "persistence"))  # fmt: skip
+        first, last = ([show(scores.get(key), "accuracy") for key in keys] for keys in (before, after))
+        lines.append((str(years), f"{visits:,}", *first, _show_ends(less["rps", "persistence"]), *last))
+    heads = (
+        "years",
+        "visits",
+        "RPS",
+        "no change",
+        "model - no change",
+        "log loss",
+        "no cov.",
+        "accuracy",
+        "no change",
+    )
+    print_texts(console, f"{case}: by years ahead", heads, lines, left=0)
 
 
 def _print_totals(console: Console, found: Backtest, case: str) -> None:
-    """What was found beside what was expected: by year and by state."""
+    """Numbers found beside numbers expected, by year and by state."""
     period = "visit" if "visit" in found.totals["by"] else "year"
-    worse = _worse(found, case, period)
-    if worse:
-        _print_counts(
-            console, f"{escape(case)}: visits in state {worse[0]['state']} or worse", period, worse, "group"
-        )
-    here = found.totals.filter(case=case, by="all", or_worse=False).to_dicts()
-    _print_counts(console, f"{escape(case)}: visits in each state, all together", "state", here, "state")
-    start = found.totals.filter(case=case, by="start", or_worse=False).to_dicts()
+    worse = _list_totals(found, case, period, or_worse=True)
+    start = _list_totals(found, case, "start", or_worse=False)
     stayed = [line for line in start if line["group"] == line["state"]]
-    _print_counts(console, f"{escape(case)}: visits still in the state of the origin", "state", stayed, "state")
+    if worse:
+        _print_counts(console, f"{case}: visits in state {worse[0]['state']} or worse", period, worse, "group")
+    everything = _list_totals(found, case, "all", or_worse=False)
+    _print_counts(console, f"{case}: visits in each state, all together", "state", everything, "state")
+    _print_counts(console, f"{case}: visits still in the state of the origin", "state", stayed, "state")
     explain(
         console,
         f"expected, with the {100 * found.level:g} % prediction interval of the number found; {INSIDE}: inside "
-        "it. no cov.: expected by the model without covariates. same: if nothing had changed.",
+        "it. no cov.: expected by the model without covariates. no change: if every member had kept its state.",
     )
 
 
-def _print_counts(console: Console, title: str, first: str, lines: list[dict[str, Any]], key: str) -> None:
-    table = new_table(title)
-    add_columns(table, first, "visits", "found", "expected", "", "no cov.", "same")
-    table.columns[0].justify = "right"
-    for line in lines:
-        table.add_row(
+def _print_counts(console: Console, title: str, first: str, lines: Iterable[dict[str, Any]], key: str) -> None:
+    heads = (first, "visits", "found", "expected", "", "no cov.", "no change")
+    rows = (
+        (
             str(line[key]),
             f"{line['visits']:,}",
-            *_tell_total(line),
-            _figure(line["expected_no_covariates"], ",.0f"),
+            *_show_total(line),
+            show(line["expected_no_covariates"], "count"),
             f"{line['unchanged']:,}",
         )
-    print_table(console, table)
+        for line in lines
+    )
+    print_texts(console, title, heads, rows, left=0)
 
 
-def _tell_total(line: dict[str, Any]) -> tuple[str, str, str]:
+def _show_total(line: dict[str, Any]) -> tuple[str, str, str]:
     """Found, expected with its interval, and a mark where it is inside."""
-    expected = f"{line['expected']:,.0f}"
+    expected = show(line["expected"], "count")
     if line["inside"] is not None:
         expected += f" ({line['predicted_low']:,} to {line['predicted_high']:,})"
     return f"{line['observed']:,}", expected, INSIDE if line["inside"] else ""
 
 
-def _worse(found: Backtest, case: str, by: str) -> list[dict[str, Any]]:
-    return found.totals.filter(case=case, by=by, or_worse=True).to_dicts()
+def _show_ends(row: dict[str, Any] | None) -> str:
+    """The interval of a difference."""
+    return NOTHING if row is None else show_range(row["low"], row["high"], "accuracy_difference")
+
+
+def _list_totals(found: Backtest, case: str, by: str, *, or_worse: bool) -> list[dict[str, Any]]:
+    return found.totals.filter(case=case, by=by, or_worse=or_worse).to_dicts()
 
 
 def _scores(found: Backtest, case: str, by: str = "all", group: int | None = None) -> tuple[Means, Differences]:
@@ -420,20 +378,3 @@ def _scores(found: Backtest, case: str, by: str = "all", group: int | None = Non
     rows = (here if group is None else here.filter(group=group)).to_dicts()
     means = {(row["score"], row["forecaster"]): row["mean"] for row in rows if row["less"] is None}
     return means, {(row["score"], row["less"]): row for row in rows if row["less"] is not None}
-
-
-def _case(found: Backtest, case: str) -> dict[str, Any]:
-    return found.cases.filter(case=case).row(0, named=True)
-
-
-def _figure(value: float | None, form: str = ".4f") -> str:
-    if value is None:
-        return NOTHING
-    return "infinite" if math.isinf(value) else format(value, form)
-
-
-def _ends(row: dict[str, Any] | None) -> str:
-    """The interval of a difference."""
-    if row is None or row["low"] is None:
-        return NOTHING
-    return f"{row['low']:+.4f} to {row['high']:+.4f}"

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table as RichTable
 
 from rekka.core.errors import count_of, name_some
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import tell_untested
-from rekka.fleet.models import CaseModel, split_notes, tell_misfit
+from rekka.fleet.models import CaseModel, describe_misfit, split_notes
 from rekka.forecast.effects import Effects, show_years
-from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, lay_out, round_together, tell_intervals
+from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, describe_intervals, lay_out, round_together
 from rekka.model.survey import Resampled
-from rekka.report.terminal.parts import NOTHING, add_columns, new_table, print_list, print_table, print_warning
+from rekka.report.terminal.parts import print_list, print_warning
+from rekka.report.terminal.tables import NOTHING, print_texts, show, show_range
 
 NAMES_SHOWN, LONGEST_NAME = 3, 40  # in a summary of many components
 NOT_FITTED = "not fitted"
@@ -36,21 +35,23 @@ def print_model(
 ) -> None:
     """Coefficients, certificate and test of fit; a misfit stands above all."""
     test = model.fit_test_
-    misfit = tell_misfit(case, test, labels)
+    misfit = describe_misfit(case, test, labels)
     if misfit is not None:
         print_warning(console, misfit)
     scale = "native units" if model.coefficient_scale_ == "native" else f"units of {model.coefficient_scale_}"
-    table = new_table(
-        f"{escape(case)}: {count_of(rows, 'row')}, {model.n_states_} states, log-likelihood "
-        f"{model.log_likelihood_:.4f}; {scale}"
-    )
-    add_columns(table, "state", "term", "estimate", "std.err.", "ratio", "95 % interval", "per")
-    table.columns[1].justify = "left"
-    for row in coefficients:
-        error = NOTHING if row["se"] is None else f"{row['se']:.2g}"
-        table.add_row(str(row["state"]), escape(row["term"]), f"{row['estimate']:.4g}", error, *_show_ratio(row))
-    console.print(table)
-    console.print("ratio: of the hazard of leaving the state, for so many units more (per).", style="dim")
+    print_texts(
+        console,
+        f"{case}: {count_of(rows, 'row')}, {model.n_states_} states, log-likelihood {model.log_likelihood_:.4f}; "
+        f"{scale}",
+        ("state", "term", "estimate", "std.err.", "ratio", "95 % interval", "per"),
+        (
+            (str(row["state"]), row["term"], show(row["estimate"], "four_digits"), show(row["se"], "two_digits"),
+             *_show_ratio(row))
+            for row in coefficients
+        ),
+        "ratio: hazard ratio of leaving the state, for a change of the covariate by the number under per.",
+        left=2,
+    )  # fmt: skip
     if model.clock_.words:
         console.print(escape(model.clock_.words), style="dim", highlight=False)
     console.print(escape(str(model.certificate_)), highlight=False)
@@ -66,19 +67,19 @@ def _show_ratio(row: Mapping[str, Any]) -> tuple[str, str, str]:
     """A hazard ratio, its interval and its unit; an intercept has none."""
     if row["hazard_ratio"] is None:
         return "", "", ""
-    interval = NOTHING if row["hr_low"] is None else f"{row['hr_low']:.4g} to {row['hr_high']:.4g}"
-    return f"{row['hazard_ratio']:.4g}", interval, f"{row['unit']:g}"
+    interval = show_range(row["hr_low"], row["hr_high"], "four_digits")
+    return show(row["hazard_ratio"], "four_digits"), interval, f"{row['unit']:g}"
 
 
 def _tell_bootstrap(drawn: Resampled) -> str:
-    """How many refits reached a maximum, in words."""
+    """Number of refits that reached a maximum, in words."""
     told = (
         f"bootstrap: {len(drawn.beta):,} of {count_of(drawn.asked, 'refit')} to {drawn.groups:,} bridges drawn "
         f"with replacement reached a maximum (seed {drawn.seed})."
     )
     if 2 * len(drawn.beta) >= drawn.asked:
         return told
-    return f"{told} Fewer than half: intervals from them leave out what most draws say."
+    return f"{told} Fewer than half: intervals from them ignore most resamples."
 
 
 def print_summary(console: Console, described: Sequence[dict[str, Any]], draws: int) -> None:
@@ -116,7 +117,7 @@ def _shorten(name: str) -> str:
 
 
 def tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> list[str]:
-    """What several tests come to, or that none was made because there are too many components."""
+    """Summarize several tests, or say that none was made because there are too many components."""
     if untested is not None:
         return [tell_untested(untested)]
     tests = [one["fit_test"] for one in described if one.get("fit_test") is not None]
@@ -145,67 +146,71 @@ def print_matrices(
     if layout != MEDIAN:
         where.append(f"Over the years: {first.course}.")
     _print_head(console, model.name, _list_warnings(model, head), where)
-    for title, table in _draw_tables(made, layout, decimals, console.width):
-        print_table(console, table, title)
+    if layout == MEDIAN:
+        _print_medians(console, first)
+    elif layout == PERCENT:
+        for one in made:
+            _print_percent(console, one, decimals)
+    else:
+        room = console.width - max(len(_name_state(one, state)) for one in made for state in range(one.n_states))
+        wide = any(one.n_states * CELL > room for one in made)
+        for one in made:
+            (_print_long if layout == LONG or wide else _print_square)(console, one)
     print_notes(console, notes)
 
 
-def _draw_tables(made: Sequence[Matrix], layout: str, decimals: int, width: int) -> list[tuple[str, RichTable]]:
-    """Tables with their titles; a square that is wider than the terminal is drawn as a long one."""
-    if layout == MEDIAN:
-        return [_draw_medians(made[0])]
-    if layout == PERCENT:
-        return [_draw_percent(one, decimals) for one in made]
-    room = width - max(len(_name_state(one, state)) for one in made for state in range(one.n_states))
-    wide = any(one.n_states * CELL > room for one in made)
-    return [_draw_long(one) if layout == LONG or wide else _draw_square(one) for one in made]
+def _print_square(console: Console, one: Matrix) -> None:
+    lines = (
+        (_name_state(one, state), *("" if to < state else _show_probability(p) for to, p in enumerate(row)))
+        for state, row in enumerate(one.probability)
+    )
+    title = f"Probability of each state after {_tell_years(one.years)}"
+    print_texts(console, title, ("from / to", *range(1, one.n_states + 1)), lines)
 
 
-def _draw_square(one: Matrix) -> tuple[str, RichTable]:
-    table = new_table()
-    names = [_name_state(one, state) for state in range(one.n_states)]
-    add_columns(table, "from / to", *(str(state + 1) for state in range(one.n_states)))
+def _print_long(console: Console, one: Matrix) -> None:
+    lines = (
+        (
+            *(_name_state(one, state) for state in (first, last)),
+            *(_show_probability(some[first, last]) for some in (one.probability, one.low, one.high)),
+        )
+        for first in range(one.n_states)
+        for last in range(first, one.n_states)
+    )
+    title = (
+        f"Probability of each state after {_tell_years(one.years)}; {describe_intervals(one.level, one.intervals)}"
+    )
+    print_texts(console, title, ("from", "to", "probability", "low", "high"), lines)
+
+
+def _print_percent(console: Console, one: Matrix, decimals: int) -> None:
+    lines = []
     for state, row in enumerate(one.probability):
-        cells = ["" if to < state else _show_probability(p) for to, p in enumerate(row)]
-        table.add_row(names[state], *cells)
-    return f"Probability of each state after {_tell_years(one.years)}", table
+        shares = [f"{share:.{decimals}f}" for share in round_together(row[state:], decimals)]
+        lines.append((_name_state(one, state), *shares, *[""] * state))
+    title = f"Percent that stay, and that are so many states worse, after {_tell_years(one.years)}"
+    heads = ("state", "stays", *(f"{number} worse" for number in range(1, one.n_states)))
+    print_texts(console, title, heads, lines)
 
 
-def _draw_long(one: Matrix) -> tuple[str, RichTable]:
-    table = new_table()
-    add_columns(table, "from", "to", "probability", "low", "high")
-    for first in range(one.n_states):
-        for last in range(first, one.n_states):
-            figures = (some[first, last] for some in (one.probability, one.low, one.high))
-            table.add_row(_name_state(one, first), _name_state(one, last), *map(_show_probability, figures))
-    told = tell_intervals(one.level, one.intervals)
-    return f"Probability of each state after {_tell_years(one.years)}; {told}", table
-
-
-def _draw_percent(one: Matrix, decimals: int) -> tuple[str, RichTable]:
-    table = new_table()
-    add_columns(table, "state", "stays", *(f"{number} worse" for number in range(1, one.n_states)))
-    for state in range(one.n_states):
-        shares = round_together(one.probability[state, state:], decimals)
-        table.add_row(_name_state(one, state), *(f"{share:.{decimals}f}" for share in shares))
-    return f"Percent that stay, and that are so many states worse, after {_tell_years(one.years)}", table
-
-
-def _draw_medians(one: Matrix) -> tuple[str, RichTable]:
-    table = new_table()
-    add_columns(table, "state", "median years", "low", "high")
-    row = lay_out(one, "median").row(0, named=True)
-    for state in range(1, one.n_states):
-        figures = (row[f"t{state}{end}_years"] for end in ("", "_low", "_high"))
-        table.add_row(_name_state(one, state - 1), *map(_show_number, figures))
+def _print_medians(console: Console, one: Matrix) -> None:
+    found = lay_out(one, MEDIAN).row(0, named=True)
     aged = f"; at {' and '.join(one.advancing)} as given, as if it stayed" if one.advancing else ""
-    told = tell_intervals(one.level, one.intervals)
-    return f"Median years in each state before it is left, shape 1{aged}; {told}", table
+    told = describe_intervals(one.level, one.intervals)
+    lines = (
+        (
+            _name_state(one, state - 1),
+            *(show(found[f"t{state}{end}_years"], "four_digits") for end in ("", "_low", "_high")),
+        )
+        for state in range(1, one.n_states)
+    )
+    title = f"Median years in each state before it is left, shape 1{aged}; {told}"
+    print_texts(console, title, ("state", "median years", "low", "high"), lines)
 
 
 def _name_state(one: Matrix, state: int) -> str:
     label = one.labels[state]
-    return str(state + 1) if label == str(state + 1) else f"{state + 1} ({escape(label)})"
+    return str(state + 1) if label == str(state + 1) else f"{state + 1} ({label})"
 
 
 def _tell_years(years: float) -> str:
@@ -230,7 +235,7 @@ def print_effects(console: Console, model: CaseModel, given: Mapping[str, float]
     ]
     _print_head(console, f"{model.name}: years {found.journey}", _list_warnings(model, head), where)
     if not found.effects:
-        console.print("The model has no covariates, so that there is nothing to change.\n")
+        console.print("The model has no covariates, so there is nothing to change.\n")
         return
     for told in found.sentences():
         console.print(escape(told), highlight=False)
@@ -246,44 +251,36 @@ def print_effects(console: Console, model: CaseModel, given: Mapping[str, float]
 
 
 def _print_years(console: Console, found: Effects) -> None:
-    table = new_table()
-    names = ("covariate", "change", "mean", "after", "difference", "interval", "median", "after")
-    add_columns(table, *names)
+    lines = []
     for one in found.effects:
         by = one.mean_difference
-        table.add_row(
-            escape(one.change.covariate), one.change.written, _years(one.mean_before.value),
-            _years(one.mean_after.value), _years(by.value, "+"),
-            _range(by.low, by.high, partial(_years, sign="+")),
-            _years(one.median_before.value), _years(one.median_after.value),
-        )  # fmt: skip
-    told = tell_intervals(found.level, found.intervals)
-    print_table(console, table, f"Years {found.journey}, before and after each change; {told}")
+        ends = NOTHING if by.low != by.low else f"{_show_years(by.low, '+')} to {_show_years(by.high, '+')}"
+        means, medians = (
+            [_show_years(some.value) for some in pair]
+            for pair in ((one.mean_before, one.mean_after), (one.median_before, one.median_after))
+        )
+        change = (one.change.covariate, one.change.written)
+        lines.append((*change, *means, _show_years(by.value, "+"), ends, *medians))
+    told = describe_intervals(found.level, found.intervals)
+    heads = ("covariate", "change", "mean", "after", "difference", "interval", "median", "after")
+    print_texts(console, f"Years {found.journey}, before and after each change; {told}", heads, lines)
 
 
 def _print_ratios(console: Console, found: Effects) -> None:
     """A row for each covariate and state, which fits any number of states."""
-    table = new_table()
-    add_columns(table, "covariate", "change", "state", "ratio", "interval")
+    lines = []
     for one in found.effects:
         for state, ratio in enumerate(one.hazard_ratios, start=1):
-            name, change = (escape(one.change.covariate), one.change.written) if state == 1 else ("", "")
-            ends = _range(ratio.low, ratio.high, _ratio)
-            table.add_row(name, change, str(state), _ratio(ratio.value), ends)
-    print_table(console, table, "Hazard ratio of each state for the same change (above 1: left sooner)")
+            change = (one.change.covariate, one.change.written) if state == 1 else ("", "")
+            ends = show_range(ratio.low, ratio.high, "figure")
+            lines.append((*change, str(state), show(ratio.value, "figure"), ends))
+    title = "Hazard ratio of each state for the same change (above 1: left sooner)"
+    print_texts(console, title, ("covariate", "change", "state", "ratio", "interval"), lines)
 
 
-def _ratio(value: float) -> str:
-    return f"{value:.3g}"
-
-
-def _years(value: float, sign: str = "") -> str:
+def _show_years(value: float, sign: str = "") -> str:
     """As in sentences, but short enough for a table."""
     return show_years(value, sign=sign).replace("more than ", ">").replace("less than ", "<")
-
-
-def _range(low: float, high: float, show: Callable[[float], str]) -> str:
-    return NOTHING if low != low else f"{show(low)} to {show(high)}"
 
 
 def _print_head(console: Console, title: str, head: Sequence[str], lines: Sequence[str]) -> None:
@@ -297,7 +294,7 @@ def _print_head(console: Console, title: str, head: Sequence[str], lines: Sequen
 
 
 def _list_warnings(model: CaseModel, head: Sequence[str]) -> list[str]:
-    """What must be known first: not a certified maximum, not chosen, not a model that describes its data."""
+    """Warnings: not a certified maximum, not chosen, not a model that describes its data."""
     return [*dict.fromkeys(head), *(line for line in (model.unchosen, model.misfit) if line is not None)]
 
 
@@ -311,13 +308,8 @@ def _tell_covariates(model: CaseModel, values: Mapping[str, float], given: Mappi
 
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:
-    """What to know, each once."""
+    """Print notes, each once."""
     if notes:
         console.print("[bold]What to know[/]")
         print_list(console, list(dict.fromkeys(notes)))
         console.print()
-
-
-def _show_number(value: float | None, digits: int = 4) -> str:
-    """So many significant digits; a dash where there is no number."""
-    return "-" if value is None else f"{value:,.{digits}g}"

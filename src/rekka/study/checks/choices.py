@@ -1,7 +1,4 @@
-"""Checks on the choice (R701, R702, R705 to R708): was there one, does it hold, and what does it rest on.
-
-Checks of what was chosen beside two forecasters to beat (R703, R704): nothing changes, and no covariates.
-"""
+"""Checks on the choices of a study (R701 to R708): was there one, does it hold, does it beat the baselines."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ from rekka.study.checks.evidence import (
     NO_COVARIATES,
     NOTHING_DONE,
     NOTHING_SELECTED,
-    Evidence,
     Name,
     Pick,
+    StudyEvidence,
     absent,
     found,
     group_methods,
@@ -35,15 +32,15 @@ from rekka.study.plan import GUARDED, model_of
 from rekka.study.tables import MATERIALLY_WORSE, is_materially_worse
 from rekka.study.trial import Case, Key, Trial, spread
 
-STABLE = Guard().stable_share  # of the resamples; what the guarded rule asks for unless told otherwise
+STABLE = Guard().stable_share  # of the resamples; what the guarded rule asks for by default
 FLATTERED_LOSS = Guard().log_loss_margin  # of log loss; what the guarded rule takes for material
 FLATTERED_ACCURACY = 0.01  # paper, outcome of H2: accuracies that differ by this differ little
 SHOWN = 5e-5  # the smallest difference that four digits show
 
 
 @check(Subject.STUDY, R701=Severity.STOP)
-def nothing_chosen(evidence: Evidence) -> Finding:
-    """The choices that were made, and came to nothing."""
+def nothing_chosen(evidence: StudyEvidence) -> Finding:
+    """Report choices that came to nothing."""
     choices = evidence.study.choices
     if not choices:
         return absent("not_yet" if evidence.study.results else NOTHING_DONE)
@@ -73,8 +70,8 @@ def nothing_chosen(evidence: Evidence) -> Finding:
     )
 
 
-def _list_falls(evidence: Evidence, choices: list[Choice]) -> list[Said]:
-    """How a case fell, each way once, with the preset where they differ."""
+def _list_falls(evidence: StudyEvidence, choices: list[Choice]) -> list[Said]:
+    """List the ways in which all methods of a case were dropped, with the preset where they differ."""
     ways: dict[str, tuple[str, list[Said]]] = {}
     for one in choices:
         steps = _list_steps(one)
@@ -101,8 +98,8 @@ def _list_steps(choice: Choice) -> list[Said]:
 
 
 @check(Subject.STUDY, R702=Severity.STOP, limits={"stable": STABLE})
-def resamples(evidence: Evidence) -> Finding:
-    """What the guarded rule asked, of what it kept and of what it dropped for it."""
+def resamples(evidence: StudyEvidence) -> Finding:
+    """Report methods that were not certified in every resample, kept or dropped for it."""
     if evidence.study.plan.study.rule != GUARDED:
         return absent("other_rule")
     asked = [(choice, v) for choice in evidence.study.choices for v in choice.verdicts if v.drawn]
@@ -119,8 +116,7 @@ def resamples(evidence: Evidence) -> Finding:
     ]
     return found(
         any(v.kept and _share(v) < STABLE for _, v in doubtful),
-        cases=(choice.case for choice, _ in doubtful),
-        methods=(v.method for _, v in doubtful),
+        of=(Key(case=choice.case, preset=choice.preset, method=v.method) for choice, v in doubtful),
         values={"methods": values},
         facts=group_methods(
             (evidence.label(choice.case, choice.preset), v.method, _name_share(v)) for choice, v in doubtful
@@ -138,8 +134,8 @@ def _share(verdict: MethodVerdict) -> float:
 
 
 @check(Subject.STUDY, R705=Severity.WARNING)
-def times(evidence: Evidence) -> Finding:
-    """The set by the times as measured, beside the set by times that can be told apart."""
+def times(evidence: StudyEvidence) -> Finding:
+    """Report choices that rest on differences of time within the noise."""
     costs = {one.cost for one in evidence.study.choices}
     timed = [one for one in evidence.study.choices if one.cost == "seconds" and one.chosen is not None]
     if not timed:
@@ -154,8 +150,7 @@ def times(evidence: Evidence) -> Finding:
     return found(
         False,
         "same" if equal else "found",
-        cases=(one.case for one in moved),
-        methods=(name for _, name in trials),
+        of=(Key(case=one.case, preset=one.preset, method=name) for one, names in moved.items() for name in names),
         values={"choices": values},
         moved=len(moved),
         timed=len(timed),
@@ -177,8 +172,8 @@ class _Key(NamedTuple):
         return cls(choice.preset, choice.case, choice)
 
 
-def _rests_on_noise(evidence: Evidence, choice: Choice) -> tuple[str, ...]:
-    """The methods that times which cannot be told apart put in or out."""
+def _rests_on_noise(evidence: StudyEvidence, choice: Choice) -> tuple[str, ...]:
+    """Methods that differences of time within the noise put in or out."""
     there = [v for v in choice.verdicts if (v.kept or v.step is Step.PARETO) and v.accuracy is not None]
     points = {v.method: Point(v.accuracy or 0.0, v.cost or 0.0) for v in there}
     keys = {name: Key(case=choice.case, preset=choice.preset, method=name) for name in points}
@@ -204,7 +199,7 @@ def _dominates(
 
 
 @check(Subject.STUDY, R706=Severity.WARNING, limits={"loss": FLATTERED_LOSS, "accuracy": FLATTERED_ACCURACY})
-def optimism(evidence: Evidence) -> Finding:
+def optimism(evidence: StudyEvidence) -> Finding:
     """Scores on the rows that chose, beside nested ones, case by case."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
@@ -226,11 +221,9 @@ def optimism(evidence: Evidence) -> Finding:
         return passed(values=values, most=_flattery(most)[0], case=most.label)
     facts = [_name_flattery(pick) for pick in by_size if max(_flattery(pick)) > SHOWN]
     measure = ("facts" if facts else "nothing") if measured else "few"
-    concerned = [pick for pick in evidence.chosen if pick in on_golden or pick in flattered]
     return found(
         False,
-        cases=(pick.case.name for pick in concerned),
-        methods=(pick.method for pick in concerned),
+        of=(pick.key for pick in evidence.chosen if pick in on_golden or pick in flattered),
         values=values,
         looked=say("check.R706.on_golden" if on_golden else "check.R706.on_others"),
         measured=say(f"check.R706.{measure}", facts=facts),
@@ -238,7 +231,7 @@ def optimism(evidence: Evidence) -> Finding:
 
 
 def _flattery(pick: Pick) -> tuple[float, float]:
-    """By how much log loss and accuracy are better on the rows that chose."""
+    """Differences of log loss and accuracy between other bridges' rows and the rows that chose."""
     measured = pick.choice.optimism
     if measured is None:
         return 0.0, 0.0
@@ -259,7 +252,7 @@ def _name_flattery(pick: Pick) -> Said:
 
 
 @check(Subject.STUDY, R707=Severity.STOP, limits={"worse": MATERIALLY_WORSE})
-def unseen_loss(evidence: Evidence) -> Finding:
+def unseen_loss(evidence: StudyEvidence) -> Finding:
     """The floor table, by who selects."""
     study = evidence.study
     if study.trials.is_empty() or not study.trials["pareto"].any():
@@ -282,15 +275,14 @@ def unseen_loss(evidence: Evidence) -> Finding:
     ]
     return found(
         bool(used),
-        cases=(row["case"] for row in used or rows),
-        methods=(row["method"] for row in used or rows),
+        of=(Key(case=row["case"], preset=row["preset"], method=row["method"]) for row in used or rows),
         values={"methods": rows},
         facts=facts,
     )
 
 
 @check(Subject.STUDY, R708=Severity.WARNING)
-def unfinished(evidence: Evidence) -> Finding:
+def unfinished(evidence: StudyEvidence) -> Finding:
     """Trials and choices that were planned, and those that are done."""
     study = evidence.study
     done, choices = len(study.results), len(study.choices)
@@ -341,8 +333,8 @@ class Gain:
         return say("check.gain", case=self.label, own=self.own, theirs=self.theirs, rows=rows)
 
 
-def _list_gains(evidence: Evidence, rival: Rival) -> list[Gain]:
-    """Of what was chosen; and where nothing was, of the best certified fit."""
+def _list_gains(evidence: StudyEvidence, rival: Rival) -> list[Gain]:
+    """Compare what was chosen with a rival; where nothing was, the best certified fit."""
     gains = [_of_pick(pick, rival) for pick in evidence.chosen]
     gains += [_of_best(evidence.cases[name], trials, rival) for name, trials in evidence.without_choice.items()]
     return [gain for gain in gains if not math.isnan(gain.gain)]
@@ -376,7 +368,7 @@ def _judge(label: Name, case: Case, method: str, own: float, rival: Rival, *, ch
 
 
 @check(Subject.STUDY, R703=Severity.STOP)
-def persistence(evidence: Evidence) -> Finding:
+def persistence(evidence: StudyEvidence) -> Finding:
     """Accuracy beside that of no change: paired, row by row, where the golden rows were looked at."""
     gains = _list_gains(evidence, PERSISTENCE)
     if not gains:
@@ -389,7 +381,7 @@ def persistence(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R704=Severity.STOP, limits={"worse": MATERIALLY_WORSE})
-def no_covariates(evidence: Evidence) -> Finding:
+def no_covariates(evidence: StudyEvidence) -> Finding:
     """Log loss beside that without covariates: paired, row by row, where the golden rows were looked at."""
     gains = [gain for gain in _list_gains(evidence, PLAIN) if evidence.cases[gain.case].covariates]
     if not gains:
@@ -405,19 +397,19 @@ def no_covariates(evidence: Evidence) -> Finding:
 
 
 def _is_worse(gain: Gain) -> bool:
-    """By its interval; without one, by a factor."""
+    """Whether a model is worse than its rival: by its interval, or without one by a factor."""
     if math.isfinite(gain.high):
         return gain.high < -LOSS_TOLERANCE
     return bool(is_materially_worse(gain.own, gain.theirs))
 
 
-def _pass(gains: list[Gain], also: str = "", **told: Any) -> Finding:
+def _pass(gains: list[Gain], also: str = "", **figures: Any) -> Finding:
     name = "passed_one" if len(gains) == 1 else "passed"
-    return passed(name + also, values=_plain(gains), gains=len(gains), gain=gains[0].said, **told)
+    return passed(name + also, values=_plain(gains), gains=len(gains), gain=gains[0].said, **figures)
 
 
-def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **told: Any) -> Finding:
-    """Those that are not better; without an interval a worse one is far, not shown."""
+def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **figures: Any) -> Finding:
+    """Report those that are not better; without an interval a worse one is far, not shown."""
     shown = [gain.label for gain in worse if math.isfinite(gain.high)]
     far = [gain.label for gain in worse if math.isinf(gain.high)]
     return found(
@@ -425,14 +417,13 @@ def _find(gains: list[Gain], idle: list[Gain], worse: list[Gain], *rest: str, **
         "found",
         *(name for name, labels in (("shown", shown), ("far", far)) if labels),
         *rest,
-        cases=(gain.case for gain in worse or idle),
-        methods=(gain.method for gain in worse or idle),
+        of=(Key(case=gain.case, preset="", method=gain.method) for gain in worse or idle),
         values=_plain(gains),
         facts=[gain.said for gain in sorted(idle, key=lambda gain: gain.gain)],
         shown=shown,
         far=far,
         gains=len(gains),
-        **told,
+        **figures,
     )
 
 
@@ -443,5 +434,5 @@ def _plain(gains: list[Gain]) -> dict[str, Any]:
     }
 
 
-def _name_unscored(evidence: Evidence) -> str:
+def _name_unscored(evidence: StudyEvidence) -> str:
     return "check.absent.unscored" if evidence.study.results else NOTHING_DONE

@@ -1,7 +1,7 @@
-"""What the checks of a study look at and how they say it: trials, what was selected, rows, calibrations.
+"""Evidence for the checks of a study, and how findings are made of it.
 
 Every check has one finding in every study. A stop, which a study calls an issue, makes a result in use wrong or
-unusable; a warning, its tip, is something to know. What went wrong with a method that nobody selected is a tip.
+unusable; a warning, its tip, is something to know. Failures of a method that was not selected are tips.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from rekka.checks.engine import Finding, Severity
 from rekka.core.language import Said, say
 from rekka.data.panel import ALL_CASES
+from rekka.evaluation.calibration import Calibration
 from rekka.study.case_rows import FOLDS, CaseRows
 from rekka.study.choice import Choice, MethodVerdict
 from rekka.study.confirmation import Confirmed
@@ -28,27 +29,7 @@ NO_COVARIATES = "check.absent.no_covariates"
 Name = str | Said  # of a component: its own, or ours where it has none
 
 
-class Tested(Protocol):
-    """What is asked of a calibration's test."""
-
-    @property
-    def p_value(self) -> float:
-        """Not a number where there is no test."""
-
-
-class Calibrated(Protocol):
-    """What is asked of a calibration."""
-
-    @property
-    def goodness(self) -> Tested:
-        """Its test."""
-
-    @property
-    def causes(self) -> tuple[str, ...]:
-        """Why forecasts do not fit, in sentences."""
-
-
-Calibrations = Mapping[tuple[str, str], Calibrated]  # by preset and case
+Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +44,13 @@ class Pick:
     confirmed: Confirmed | None
 
     @property
+    def key(self) -> Key:
+        """Key of its trial."""
+        return self.trial.key
+
+    @property
     def method(self) -> str:
-        """Its name."""
+        """Name of the method."""
         return self.verdict.method
 
     @property
@@ -74,7 +60,7 @@ class Pick:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class StudyEvidence:
     """A study, and what its checks ask of it."""
 
     study: Study
@@ -82,17 +68,17 @@ class Evidence:
 
     @cached_property
     def cases(self) -> dict[str, Case]:
-        """What is known of each case."""
+        """Described cases, by name."""
         return {case.name: case for case in self.study.described}
 
     @cached_property
     def trials(self) -> dict[Key, Trial]:
-        """What was tried."""
+        """Trials, by key."""
         return {trial.key: trial for trial in self.study.results}
 
     @cached_property
     def presets(self) -> tuple[str, ...]:
-        """Those of which a trial is done."""
+        """Presets of which a trial is done."""
         return tuple(dict.fromkeys(trial.key.preset for trial in self.study.results))
 
     def label(self, case: str, preset: str) -> Name:
@@ -107,7 +93,7 @@ class Evidence:
 
     @cached_property
     def selected(self) -> tuple[Pick, ...]:
-        """All that the rule keeps; under the guarded rule the chosen ones and what may stand beside them."""
+        """Every method that the rule keeps, the chosen ones among them."""
         return tuple(self._list_picks())
 
     def _list_picks(self) -> Iterator[Pick]:
@@ -203,30 +189,31 @@ def group_methods(facts: Iterable[tuple[Name, str, Said]]) -> list[Said]:
     return [say("check.group", methods=methods, case=case, fact=fact) for case, fact, methods in groups.values()]
 
 
-def absent(why: str, **told: Any) -> Finding:
-    """There is nothing to look at."""
-    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", told=told)
+def absent(why: str, **figures: Any) -> Finding:
+    """A finding that there is nothing to look at."""
+    return Finding(severity=Severity.NOT_APPLICABLE, say=(why,), do="", places=figures)
 
 
-def passed(*names: str, values: dict[str, Any] | None = None, **told: Any) -> Finding:
-    """All is well."""
-    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, told=told)
+def passed(*names: str, values: dict[str, Any] | None = None, **figures: Any) -> Finding:
+    """A finding that all is well."""
+    return Finding(severity=Severity.PASSED, say=names or ("passed",), do="", values=values or {}, places=figures)
 
 
 def found(
     issue: bool,
     *names: str,
+    of: Iterable[Key] = (),
     cases: Iterable[str] = (),
-    methods: Iterable[str] = (),
     values: dict[str, Any],
-    **told: Any,
+    **figures: Any,
 ) -> Finding:
-    """An issue, or else a tip, with the cases and methods concerned, each once."""
+    """An issue, or else a tip, with the cases and methods of the trials concerned, each once."""
+    keys = list(of)
     return Finding(
         severity=Severity.STOP if issue else Severity.WARNING,
         say=names or ("found",),
-        cases=tuple(dict.fromkeys(cases)),
-        methods=tuple(dict.fromkeys(methods)),
+        cases=tuple(dict.fromkeys([*cases, *(key.case for key in keys)])),
+        methods=tuple(dict.fromkeys(key.method for key in keys)),
         values=values,
-        told=told,
+        places=figures,
     )

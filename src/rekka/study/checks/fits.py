@@ -1,7 +1,4 @@
-"""Checks on the fits (R601 to R603, R605): are they maxima, do equals agree, are they well determined.
-
-Checks on the trials that came to nothing (R402, R502, R606, R608): no maximum, transform, solver, refused.
-"""
+"""Checks on the fits of a study (R402, R502, R601 to R608): maxima, agreement of equals, failures and why."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ from rekka.study.case_rows import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
     NOTHING_DONE,
     NOTHING_SELECTED,
-    Evidence,
     Pick,
+    StudyEvidence,
     absent,
     found,
     group_methods,
@@ -33,7 +30,7 @@ from rekka.study.checks.evidence import (
 )
 from rekka.study.explanations import Row
 from rekka.study.tables import EXACT, each
-from rekka.study.trial import AT_MAXIMUM, HOPELESS, Status, Trial
+from rekka.study.trial import AT_MAXIMUM, HOPELESS, Key, Status, Trial
 
 MANY_AT_FLOOR = 0.01  # share of rows
 FLOOR_COST = -MANY_AT_FLOOR * LOG_FLOOR  # in log loss: 0.28, more than covariates gain on most rows
@@ -41,7 +38,7 @@ TRAIN, NEAR = "train", "near"
 
 
 class AtFloor(NamedTuple):
-    """How many rows of which part a method left at the floor."""
+    """Rows of a part that a method left at the probability floor."""
 
     pick: Pick
     part: str
@@ -58,32 +55,31 @@ FLOOR = {"floor": PROBABILITY_FLOOR, "many": MANY_AT_FLOOR, "cost": FLOOR_COST}
 
 
 @check(Subject.STUDY, R601=Severity.STOP, limits=FLOOR)
-def floor(evidence: Evidence) -> Finding:
-    """Rows at the probability floor: the largest share of each selected method."""
+def floor(evidence: StudyEvidence) -> Finding:
+    """Report rows at the probability floor: the largest share of each selected method."""
     if not evidence.selected:
         return absent(NOTHING_SELECTED)
     worst = [max(_count_floor(pick), key=lambda one: one.share) for pick in evidence.selected]
     touched = [one for one in worst if one.at_floor]
     if not touched:
         return passed(methods=len(evidence.selected))
-    told = [one for one in touched if one.share >= MANY_AT_FLOOR] or touched
+    shown = [one for one in touched if one.share >= MANY_AT_FLOOR] or touched
     values = [
-        {"case": one.pick.case.name, "preset": one.pick.choice.preset, "method": one.pick.method}
+        one.pick.key.model_dump()
         | {"rows": "training rows" if one.part == TRAIN else WORDS[one.part]}
         | {"at_floor": one.at_floor, "of": one.of, "share": one.share}
         for one in touched
     ]
     return found(
         any(one.share >= MANY_AT_FLOOR for one in touched),
-        cases=(one.pick.case.name for one in told),
-        methods=(one.pick.method for one in told),
+        of=(one.pick.key for one in shown),
         values={"selected": values},
-        facts=group_methods((one.pick.label, one.pick.method, _name_share(one)) for one in told),
+        facts=group_methods((one.pick.label, one.pick.method, _name_share(one)) for one in shown),
     )
 
 
 def _count_floor(pick: Pick) -> Iterator[AtFloor]:
-    """In the training rows, the judged ones, and golden ones where they were looked at."""
+    """Count them in the training rows, the judged ones, and golden ones where they were looked at."""
     certificate, scores, golden = pick.trial.certificate, pick.trial.scores, pick.confirmed
     share = 0.0 if certificate is None else certificate.plateau_train
     yield AtFloor(pick, TRAIN, round(share * pick.case.train), pick.case.train)
@@ -94,7 +90,7 @@ def _count_floor(pick: Pick) -> Iterator[AtFloor]:
 
 
 def _name_share(one: AtFloor) -> Said:
-    """How many rows, and the log loss of the same rows where it is known."""
+    """Describe the rows at the floor, with the log loss of the same rows where it is known."""
     golden = one.pick.confirmed if one.part == GOLDEN else None
     judged = one.pick.verdict.log_loss if one.part == one.pick.choice.judged_on else None
     loss = judged if golden is None else golden.log_loss
@@ -103,8 +99,8 @@ def _name_share(one: AtFloor) -> Said:
 
 
 @check(Subject.STUDY, R602=Severity.STOP, limits={"near": AT_MAXIMUM})
-def false_success(evidence: Evidence) -> Finding:
-    """By preset, and by how far the trials are from a maximum; where exact finds none, R402 and R605 say so."""
+def false_success(evidence: StudyEvidence) -> Finding:
+    """Report successes that are no maximum, by preset and distance; where exact finds none, R402 and R605 do."""
     success = [one for one in evidence.study.results if one.outcome is not None and one.outcome.success]
     if not success:
         return absent("none" if evidence.study.results else NOTHING_DONE)
@@ -125,14 +121,13 @@ def false_success(evidence: Evidence) -> Finding:
     used = [one for one in doubtful if evidence.is_selected(one) and _place(one) != NEAR]
     concerned, words = used or doubtful, load_words(ENGLISH)
     values = [
-        one.key.model_dump() | {"place": words.tell(_name_place(_place(one))), "short_by": _distance(one)}
+        one.key.model_dump() | {"place": words.format(_name_place(_place(one))), "short_by": _distance(one)}
         for one in doubtful
     ]
     return found(
         bool(used),
         *(["found", "check.selected"] if used else ["found"]),
-        cases=(one.key.case for one in concerned),
-        methods=name_methods(concerned),
+        of=(one.key for one in concerned),
         values={"success": len(success), "trials": values},
         presets=presets,
         used=evidence.name_trials(used),
@@ -143,12 +138,11 @@ def _is_doubtful(trial: Trial) -> bool:
     """Whether a success is no maximum; what Newton says of data that have none is not false."""
     if trial.certified or trial.status is Status.TRANSFORM_FAILED:
         return False
-    told = trial.key.preset == EXACT and trial.status in (Status.NO_MAXIMUM, Status.NOT_DETERMINED)
-    return not told
+    return trial.key.preset != EXACT or trial.status not in (Status.NO_MAXIMUM, Status.NOT_DETERMINED)
 
 
 def _place(trial: Trial) -> str:
-    """Where a doubtful success is: the name of a text."""
+    """Name of the text for where a doubtful success is."""
     names = {
         Status.SOLVER_FAILED: "infinite",
         Status.NO_MAXIMUM: "no_maximum",
@@ -175,16 +169,16 @@ def _distance(trial: Trial) -> float:
 
 
 @check(Subject.STUDY, R603=Severity.STOP, limits={"near": AT_MAXIMUM})
-def equals(evidence: Evidence) -> Finding:
+def equals(evidence: StudyEvidence) -> Finding:
     """Methods that are one model: by preset and model, in the cases that have a maximum to agree on."""
     agreement = evidence.study.agreement.filter(pl.col("maximum_exists").fill_null(True))
     if agreement.is_empty():
         return absent("none")
     groups = [rows for _, rows in each(agreement, "preset", "model")]
     groups.sort(key=lambda rows: all(row["agree"] for row in rows))  # those that disagree first
-    told = [_compare_equals(evidence, rows) for rows in groups]
+    shown = [_compare_equals(evidence, rows) for rows in groups]
     if agreement["agree"].all():
-        return passed("found", groups=told)
+        return passed("found", groups=shown)
     apart = agreement.filter(~pl.col("agree")).to_dicts()
     short = {(row["preset"], row["case"], one["method"]): one["gap"] for row in apart for one in row["short"]}
     used = [
@@ -195,25 +189,24 @@ def equals(evidence: Evidence) -> Finding:
     return found(
         bool(used),
         *(["found", "check.selected"] if used else ["found"]),
-        cases=[pick.case.name for pick in used] or [row["case"] for row in apart],
-        methods=[pick.method for pick in used] or [method for _, _, method in short],
+        of=[pick.key for pick in used] or [Key(case=c, preset=p, method=m) for p, c, m in short],
         values={"apart": [row | {"methods": list(row["methods"])} for row in apart]},
-        groups=told,
+        groups=shown,
         used=name_trials((pick.label, pick.method) for pick in used),
     )
 
 
-def _compare_equals(evidence: Evidence, rows: list[Row]) -> Said:
-    """How far the methods of one model are apart at most."""
+def _compare_equals(evidence: StudyEvidence, rows: list[Row]) -> Said:
+    """Describe how far the methods of one model are apart at most."""
     widest = max(rows, key=lambda row: float(row["spread"]))
-    told = {"prefix": evidence.prefix(widest["preset"]), "methods": list(widest["methods"]), "cases": len(rows)}
+    figures = {"prefix": evidence.prefix(widest["preset"]), "methods": list(widest["methods"]), "cases": len(rows)}
     if all(row["agree"] for row in rows):
         key = "check.R603.within" if widest["spread"] else "check.R603.equal"
-        return say("check.R603.agree", **told, digits=say(key, spread=widest["spread"]))
+        return say("check.R603.agree", **figures, digits=say(key, spread=widest["spread"]))
     short = max(widest["short"], key=lambda one: float(one["gap"]))
     return say(
         "check.R603.apart",
-        **told,
+        **figures,
         apart=sum(not row["agree"] for row in rows),
         method=short["method"],
         case=name_case(widest["case"]),
@@ -222,8 +215,8 @@ def _compare_equals(evidence: Evidence, rows: list[Row]) -> Said:
 
 
 @check(Subject.STUDY, R605=Severity.STOP, limits={"weak": WEAK_CONDITION})
-def weak_direction(evidence: Evidence) -> Finding:
-    """What was selected, and every trial whose certificate finds a level direction."""
+def weak_direction(evidence: StudyEvidence) -> Finding:
+    """Report selected fits that are weakly determined, and every trial with a level direction."""
     if not evidence.study.results:
         return absent(NOTHING_DONE)
     level = evidence.with_status(Status.NOT_DETERMINED)
@@ -243,8 +236,7 @@ def weak_direction(evidence: Evidence) -> Finding:
     ]
     return found(
         any(evidence.is_selected(one) for one in level),
-        cases=(one.key.case for one in concerned),
-        methods=name_methods(concerned),
+        of=(one.key for one in concerned),
         values={"trials": values},
         facts=facts,
     )
@@ -263,14 +255,14 @@ def _weakest(trial: Trial) -> str:
 
 
 @check(Subject.STUDY, R402=Severity.STOP)
-def no_maximum(evidence: Evidence) -> Finding:
+def no_maximum(evidence: StudyEvidence) -> Finding:
     """The trials whose certificate finds no maximum, and what separates the rows."""
     return _look_at_status(evidence, Status.NO_MAXIMUM, "fitted")
 
 
 @check(Subject.STUDY, R606=Severity.WARNING)
-def solver_failures(evidence: Evidence) -> Finding:
-    """Grouped by the solver's own words."""
+def solver_failures(evidence: StudyEvidence) -> Finding:
+    """Report failures of the solver, grouped by its own message."""
     trials = len(evidence.study.results)
     if not trials:
         return absent(NOTHING_DONE)
@@ -282,8 +274,7 @@ def solver_failures(evidence: Evidence) -> Finding:
         groups.setdefault((one.reason or "").split("; ")[0], []).append(one)
     return found(
         False,
-        cases=(one.key.case for one in failed),
-        methods=name_methods(failed),
+        of=(one.key for one in failed),
         values={"trials": [one.key.model_dump() | {"reason": one.reason} for one in failed]},
         failed=len(failed),
         trials=trials,
@@ -294,18 +285,18 @@ def solver_failures(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R502=Severity.WARNING)
-def transform_failures(evidence: Evidence) -> Finding:
-    """With the covariate and the value."""
+def transform_failures(evidence: StudyEvidence) -> Finding:
+    """Report transforms that failed, with the covariate and the value."""
     return _look_at_status(evidence, Status.TRANSFORM_FAILED, "failed")
 
 
 @check(Subject.STUDY, R608=Severity.WARNING)
-def not_fitted(evidence: Evidence) -> Finding:
-    """With the reason."""
+def not_fitted(evidence: StudyEvidence) -> Finding:
+    """Report trials that were not fitted, with the reason."""
     return _look_at_status(evidence, Status.NOT_FITTED, "failed")
 
 
-def _look_at_status(evidence: Evidence, status: Status, words: str) -> Finding:
+def _look_at_status(evidence: StudyEvidence, status: Status, words: str) -> Finding:
     """The trials with a status, once for all methods and presets that share a case and a reason."""
     if not evidence.study.results:
         return absent(NOTHING_DONE)
@@ -316,12 +307,10 @@ def _look_at_status(evidence: Evidence, status: Status, words: str) -> Finding:
     for one in here:
         groups.setdefault((one.key.case, _reason(one)), []).append(one)
     used = [one for one in here if evidence.is_selected(one)]
-    concerned = used or here
     return found(
         status is Status.NO_MAXIMUM and bool(used),  # the others cannot be selected
         *([words, "check.selected"] if used else [words]),
-        cases=(one.key.case for one in concerned),
-        methods=name_methods(concerned),
+        of=(one.key for one in used or here),
         values={"trials": [one.key.model_dump() | {"reason": one.reason} for one in here]},
         facts=[
             say("check.failed", case=name_case(case), methods=name_methods(some), reason=reason)

@@ -1,7 +1,4 @@
-"""Checks on golden rows and the confirmation (R501, R503, R8xx): can the model speak of them, do they agree.
-
-Checks on what the cases can carry (R302, R404, R611): covariates, size, and whether the chosen model fits.
-"""
+"""Checks on held-out rows and on what components can carry (R302, R404, R501, R503, R611, R803 to R807)."""
 
 from __future__ import annotations
 
@@ -23,9 +20,9 @@ from rekka.study.checks.evidence import (
     NO_COVARIATES,
     NOTHING_DONE,
     NOTHING_SELECTED,
-    Evidence,
     Name,
     Pick,
+    StudyEvidence,
     absent,
     found,
     group_methods,
@@ -68,8 +65,8 @@ OUTSIDE = {"many": MANY_OUTSIDE, "beyond": BEYOND, "far": FAR_OUTSIDE}
 
 
 @check(Subject.STUDY, R501=Severity.STOP, limits=OUTSIDE)
-def outside_range(evidence: Evidence) -> Finding:
-    """Every covariate of every case; told are the two that go farthest, and the one in most rows."""
+def outside_range(evidence: StudyEvidence) -> Finding:
+    """Report covariates outside their training range: the two that go farthest, and the one in most rows."""
     if not any(case.golden and case.train for case in evidence.study.described):
         return absent(NO_GOLDEN if evidence.study.described else NOTHING_DONE)
     excesses = [one for rows in evidence.rows.values() for one in _measure_excess(rows)]
@@ -80,9 +77,9 @@ def outside_range(evidence: Evidence) -> Finding:
         if not excesses:
             return passed()
         return passed("hardly", values=values, fact=max(excesses, key=lambda one: one.farthest).said)
-    told = grave or notable
-    firsts = sorted(told, key=lambda one: -one.farthest)[:2] + sorted(told, key=lambda one: -one.outside)[:1]
-    cases = list(dict.fromkeys(one.case for one in told))
+    shown = grave or notable
+    firsts = sorted(shown, key=lambda one: -one.farthest)[:2] + sorted(shown, key=lambda one: -one.outside)[:1]
+    cases = list(dict.fromkeys(one.case for one in shown))
     return found(
         bool(grave),
         "golden_cases" if len(cases) > 1 else "golden",
@@ -114,7 +111,7 @@ def _measure_excess(rows: CaseRows) -> Iterable[Excess]:
 
 
 @check(Subject.STUDY, R503=Severity.WARNING)
-def unseen_states(evidence: Evidence) -> Finding:
+def unseen_states(evidence: StudyEvidence) -> Finding:
     """States in which golden rows alone start or end, case by case."""
     if not any(case.golden and case.train for case in evidence.study.described):
         return absent(NO_GOLDEN if evidence.study.described else NOTHING_DONE)
@@ -138,7 +135,7 @@ def unseen_states(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R803=Severity.STOP, limits={"many": MANY_LEFT_OUT})
-def left_out(evidence: Evidence) -> Finding:
+def left_out(evidence: StudyEvidence) -> Finding:
     """Judged rows as the study counted them, golden rows counted here."""
     cases = [case for case in evidence.study.described if case.train]
     if not cases:
@@ -167,7 +164,7 @@ def left_out(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R804=Severity.WARNING, limits={"few": FEW_GOLDEN})
-def few_golden(evidence: Evidence) -> Finding:
+def few_golden(evidence: StudyEvidence) -> Finding:
     """Golden rows of each case."""
     cases = evidence.study.described
     if not cases:
@@ -181,8 +178,8 @@ def few_golden(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R805=Severity.WARNING)
-def not_confirmed(evidence: Evidence) -> Finding:
-    """What was refused, with the reason, and what was not asked for."""
+def not_confirmed(evidence: StudyEvidence) -> Finding:
+    """Report choices that were not confirmed, with the reason."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
     open_ = [pick for pick in evidence.chosen if pick.confirmed is None]
@@ -193,15 +190,14 @@ def not_confirmed(evidence: Evidence) -> Finding:
     for pick in open_:
         by_reason.setdefault(refused.get(_refusal(pick), ""), []).append(pick.label)
     not_looked = say("check.R805.not_looked")
-    english = load_words(ENGLISH).tell(not_looked)
+    english = load_words(ENGLISH).format(not_looked)
     values = [
         {"preset": p.choice.preset, "case": p.case.name, "reason": refused.get(_refusal(p), english)}
         for p in open_
     ]
     return found(
         False,
-        cases=(p.case.name for p in open_),
-        methods=(p.method for p in open_),
+        of=(pick.key for pick in open_),
         values={"choices": values},
         open=len(open_),
         choices=len(evidence.chosen),
@@ -210,12 +206,12 @@ def not_confirmed(evidence: Evidence) -> Finding:
 
 
 def _refusal(pick: Pick) -> str:
-    """How a look names what it refused."""
+    """Name under which a look lists what it refused."""
     return f"{pick.case.name} ({pick.choice.preset})"
 
 
 @check(Subject.STUDY, R806=Severity.STOP)
-def second_look(evidence: Evidence) -> Finding:
+def second_look(evidence: StudyEvidence) -> Finding:
     """Every look there was at the golden rows."""
     results = [one for look in evidence.study.looks for one in look.results]
     if not results:
@@ -227,13 +223,12 @@ def second_look(evidence: Evidence) -> Finding:
         (evidence.label(one.case, one.preset), one.method, say("check.R806.before", seen=one.seen))
         for one in again
     )
-    values = [{"preset": one.preset, "case": one.case, "method": one.method, "seen": one.seen} for one in again]
-    cases, methods = (one.case for one in again), (one.method for one in again)
-    return found(True, cases=cases, methods=methods, values={"looks": values}, facts=facts)
+    values = [one.key.model_dump() | {"seen": one.seen} for one in again]
+    return found(True, of=(one.key for one in again), values={"looks": values}, facts=facts)
 
 
 @check(Subject.STUDY, R807=Severity.STOP, limits={"worse": MATERIALLY_WORSE})
-def not_borne_out(evidence: Evidence) -> Finding:
+def not_borne_out(evidence: StudyEvidence) -> Finding:
     """Chosen methods that were confirmed: their log loss beside that on the rows that chose."""
     pairs = [
         (pick, pick.confirmed)
@@ -249,14 +244,10 @@ def not_borne_out(evidence: Evidence) -> Finding:
         {"golden": one.log_loss, "low": one.log_loss_low, "high": one.log_loss_high, "judged": one.judged_log_loss}
         for _, one in worse
     ]
-    values = [
-        {"preset": one.preset, "case": one.case, "method": one.method} | own
-        for (_, one), own in zip(worse, figures, strict=True)
-    ]
+    values = [one.key.model_dump() | own for (_, one), own in zip(worse, figures, strict=True)]
     return found(
         any(one.log_loss >= MATERIALLY_WORSE * (one.judged_log_loss or math.inf) for _, one in worse),
-        cases=(pick.case.name for pick, _ in worse),
-        methods=(pick.method for pick, _ in worse),
+        of=(pick.key for pick, _ in worse),
         values={"choices": values},
         facts=[
             say("check.R807.case", case=pick.label, rows=name_rows(pick.choice.judged_on), **own)
@@ -269,8 +260,8 @@ LEVEL = round(1.0 - CONFIDENCE, 12)  # of the test of fit
 
 
 @check(Subject.STUDY, R404=Severity.WARNING, limits={"few": FEW_ROWS, "few_events": FEW_EVENTS})
-def exploratory(evidence: Evidence) -> Finding:
-    """As the study itself describes its cases."""
+def exploratory(evidence: StudyEvidence) -> Finding:
+    """Report cases that are too small to conclude from."""
     cases = evidence.study.described
     if not cases:
         return absent(NOTHING_DONE)
@@ -287,14 +278,14 @@ def exploratory(evidence: Evidence) -> Finding:
 
 
 def _list_reasons(case: Case) -> list[Said]:
-    """Why a case is too small to conclude from."""
+    """List why a case is too small to conclude from."""
     rows = [say("check.R404.few_rows", train=case.train, few=FEW_ROWS)] if case.train < FEW_ROWS else []
     ratio = case.events_per_parameter
     return rows + ([say("check.R404.few_events", ratio=ratio, few=FEW_EVENTS)] if ratio < FEW_EVENTS else [])
 
 
 @check(Subject.STUDY, R302=Severity.WARNING)
-def constant(evidence: Evidence) -> Finding:
+def constant(evidence: StudyEvidence) -> Finding:
     """Covariates that do not vary, case by case."""
     cases = evidence.study.described
     if not cases:
@@ -309,7 +300,7 @@ def constant(evidence: Evidence) -> Finding:
 
 
 @check(Subject.STUDY, R611=Severity.STOP, limits={"level": LEVEL})
-def goodness(evidence: Evidence) -> Finding:
+def goodness(evidence: StudyEvidence) -> Finding:
     """The test that was made with each choice, or of a calibration that was given."""
     if not evidence.chosen:
         return absent(NOTHING_SELECTED)
@@ -323,7 +314,7 @@ def goodness(evidence: Evidence) -> Finding:
     if not rejected:
         least = min(tested, key=lambda key: tested[key].p_value)
         return passed("passed", *beside, p=tested[least].p_value, case=labels[least], **chance)
-    one_alone = len(rejected) == 1  # its causes are told with what to do, of several the largest differences
+    one_alone = len(rejected) == 1  # of one its causes are named, of several the largest differences
     values = [
         {"preset": preset, "case": case, "p_value": one.p_value, "causes": list(one.causes)}
         for (preset, case), one in tested.items()
@@ -333,8 +324,7 @@ def goodness(evidence: Evidence) -> Finding:
         True,
         "found",
         *beside,
-        cases=(case for _, case in rejected),
-        methods=(pick.method for pick in evidence.chosen if _key(pick) in rejected),
+        of=(pick.key for pick in evidence.chosen if _key(pick) in rejected),
         values={"tests": values},
         facts=[say("check.R611.fact" if why else "check.R611.bare", case=c, p=p, why=why) for c, p, why in facts],
         **chance,
@@ -358,7 +348,7 @@ def _key(pick: Pick) -> tuple[str, str]:
     return pick.choice.preset, pick.case.name
 
 
-def _find_test(evidence: Evidence, key: tuple[str, str]) -> _Test | None:
+def _find_test(evidence: StudyEvidence, key: tuple[str, str]) -> _Test | None:
     """The test of a calibration that was given, or else the one that was made with the choice."""
     given = (evidence.calibrations or {}).get(key)
     if given is not None and not math.isnan(given.goodness.p_value):
@@ -370,7 +360,7 @@ def _find_test(evidence: Evidence, key: tuple[str, str]) -> _Test | None:
     return _Test(test.p_value, test.causes, "; ".join(one.describe() for one in test.contrasts))
 
 
-def _name_untested(evidence: Evidence) -> str:
+def _name_untested(evidence: StudyEvidence) -> str:
     if evidence.calibrations is not None:
         return "impossible"
     return "many" if len(evidence.cases) > MOST_TESTED else "earlier"

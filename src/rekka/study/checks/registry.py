@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rekka.checks.engine import Finding, Severity, Subject, load_checks, run_checks, sort_findings
 from rekka.core.errors import count_of
-from rekka.study.checks.evidence import Calibrations, Evidence
+from rekka.study.checks.evidence import Calibrations, StudyEvidence
 from rekka.study.compare import load_study
 from rekka.study.study import Study
 
@@ -23,9 +23,13 @@ def check_study(study: Study | str | Path, *, calibrations: Calibrations | None 
         ``study.calibration(case, preset, rows="train")`` of chosen models, by (preset, case). The test of fit
         takes some seconds a case; without calibrations it is not applicable.
 
+    Examples
+    --------
+    >>> [finding.code for finding in rekka.check_study("run") if finding.verdict == "issue"]  # doctest: +SKIP
+
     """
     load_checks("rekka.study.checks")
-    evidence = Evidence(study if isinstance(study, Study) else load_study(study), calibrations)
+    evidence = StudyEvidence(study if isinstance(study, Study) else load_study(study), calibrations)
     return sort_findings(run_checks(Subject.STUDY, evidence))
 
 
