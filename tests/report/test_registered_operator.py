@@ -10,12 +10,12 @@ import rekka
 from rekka.report.charts.base import FIXED, PRINT, place_of
 from rekka.report.text import LANGUAGES, load_words
 from rekka.scaling.operators import AffineScaling
-from rekka.scaling.registry import REGISTRY, Operator, Training
+from rekka.scaling.registry import REGISTRY, TrainingRows, register
 
 METHODS = ("zscore", "halves", "halves+zscore")
 
 
-def fit_halves(rows: Training) -> AffineScaling:
+def fit_halves(rows: TrainingRows) -> AffineScaling:
     """Twice each covariate, as far as it varies."""
     return AffineScaling(
         "halves", rows.names, rows.low, rows.high, np.zeros_like(rows.low), np.full_like(rows.low, 0.5)
@@ -24,9 +24,9 @@ def fit_halves(rows: Training) -> AffineScaling:
 
 @pytest.fixture(scope="module")
 def study():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(REGISTRY, "halves", Operator(fit_halves, affine=True))
-        yield rekka.compare(draw_rows(n=60), methods=METHODS, guard={"resamples": 2})
+    register("halves", fit_halves, AffineScaling)
+    yield rekka.compare(draw_rows(n=60), methods=METHODS, guard={"resamples": 2})
+    del REGISTRY["halves"]
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
