@@ -1,4 +1,4 @@
-"""What a report shows, before it is HTML, Markdown, LaTeX or a workbook: tables and figures with their words."""
+"""Tables and figures with their words, before they are HTML, Markdown, LaTeX or a workbook."""
 
 from __future__ import annotations
 

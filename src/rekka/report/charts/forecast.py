@@ -257,7 +257,7 @@ def _keep_apart(share: float) -> float:
 
 
 def _describe_ageing(found: CaseForecast, words: Words) -> str:
-    """What advances with the years, and from when on it is beyond the training rows."""
+    """Covariates that advance with the years, and the year in which they leave the training rows."""
     if not found.advancing:
         return words("figure.course.fixed")
     first = found.extrapolated_from
@@ -368,7 +368,7 @@ def _find_farthest(passages: Passages) -> float:
 
 
 def _explain_arrows(passages: Passages, words: Words) -> str:
-    """What an arrow means, where there is one."""
+    """The meaning of an arrow, where there is one."""
     farthest = _find_farthest(passages)
     far = any(end > farthest for end in _list_ends(passages.values()))
     return words("figure.reach.far", years=f"{farthest:g}") if far else ""

@@ -368,7 +368,7 @@ def _trial_tips(words: Words) -> list[Spec]:
 
 
 def _compare_sets(trials: Iterable[TrialPart]) -> str:
-    """Whether what was selected is the Pareto set, another set, or nothing at all."""
+    """Compare what was selected with the Pareto set: the same, another set, or nothing at all."""
     pairs = [(trial.pareto, trial.selected) for trial in trials]
     if not any(selected for _, selected in pairs):
         return "nothing_selected"
