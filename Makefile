@@ -26,10 +26,10 @@ test: $(VENV)/.developer
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/warm_kernels.py & $(BIN)/mypy && wait $$!
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 release-check: $(VENV)/.developer
-	$(ONE_THREAD) REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term -m "slow or not slow" $(PYTEST)
+	$(ONE_THREAD) REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term -m "slow or not slow" $(PYTEST)
 	$(BIN)/python -m benchmarks.baseline
 
 bench: $(VENV)/.developer

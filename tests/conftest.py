@@ -23,6 +23,21 @@ settings.register_profile("rekka", deadline=None)
 settings.load_profile("rekka")
 
 
+# The files that take longest, which go first, so that at the end no worker has a long one to itself.
+LONGEST = (
+    "study/test_resume", "report/test_browser", "commands/test_cli_study", "report/test_summary", "report/test_page",
+    "commands/test_write_faults", "streaming/cluster/test_cluster_study", "commands/test_cli_report",
+    "study/test_compare", "commands/test_cli_forecast", "report/test_report_tables", "study/test_stability",
+    "fleet/test_backtest", "commands/test_cli", "commands/test_outputs", "report/test_plots", "test_repository",
+    "commands/test_cli_fit", "model/test_family", "model/test_restarts", "study/test_large",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"tests/{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
 def pytest_collection_finish() -> None:
     """What is imported by now stays: going through it again and again for garbage takes a twentieth of the time."""
     gc.freeze()
@@ -53,6 +68,24 @@ def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Where workers of one run find what another of them has made."""
     own = tmp_path_factory.getbasetemp()
     sharing.FOLDER.append(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _reports_made_quickly(_shared_folder: None) -> Iterator[None]:
+    """Draw the same chart once in a run, and bands of a forecast from as few draws as are allowed.
+
+    ``test_drawing.py`` draws anew, and ``test_expectations.py`` has all draws.
+    """
+    import vl_convert
+
+    from rekka.report import summarize
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in sharing.PICTURES:
+            patch.setattr(vl_convert, name, sharing.share_picture(getattr(vl_convert, name)))
+        patch.setattr(summarize, "DRAWS", 100)
+        patch.setattr(summarize, "PASSAGE_DRAWS", 100)
+        yield
 
 
 @pytest.fixture

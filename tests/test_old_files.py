@@ -102,7 +102,7 @@ def test_a_model_file_that_names_no_case_asks_for_it(version, tmp_path):
 def test_a_run_folder_is_loaded_and_shown(version):
     assert_found(rekka.load_study(FILES / version / "run"), version)
     shown = call("show", FILES / version / "run")
-    assert "Confirmed on golden rows" in shown
+    assert "Confirmed on the confirmation rows" in shown
     assert all(case in shown for case in CASES)
 
 

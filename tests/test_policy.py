@@ -127,10 +127,10 @@ def test_model_files_are_read_from_version_2_on():
     [
         ("TableMapping", "columns dates join rules state table wide"),
         (
-            "Columns",
+            "ColumnRoles",
             "area bridge case completed covariates date keep length member repairs state traffic visit width",
         ),
-        ("File", "decimal encoding header_row names separator sheet"),
+        ("FileOptions", "decimal encoding header_row names separator sheet"),
         ("Wide", "date state traffic"),
         ("State", "bands best labels missing worst worst_first"),
         ("Dates", "completed inspection repair"),

@@ -60,7 +60,7 @@ def read_summary(name: str) -> str:
 
 
 class _Command(TyperCommand):
-    """A command that refuses an option given twice where it takes one value; click would keep the last."""
+    """Command that refuses an option given twice where it takes one value; click would keep the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and count the options beforehand."""

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_cli import call
 
 import rekka
 
@@ -21,8 +22,13 @@ def fits(tmp_path_factory):
     """The demo's ten components, fitted to all rows by the command."""
     place = tmp_path_factory.mktemp("baseline")
     rekka.write_inventory(place / "demo")
-    fitted = baseline.run_command(place, "fit", "demo", "--out", "models", "--json")
-    matrices = baseline.run_command(place, "matrix", "models", "--years", "1,5", "--json")
+    fitted, matrices = (
+        json.loads(call(*words, "--json").stdout)
+        for words in (
+            ("fit", place / "demo", "--out", place / "models"),
+            ("matrix", place / "models", "--years", "1,5"),
+        )
+    )
     return {
         "fits": {one["case"]: baseline.keep_fit(one) for one in fitted},
         "matrices": {one["case"]: [m["probability"] for m in one["matrices"]] for one in matrices["cases"]},

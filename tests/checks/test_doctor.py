@@ -211,7 +211,7 @@ def test_a_clean_table_gets_a_friendly_answer():
     diagnosis = produce("R307")
     assert {f.severity for f in diagnosis.findings} == {Severity.NOTE}
     assert not diagnosis.stops
-    words = "Fine: 2,000 transitions of 635 bridges in 1 case, nothing to worry about."
+    words = "Fine: 2,000 transitions of 635 bridges in 1 component, no warnings."
     assert diagnosis.headline() == words
 
 

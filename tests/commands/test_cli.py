@@ -43,7 +43,7 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
     def write_some(folder, **options):
         write(folder, **options)
         table = pl.read_csv(folder / "inspections.csv", infer_schema=False)
-        table.filter(pl.col("case").is_in(["Cross girder", "Slope protection"])).write_csv(
+        table.filter(pl.col("case").is_in(["Main girder", "Slope protection"])).write_csv(
             folder / "inspections.csv"
         )
 
@@ -51,7 +51,7 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
     done = call("demo", "--folder", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
     words = " ".join(done.stdout.split())
-    assert "2 cases by 4 methods under 2 presets: 16 trials." in words
+    assert "2 components by 4 methods under 2 presets: 16 trials." in words
     assert f"The report is in {tmp_path / 'demo' / 'study' / 'report.html'}" in words
     assert f"next: rekka forecast {tmp_path / 'demo' / 'study'} {tmp_path / 'demo'}" in words
     trials = pl.read_parquet(tmp_path / "demo" / "study" / "trials.parquet")
@@ -64,7 +64,7 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
 def test_demo_goes_the_whole_way(tmp_path):
     done = call("demo", "--folder", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
-    assert "10 cases by 4 methods under 2 presets: 80 trials." in done.stdout
+    assert "10 components by 4 methods under 2 presets: 80 trials." in done.stdout
     assert "exact (Newton on the exact likelihood): 36 certified, 4 no finite maximum" in done.stdout
     assert re.search(r"Main girder +624 +217 +1,568 +5 ", done.stdout)
     words = " ".join(done.stdout.split())

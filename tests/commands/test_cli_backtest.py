@@ -32,7 +32,7 @@ def test_what_a_person_is_told(folder, tmp_path):
     done = call("backtest", folder, *OPTIONS, "--only", "Bearing", "--out", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
     said = words(done.stdout)
-    assert "Bearing: what the forecasts of" in said
+    assert "Bearing: scores of the forecasts of" in said
     assert "log loss, floored" in said
     assert "infinite" in said
     for title in ("by years ahead", "visits in state 4 or worse", "visits in each state, all together",
@@ -70,7 +70,7 @@ def test_many_cases_are_one_line_each_unless_all_are_wanted(folder):
     assert "Slope protection † " in said
     assert "Bearing † " not in said
     assert "Bearing: by years ahead" not in said
-    assert "--all shows every case in full." in said
+    assert "--all shows every component in full." in said
     assert "Nothing was written; --out says where." in said
     every = words(call("backtest", folder, *OPTIONS, *some, "--all").stdout)
     assert every.count(": by years ahead") == 4
@@ -90,7 +90,7 @@ def test_a_case_that_cannot_be_fitted_ends_in_its_sentence_and_code_1(tmp_path):
     said = words(done.stdout)
     assert "still: not forecast: Every row stays in state 1" in said
     assert "NOT CERTIFIED: the model is where its optimizer stopped" in said
-    assert "moves: what the forecasts of" in said
+    assert "moves: scores of the forecasts of" in said
 
 
 def test_transitions_and_a_moment_by_date(folder, tmp_path):

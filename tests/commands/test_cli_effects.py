@@ -125,7 +125,7 @@ def test_a_model_without_covariates(tmp_path):
     save(file, rekka.simulate_transitions(300, n_states=3), [], case="Deck")
     done = call("effects", file, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
-    assert "The model has no covariates, so that there is nothing to change." in done.stdout
+    assert "The model has no covariates, so there is nothing to change." in done.stdout
     assert "--out FOLDER" not in done.stdout
     assert "Nothing was written: no model has covariates." in done.stdout
 

@@ -90,7 +90,7 @@ def test_few_certified_refits_are_said_to_be_few(tmp_path):
     table.write_csv(tmp_path / "t.csv")
     done = call("fit", tmp_path / "t.csv", "--bootstrap", 2)
     assert "bootstrap: 0 of 2 refits to" in done.stdout
-    assert "Fewer than half: intervals from them leave out what most draws say." in done.stdout
+    assert "Fewer than half: intervals from them ignore most resamples." in done.stdout
 
 
 def test_one_bridge_has_no_bootstrap_but_a_model(transitions, tmp_path):

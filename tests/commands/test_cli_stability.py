@@ -53,14 +53,17 @@ def test_what_a_person_is_told(study):
     done = call("stability", study, *OPTIONS)
     assert done.exit_code == 0, done.stderr
     said = words(done.stdout)
-    assert "2 cases by 2 methods, 4 draws of each kind: 48 refits, seed 20260924. No golden row was used." in said
+    assert (
+        "2 components by 2 methods, 4 resamples of each kind: 48 refits, seed 20260924. No confirmation row was used."
+        in said
+    )
     for kind in ("bootstrap", "splits", "seeds"):
         assert f"{kind}, preset exact: chosen / maximum reached, %" in said
     assert "Deck [/] slab † " in said
     assert "Pier † " not in said
     assert "What to look at" in said
     assert "- exploratory, too small to conclude from: Deck [/] slab (72 training rows, fewer than 100" in said
-    assert f"The draws are in {study / 'stability'}: selection.csv" in said
+    assert f"The resamples are in {study / 'stability'}: selection.csv" in said
     names = {file.name for file in (study / "stability").iterdir()}
     assert names == {
         "draws-20260924", "cases.csv", "methods.csv", "refits.csv", "selection.csv", "statuses.csv"

@@ -65,11 +65,11 @@ def words(text):
 
 def test_compare_closes_with_what_a_person_needs(finished):
     out, said = finished
-    assert "3 cases by 4 methods under 2 presets: 24 trials. as the column part says." in said
+    assert "3 components by 4 methods under 2 presets: 24 trials. as the column part says." in said
     assert "exact (Newton on the exact likelihood): 8 certified, 4 no finite maximum" in said
     assert re.search(r"Slope protection +none: no fit is a certified maximum", said)
     assert "--methods paper,small" in said
-    assert "Confirmed on golden rows" in said
+    assert "Confirmed on the confirmation rows" in said
     assert "What to look at" in said
     assert "R402 tip  No finite maximum: Slope protection" in said
     assert f"The run is in {out}" in words(said)
@@ -136,7 +136,7 @@ def test_show_has_every_table(finished):
     out, _ = finished
     done = call("show", out)
     assert done.exit_code == 0, done.stderr
-    for title in ("The cases", "Methods, preset paper", "Chosen, preset exact", "Every trial, preset paper",
+    for title in ("Components: rows", "Methods, preset paper", "Chosen, preset exact", "Every trial, preset paper",
                   "is it the data or the optimizer?", "The paper's hypotheses, preset exact", "What to look at"):  # fmt: skip
         assert title in done.stdout
     one = call("show", out, "--section", "trials")

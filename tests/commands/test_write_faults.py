@@ -163,6 +163,9 @@ class Faults:
         self.done, self.at = 0, at
 
 
+MADE: dict[str, Any] = {}  # reports by their title
+
+
 def keep_costly(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """Pictures are drawn and networks simulated once: they are not what is tested."""
     monkeypatch.setattr("rekka.report.page.draw_svg", lambda spec, prefix: "<svg></svg>")
@@ -175,11 +178,11 @@ def keep_costly(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     if command == "effects":
         monkeypatch.setattr("rekka.report.charts.models.draw_svg_file", lambda spec: "<svg></svg>")
     if command == "report":
-        make, made = report_module.make_report, {}
+        make = report_module.make_report
 
         def make_once(study: Any, **options: Any) -> Any:
             title = options["title"]
-            return made[title] if title in made else made.setdefault(title, make(study, **options))
+            return MADE[title] if title in MADE else MADE.setdefault(title, make(study, **options))
 
         monkeypatch.setattr(report_module, "make_report", make_once)
 

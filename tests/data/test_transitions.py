@@ -89,7 +89,7 @@ records = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(records, min_size=1, max_size=40),
     st.sampled_from(["worst", "first", "last", "set_aside"]),
@@ -115,7 +115,7 @@ def test_ours_is_the_plain_account(rows, same_day, max_gap, repairs):
         assert row["bridge_length"] == first[5]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(records, min_size=1, max_size=40), st.integers(1, 7))
 def test_blocks_change_nothing(rows, rows_at_once):
     panel = rekka.read_panel(frame(rows), state={"best": 1, "worst": 4})

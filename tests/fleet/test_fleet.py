@@ -11,7 +11,7 @@ from fleet_cases import COVARIATES, draw_members, eligible_of, fit_model, fit_sh
 from scipy.linalg import expm
 
 from rekka.fleet import inventory as module
-from rekka.fleet.document import describe_fleet, tell_watermark
+from rekka.fleet.document import describe_fleet, describe_watermark
 from rekka.fleet.eligibility import InventoryOptions
 from rekka.fleet.tables import MEANING, add_years, choose_years, rank_members
 from rekka.forecast.forecast import ForecastOptions, forecast_rows, make_cohort, years_until
@@ -237,8 +237,8 @@ def test_a_fit_that_is_not_certified_is_marked_everywhere():
     frame = two_cases()
     fleet, years = forecast(eligible_of(frame, make_model("Deck", fit_short()), two_models()[1]))
     assert not fleet.certified
-    assert tell_watermark(fleet).startswith("NOT CERTIFIED: ")
-    assert tell_watermark(fleet).endswith("(Deck).")
+    assert describe_watermark(fleet).startswith("NOT CERTIFIED: ")
+    assert describe_watermark(fleet).endswith("(Deck).")
     for table in (fleet.members, years, fleet.network.filter(scope="case")):
         assert dict(table.select("case", "certified").unique().rows()) == {"Deck": False, "Pier": True}
     network = fleet.network
@@ -253,7 +253,7 @@ def test_a_fit_that_is_not_certified_is_marked_everywhere():
     )
     assert any(note.startswith("Deck: no intervals, because the fit is not a certified") for note in fleet.notes)
     document = describe_fleet(fleet, "models")
-    assert document.watermark == tell_watermark(fleet)
+    assert document.watermark == describe_watermark(fleet)
     assert [model.certified for model in document.models] == [False, True]
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import rekka
-from rekka.forecast.effects import Change, Effect, Estimate, marginal_effects, show_years, tell_effect
+from rekka.forecast.effects import Change, Effect, Estimate, describe_effect, marginal_effects, show_years
 from rekka.forecast.forecast import AT_REST, NOT_CERTIFIED
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
@@ -240,7 +240,7 @@ WAY = "from state 1 to state 4"
     ],
 )  # fmt: skip
 def test_sentences(one, told):
-    assert tell_effect(one, WAY, 0.95) == told
+    assert describe_effect(one, WAY, 0.95) == told
 
 
 def test_names_of_states_are_told_where_there_are_any(fit):

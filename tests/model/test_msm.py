@@ -18,7 +18,7 @@ cat(sprintf("%.12g", c(m$minus2loglik, m$estimates, sqrt(diag(m$covmat)))), sep 
 
 
 def test_msm_agrees_in_likelihood_coefficients_and_standard_errors(msm, tmp_path):
-    data = rekka.simulate_transitions(400, n_states=4, seed=11)
+    data = rekka.simulate_transitions(200, n_states=4, seed=11)
     age = (data["age_at_inspection_1"] - 45) / 10
     traffic = data["traffic_mean"].log() - 8
     lines = ["id,time,state,age,traffic"]

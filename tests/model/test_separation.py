@@ -11,6 +11,7 @@ from rekka.model.separation import (
     Constraints,
     Separation,
     advise,
+    describe_separations,
     find_direction,
     find_separations,
 )
@@ -55,7 +56,7 @@ def test_ridge_holds_slopes_but_not_intercepts():
     assert separations([0] * 4, [0, 0, 1, 1], [0.0, 1, 2, 3], 2, ridge=1.0) == []
     (one,) = separations([0] * 3, [1, 1, 1], [0.0, 1, 2], 2, ridge=1.0)
     assert one.nobody_stayed
-    assert one.sentence() == "state 1: no row ends in it"
+    assert describe_separations([one]) == ["state 1: no row ends in it"]
 
 
 def test_all_rows_are_looked_at_however_many():

@@ -153,7 +153,7 @@ def test_years_beyond_the_axis_end_in_an_arrow(model):
     assert "median" not in second
     assert "low" not in second
     assert second["median_text"] == ">200"
-    assert "An arrow goes on beyond 100 years." in figure.caption
+    assert "An arrow continues beyond 100 years." in figure.caption
     assert "M" in draw_svg_file(panel(figure, "until").spec)
 
 
@@ -263,7 +263,7 @@ def test_a_certified_choice_has_no_mark(document):
 def test_a_mark_is_in_the_language_of_the_page_and_fits(model):
     bare = model.model_copy(update={"certified": False})
     figure = draw_curve(bare, "001", Look(load_words("ja"), PRINT))
-    assert list_stamps(figure) == ["証明なし"] * 2
+    assert list_stamps(figure) == ["最尤解未確認"] * 2
     for one in figure.panels:
         mark = next(layer["mark"] for layer in one.spec["layer"] if layer["mark"].get("style") == STAMP)
         assert mark["fontSize"] * len(mark["text"]) < one.spec["width"]

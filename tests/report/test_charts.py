@@ -231,7 +231,7 @@ def test_methods_at_the_same_count_stand_apart(figures):
     places = [(row["cost"], row["accuracy"], row["dodge"]) for row in rows]
     assert len(set(places)) == len(places)
     assert "dodge" not in rows_of(panel(figures["tradeoff-paper"], "tradeoff").spec)[0]
-    assert "stand side by side" in figures["tradeoff-exact"].caption
+    assert "are drawn side by side" in figures["tradeoff-exact"].caption
 
 
 def test_evaluations_that_differ_widely_have_a_logarithmic_axis(document):
@@ -242,7 +242,7 @@ def test_evaluations_that_differ_widely_have_a_logarithmic_axis(document):
     x = panel(figure, "tradeoff").spec["layer"][0]["encoding"]["x"]
     assert x["scale"]["type"] == "log"
     assert x["axis"]["values"] == [10, 30, 100, 300, 1000, 3000, 10000]
-    assert "stand side by side" not in figure.caption
+    assert "are drawn side by side" not in figure.caption
 
 
 def test_rings_are_there_only_where_the_selection_is_another_set(document):
@@ -375,7 +375,7 @@ def test_no_choice_is_said_and_what_is_not_confirmed_is_hollow(document):
     assert "low" not in second
     hollow = next(view for view in spec["layer"] if "!datum.confirmed" in str(view.get("transform")))
     assert hollow["mark"]["fill"] == PRINT.surface
-    assert "Cases with a chosen model: 1 of 2; confirmed on golden rows: 0." in figure.caption
+    assert "Components with a chosen model: 1 of 2; confirmed on confirmation rows: 0." in figure.caption
     assert "Hollow points" in figure.caption
 
 
@@ -386,7 +386,7 @@ def test_alt_counts_how_many_beat_the_baseline(document):
         for one, verdict in zip(document.answers, verdicts, strict=True)
     )
     one = panel(figures_of(only(document, answers=answers))["answer"], "accuracy")
-    assert one.alt.startswith("Chosen models shown more accurate than the forecast that nothing changes: 1 of 2.")
+    assert one.alt.startswith("Chosen models shown more accurate than the no-change baseline: 1 of 2.")
     assert "The interval of the difference includes zero: 1." in one.alt
 
 
@@ -416,10 +416,8 @@ def test_shares_add_up_and_the_own_choice_is_outlined(document):
     ]
     labels = one.spec["layer"][2]["data"]["values"]
     assert [(row["case"], row["share"]) for row in labels] == [(cases[0], "25%"), (cases[1], "70%")]
-    half = (
-        "Cases in which at least half of the draws choose what the study chose: 1 of 2; draws for each case: 20."
-    )
-    assert one.alt == f"{half} Cases in which fewer do: {cases[0]}."
+    half = "Components in which at least half of the resamples choose what the study chose: 1 of 2; resamples for each component: 20."
+    assert one.alt == f"{half} Components in which fewer do: {cases[0]}."
 
 
 def test_the_caption_of_stability_names_what_was_drawn_again_and_how_often(document):
@@ -433,10 +431,10 @@ def test_the_caption_of_stability_names_what_was_drawn_again_and_how_often(docum
         return draw_stability(only(document, stability=found), Look(words, PRINT)).caption
 
     assert caption("splits").startswith("What is chosen when the study is repeated with other splits. ")
-    assert "repeated with bridges drawn again, other starting values. Draws for each case: 200." in caption(
+    assert "repeated with resampled bridges, other starting values. Resamples for each component: 200." in caption(
         "bootstrap", "seeds"
     )
-    assert "Draws for each case: 20 to 200." in caption("bootstrap", "splits")
+    assert "Resamples for each component: 20 to 200." in caption("bootstrap", "splits")
     assert caption("splits", words=load_words("ja")).startswith("分割を変えて")
 
 
@@ -492,7 +490,7 @@ def test_wide_intervals_are_cut_and_told(document):
     assert wide["interval"] == "1.00×10⁻⁹ to 300"
     assert (narrow["cut_low"], narrow["cut_high"]) == (False, False)
     assert "ends in an arrow" in figure.caption
-    assert figure.panels[0].alt == "Intervals that leave out 1: 1 of 2 (age ' in state 2: 1.20)."
+    assert figure.panels[0].alt == "Intervals that exclude 1: 1 of 2 (age ' in state 2: 1.20)."
     empty = model.model_copy(update={"ratios": ()})
     assert ratios(empty, document.study.covariates, LOOK) is None
 

@@ -4,7 +4,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+import vl_convert
 
+import sharing
 from rekka.report.charts.drawing import (
     POINTS_PER_INCH,
     VERSION,
@@ -22,6 +24,12 @@ NAMES = [
     "橋",
 ]
 PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(autouse=True)
+def _drawn_anew(monkeypatch):
+    for name in sharing.PICTURES:
+        monkeypatch.setattr(vl_convert, name, getattr(vl_convert, name).__wrapped__)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from scipy.linalg import expm
 
 import rekka
 from rekka.model.serial import load_model
+from rekka.report import summarize
 from rekka.report.summarize import HORIZON, expect
 
 COVARIATES = ["age_at_inspection_1", "bridge_length", "traffic_mean"]
@@ -26,7 +27,10 @@ def fitted(request):
 @pytest.fixture(scope="module")
 def found(fitted):
     _, fit = fitted
-    return expect(fit, fit.survey.median, level=0.95, seed=1, certified=True)
+    with pytest.MonkeyPatch.context() as patch:  # all draws, as in a report
+        patch.setattr(summarize, "DRAWS", 500)
+        patch.setattr(summarize, "PASSAGE_DRAWS", 200)
+        return expect(fit, fit.survey.median, level=0.95, seed=1, certified=True)
 
 
 def carry(fit, x, years, start=0):

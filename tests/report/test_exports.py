@@ -15,7 +15,6 @@ from rekka.core.sheets import guard_text, unguard_text
 from rekka.report.export import (
     LONGEST_SHEET_NAME,
     LONGEST_TEXT,
-    name_column,
     name_sheets,
     render_csv,
     render_workbook,
@@ -58,7 +57,7 @@ def test_csv_has_every_value_unrounded():
     for table in tables_of(plain_document()).values():
         flat = expand(table)
         found = read_csv(render_csv(table))
-        assert found.columns == [name_column(one) for one in flat.columns]
+        assert found.columns == [one.heading for one in flat.columns]
         for one, name in zip(flat.columns, found.columns, strict=True):
             values = [None if value == "" else value for value in column(flat, one.key)]
             read = [unguard_text(v) if isinstance(v, str) else v for v in found[name].to_list()]
@@ -110,7 +109,7 @@ def test_the_workbook_has_the_values():
     for name in ("trials", "answer", "ratios", "trials-paper"):
         flat = expand(tables[name])
         found = pl.read_excel(io.BytesIO(content), sheet_name=name, infer_schema_length=None)
-        assert found.columns == [name_column(one) for one in flat.columns]
+        assert found.columns == [one.heading for one in flat.columns]
         for one, title in zip(flat.columns, found.columns, strict=True):
             if one.kind == "number":
                 ours, theirs = column(flat, one.key), found[title].to_list()

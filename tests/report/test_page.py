@@ -19,7 +19,7 @@ from rekka.report.text import load_words
 from rekka.report.views import Cell, Column, Row, TableView
 
 MOST_BYTES = 3_000_000
-MANY = 80  # cases; more of them is more of the same
+MANY = 40  # cases; more of them is more of the same
 TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # letters that turn the direction of a line
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 WORDS = load_words("en")
@@ -170,7 +170,7 @@ def test_the_headline_counts(document, page):
     assert "Chosen: Box-Cox in 1." in text
     assert f"Without a model: {SHOWN} , {NONE} ." in text
     assert "The bridges are simulated" in text
-    assert "What confirmed: the golden rows" in text
+    assert "Confirmed: once, on the confirmation rows" in text
 
 
 def test_a_default_that_was_turned_down_is_marked(page):
@@ -197,10 +197,10 @@ def test_a_study_that_golden_rows_chose_says_that_nothing_is_confirmed(document)
     study = document.study.model_copy(update={"rule": "pareto", "select_on": "golden", "kind": "tables"})
     cases = tuple(case.model_copy(update={"judged_on": "golden"}) for case in document.cases)
     text = texts_of(render_page(document.model_copy(update={"answers": answers, "study": study, "cases": cases})))
-    assert "Nothing here is confirmed: the rows that chose are the golden rows that scored" in text
+    assert "Nothing here is confirmed: the choice was made on the confirmation rows" in text
     assert "The paper's rule selects a model in 1 of 3 cases; nothing confirms it." in text
     assert "The bridges are simulated" not in text
-    assert "What chose: golden rows. What confirmed: nothing." in text
+    assert "The choice was made on: confirmation rows. Confirmed: nothing." in text
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -209,8 +209,8 @@ def test_golden_rows_that_were_seen_before_do_not_confirm(document):
     answers = tuple(one.model_copy(update=seen) if one.method else one for one in document.answers)
     text = texts_of(render_page(document.model_copy(update={"answers": answers})))
     assert "not confirmed: looked at in run-1" in text
-    assert text.count("the golden rows had been looked at with another model before") == 1
-    assert "the rows that chose are the golden rows that scored" not in text
+    assert text.count("the confirmation rows had been used before, with another model") == 1
+    assert "the choice was made on the confirmation rows" not in text
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -223,8 +223,8 @@ def test_golden_rows_that_were_not_looked_at_confirm_nothing(document):
     }
     answers = tuple(one.model_copy(update=unseen) if one.method else one for one in document.answers)
     text = texts_of(render_page(document.model_copy(update={"answers": answers})))
-    assert "no look at the golden rows was taken" in text
-    assert "not confirmed: scores are those of the validation rows that chose it" in text
+    assert "the confirmation rows were not looked at" in text
+    assert "not confirmed: scored on the validation rows it was chosen on" in text
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -305,8 +305,8 @@ def test_one_case_with_one_trial(document):
     }
     parts |= {"trials": document.trials[-1:], "study": study, "presets": (), "floor": (), "calibration": ()}
     text = texts_of(render_page(document.model_copy(update=parts | {"stability": None})))
-    assert "There is no model to use in the one case." in text
-    assert "1 case by 1 method (z-score)" in text
+    assert "There is no model to use in the one component." in text
+    assert "1 component by 1 method (z-score)" in text
 
 
 def test_a_study_stopped_before_its_first_trial(document):
@@ -317,7 +317,7 @@ def test_a_study_stopped_before_its_first_trial(document):
     )
     assert Reader(page).unclosed == []
     assert "No check found anything." in page
-    assert "No case has a fitted model." in page
+    assert "No component has a fitted model." in page
 
 
 @pytest.mark.usefixtures("no_pictures")

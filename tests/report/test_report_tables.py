@@ -25,7 +25,7 @@ from rekka.model.certificate import Verdict as Certificate
 from rekka.report import text as numbers
 from rekka.report.document import OutcomePart
 from rekka.report.tables.catalog import list_tables
-from rekka.report.tables.cells import Compound, CompoundCell, expand
+from rekka.report.tables.cells import expand
 from rekka.report.tables.models import show_step
 from rekka.report.tables.study import AUDIT
 from rekka.report.text import name_method, slug
@@ -350,8 +350,8 @@ def test_files_rows_versions_machine_and_seeds_are_told():
 def test_what_a_person_reads_as_one_is_several_columns_in_a_file():
     table = tables_of(plain_document())["answer"]
     flat = expand(table)
-    assert not any(isinstance(one, Compound) for one in flat.columns)
-    assert not any(isinstance(cell, CompoundCell) for row in flat.rows for cell in row.cells)
+    assert not any(one.parts for one in flat.columns)
+    assert not any(cell.parts for row in flat.rows for cell in row.cells)
     assert [one.title for one in flat.columns if one.key.startswith("accuracy")] == [
         "accuracy",
         "accuracy, low end",

@@ -132,7 +132,7 @@ def test_a_text_takes_its_values():
     assert words("number.comma") == ", "
     assert words.get("method.zscore", "zscore") == "z-score"
     assert words.get("method.mine", "mine") == "mine"
-    assert load_words("ja")("page.count.cases.other", n=10) == "10ケース"
+    assert load_words("ja")("page.count.cases.other", n=10) == "10部材種別"
     assert load_words("ja").lang == "ja"
 
 

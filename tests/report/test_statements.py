@@ -77,7 +77,7 @@ def test_a_case_that_is_not_chosen_yet_is_no_case_without_a_model(document):
     without, later = plain(list_headlines(unfinished, TELL))[1:]
     assert SHOWN in without
     assert NONE not in without
-    assert later == f"Not chosen yet: {NONE}. Go on with the run: rekka compare --resume RUN."
+    assert later == f"Not chosen yet: {NONE}. Continue the run: rekka compare --resume RUN."
     table = next(one for one in list_tables(unfinished, TELL.words) if one.name == "answer")
     assert [row.cells[1].text for row in table.rows] == ["Box-Cox", "none", "not chosen yet"]
 
@@ -86,7 +86,7 @@ def test_a_fit_that_is_not_judged_yet_was_not_turned_down(document):
     later = change(document, "answers", SHOWN, reason="not chosen yet")
     told = told_of(later, SHOWN)
     assert (told.state, str(told.label)) == ("later", "Not chosen yet")
-    assert "the rule has not judged it" in told.warning
+    assert "the rule has not been applied yet" in told.warning
     assert "turned down" not in "".join([*told.lines, *told.certificate, told.warning])
     assert "not to be used" not in told.warning
     never_run = change(pending(document), "models", NONE, reason=None)
@@ -110,16 +110,16 @@ def test_a_study_that_is_partly_run_tells_planned_and_done(document):
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"remark": GOLDEN_CHOSE, "scored_on": "golden"}, "the rows that chose are the golden rows that scored"),
+        ({"remark": GOLDEN_CHOSE, "scored_on": "golden"}, "the choice was made on the confirmation rows"),
         ({"remark": LOOKED}, "had been looked at with another model before"),
-        ({"remark": "golden rows that chose before cannot confirm (paper, 2026-11-16)"}, "or had chosen one"),
+        ({"remark": "golden rows that chose before cannot confirm (paper, 2026-11-16)"}, "or for a choice"),
         (
             {"seen": "run-1, 2026-11-16", "scored_on": "golden", "rows": 9, "bridges": 2},
             "with another model before",
         ),
         ({"seen": SAME_LOOK, "scored_on": "golden", "rows": 9, "bridges": 2}, "with two models in one look"),
-        ({"remark": "none of its 3 golden rows can be scored"}, "the golden rows could not be scored"),
-        ({}, "no look at the golden rows was taken"),
+        ({"remark": "none of its 3 golden rows can be scored"}, "the confirmation rows could not be scored"),
+        ({}, "the confirmation rows were not looked at"),
     ],
 )
 def test_each_reason_not_to_be_confirmed_has_its_sentence(document, values, why):
@@ -148,12 +148,10 @@ def test_small_print_says_of_which_rows_the_scores_are(document):
     looked = answer.model_copy(update=UNSEEN | {"remark": LOOKED})
     assert plain(explain_use(looked, TELL))[:2] == [
         f"not confirmed: {LOOKED}",
-        "scores of the folds by bridge that chose it",
+        "scored on the folds by bridge it was chosen on",
     ]
     alone = answer.model_copy(update=UNSEEN)
-    assert plain(explain_use(alone, TELL))[0] == (
-        "not confirmed: scores are those of the folds by bridge that chose it"
-    )
+    assert plain(explain_use(alone, TELL))[0] == ("not confirmed: scored on the folds by bridge it was chosen on")
 
 
 def test_the_note_of_a_mixed_table_says_which_scores_flatter():
@@ -161,7 +159,7 @@ def test_the_note_of_a_mixed_table_says_which_scores_flatter():
     mixed = change(document, "answers", document.answers[0].case, **UNSEEN | {"accuracy_low": None})
     note = next(one.note for one in list_tables(mixed, TELL.words) if one.name == "answer")
     assert "In brackets: 95% intervals" in note
-    assert "Scores that are not of golden rows are of the rows that chose" in note
+    assert "Other scores are of the rows the choice was made on" in note
     assert "are of the rows that chose" not in list_tables(document, TELL.words)[0].note
 
 
@@ -248,8 +246,8 @@ def test_a_fit_that_is_shown_though_not_chosen_says_why_not_to_use_it(document):
     told = told_of(document, SHOWN)
     reason = answer_of(document, SHOWN).reason
     why = TELL.words(f"choice.{reason.replace(' ', '_')}")
-    assert plain(told.certificate)[-1] == f"It is not to be used all the same: {why}."
-    assert "all the same" not in "".join(told_of(document, CHOSEN).certificate)
+    assert plain(told.certificate)[-1] == f"It is still not to be used: {why}."
+    assert "still not" not in "".join(told_of(document, CHOSEN).certificate)
     assert TELL.words("section.models.certificate.heading") == "Is this fit the maximum?"
 
 
@@ -264,7 +262,7 @@ def test_a_model_without_covariates_is_not_compared_with_itself(document):
     assert not any(one.startswith("Typical member") for one in lines)
     shown = plain(explain_scores(bare, TELL).lines)
     assert shown[0].startswith("In 1 case no covariate is left in the model")
-    assert not any("Against the model without covariates" in one for one in shown)
+    assert not any("Against the no-covariate baseline" in one for one in shown)
     table = list_tables(bare, TELL.words)[0]
     assert not {"no_covariates_log_loss", "no_covariates_difference"} & {one.key for one in table.columns}
     assert "without covariates" not in table.note
@@ -284,7 +282,7 @@ def test_notes_speak_of_no_column_that_is_left_out():
     assert "Difference: its log loss" in notes["verdicts"]
     bare = change(document, "verdicts", difference=None, low=None, high=None, certified=None, drawn=None)
     note = next(one.note for one in list_tables(bare, TELL.words) if one.name == "verdicts")
-    assert note == "Fell at: the first step of the rule that a method does not pass."
+    assert note == "Dropped at: the first step of the rule that a method does not pass."
 
 
 def test_a_covariate_without_a_unit_leaves_no_blank(document):

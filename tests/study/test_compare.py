@@ -76,7 +76,7 @@ class TestWhatComesOut:
 
     def test_the_plan_in_the_folder_runs_it_again(self, tmp_path):
         file = write_rows(tmp_path)
-        first = rekka.compare(file, methods=METHODS, cost="evaluations", out=tmp_path / "one")
+        first = rekka.compare(file, methods=METHODS, **EXACT, out=tmp_path / "one")
         plan = read_plan(tmp_path / "one" / "study.toml")
         assert plan.data.source == ("../rows.csv",)
         again = run_plan(plan, out=tmp_path / "two")
@@ -90,13 +90,14 @@ class TestWhatComesOut:
         rekka.compare(
             draw_rows(),
             methods=METHODS,
+            **EXACT,
             on_trial=lambda trial, done, planned: told.append((trial.key.case, done, planned)),
         )
         assert told == [("Deck slab", 1, 4), ("Deck slab", 2, 4), ("Pier", 3, 4), ("Pier", 4, 4)]
 
     def test_names_of_every_kind(self, tmp_path):
         names = ("Pier", "pier", "a/b", "..", "主桁 🌉", "x" * 300)
-        study = rekka.compare(draw_rows(names, n=60), methods=["max"], out=tmp_path / "run")
+        study = rekka.compare(draw_rows(names, n=60), methods=["max"], **EXACT, out=tmp_path / "run")
         assert set(study.trials["case"]) == set(names)
         assert rekka.load_study(tmp_path / "run").trials.equals(study.trials)
         assert sorted(os.listdir(tmp_path)) == ["run"]
@@ -130,7 +131,7 @@ class TestWhatGoesIn:
         for name in ("inspections", "inventory", "traffic"):
             getattr(inventory, name).write_csv(tmp_path / f"{name}.csv")
         (tmp_path / "map.toml").write_text('[[join]]\nfile = "inventory.csv"\n[[join]]\nfile = "traffic.csv"\n')
-        options = {"methods": ["zscore"], "cases": ["Pier", "Deck slab"], "partition": "paper"}
+        options = EXACT | {"methods": ["zscore"], "cases": ["Pier"], "partition": "paper"}
         by_toml = rekka.compare(
             tmp_path / "inspections.csv", tmp_path / "map.toml", out=tmp_path / "run", **options
         )
@@ -328,7 +329,7 @@ class TestWorkers:
 
         monkeypatch.setattr("rekka.study.run_folder.Files.add_trial", full)
         with pytest.raises(OSError, match="No space left"):
-            rekka.compare(draw_rows(), methods=METHODS, workers=2, out=tmp_path / "run")
+            rekka.compare(draw_rows(), methods=METHODS, **EXACT, workers=2, out=tmp_path / "run")
         assert not worker_processes()
         monkeypatch.undo()
         assert len(rekka.resume_study(tmp_path / "run").trials) == 4

@@ -19,7 +19,8 @@ def study() -> rekka.Study:
     rows = draw_rows(("Pier", "Deck slab", "Bearing")).with_columns(
         double=pl.when(pl.col("case") == "Bearing").then("traffic_mean").otherwise(pl.col("bridge_length") ** 2)
     )
-    return rekka.compare(rows, methods=["zscore", "max"], preset="both", cases=["Pier", "Bearing", "Deck slab"])
+    cases = ["Pier", "Bearing", "Deck slab"]
+    return rekka.compare(rows, methods=["zscore", "max"], preset="both", guard={"resamples": 2}, cases=cases)
 
 
 def test_trials_stand_in_the_order_of_the_plan(study):
@@ -36,6 +37,12 @@ def test_trials_stand_in_the_order_of_the_plan(study):
 def test_columns(study):
     assert study.trials.columns == list(TrialRow.model_fields)
     assert set(TIMES) < set(TrialRow.model_fields)
+
+
+def test_the_page_on_studies_describes_every_column(study):
+    page = Path(__file__).parents[2].joinpath("docs", "study.md").read_text(encoding="utf-8")
+    table = page.split("## The table of trials")[1].split("```")[0]
+    assert [name for name in study.trials.columns if f"`{name}`" not in table] == []
 
 
 def test_failed_trials_stay_with_their_reason(study):

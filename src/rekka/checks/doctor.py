@@ -34,7 +34,7 @@ from rekka.data.direction import Moves, count_moves
 from rekka.data.partition import PARTS, Partition
 from rekka.data.values import Scale
 from rekka.model import inputs
-from rekka.model.fit import linear_algebra
+from rekka.model.fit import one_blas_thread
 
 VERSION = 1  # of the plain data that ``Diagnosis.to_dict`` gives
 AUDIT = ("outcome", "reason", "count", "rows")
@@ -76,9 +76,7 @@ class Diagnosis:
         if not stops and not warnings:
             facts = self.facts
             sizes = [count_of(facts["rows"], "transition"), count_of(facts["bridges"], "bridge")]
-            return (
-                f"Fine: {' of '.join(sizes)} in {count_of(len(facts['cases']), 'case')}, nothing to worry about."
-            )
+            return f"Fine: {' of '.join(sizes)} in {count_of(len(facts['cases']), 'component')}, no warnings."
         parts = [f"{count_of(stops, 'finding')} stop{'s' if stops == 1 else ''} the work"] if stops else []
         parts += [count_of(number, word) for number, word in ((warnings, "warning"), (notes, "note")) if number]
         return f"{', '.join(parts)}."
@@ -154,7 +152,7 @@ def check_transitions(
     lines = _read_audit(audit)
     moves = moves or _find_moves(lines, rows)
     table = CheckedTable(rows, names, bad, cases, parts, partition, moves, lines, tuple(notes), scale)
-    with linear_algebra().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         found = [*run_checks(Subject.TABLE, table)]
         for case in cases.values():
             found += run_checks(Subject.RECORDED, case)

@@ -1,1 +1,1 @@
-"""The commands of ``rekka``: parse, call one function of the library, print."""
+"""Commands of ``rekka``: parse, call one function of the library, print."""

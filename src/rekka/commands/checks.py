@@ -76,7 +76,7 @@ def checks(
 def calibrate_choices(
     errors: Console, study: Study, *, test_fit: bool = False
 ) -> dict[tuple[str, str], Calibration] | None:
-    """The calibrations of chosen models, with a bar, where a test of fit was not made with the choice.
+    """Calibrate chosen models, with a bar, where a test of fit was not made with the choice.
 
     None where all have theirs, or where there are more than 50 components and nobody asked.
     """
@@ -90,7 +90,7 @@ def calibrate_choices(
 
 
 def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, show_all: bool = False) -> None:
-    """Issues and tips with what to do; the others in a line each verdict, unless all are wanted."""
+    """Print issues and tips with remedies; the others in a line each verdict, unless all are wanted."""
     from rekka.study.checks.registry import headline
 
     console.print(f"[bold]What to look at: {headline(findings)}.[/]", highlight=False)
@@ -108,7 +108,7 @@ def print_findings(console: Console, findings: Sequence[Finding], run: Path, *, 
 
 
 def print_brief(console: Console, findings: Sequence[Finding], run: Path) -> None:
-    """Issues in full, tips by their titles: the end of a study's summary."""
+    """Print issues in full, tips by their titles: the end of a study's summary."""
     from rekka.study.checks.registry import headline
     from rekka.study.explanations import list_names
 

@@ -54,10 +54,10 @@ def effects(model: options.ModelPath, asked: options.Asked, as_json: options.AsJ
     for one in found.components:
         print_effects(console, one.model, one.given, one.effects)
     print_notes(console, found.notes)
-    print_line(console, _tell_files(found.files, asked.get("out")))
+    print_line(console, _describe_files(found.files, asked.get("out")))
 
 
-def _tell_files(files: Sequence[Path], out: Path | None) -> str:
+def _describe_files(files: Sequence[Path], out: Path | None) -> str:
     if files:
         return f"written: {', '.join(map(str, files))}"
     if out is None:

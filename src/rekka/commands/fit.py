@@ -82,14 +82,14 @@ def fit(
         if brief:
             print_summary(console, described, asked["bootstrap"])
         untested = None if fits.tested or "test_fit" in asked else len(described)
-        for line in (*tell_tests(described, untested), *_tell_files(asked.get("out"), fits, tables)):
+        for line in (*tell_tests(described, untested), *_list_lines(asked.get("out"), fits, tables)):
             print_line(console, line)
     if any(one.failed for one in fits.components):
         raise typer.Exit(1)
 
 
 def _print_lacks(errors: Console, one: ComponentFit, brief: bool) -> None:
-    """What could not be made; of many components the summary says it."""
+    """Print what could not be made; of many components the summary says it."""
     lacks = {"cannot be fitted": one.reason, "has no bootstrap": one.no_bootstrap}
     told = {} if brief else lacks
     for what, why in (told | {"has no test of fit": one.no_test}).items():
@@ -104,8 +104,8 @@ def _print_component(console: Console, one: ComponentFit) -> None:
         print_model(console, one.case, one.rows, one.model, one.labels, one.coefficients)
 
 
-def _tell_files(out: Path | None, fits: ComponentFits, tables: list[Path]) -> list[str]:
-    """What was written, and what can be done with it."""
+def _list_lines(out: Path | None, fits: ComponentFits, tables: list[Path]) -> list[str]:
+    """Lines on the files written, and the next command."""
     if out is None:
         return ["Nothing was written; --out says where."]
     if fits.table is None:

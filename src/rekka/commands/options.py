@@ -39,7 +39,7 @@ Text, Many, Number, Real, Place = str | None, list[str] | None, int | None, floa
 
 
 class Flag(NamedTuple):
-    """An option: its type, where its value goes, and its help.
+    """Option of a command: its type, where its value goes, and its help.
 
     ``place`` is a parameter of the function that the command calls, or section.key of a mapping or plan.
     """

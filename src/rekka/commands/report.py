@@ -68,7 +68,7 @@ def report_run(errors: Console, study: Study, run: Path) -> Path:
 
 
 def print_place(console: Console, page: Path) -> None:
-    """Where the report is, and how large."""
+    """Print where the report is, and how large."""
     print_line(
         console,
         f"The report is in {page} ({page.stat().st_size / 1e6:.1f} MB): open it in a browser. Its numbers are in "

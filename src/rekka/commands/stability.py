@@ -75,7 +75,7 @@ def _watch(errors: Console, again: str) -> Iterator[Callable[[Unit, int, int], N
 
 
 def _spell(run: Path, asked: options.Asked) -> str:
-    """The command that goes on with these draws."""
+    """Command that continues these draws."""
     words = ["rekka stability", quote(run)]
     words += [] if asked["resamples"] == RESAMPLES else [f"--resamples {asked['resamples']}"]
     words += [f"--kinds {shlex.quote(','.join(asked['kinds']))}"] if "kinds" in asked else []
@@ -85,7 +85,7 @@ def _spell(run: Path, asked: options.Asked) -> str:
 
 
 def _plain(found: Stability, run: Path) -> dict[str, Any]:
-    """The tables as plain data, refits aside."""
+    """Plain data of the tables, without refits."""
     asked = {"run": str(run), "kinds": found.kinds, "resamples": found.resamples, "seed": found.seed}
     tables = {name: table.to_dicts() for name, table in found.tables().items() if name != "refits"}
     return asked | tables | {"remarks": found.remarks()}

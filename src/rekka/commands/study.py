@@ -185,7 +185,7 @@ def confirm(
 
 
 def print_study(console: Console, study: Study, folder: Path, page: Path | None) -> None:
-    """The closing summary: what converged, what was selected and why, what to look at, where the files are."""
+    """Print the closing summary: what converged, what was selected and why, what to look at, where files are."""
     from rekka.report.terminal import study as terminal
 
     sections = (terminal.print_headline, terminal.print_methods, terminal.print_selection, terminal.print_floor)
@@ -221,7 +221,7 @@ def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
 
 
 def _plain(study: Study, folder: Path) -> dict[str, Any]:
-    """A study as plain data."""
+    """Plain data of a study."""
     from dataclasses import asdict
 
     tables = ("methods", "selection", "verdicts", "optimism", "confirmation", "agreement", "presets", "floor")

@@ -41,7 +41,7 @@ _TYPES: Mapping[type, tuple[type[pl.DataType], Kind, str]] = {  # polars type, k
 
 @dataclass(frozen=True)
 class Shown:
-    """How the cells of a column are shown.
+    """Description of the cells of a column.
 
     ``form`` names the format of a number, for people and for workbooks (``rekka.report.tables.cells.FORMS``).
     ``unit`` is a key of the language files, as is ``terms``, the group of terms that a text is one of.
@@ -98,7 +98,7 @@ def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
 
 @cache
 def shown_of(kind: type[BaseModel]) -> dict[str, Shown]:
-    """How each field and property of a row class is shown; fields that are no cells are left out."""
+    """Description of each field and property of a row class; fields that are no cells are left out."""
     found = {}
     for name, hint in (*_list_hints(kind), *_list_properties(kind)):
         given = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Shown)]

@@ -13,7 +13,7 @@ RekkaError
     ├── StoppedByCheck         a table that a numbered check stops; its code can be allowed
     ├── ScalingError           an operator that cannot be fitted to a column
     │   └── OutsideTrainingRange   a value that a fitted operator cannot take
-    ├── ClusterError           a cluster that is not there, not fit for it, or gone (in ``cluster.failures``)
+    ├── ClusterError           a cluster that is not there, not fit for it, or gone (``streaming.cluster``)
     ├── ModelFileError         a model file that is damaged, foreign or of another version
     └── RunFolderError         a run folder that is foreign, in use, or of another study
         └── DamagedFile            a file in it that is not as it was written

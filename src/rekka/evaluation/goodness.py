@@ -33,14 +33,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from rekka.core.errors import BadValues, count_of, name_rows
 from rekka.core.numerics import generator
 from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import is_settled
 from rekka.model.coordinates import Coordinates, build_layout, orthonormal_coordinates, read_prior
-from rekka.model.fit import Options, Predictor
+from rekka.model.fit import Options, Predictor, one_blas_thread
 from rekka.model.likelihood import Likelihood, compile_kernels
 from rekka.model.restarts import MOST_ITERATIONS, crude_start
 from rekka.model.solvers import newton
@@ -359,7 +358,7 @@ def simulate(
     fitted = slice(refitter.coordinates.likelihood.rows.dt.size)
     simulated = {name: np.full(replicates, np.inf) for name in observed}
     unfinished = without_maximum = above = made = 0
-    with threadpool_limits(limits=1, user_api="blas"):  # matrices are small: threads only wait for each other
+    with one_blas_thread():
         for number in range(replicates):
             start, end = rows.draw(predictor, generator(seed, "calibration", number))
             fit = refitter.refit(start[fitted], end[fitted])

@@ -33,13 +33,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from rekka.core.errors import BadOption, no_such_case
 from rekka.evaluation.resampling import Sample
 from rekka.model.clock import MIDDLE, check_clock
 from rekka.model.coordinates import Prior
 from rekka.model.family import EXPONENTIAL, Family
+from rekka.model.fit import one_blas_thread
 from rekka.model.likelihood import Evaluation, Likelihood, compile_kernels, crude_log_rates
 from rekka.model.solvers import newton
 from rekka.scaling.registry import fit_scaling
@@ -371,7 +371,7 @@ def pool_cases(
     offset, scale = _common_units(there.values(), covariates)
     places = {name: Place.of(sample) for name, sample in there.items()}
     compile_kernels(family)
-    with threadpool_limits(limits=1, user_api="blas"):  # matrices are small: threads only wait for each other
+    with one_blas_thread():
         hierarchy = _build(list(there.values()), list(places.values()), covariates, offset, scale, threads, family)
         first = _first_mode(hierarchy, list(there), start, covariates)
         mode, history, converged = climb(hierarchy, first, max_iter)

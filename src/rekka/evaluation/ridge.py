@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from rekka.core.errors import BadOption
 from rekka.data.partition import PAPER_SEED
@@ -35,7 +34,7 @@ from rekka.evaluation.resampling import Sample, folds
 from rekka.evaluation.scores import Interval, mean_interval
 from rekka.model.coordinates import Coordinates, Layout, Prior, build_layout, moments, scaled_coordinates
 from rekka.model.family import Family, find_family
-from rekka.model.fit import Options, check_options
+from rekka.model.fit import Options, check_options, one_blas_thread
 from rekka.model.likelihood import Likelihood, Rows, compile_kernels
 from rekka.model.restarts import crude_start
 from rekka.model.solvers import newton
@@ -118,7 +117,7 @@ def choose_ridge(
         raise BadOption("There are no rows to choose a ridge on; at least one is needed.")
     ridges = _ridges(sample, grid)
     names = np.unique(sample.bridge)
-    with threadpool_limits(limits=1, user_api="blas"):  # matrices are small: threads only wait for each other
+    with one_blas_thread():
         if not _varying(_scale(sample, options)).any():
             return _conclude(sample, options, 0.0, 0.0, (), Edge.NO_COVARIATES)
         if len(names) < 2:

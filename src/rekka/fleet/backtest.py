@@ -47,7 +47,7 @@ from rekka.fleet.backtest_scores import (
     Settings,
     run_case,
 )
-from rekka.fleet.models import tell_misfit
+from rekka.fleet.models import describe_misfit
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
 from rekka.forecast.uncertainty import NORMAL, check_intervals
@@ -57,7 +57,7 @@ from rekka.model.fit import Options, check_options
 
 TRAFFIC = "traffic_mean"
 FEW_BRIDGES = 10  # fewer make no interval to rely on: ``intervals``
-SAYING_SAME, WITHOUT = "saying that nothing changes", "the model without covariates"
+SAYING_SAME, WITHOUT = "the no-change baseline", "the model without covariates"
 WORDS = {"rps": "ranked probability score", "log_loss_exact": "log loss"}
 
 
@@ -323,7 +323,7 @@ def _tabulate_cases(
                 "lost_members": int(gone["members"].sum()),
                 "lost_visits": int(gone["visits"].sum()),
                 "fit_p_value": None if one.fit_test is None else one.fit_test.p_value,
-                "misfit": tell_misfit(one.case, one.fit_test, labels),
+                "misfit": describe_misfit(one.case, one.fit_test, labels),
                 "summary": summarize_case(one, gone, settings, whole),
             }
         )

@@ -6,16 +6,17 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from rekka.core.columns import make_row, rows_of
 from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
 from rekka.fleet.eligibility import REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
-from rekka.fleet.models import tell_misfit
+from rekka.fleet.models import describe_misfit
 from rekka.fleet.tables import choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
 from rekka.model.survey import FitTest
@@ -25,8 +26,6 @@ TOP = 20  # members that are listed
 FIRST_ROWS = 10  # row numbers named for each reason
 CASES_NAMED = 5  # cases named for each reason why there is no model
 MEMBERS = "members"
-
-Part = TypeVar("Part", bound="_Part")
 
 
 class _Part(BaseModel):
@@ -50,7 +49,7 @@ class AskPart(_Part):
 
 
 class UsedModel(_Part):
-    """A model, and the members that were forecast with it."""
+    """Model, and the members that were forecast with it."""
 
     case: str
     file: str
@@ -76,8 +75,8 @@ class UsedModel(_Part):
 
     @property
     def misfit(self) -> str | None:
-        """One line that says that the model does not describe its data, where its test of fit rejects."""
-        return tell_misfit(self.case, self.fit_test, self.labels)
+        """Sentence that the model does not describe its data, where its test of fit rejects."""
+        return describe_misfit(self.case, self.fit_test, self.labels)
 
 
 class ExcludedPart(_Part):
@@ -90,7 +89,7 @@ class ExcludedPart(_Part):
 
 
 class RemarkPart(_Part):
-    """How many members of a case a remark applies to."""
+    """Remark, and the number of members of a case that it applies to."""
 
     case: str
     remark: str
@@ -119,7 +118,7 @@ class TotalPart(_Part):
 
 
 class MemberRisk(_Part):
-    """One of the members soonest to be at the threshold or worse."""
+    """Member among the soonest to be at the threshold or worse."""
 
     rank: int
     bridge_id: str
@@ -146,7 +145,7 @@ class MemberRisk(_Part):
 
 
 class LeftOutPart(_Part):
-    """A case of the inventory that has no model: its members are in no total."""
+    """Case of the inventory without a model: its members are in no total."""
 
     case: str
     reason: str
@@ -154,7 +153,7 @@ class LeftOutPart(_Part):
 
 
 class ForecastFile(_Part):
-    """All of it. ``base`` is the day of year 0; ``watermark`` a sentence that must stand over every figure."""
+    """Whole forecast. ``base`` is the day of year 0; ``watermark`` a warning over every figure."""
 
     format: Literal["rekka-forecast"] = "rekka-forecast"
     version: Literal[1] = 1
@@ -182,12 +181,12 @@ class ForecastFile(_Part):
 
     @property
     def horizon(self) -> int:
-        """The last year."""
+        """Last year of the forecast."""
         return self.asked.years
 
     @property
     def network_frame(self) -> pl.DataFrame:
-        """The totals as a table."""
+        """Table of the totals."""
         return pl.DataFrame([part.model_dump() for part in self.network], infer_schema_length=None)
 
 
@@ -204,7 +203,7 @@ def describe_fleet(
     """Describe a forecast as plain data; ``source`` says where the models come from."""
     members, eligible, options = fleet.members, fleet.eligible, fleet.options
     return ForecastFile(
-        watermark=tell_watermark(fleet),
+        watermark=describe_watermark(fleet),
         source=source,
         inventory=eligible.members.name,
         base=eligible.base,
@@ -229,7 +228,7 @@ def describe_fleet(
         understood=eligible.members.notes,
         notes=(*notes, *fleet.notes),
         models=tuple(_describe_model(group) for group in eligible.groups),
-        network=_take(TotalPart, fleet.network),
+        network=rows_of(TotalPart, fleet.network),
         risks=_list_risks(members, options.years, top),
         files=tuple(files),
         sources=dict(sources or {}),
@@ -237,7 +236,7 @@ def describe_fleet(
     )
 
 
-def tell_watermark(fleet: Fleet) -> str | None:
+def describe_watermark(fleet: Fleet) -> str | None:
     """Warning over every figure where a model is not certified."""
     cases = [group.case for group in fleet.eligible.groups if not group.model.certified]
     return f"{NOT_CERTIFIED} ({', '.join(cases)})." if cases else None
@@ -258,34 +257,25 @@ def list_aside(fleet: Fleet) -> tuple[ExcludedPart, ...]:
         .sort("count", REASON, descending=[True, False])
         .with_columns(what=pl.lit(MEMBERS))
     )
-    return (*_take(ExcludedPart, read), *_take(ExcludedPart, own))
+    return (*rows_of(ExcludedPart, read), *rows_of(ExcludedPart, own))
 
 
 def _describe_model(group: EligibleGroup) -> UsedModel:
     fit = group.fit
-    return UsedModel(
-        case=group.case,
-        file=group.model.file,
-        sha256=group.model.sha256,
-        scaling=fit.scaling.method,
-        n_states=fit.n_states,
-        labels=group.model.labels,
-        covariates=fit.covariates,
-        advancing=group.ageing.names,
-        training_rows=fit.n_rows,
-        certified=group.model.certified,
-        chosen=group.model.chosen,
-        verdict=fit.certificate.headline,
-        reasons=fit.certificate.reasons,
-        intervals=group.uncertainty.kind,
-        why=group.uncertainty.why,
-        threshold=group.threshold,
-        members=len(group.rows),
-        there=int(group.there.sum()),
-        clock=fit.clock.kind if group.ageing.names else None,
-        lag_years=None if fit.clock.mean_years is None else float(group.ageing.lag.max(initial=0.0)),
-        fit_test=fit.fit_test,
-    )
+    own = {
+        "scaling": fit.scaling.method,
+        "advancing": group.ageing.names,
+        "training_rows": fit.n_rows,
+        "verdict": fit.certificate.headline,
+        "reasons": fit.certificate.reasons,
+        "intervals": group.uncertainty.kind,
+        "why": group.uncertainty.why,
+        "members": len(group.rows),
+        "there": int(group.there.sum()),
+        "clock": fit.clock.kind if group.ageing.names else None,
+        "lag_years": None if fit.clock.mean_years is None else float(group.ageing.lag.max(initial=0.0)),
+    }
+    return make_row(UsedModel, own, group, group.model, fit)
 
 
 def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk, ...]:
@@ -294,13 +284,7 @@ def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk
     first = members.filter(pl.col("rank").is_not_null()).head(top)
     names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
     table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
-    return _take(MemberRisk, table)
-
-
-def _take(kind: type[Part], frame: pl.DataFrame) -> tuple[Part, ...]:
-    """Rows of a frame as values of one kind, from the columns that it has fields for."""
-    names = [name for name in kind.model_fields if name in frame.columns]
-    return tuple(kind(**row) for row in frame.select(names).iter_rows(named=True))
+    return rows_of(MemberRisk, table)
 
 
 def load_forecast(path: str | Path) -> ForecastFile:

@@ -227,8 +227,9 @@ class _Work:
     def _find_intervals(self, group: EligibleGroup) -> dict[str, pl.Series]:
         """Intervals of each member's probability at the end and mean years, from every set of coefficients."""
         sets, at_once, found = group.uncertainty.coefficients, max(1, UNIT // len(group.rows)), []
+        estimate = group.propagator
         for first in range(0, len(sets), at_once):
-            some = replace(group.propagator, coefficients=sets[first : first + at_once])
+            some = replace(estimate, coefficients=sets[first : first + at_once])
             found.append(
                 find_first_passage(
                     some, group.start, group.threshold - 1, (), group.gap, horizon=self.years, settled=NEARLY
@@ -256,4 +257,4 @@ def _await(unit: Future[_Unit]) -> _Unit:
 
 
 class _StoppedError(Exception):
-    """The work was stopped."""
+    """Raised in a thread whose work was stopped."""

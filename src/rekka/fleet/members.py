@@ -57,7 +57,7 @@ class LastVisits:
 
     @property
     def moment(self) -> str:
-        """What visits are ordered by, in words."""
+        """Unit that visits are ordered by, in words."""
         return "visit number" if "visit" in self.panel.columns else "day"
 
 
@@ -304,13 +304,17 @@ def read_members(
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of source: its description, and how it becomes a panel under some changes of the mapping."""
+    """Kind of source: its description, and how it becomes a panel under some changes of the mapping."""
 
     words: str
     read: Callable[[Changes], Panel]
     carry: bool = False  # whether an earlier visit fills in what the last one lacks
     labelled: bool = True  # whether its states are texts whose meaning is asked for
     moves: Moves | None = None  # of transitions; those of visits are counted when they are read
+
+    def find_last(self, changes: Changes) -> LastVisits:
+        """Find the last visits of the source under some changes of the mapping."""
+        return find_last(self.read(changes), carry=self.carry)
 
 
 def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kind:
@@ -383,7 +387,7 @@ def _refuse_several(sources: Sequence[Any], who: str) -> None:
 def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVisits, list[str]]:
     """Find the last visits on the reading's scale, or on one that goes on where its states end."""
     try:
-        last = find_last(kind.read({}), carry=kind.carry)
+        last = kind.find_last({})
     except BadStates as error:
         raise BadStates(
             f"{error} The scale is that by which {who} read {reading.explain()}.", **error.values
@@ -396,7 +400,7 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
     filled = last.panel.records - last.count(RecordProblem.BLANK_STATE)
     if not _is_given(State.model_validate(reading.given)):
         try:  # a recognised scale goes on where its states end
-            wider = find_last(kind.read({"state": {**dict.fromkeys(SCALES), **reading.given}}), carry=kind.carry)
+            wider = kind.find_last({"state": {**dict.fromkeys(SCALES), **reading.given}})
         except BadStates:
             wider = last
         names = wider.panel.scale.names
@@ -474,18 +478,18 @@ def _settle_states(
 ) -> tuple[LastVisits, list[str]]:
     """Find the last visits under the labels of a model where these fit, else as the table and its mapping say."""
     if labels is None or _is_given(state) or not kind.labelled:
-        return find_last(kind.read(changes), carry=kind.carry), []
+        return kind.find_last(changes), []
     section = {**changes.get("state", {}), "labels": list(labels)}
     named: LastVisits | None = None
     try:
-        named = find_last(kind.read({**changes, "state": section}), carry=kind.carry)
+        named = kind.find_last({**changes, "state": section})
         if not named.count(RecordProblem.OUTSIDE_STATE):
             return named, []
     except (BadStates, BadOption):  # no state is among the labels, or a label means that nobody looked
         pass
     some = f"some states are not among the model's ({', '.join(labels)})"
     try:
-        last = find_last(kind.read(changes), carry=kind.carry)
+        last = kind.find_last(changes)
     except BadStates:  # a slip among states that the model knows is set aside by itself
         if named is None:
             raise

@@ -31,7 +31,7 @@ FEW = 10  # components named in a note
 
 @dataclass(frozen=True, eq=False)
 class CaseModel:
-    """A fitted model, what it is a model of, and the file that it comes from."""
+    """Fitted model with its case, and the file that it comes from."""
 
     case: str | None
     fit: Fit
@@ -54,7 +54,7 @@ class CaseModel:
     @property
     def misfit(self) -> str | None:
         """Sentence that the model does not describe its data, where its test of fit rejects."""
-        return tell_misfit(self.name, self.fit.fit_test, self.labels)
+        return describe_misfit(self.name, self.fit.fit_test, self.labels)
 
     @property
     def unchosen(self) -> str | None:
@@ -84,7 +84,7 @@ def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
     return head, rest
 
 
-def tell_misfit(case: str, test: FitTest | None, labels: Sequence[str] | None = None) -> str | None:
+def describe_misfit(case: str, test: FitTest | None, labels: Sequence[str] | None = None) -> str | None:
     """Sentence 'Deck: the model does not describe its data (...): ...'; None where no test rejects."""
     return f"{case}: {test.describe(labels)}." if test is not None and test.rejected else None
 

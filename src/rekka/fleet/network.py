@@ -46,7 +46,7 @@ GRID = np.arange(-100, 101) / 20  # standard errors at which what is normal is l
 
 @dataclass(frozen=True, eq=False)
 class CountMoments:
-    """The three sums over members that describe a count, all of one shape."""
+    """Three sums over members that describe a count, all of one shape."""
 
     mean: Array
     variance: Array

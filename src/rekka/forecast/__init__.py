@@ -1,1 +1,1 @@
-"""What becomes of the members of an inventory: from their states now and a fitted model."""
+"""Forecasts of single members from their states now and a fitted model."""

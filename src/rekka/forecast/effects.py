@@ -36,7 +36,7 @@ from rekka.forecast.forecast import (
     make_cohort,
     typical_covariates,
 )
-from rekka.forecast.matrices import list_outside, list_passing, tell_intervals
+from rekka.forecast.matrices import describe_intervals, list_outside, list_passing
 from rekka.forecast.uncertainty import DELTA, LOG, Uncertainty
 from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
@@ -72,7 +72,7 @@ NOUNS = dict.fromkeys(AGE_NAMES, Noun("year of age", "years of age", "age")) | {
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one covariate: ``amount`` is added, or is a factor where ``times``."""
+    """Change of one covariate: ``amount`` is added, or is a factor where ``times``."""
 
     covariate: str
     amount: float
@@ -84,12 +84,12 @@ class Change:
 
     @property
     def written(self) -> str:
-        """The change as it is given: '+10', 'x2'."""
+        """Change as it is given: '+10', 'x2'."""
         return f"x{self.amount:g}" if self.times else f"{self.amount:+g}"
 
     @property
     def spelled(self) -> str:
-        """The change in a cell, which a spreadsheet must not take for a formula: 'plus 10', 'times 2'."""
+        """Change as text for a cell, which a spreadsheet must not take for a formula: 'plus 10', 'times 2'."""
         if self.times:
             return f"times {self.amount:g}"
         return f"{'plus' if self.amount > 0 else 'minus'} {abs(self.amount):g}"
@@ -209,7 +209,7 @@ SHOWN = (  # columns that are printed: all of them would not fit any page
 
 
 class Estimate(NamedTuple):
-    """An estimate with its interval, NaN where there is none."""
+    """Estimate with its interval, NaN where there is none."""
 
     value: float
     low: float
@@ -263,14 +263,15 @@ class Effects:
         return f"from {_name_state(self.start, self.labels)} to {_name_state(self.threshold, self.labels)}"
 
     def sentences(self) -> tuple[str, ...]:
-        """One sentence for each covariate."""
-        return tuple(tell_effect(effect, self.journey, self.level) for effect in self.effects)
+        """Sentences, one for each covariate."""
+        return tuple(describe_effect(effect, self.journey, self.level) for effect in self.effects)
 
     def table(self) -> TitledTable:
         """Table with a row for each covariate: years before and after, difference, ratio, hazard ratios."""
         rows = [_row_of(effect) | {"certified": self.certified} for effect in self.effects]
+        intervals = describe_intervals(self.level, self.intervals)
         what = (
-            f"effects on the years {self.journey}; {self.course}; {tell_intervals(self.level, self.intervals)}\n"
+            f"effects on the years {self.journey}; {self.course}; {intervals}\n"
             "ratios are after / before; hazard ratios are of leaving each state, at the outset"
         )
         frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.selectors.float().fill_nan(None))
@@ -413,7 +414,7 @@ def _list_remarks(cohort: Cohort, planned: Sequence[Change], years: float) -> tu
     return (*before, *with_change, *list_passing(first, years))
 
 
-def tell_effect(effect: Effect, journey: str, level: float) -> str:
+def describe_effect(effect: Effect, journey: str, level: float) -> str:
     """Describe an effect on the mean years in a sentence."""
     before, after, by = effect.mean_before.value, effect.mean_after.value, effect.mean_difference
     subject = effect.change.words

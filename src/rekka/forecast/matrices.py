@@ -133,7 +133,7 @@ def list_outside(fit: Fit, ageing: Ageing, x: Array) -> tuple[str, ...]:
     )
 
 
-def tell_intervals(level: float, kind: str) -> str:
+def describe_intervals(level: float, kind: str) -> str:
     """'95 % intervals (normal)', or that there are none."""
     return "no intervals" if kind == NONE else f"{100 * level:.6g} % intervals ({kind})"
 
@@ -214,9 +214,9 @@ def lay_out(matrices: Matrix | Sequence[Matrix], layout: str = SQUARE, *, decima
         raise BadOption(f"decimals is {decimals!r}; a whole number from 0 to {MOST_DECIMALS} is needed.")
     titles = {
         SQUARE: "probability of each state (to) after so many years, by the state at their beginning (from)",
-        LONG: f"probability of each state after so many years, {_tell_intervals(some)}",
+        LONG: f"probability of each state after so many years, {_describe_intervals(some)}",
         PERCENT: "percent that stay in their state, and that are so many states worse, after so many years",
-        MEDIAN: f"median years in each state before it is left, {_tell_intervals(some)}{_tell_age(some)}",
+        MEDIAN: f"median years in each state before it is left, {_describe_intervals(some)}{_describe_age(some)}",
     }
     makers: dict[str, Callable[[Sequence[Matrix]], list[Row]]] = {
         SQUARE: _list_square,
@@ -325,13 +325,15 @@ def _place(matrix: Matrix) -> str:
     return "" if matrix.case is None else f"{matrix.case}: "
 
 
-def _tell_intervals(matrices: Sequence[Matrix]) -> str:
+def _describe_intervals(matrices: Sequence[Matrix]) -> str:
     """'95 % intervals (normal)', or that there are none."""
-    found = dict.fromkeys(tell_intervals(one.level, one.intervals) for one in matrices if one.intervals != NONE)
+    found = dict.fromkeys(
+        describe_intervals(one.level, one.intervals) for one in matrices if one.intervals != NONE
+    )
     return " and ".join(found) or "no intervals"
 
 
-def _tell_age(matrices: Sequence[Matrix]) -> str:
+def _describe_age(matrices: Sequence[Matrix]) -> str:
     """Say for which age medians hold, where it advances."""
     names = dict.fromkeys(name for matrix in matrices for name in matrix.advancing)
     if not names:

@@ -30,7 +30,7 @@ from rekka.forecast.forecast import (
     make_cohort,
     typical_covariates,
 )
-from rekka.forecast.matrices import list_outside, tell_intervals
+from rekka.forecast.matrices import describe_intervals, list_outside
 from rekka.forecast.uncertainty import BOOTSTRAP, DELTA, LOG, NONE
 from rekka.model.fit import Fit
 from rekka.model.tables import TitledTable, hazard_interval, table
@@ -93,7 +93,7 @@ class Profile:
         what = (
             f"hazards a year of leaving each state, and mean years from state {self.start} to state "
             f"{self.threshold}, along {self.covariate}; {self.course}; "
-            f"{tell_intervals(self.level, self.intervals)}"
+            f"{describe_intervals(self.level, self.intervals)}"
         )
         return table("\n".join([*self.notes, what]), frame.to_dict(), hidden=("certified",))
 

@@ -7,6 +7,7 @@ The steps are written once (``fit_observations``), for rows in memory, in files 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from rekka.model.coordinates import (
 )
 from rekka.model.family import EXPONENTIAL, Family, States, find_family, pick_ends
 from rekka.model.inference import Inference, infer
-from rekka.model.likelihood import Likelihood, Rows, compile_kernels
+from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
 from rekka.model.observations import HeldObservations, Observations
 from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.restarts import Fewer, Restarts, crude_start, restart
@@ -217,9 +218,14 @@ class Refit(Predictor):
 
 
 @lru_cache
-def linear_algebra() -> ThreadpoolController:
-    """The threads of BLAS. Matrices are small here: threads only wait for each other, long on a busy machine."""
+def _threadpools() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keep BLAS to one thread: matrices are small, and its threads only wait for each other."""
+    limit: AbstractContextManager[Any] = _threadpools().limit(limits=1, user_api="blas")
+    return limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +283,7 @@ def fit_observations(observations: Observations, options: Options) -> Fit:
     6. At that point, take derivatives, the share of rows on the plateau, and scores of groups or rows.
     7. Certify the point; infer standard errors; survey the covariates.
     """
-    with linear_algebra().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         problem = pose(observations, options)  # 1, 2
         coordinates = problem.coordinates
         separations = problem.separate()  # 3
@@ -306,7 +312,7 @@ def refit_observations(observations: Observations, options: Options, start: Arra
     higher one may lie elsewhere, or at infinity beyond a dip. Otherwise a separation is looked for, and if one is
     found that need not rise for ever, other starts decide, as in ``fit_observations``.
     """
-    with linear_algebra().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         problem = pose(observations, options)
         coordinates = problem.coordinates
         psi, beta, outcome = solve(problem, start)
@@ -405,8 +411,7 @@ def fit_rows(
 ) -> Fit:
     """Fit checked rows in memory, with raw covariates x (n, p) at first visits.
 
-    ``groups`` (n,) asks for standard errors clustered by it. ``classes`` (n,) are the class weights that the rows'
-    weights contain: these are no numbers of rows, and without groups the standard errors are robust by row.
+    ``groups`` and ``classes`` are those of ``HeldObservations``.
     """
     check_options(options)
     return fit_observations(hold(rows, x, covariates, options, groups, classes), options)
@@ -428,6 +433,10 @@ def hold(
     groups: NDArray[np.int64] | None = None,
     classes: Array | None = None,
 ) -> HeldObservations:
-    """Rows in memory as observations, with the clock of the options."""
-    clock = make_clock(covariates, options.clock, options.advance)
-    return HeldObservations.of(rows, x, covariates, clock, groups, classes, options.threads)
+    """Rows in memory as observations: counted, with covariates taken at the clock's moment."""
+    K, weight = rows.n_states, rows.weight if classes is None else rows.weight / classes
+    counts = np.bincount(rows.start * K + rows.end, minlength=K * K).reshape(K, K)
+    pairs = Pairs.of(rows.start, rows.end, rows.dt, weight, K)
+    clock = make_clock(covariates, options.clock, options.advance).measured(*pairs)
+    x = clock.take(x, rows.dt)
+    return HeldObservations(covariates, clock, counts, pairs, rows, x, groups, classes, options.threads)

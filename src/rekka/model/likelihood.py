@@ -72,10 +72,6 @@ class LikelihoodProtocol(Protocol):
     """
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-
-    @property
     def n_informative(self) -> int:
         """Number of rows that start in a state that can be left; the others have probability 1."""
 

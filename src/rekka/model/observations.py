@@ -89,35 +89,17 @@ class Observations(ABC):
 
 @dataclass(frozen=True, eq=False)
 class HeldObservations(Observations):
-    """Rows in memory, with raw covariates x (n, p) at the clock's moment. Made by ``of``."""
+    """Rows in memory, with raw covariates x (n, p) at the clock's moment. Made by ``fit.hold``.
+
+    ``groups`` (n,) ask for standard errors clustered by them. ``classes`` (n,) are the class weights that the
+    rows' weights contain: without groups the standard errors are then robust by row.
+    """
 
     rows: Rows
     x: Array
     groups: NDArray[np.int64] | None
     classes: Array | None
     threads: int | None
-
-    @classmethod
-    def of(
-        cls,
-        rows: Rows,
-        x: Array,
-        covariates: tuple[str, ...],
-        clock: Clock,
-        groups: NDArray[np.int64] | None = None,
-        classes: Array | None = None,
-        threads: int | None = None,
-    ) -> HeldObservations:
-        """Count rows with raw covariates x (n, p) at first visits.
-
-        ``groups`` (n,) ask for standard errors clustered by them. ``classes`` (n,) are the class weights that the
-        rows' weights contain: without groups the standard errors are then robust by row.
-        """
-        K, weight = rows.n_states, rows.weight if classes is None else rows.weight / classes
-        counts = np.bincount(rows.start * K + rows.end, minlength=K * K).reshape(K, K)
-        pairs = Pairs.of(rows.start, rows.end, rows.dt, weight, K)
-        x = clock.take(x, rows.dt)
-        return cls(covariates, clock.measured(*pairs), counts, pairs, rows, x, groups, classes, threads)
 
     @cached_property
     def order(self) -> NDArray[np.intp]:

@@ -55,10 +55,6 @@ class Separation:
     nobody_left: bool
     nobody_stayed: bool
 
-    def sentence(self) -> str:
-        """State and covariates in words."""
-        return describe_separations([self])[0]
-
     def fact(self) -> str:
         """The separation in words, without the state."""
         if self.nobody_left:

@@ -76,7 +76,7 @@ class MatrixPart(Value):
 
 
 class EffectPart(Value):
-    """What a change of one covariate does to the median years from state 1 until the threshold or worse.
+    """Effect of a change of one covariate on the median years from state 1 until the threshold or worse.
 
     ``amount`` is added, or multiplied by where ``times``; ``before`` and ``after`` are values of the covariate.
     """
@@ -256,7 +256,7 @@ class Covariate(Value):
 
 
 class StudyPart(Value):
-    """What was run."""
+    """The study: its data, plan and progress."""
 
     kind: Literal["tables", "inventory", "given"]
     sources: tuple[str, ...]  # names of files, without their folders
@@ -303,7 +303,7 @@ class CasePart(Value):
 
 
 class Answer(Value):
-    """What to use in a case, and how it did.
+    """The method to use in a case, and its scores.
 
     ``scored_on`` is golden for a choice that was confirmed; else the rows that chose, and there are no intervals.
     Differences are paired by row: accuracy less that of saying that nothing changes, log loss less that of the
@@ -403,7 +403,7 @@ class SelectionPart(Value):
 
 
 class VerdictPart(Value):
-    """What the rule says of a method in a case."""
+    """Verdict of the rule on a method in a case."""
 
     preset: Preset
     case: str
@@ -509,7 +509,7 @@ class CalibrationPart(Value):
 
 
 class SharePart(Value):
-    """How often a method is chosen, kept and certified over the draws of a kind."""
+    """Shares of the draws of a kind in which a method is chosen, kept and certified."""
 
     preset: Preset
     case: str
@@ -554,7 +554,7 @@ class CoefficientPart(Value):
 
 
 class RatioPart(Value):
-    """How the hazard of leaving a state changes with one step more of a covariate, at typical values."""
+    """Hazard of leaving a state with one step more of a covariate, relative to that at typical values."""
 
     state: int
     covariate: str
@@ -605,7 +605,7 @@ class ModelPart(Value):
 
 
 class OutcomePart(Value):
-    """What became of records of the input."""
+    """Outcome of records of the input."""
 
     outcome: Annotated[str, Shown(terms="outcome")]
     reason: str
@@ -621,7 +621,7 @@ class DoctorPart(Told):
 
 
 class AuditPart(Value):
-    """What came in, what became of it, how it was read."""
+    """Records of the input, their outcomes, notes on how they were read, findings of the data doctor."""
 
     records: Count
     outcomes: tuple[OutcomePart, ...]
@@ -630,9 +630,10 @@ class AuditPart(Value):
 
 
 class ProvenancePart(Value):
-    """What the study was run on and with; ``again`` is the command that repeats it. None of it of a study in
-    memory but the plan.
-    """  # noqa: D205
+    """Files, versions, machine and seeds of a study; ``again`` is the command that repeats it.
+
+    Of a study in memory only the plan is known.
+    """
 
     begun: Text
     command: Text

@@ -1,15 +1,14 @@
-"""Tables as LaTeX in the manner of the paper: booktabs, a caption, a label, numbers to the right.
-
-Characters that LaTeX would act on are escaped; signs such as a true minus or a raised 2 become commands, so that
-pdflatex takes them. Names in scripts beyond Latin stand as they are, for lualatex, xelatex or uplatex.
-
-Tables as files: CSV for programs, an Excel workbook for people, LaTeX and Markdown for papers and notes.
+"""Tables as files: CSV for programs, an Excel workbook for people, LaTeX and Markdown for papers and notes.
 
 CSV files are UTF-8 with a byte order mark, so that Excel knows it; they have numbers as they are, not rounded,
 terms in English, and a column for each end of an interval. A text that a spreadsheet would run as a formula has an
 apostrophe before it: ``rekka.core.sheets.unguard_text`` takes it off again. The workbook has the terms of the
 report's language, and formats in place of rounding; its texts are texts by their type. The same tables give the
 same bytes.
+
+LaTeX is in the manner of the paper: booktabs, a caption, a label, numbers to the right. Characters that LaTeX
+would act on are escaped; signs such as a true minus or a raised 2 become commands, so that pdflatex takes them.
+Names in scripts beyond Latin stand as they are, for lualatex, xelatex or uplatex.
 """
 
 from __future__ import annotations
@@ -123,8 +122,7 @@ def _cell(cell: Cell) -> str:
 
 def _title(column: Column) -> str:
     """In bold; a long one in several lines, since a number's column is narrow."""
-    title = f"{column.title} ({column.unit})" if column.unit else column.title
-    lines = textwrap.wrap(title, HEAD_WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(column.heading, HEAD_WIDTH, break_long_words=False, break_on_hyphens=False)
     escaped = r"\\".join(escape_latex(line) for line in lines)
     side = "r" if column.kind == "number" else "l"
     return rf"\textbf{{\shortstack[{side}]{{{escaped}}}}}" if len(lines) > 1 else rf"\textbf{{{escaped}}}"
@@ -189,14 +187,9 @@ def list_table_files(tables: Sequence[TableView], folder: Path) -> tuple[Path, .
 def render_csv(table: TableView) -> str:
     """A table as CSV. Every text is in quotes, so that no comma, semicolon or line break ends a field."""
     flat = expand(table)
-    lines = [[_quote(name_column(column)) for column in flat.columns]]
+    lines = [[_quote(column.heading) for column in flat.columns]]
     lines += [[_field(cell.value) for cell in row.cells] for row in flat.rows]
     return BYTE_ORDER_MARK + "".join(",".join(line) + LINE_END for line in lines)
-
-
-def name_column(column: Column) -> str:
-    """'median time (s)'."""
-    return f"{column.title} ({column.unit})" if column.unit else column.title
 
 
 def _field(value: Scalar) -> str:
@@ -256,7 +249,7 @@ def _write_sheet(book: Any, name: str, table: TableView) -> None:
     sheet = book.add_worksheet(name)
     head = book.add_format({"bold": True, "text_wrap": True, "valign": "top", "bottom": 1})
     for place, column in enumerate(table.columns):
-        sheet.write_string(0, place, _cut(name_column(column)), head)
+        sheet.write_string(0, place, _cut(column.heading), head)
         width = _find_width(column, table.rows, place)
         sheet.set_column(place, place, width)
     formats = _make_formats(book, table)

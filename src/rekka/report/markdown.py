@@ -1,8 +1,6 @@
-"""Text and tables as Markdown, of the kind that GitHub, GitLab and pandoc read.
+"""The report as Markdown, of the kind that GitHub, GitLab and pandoc read: sentences, tables, captions of figures.
 
-What data named is escaped: a case called ``<script>`` or ``a | b`` is shown as it is spelt, and nothing else.
-
-The whole report as Markdown: what the page says, in its order, with the tables and the figures' captions.
+Names from data are escaped: a case called ``<script>`` or ``a | b`` is shown as it is spelt, and nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from rekka.report.statements import (
 from rekka.report.tables.cells import coded_cell
 from rekka.report.tables.study import finding_cell
 from rekka.report.text import Words, join_names, join_sentences
-from rekka.report.views import Cell, Column, FigureView, TableView
+from rekka.report.views import Cell, FigureView, TableView
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]|~$#])")
 _FIRST = re.compile(r"^(\d{0,9})([-+.)=])(?=\s|$|[-=]+$)")  # a list or a rule, where a line begins so
@@ -51,10 +49,11 @@ def _drop_controls(text: str) -> str:
 
 
 def markdown_table(table: TableView) -> str:
-    """Its rows under its columns; a sentence where there are none."""
+    """Rows under headings; the note alone where there are none."""
     if not table.rows:
         return escape_markdown(table.note) + "\n"
-    lines = [[_title(column) for column in table.columns], [_rule(column) for column in table.columns]]
+    rules = ["---:" if column.kind == "number" else "---" for column in table.columns]
+    lines = [[escape_markdown(column.heading) for column in table.columns], rules]
     lines += [[_cell(cell) for cell in row.cells] for row in table.rows]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
     return text + (f"\n{escape_markdown(table.note)}\n" if table.note else "")
@@ -68,14 +67,6 @@ def render_tables(tables: Iterable[TableView]) -> str:
 def _cell(cell: Cell) -> str:
     text = escape_markdown(cell.text)
     return f"**{text}**" if cell.strong and text else text
-
-
-def _title(column: Column) -> str:
-    return escape_markdown(f"{column.title} ({column.unit})" if column.unit else column.title)
-
-
-def _rule(column: Column) -> str:
-    return "---:" if column.kind == "number" else "---"
 
 
 _FENCE = re.compile(r"`+")
@@ -158,7 +149,7 @@ def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -
 
 
 def _tell_section(section: str, document: Document, words: Words) -> Iterator[str]:
-    """What a section says in sentences."""
+    """Sentences of a section."""
     tell = Wording(words)
     if section == "findings":
         yield from _render_findings(document, words)
@@ -313,7 +304,7 @@ def _render_provenance(document: Document, words: Words) -> Iterator[str]:
 
 
 def _render_figure(figure: FigureView, pictures: Mapping[str, str], words: Words) -> str:
-    """Its title, its picture or what it would show, its caption."""
+    """Title, picture or its description, caption."""
     alt = escape_markdown(" ".join(panel.alt for panel in figure.panels))
     path = pictures.get(figure.name)
     shown = f"![{alt}](<{_quote_path(path)}>)" if path else alt

@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
+from rekka.core.columns import make_row
 from rekka.core.errors import InputError, RunFolderError
 from rekka.fleet.document import FORECAST, ForecastFile, TotalPart, describe_fleet, load_forecast
 from rekka.fleet.eligibility import InventoryOptions, find_eligible
@@ -122,14 +123,9 @@ def _list_years(found: ForecastFile) -> Iterator[NetworkYear]:
 
 def _describe_year(case: str | None, year: int, rows: Sequence[TotalPart]) -> NetworkYear:
     reached = next(one for one in rows if one.what == REACHED)
-    return NetworkYear(
-        case=case,
-        year=year,
-        expected=tuple(one.expected for one in rows if one.what != REACHED),
-        threshold=reached.state,
-        reached=reached.expected,
-        **_copy(reached, "members", "low", "high", "predicted_low", "predicted_high", "certified"),
-    )
+    expected = [one.expected for one in rows if one.what != REACHED]
+    own = {"case": case, "expected": expected, "reached": reached.expected, "threshold": reached.state}
+    return make_row(NetworkYear, own, reached)
 
 
 def _copy(part: object, *names: str) -> dict[str, Any]:
@@ -144,17 +140,15 @@ def _find_soon(found: ForecastFile) -> int:
 
 def _list_risks(found: ForecastFile) -> Iterator[RiskPart]:
     for one in found.risks[:TOP]:
-        yield RiskPart(
-            bridge=one.bridge_id,
-            seen=None if one.last_seen is None else one.last_seen.isoformat(),
-            reached=one.reached[_find_soon(found)],
-            mean=one.mean_years,
-            mean_low=one.mean_years_low,
-            mean_high=one.mean_years_high,
-            median=one.median_years,
-            calendar=one.median_calendar_year,
-            **_copy(one, "rank", "case", "member", "state", "threshold", "remark"),
-        )
+        own = {
+            "bridge": one.bridge_id,
+            "seen": None if one.last_seen is None else one.last_seen.isoformat(),
+            "reached": one.reached[_find_soon(found)],
+            "median": one.median_years,
+            "calendar": one.median_calendar_year,
+        }
+        own |= {f"mean{end}": getattr(one, f"mean_years{end}") for end in ("", "_low", "_high")}
+        yield make_row(RiskPart, own, one)
 
 
 def _list_aside(found: ForecastFile) -> Iterator[AsidePart]:

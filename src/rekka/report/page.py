@@ -27,7 +27,6 @@ from rekka.report.document import CasePart, Document, HypothesisPart
 from rekka.report.outline import CaseOutline, lay_under, list_cases, list_sections, split_network
 from rekka.report.statements import CaseStatements, Wording
 from rekka.report.tables.catalog import list_tables
-from rekka.report.tables.cells import CompoundCell
 from rekka.report.text import ENGLISH, MISSING, Words, load_words, slug
 from rekka.report.views import Cell, Column, PanelView
 
@@ -206,7 +205,7 @@ class CellWriter:
             return f'{text}<span class="unseen">{escape(self.words("page.missing"))}</span>'
         if column.key in NAMES:
             return f"<bdi>{text}</bdi>"
-        if isinstance(cell, CompoundCell) and len(cell.parts) == SPAN:
+        if len(cell.parts) == SPAN:
             return _hold_together(text)
         if column.kind == "number":
             return _BRACKETS.sub(lambda found: _hold_together(found[0]), text)

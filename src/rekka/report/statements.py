@@ -223,7 +223,7 @@ def name_study(document: Document, words: Words) -> str:
 
 
 def explain_run(document: Document, say: Wording) -> tuple[Markup, ...]:
-    """Describe the run: trials, split, rows that chose and confirmed, the answering preset, the rule, the clock."""
+    """Describe the run: trials, split, rows that chose and confirmed, answering preset, rule, clock."""
     study = document.study
     answering = next(one for one in study.presets if one.name == study.preset)
     ages = [one.name for one in study.covariates if one.name in AGE_NAMES]

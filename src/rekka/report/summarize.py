@@ -96,6 +96,26 @@ from rekka.study.tables import TrialRow
 from rekka.study.trial import Case, Key, Trial
 
 Array = NDArray[np.float64]
+HORIZON = 30  # years: what a plan of maintenance looks ahead, and the same for every case
+MATRIX_YEARS = (1.0, 5.0)  # what management systems take, and the common time between inspections
+DRAWS = 500  # of the coefficients, for bands
+PASSAGE_DRAWS = 200  # for years until a state, which take most of the time
+EVERY = 6  # of the points of a profile: a picture needs no more
+PERCENT = 5  # of the training rows between two values of a rug
+HERE = "."  # the folder that a study file is in
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tabs and ends of lines
+UNITS = {  # of the columns that rekka makes itself: docs/data.md says what they are measured in
+    "age_at_inspection_1": "years",
+    "bridge_length": "metres",
+    "bridge_width": "metres",
+    "bridge_area": "square_metres",
+    "traffic_mean": "vehicles_a_day",
+}
+STEPS = {"age_at_inspection_1": 10.0, "traffic_mean": 1000.0}  # what engineers speak of
+PLAIN_LOSS = "no_covariates_log_loss"
+BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
+
+Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
 
 
 def list_coefficients(fit: Fit, level: float) -> tuple[CoefficientPart, ...]:
@@ -120,14 +140,6 @@ def list_years(fit: Fit, typical: Array, level: float) -> tuple[YearsPart, ...]:
     """Hazard and mean years in each state at typical covariates."""
     with np.errstate(all="ignore"):
         return rows_of(YearsPart, hazard_table(fit, typical[None], level))
-
-
-HORIZON = 30  # years: what a plan of maintenance looks ahead, and the same for every case
-MATRIX_YEARS = (1.0, 5.0)  # what management systems take, and the common time between inspections
-DRAWS = 500  # of the coefficients, for bands
-PASSAGE_DRAWS = 200  # for years until a state, which take most of the time
-EVERY = 6  # of the points of a profile: a picture needs no more
-PERCENT = 5  # of the training rows between two values of a rug
 
 
 def expect(fit: Fit, typical: Array, *, level: float, seed: int, certified: bool) -> CaseForecast | None:
@@ -253,12 +265,8 @@ def _numbers(values: Iterable[float]) -> tuple[Number, ...]:
     return tuple(missing(float(value)) for value in values)
 
 
-HERE = "."  # the folder that a study file is in
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tabs and ends of lines
-
-
 def clean(value: Any) -> Any:
-    """The same without control characters, which no page, table or picture may hold."""
+    """A value without control characters, which no page, table or picture may hold."""
     if isinstance(value, str):
         return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):
@@ -284,7 +292,7 @@ def describe_calibration(study: Study, preset: str, case: str, found: Calibratio
 
 
 def describe_stability(found: Stability) -> StabilityPart:
-    """How often each method is chosen and certified over the draws."""
+    """Shares of the draws in which each method is chosen and certified."""
     keys = ["preset", "case", "kind", "method"]
     shares = found.selection.join(found.methods, on=keys, maintain_order="left")
     own = {"shares": rows_of(SharePart, shares), "remarks": found.remarks()}
@@ -305,11 +313,22 @@ def describe_model(
     if fit.survey is None:  # a run folder of an earlier version
         fit = replace(fit, survey=survey_covariates(x, fit.covariates))
     typical = np.median(x, axis=0)
-    steps = {one.name: one.step for one in covariates}
     level, seed = study.plan.guard.confidence, study.plan.study.seed
     with quiet():
-        future = expect(fit, typical, level=level, seed=seed, certified=trial.certified)
-        found = _with_figures(key, fit, typical, steps, level, future, chosen=offer.chosen)
+        own = {
+            "chosen": offer.chosen,
+            "certified": True,
+            "reason": None,
+            "rows": fit.n_rows,
+            "errors": fit.inference.kind,
+            "scale": "native" if fit.native else fit.scaling.method,
+            "typical": dict(zip(fit.covariates, typical.tolist(), strict=True)),
+            "coefficients": list_coefficients(fit, level),
+            "ratios": list_ratios(fit, typical, {one.name: one.step for one in covariates}, level),
+            "years": list_years(fit, typical, level),
+            "forecast": expect(fit, typical, level=level, seed=seed, certified=trial.certified),
+        }
+        found = make_row(ModelPart, own, key, fit.inference, fit)
     return found if trial.certified else _without_intervals(found)
 
 
@@ -332,32 +351,6 @@ def _blank_ends(part: BaseModel) -> dict[str, None]:
     return dict.fromkeys(name for name in names if name.endswith(("low", "high")) or name in ("se", "p"))
 
 
-def _with_figures(
-    key: Key,
-    fit: Fit,
-    typical: NDArray[np.float64],
-    steps: Mapping[str, float],
-    level: float,
-    future: CaseForecast | None,
-    *,
-    chosen: bool,
-) -> ModelPart:
-    own = {
-        "chosen": chosen,
-        "certified": True,
-        "reason": None,
-        "rows": fit.n_rows,
-        "errors": fit.inference.kind,
-        "scale": "native" if fit.native else fit.scaling.method,
-        "typical": dict(zip(fit.covariates, typical.tolist(), strict=True)),
-        "coefficients": list_coefficients(fit, level),
-        "ratios": list_ratios(fit, typical, steps, level),
-        "years": list_years(fit, typical, level),
-        "forecast": future,
-    }
-    return make_row(ModelPart, own, key, fit.inference, fit)
-
-
 def describe_finding(finding: Finding) -> dict[str, Any]:
     """A finding with its English, and as the language files tell it."""
     found: dict[str, Any] = finite(
@@ -367,7 +360,7 @@ def describe_finding(finding: Finding) -> dict[str, Any]:
 
 
 def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> AuditPart:
-    """What came in, what became of it, and what the data doctor says of the study's rows.
+    """Records of the input, their outcomes, and findings of the data doctor on the study's rows.
 
     What the findings of the study have ``said`` of a component is not said twice.
     """
@@ -384,7 +377,7 @@ def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> Au
 
 
 def describe_provenance(study: Study, begun: Mapping[str, Any] | None, again: str | None) -> ProvenancePart:
-    """What the study was run on and with, without the folders of whoever ran it: a report is handed over."""
+    """Files, versions and seeds of a study, without the folders of whoever ran it: a report is handed over."""
     known: Mapping[str, Any] = begun or {}
     data: Mapping[str, Any] = known.get("data", {})
     plan = study.plan
@@ -415,20 +408,6 @@ def leave_folders_out(path: str) -> str:
     return HERE if name in ("", "..") else name
 
 
-UNITS = {  # of the columns that rekka makes itself: docs/data.md says what they are measured in
-    "age_at_inspection_1": "years",
-    "bridge_length": "metres",
-    "bridge_width": "metres",
-    "bridge_area": "square_metres",
-    "traffic_mean": "vehicles_a_day",
-}
-STEPS = {"age_at_inspection_1": 10.0, "traffic_mean": 1000.0}  # what engineers speak of
-PLAIN_LOSS = "no_covariates_log_loss"
-BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
-
-Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
-
-
 def summarize(
     study: Study,
     *,
@@ -453,7 +432,7 @@ def summarize(
     findings = check_study(study, calibrations=_leave_tested(study, calibrations))
     document = Document(
         rekka=rekka.__version__,
-        title=title or _name_study(study, provenance),
+        title=title or next(iter(_name_sources(study, provenance)), None),
         study=_describe_study(study, preset, covariates, _name_sources(study, provenance)),
         cases=tuple(map(describe_case, study.described)),
         answers=tuple(_answer(study, case, preset) for case in study.described),
@@ -482,10 +461,6 @@ def _leave_tested(study: Study, calibrations: Calibrations | None) -> Calibratio
     """The calibrations of models that were not tested with the choice: the others have their test already."""
     tested = {(one.preset, one.case) for one in study.choices if one.fit_test is not None}
     return {key: one for key, one in (calibrations or {}).items() if key not in tested} or None
-
-
-def _name_study(study: Study, begun: Mapping[str, Any] | None) -> str | None:
-    return next(iter(_name_sources(study, begun)), None)
 
 
 def _name_sources(study: Study, begun: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -546,7 +521,7 @@ def describe_case(case: Case) -> CasePart:
 
 
 def _answer(study: Study, case: Case, preset: str) -> Answer:
-    """What to use in a case: confirmed where it was, else as it was judged."""
+    """The method to use in a case, with its confirmed scores, else with those it was chosen by."""
     why = next((r["why"] for r in study.selection.filter(preset=preset, case=case.name).to_dicts()), NOT_CHOSEN)
     choice = study.choice(case.name, preset)
     own: dict[str, Any] = {"case": case.name, "why": why, "confirmed": False, "same_model": ()}

@@ -1,4 +1,4 @@
-"""Tables and figures with their words, before they are HTML, Markdown, LaTeX or a workbook."""
+"""Tables and figures with their words, before they are HTML, text in a terminal, Markdown, LaTeX or a workbook."""
 
 from __future__ import annotations
 
@@ -11,21 +11,30 @@ Kind = Literal["text", "number", "mark"]
 
 @dataclass(frozen=True)
 class Column:
-    """``unit`` stands under the title; numbers go to the right. ``form`` is a number's format in a workbook."""
+    """A column by its heading; numbers go to the right. ``form`` is a number's format in a workbook.
+
+    Cells with several values that a person reads as one, such as an interval, have ``parts``: columns of a file.
+    """
 
     key: str
     title: str
     kind: Kind = "text"
     unit: str = ""
     form: str = ""
+    parts: tuple[Column, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """'median time (s)'."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
 @dataclass(frozen=True)
 class Cell:
-    """``value`` is what a program reads, not rounded; ``text`` what a person reads.
+    """A cell: ``value`` is for a program, not rounded, ``text`` for a person.
 
     ``strong`` marks what was selected, ``faint`` what failed; ``english`` a sentence that stays English on a page
-    of another language.
+    of another language. ``parts`` are the values of the parts of the column; ``value`` is the first of them.
     """
 
     value: Scalar
@@ -33,11 +42,12 @@ class Cell:
     strong: bool = False
     faint: bool = False
     english: bool = False
+    parts: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True)
 class Row:
-    """``case`` is what the page filters and highlights by."""
+    """A row; the page filters and highlights by ``case``."""
 
     cells: tuple[Cell, ...]
     case: str | None = None

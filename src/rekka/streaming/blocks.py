@@ -28,17 +28,9 @@ from rekka.model import inputs
 from rekka.model.inputs import Training
 from rekka.streaming import block_kernel
 
-UNITS = {
-    "": 1,
-    "k": 10**3,
-    "m": 10**6,
-    "g": 10**9,
-    "t": 10**12,
-    "ki": 2**10,
-    "mi": 2**20,
-    "gi": 2**30,
-    "ti": 2**40,
-}
+UNITS = {"": 1}
+UNITS |= {name: 1000**power for power, name in enumerate("kmgt", 1)}
+UNITS |= {f"{name}i": 1024**power for power, name in enumerate("kmgt", 1)}
 LEAST = 500_000_000  # Python, its libraries, compiled kernels and what polars reads ahead take about so much
 SHARE = 0.5  # of what is free, where no limit is given
 UNKNOWN = 2_000_000_000  # where the machine does not say what is free

@@ -160,6 +160,11 @@ def compare(
     on_rows : callable, optional
         Called with the rows where they are too many to be held whole; ``tell_memory()`` says how they are read.
 
+    Examples
+    --------
+    >>> study = rekka.compare("inspections.csv", out="run")  # doctest: +SKIP
+    >>> study.selection  # doctest: +SKIP
+
     """
     asked = locals()
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
@@ -193,9 +198,7 @@ def run_plan(
     if out is None:
         with engage(how.workers, how.cluster) as crew:
             rows = open_rows(plan, data, base or Path(), limit, workers=how.workers)
-            records = RunRecords()
-            _describe_rows(rows, records, how)
-            return _finish(plan, rows, records, crew, how)
+            return _finish(plan, rows, RunRecords(), crew, how)
     folder = Path(out).absolute()
     refuse_occupied(folder)
     made = not folder.exists()
@@ -210,22 +213,19 @@ def run_plan(
         keep_rows(folder, rows, describe_run(plan, rows, folder))
         files = _open_files(folder, plan, rows.cases, rows.digest())
         files.note(f"begun: {describe_command()}; {count_of(len(rows), 'row')}: {rows.scheme}")
-        _describe_rows(rows, files, how)
         return _finish(plan, rows, files, crew, how)
 
 
 def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | None = None, **options: Any) -> Study:
-    """Go on with a run that was stopped, or finish one that was killed.
+    """Resume a run that was stopped or killed.
 
     The plan and the rows are those in the folder. Where the source is still there, or ``data`` is given, it must
     give the same rows; ``expected``, a plan, must be the folder's. ``options`` are workers, cluster, memory,
     on_trial, on_choice and on_rows, as for ``compare``.
+
+        study = rekka.resume_study("run", workers=4)
     """
-    return resume_run(Path(out).absolute(), data, RunOptions(**options), expected)
-
-
-def resume_run(folder: Path, data: Any, how: RunOptions, expected: StudyPlan | None = None) -> Study:
-    """Carry out what a run folder's plan lacks."""
+    folder, how = Path(out).absolute(), RunOptions(**options)
     limit = read_memory(how.memory)
     with engage(how.workers, how.cluster) as crew, _hold_run(folder) as plan:
         if expected is not None:
@@ -238,7 +238,6 @@ def resume_run(folder: Path, data: Any, how: RunOptions, expected: StudyPlan | N
         again = (f"recomputed: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
-        _describe_rows(rows, files, how)
         return _finish(plan, rows, files, crew, how)
 
 
@@ -251,7 +250,10 @@ def _hold_run(folder: Path) -> Iterator[StudyPlan]:
 
 
 def load_study(out: str | Path) -> Study:
-    """The study in a run folder, as far as it has got; nothing is written."""
+    """Read the study in a run folder, as far as it has got; nothing is written.
+
+    study = rekka.load_study("run")
+    """
     folder = Path(out).absolute()
     plan = load_plan(folder)
     begun = read_provenance(folder)
@@ -277,14 +279,6 @@ def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | N
     return None if names is None else tuple(names)
 
 
-def _describe_rows(rows: StudyRows, records: RunRecords, how: RunOptions) -> None:
-    """Describe how rows are read that are too many to be held whole."""
-    if rows.streamed:
-        records.note(rows.tell_memory())
-        if how.on_rows:
-            how.on_rows(rows)
-
-
 def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256: str) -> Files:
     files = Files(folder, list_keys(plan.study, cases), mark_run(plan, rows_sha256))
     files.load()
@@ -293,6 +287,10 @@ def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256
 
 def _finish(plan: StudyPlan, rows: StudyRows, records: RunRecords, crew: Crew | None, how: RunOptions) -> Study:
     """Carry out what is missing; choose; confirm; gather all; write the tables where there is a folder."""
+    if rows.streamed:
+        records.note(rows.tell_memory())
+        if how.on_rows:
+            how.on_rows(rows)
     keys = list_keys(plan.study, rows.cases)
     case = open_cases(plan.study, rows)
     try:
@@ -362,6 +360,9 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
     """Look at the golden rows of a run with what was chosen: once.
 
     A run that has looked already is refused, unless ``force``: then it looks again, and the result is marked.
+
+        study = rekka.confirm("run")
+        study.confirmation
     """
     folder = Path(out).absolute()
     with _hold_run(folder) as plan:
@@ -457,7 +458,7 @@ def continue_study(request: Request, out: Path, how: RunOptions = DEFAULT) -> St
     expected = _change(load_plan(out), request)
     if request.tables:
         expected = make_plan(**expected.model_dump() | {"data": _describe(request, out)})
-    return resume_run(out.absolute(), None, how, expected)
+    return resume_study(out, expected=expected, **vars(how))
 
 
 def move_plan(plan: StudyPlan, before: Path, after: Path) -> StudyPlan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,11 +19,8 @@ from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.selection import Guard, Point, Step, ties
 from rekka.study.case_rows import FOLDS
 from rekka.study.choice import COSTS, Choice, MethodVerdict
-from rekka.study.plan import GUARDED, PRESETS, SHRINKING, model_of
+from rekka.study.plan import GUARDED, PRESETS, SHRINKING, StudyPlan, model_of
 from rekka.study.trial import AT_MAXIMUM, HOPELESS, Status, Trial
-
-if TYPE_CHECKING:
-    from rekka.study.study import Study
 
 MOST_NAMES = 6
 
@@ -347,22 +344,24 @@ def _against(verdict: MethodVerdict) -> Said:
 SELDOM = 0.5  # a choice that most draws do not make is no better than another
 
 
-def explain_stability(study: Study, refits: pl.DataFrame, cases: pl.DataFrame) -> tuple[str, ...]:
+def explain_stability(
+    plan: StudyPlan, chosen: Sequence[Choice], refits: pl.DataFrame, cases: pl.DataFrame
+) -> tuple[str, ...]:
     """Sentences on the draws, the gravest first: by preset, then on the components, then what is well."""
     presets = refits["preset"].unique(maintain_order=True)
     concerns: list[str] = []
     well: list[str] = []
-    least = study.plan.guard.stable_share
+    least = plan.guard.stable_share
     for preset in presets:
         named = f"{preset}: " if len(presets) > 1 else ""
-        choices = {choice.case: choice for choice in study.choices if choice.preset == preset}
+        choices = {choice.case: choice for choice in chosen if choice.preset == preset}
         here = refits.filter(preset=preset)
         for (kind,), drawn in here.group_by("kind", maintain_order=True):
             found = _explain_starts(drawn, preset) if kind == "seeds" else _explain_choices(drawn, choices)
             for line, is_well in found:
                 (well if is_well else concerns).append(f"{named}{kind}: {line}")
             concerns += [f"{named}{kind}: {line}" for line in _explain_certified(drawn, least)]
-        if study.plan.study.costs()[preset] == "seconds":
+        if plan.study.costs()[preset] == "seconds":
             well.append(
                 f"{named}the study weighs accuracy against seconds, the draws against evaluations, which are the "
                 "same whatever else the machine does"

@@ -73,7 +73,8 @@ OnUnit = Callable[[Unit, int, int], None]  # what was done, how many draws are d
 class Stability:
     """Refits of a study's cases to other rows and from other starts, and what they say of its choices.
 
-    ``refits`` has a row for each draw and method. Made by ``stability``.
+    ``refits`` has a row for each draw and method. Made by ``stability``; for example
+    ``rekka.stability("run").methods``.
     """
 
     study: Study
@@ -142,7 +143,7 @@ class Stability:
 
     def remarks(self) -> tuple[str, ...]:
         """Sentences on what to look at, the gravest first."""
-        return explain_stability(self.study, self.refits, self.cases)
+        return explain_stability(self.study.plan, self.study.choices, self.refits, self.cases)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables, by name."""
@@ -199,6 +200,10 @@ def stability(
         processes of a cluster on this machine.
     on_unit : callable, optional
         Called with each ``Unit`` of draws that is done, the number of draws done and the number there are to be.
+
+    Examples
+    --------
+    >>> rekka.stability("run", resamples=50).selection  # doctest: +SKIP
 
     """
     alone = cpu_count() if cluster is None else 1

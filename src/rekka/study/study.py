@@ -112,6 +112,10 @@ class Study:
 
     ``planned`` is the number of trials there are to be; a run that was stopped has fewer ``results``. Models are
     read when they are asked for.
+
+        study = rekka.compare("inspections.csv")
+        study.trials, study.selection
+        study.model("Pier").predict(rows)
     """
 
     plan: StudyPlan

@@ -16,7 +16,7 @@ from rekka.model.fit import Options
 from rekka.streaming.blocks import Reading, ScanSource
 from rekka.streaming.cluster.source import (
     MOST_ROWS,
-    Part,
+    TablePart,
     choose_size,
     count_rows,
     load_part,
@@ -145,7 +145,7 @@ def test_what_a_worker_does(query):
     found = work_on(part, READING, sum_block, BLOCK)
     assert found[:2] == whole[7:9]
     assert [rows for rows, *_ in found] == [100, 100, 50]
-    assert work_on(Part(0, part.frame[:0]), READING, sum_block, BLOCK) == []
+    assert work_on(TablePart(0, part.frame[:0]), READING, sum_block, BLOCK) == []
 
 
 @pytest.mark.parametrize(

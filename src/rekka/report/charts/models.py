@@ -16,7 +16,7 @@ import numpy as np
 
 from rekka.evaluation.scores import CONFIDENCE
 from rekka.fleet.models import CaseModel, split_notes
-from rekka.forecast.matrices import tell_intervals
+from rekka.forecast.matrices import describe_intervals
 from rekka.forecast.profiles import Profile
 from rekka.report.charts.base import (
     INNER_WIDTH,
@@ -521,7 +521,7 @@ def _head_lines(model: CaseModel, found: Profile) -> list[str]:
     """Lines over a picture: notes, the component, its course, what bands and ticks mean."""
     head, rest = split_notes(found.notes)
     others = ", ".join(f"{name} = {value:,.6g}" for name, value in found.others.items())
-    intervals = tell_intervals(found.level, found.intervals)
+    intervals = describe_intervals(found.level, found.intervals)
     bands = "" if found.intervals == "none" else f"Bands: {intervals}. "
     return [
         *head,

@@ -4,8 +4,8 @@
 
 A name in a text is a column of the row class, shown as its annotation says (``rekka.core.columns``). ``rows?`` is
 left out where no row has a value; ``leaving=state`` has the heading ``column.leaving``, and values of ``state``.
-What a person reads as one cell, such as an estimate with its interval, is a ``Compound`` column; ``expand`` gives
-a file a column for each of its parts.
+What a person reads as one cell, such as an estimate with its interval, has parts; ``expand`` gives a file a
+column for each of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +22,7 @@ from rekka.core.columns import Shown, shown_of
 from rekka.report import text as numbers
 from rekka.report.document import Document
 from rekka.report.text import MISSING, Real, Show, Words, join_names, join_sentences, name_method, slug
-from rekka.report.views import Cell, Column, Kind, Row, Scalar, TableView
+from rekka.report.views import Cell, Column, Kind, Row, TableView
 from rekka.study.plan import SHRINKING
 
 Get = Callable[[Any], Any]
@@ -32,20 +31,6 @@ BETWEEN = "; "  # between names in a file
 FEW = 100  # members, below which tenths of one are shown
 INTERVAL = 3  # parts of a cell with an estimate: the figure, its low and its high end
 ENDS = ("low", "high")
-
-
-@dataclass(frozen=True)
-class Compound(Column):
-    """A column whose cells hold several values that a person reads as one."""
-
-    parts: tuple[Column, ...] = ()
-
-
-@dataclass(frozen=True)
-class CompoundCell(Cell):
-    """The values of the parts; ``value`` is the first of them."""
-
-    parts: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,22 +127,19 @@ class Fields:
         words = self.words
         if shown.kind == "number":
             return self.number(key, shown.form, read, unit=shown.unit)
-        cell: Callable[[Any], Cell]
-        if key == "why":
-            cell = partial(_why_cell, words=words)
-        elif shown.kind == "mark":
-            return Field(self.column(key, "mark"), lambda item: mark_cell(read(item), words))
-        elif shown.kind == "terms":
-            cell = lambda item: coded_cell(read(item), shown.terms, words)  # noqa: E731
-        elif shown.kind == "method":
-            cell = partial(self._method_cell, read=read, marked=key == "method")
-        elif shown.kind == "methods":
-            cell = lambda item: _list_cell(read(item), name_methods(read(item), words))  # noqa: E731
-        elif shown.kind == "names":
-            cell = lambda item: _list_cell(read(item), join_names(read(item), words))  # noqa: E731
-        else:
-            cell = lambda item: text_cell(read(item), english=shown.kind == "english")  # noqa: E731
-        return Field(self.column(key), cell)
+        if shown.kind == "method" or key == "why":
+            marked = partial(self._method_cell, read=read, marked=key == "method")
+            return Field(self.column(key), partial(_why_cell, words=words) if key == "why" else marked)
+        cells: dict[str | None, Callable[[Any], Cell]] = {
+            "text": text_cell,
+            "english": partial(text_cell, english=True),
+            "mark": partial(mark_cell, words=words),
+            "terms": partial(coded_cell, group=shown.terms, words=words),
+            "names": lambda names: _list_cell(names, join_names(names, words)),
+            "methods": lambda names: _list_cell(names, name_methods(names, words)),
+        }
+        cell = cells[shown.kind]
+        return Field(self.column(key, "mark" if shown.kind == "mark" else "text"), lambda item: cell(read(item)))
 
     def _method_cell(self, item: Any, read: Get, marked: bool) -> Cell:
         method = read(item)
@@ -212,7 +194,7 @@ def estimate(
             return _compound_cell(values, text)
 
         own = fields.column(key, "number", shown.unit, shown.form, **places)
-        return Field(_join_columns(own, own, *_name_ends(own, fields.words)), cell)
+        return Field(replace(own, parts=(own, *_name_ends(own, fields.words))), cell)
 
     return make
 
@@ -233,9 +215,8 @@ def span(key: str, ends: str = "", *, named: bool = False) -> Callable[[Fields],
 
         own = fields.column(key, "number", shown.unit, shown.form)
         if named:
-            parts: Iterable[Column] = (fields.read(name).column for name in names)
-            return Field(replace(_join_columns(own, *parts), form=""), cell)
-        return Field(_join_columns(own, *_name_ends(own, words)), cell)
+            return Field(replace(own, form="", parts=tuple(fields.read(name).column for name in names)), cell)
+        return Field(replace(own, parts=_name_ends(own, words)), cell)
 
     return make
 
@@ -250,13 +231,11 @@ def counted(key: str, of: str, count: str = "", *, alone: bool = False) -> Calla
         def cell(item: Any) -> Cell:
             some, total = read(item)
             text = MISSING if some is None else f"{numbers.show_count(some)}/{numbers.show_count(total)}"
-            return Cell(some, text) if alone else CompoundCell(some, text, parts=(some, total))
+            return Cell(some, text) if alone else Cell(some, text, parts=(some, total))
 
         if alone:
             return Field(own, cell)
-        return Field(
-            Compound(key, own.title, "number", parts=(own, fields.column(of, "number", "", "count"))), cell
-        )
+        return Field(replace(own, form="", parts=(own, fields.column(of, "number", "", "count"))), cell)
 
     return make
 
@@ -277,19 +256,15 @@ def others(hidden: str) -> Callable[[Fields], Iterator[Field]]:
     return lambda make: map(make.read, [name for name in make.shown if name not in {*make.named, *hidden.split()}])
 
 
-def _join_columns(own: Column, *parts: Column) -> Compound:
-    return Compound(own.key, own.title, "number", own.unit, own.form, parts=parts)
-
-
 def _name_ends(own: Column, words: Words) -> tuple[Column, ...]:
     return tuple(
         replace(own, key=f"{own.key}_{end}", title=words(f"column.{end}_end", what=own.title)) for end in ENDS
     )
 
 
-def _compound_cell(values: Sequence[Real], text: str) -> CompoundCell:
+def _compound_cell(values: Sequence[Real], text: str) -> Cell:
     parts = tuple(map(_finite, values))
-    return CompoundCell(parts[0], text, parts=parts)
+    return Cell(parts[0], text, parts=parts)
 
 
 @dataclass(frozen=True, init=False)
@@ -362,8 +337,8 @@ def _note_uncertified(table: EstimateTable, words: Words) -> EstimateTable:
 
 def has_intervals(table: TableView) -> bool:
     """Whether any estimate has an end of an interval."""
-    cells = (cell for row in table.rows for cell in row.cells if isinstance(cell, CompoundCell))
-    return any(end is not None for cell in cells if len(cell.parts) == INTERVAL for end in cell.parts[1:])
+    cells = (cell for row in table.rows for cell in row.cells if len(cell.parts) == INTERVAL)
+    return any(end is not None for cell in cells for end in cell.parts[1:])
 
 
 def tell_penalised(methods: Iterable[str], words: Words) -> str:
@@ -389,22 +364,16 @@ def _has_value(cells: Iterable[Cell]) -> bool:
 
 def expand(table: TableView) -> TableView:
     """The table for a file: a column for each part of what a person reads as one."""
-    columns = tuple(chain.from_iterable(_split_column(column) for column in table.columns))
+    columns = tuple(part for column in table.columns for part in column.parts or (column,))
     rows = tuple(replace(row, cells=tuple(_split_row(table.columns, row))) for row in table.rows)
     return replace(table, columns=columns, rows=rows)
 
 
-def _split_column(column: Column) -> tuple[Column, ...]:
-    return column.parts if isinstance(column, Compound) else (column,)
-
-
 def _split_row(columns: Sequence[Column], row: Row) -> Iterator[Cell]:
     for column, cell in zip(columns, row.cells, strict=True):
-        if not isinstance(column, Compound):
+        if not column.parts:
             yield cell
-            continue
-        parts = cell.parts if isinstance(cell, CompoundCell) else (None,) * len(column.parts)
-        for part in parts:
+        for part in (cell.parts or (None,) * len(column.parts)) if column.parts else ():
             text = part if isinstance(part, str) else numbers.show_figure(part)
             yield Cell(part, text, strong=cell.strong, faint=cell.faint)
 

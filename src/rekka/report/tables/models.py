@@ -33,8 +33,6 @@ from rekka.report.document import (
 )
 from rekka.report.tables.cells import (
     FORMS,
-    Compound,
-    CompoundCell,
     Field,
     Fields,
     Table,
@@ -98,11 +96,10 @@ def _step(make: Fields) -> Field:
 
     def cell(one: Any) -> Cell:
         unit = units.get(one.covariate, "")
-        return CompoundCell(one.step, show_step(one.step, unit, make.words), parts=(one.step, unit or None))
+        return Cell(one.step, show_step(one.step, unit, make.words), parts=(one.step, unit or None))
 
-    own = make.column("step")
     parts = (make.column("step", "number", "", "figure"), make.column("unit"))
-    return Field(Compound(own.key, own.title, parts=parts), cell)
+    return Field(replace(make.column("step"), parts=parts), cell)
 
 
 def _change(make: Fields) -> Field:
@@ -110,15 +107,14 @@ def _change(make: Fields) -> Field:
 
     def cell(one: Any) -> Cell:
         kind = "times" if one.times else "plus"
-        return CompoundCell(one.amount, show_change(one.amount, times=one.times), parts=(one.amount, kind))
+        return Cell(one.amount, show_change(one.amount, times=one.times), parts=(one.amount, kind))
 
-    own = make.column("change")
     parts = (make.column("change", "number", "", "figure"), make.column("change_kind"))
-    return Field(Compound(own.key, own.title, parts=parts), cell)
+    return Field(replace(make.column("change"), parts=parts), cell)
 
 
 def _per(make: Fields) -> Field:
-    """What one more of is: the covariate's unit, or that it was transformed."""
+    """Unit of a coefficient's covariate, or that it was transformed."""
     units = find_units(make.document, make.words)
 
     def cell(one: Any) -> Cell:

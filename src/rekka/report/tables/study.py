@@ -27,8 +27,6 @@ from rekka.report.document import (
 )
 from rekka.report.tables.cells import (
     FORMS,
-    Compound,
-    CompoundCell,
     Table,
     coded_cell,
     counted,
@@ -296,24 +294,24 @@ def tabulate_grid(document: Document, preset: str, words: Words) -> TableView:
     return TableView(f"trials-{preset}", title, columns, rows, note)
 
 
-def _grid_column(method: str, words: Words) -> Compound:
+def _grid_column(method: str, words: Words) -> Column:
     name = name_method(method, words)
     parts = tuple(
         Column(f"{method}_{key}", words(f"column.{key}_of", method=name), "number", unit, FORMS[key].workbook)
         for key, unit in (("accuracy", ""), ("seconds", words("unit.seconds")))
     )
-    return Compound(method, name, "number", parts=parts)
+    return Column(method, name, "number", parts=parts)
 
 
 def _grid_cell(trial: TrialRow | None, words: Words) -> Cell:
-    """What failed, or could not be scored, is a dash; what was not run yet is told."""
+    """A dash where a trial failed or could not be scored; a trial that was not run yet is told."""
     if trial is None:
-        return CompoundCell(None, words("cell.not_run"), faint=True, parts=(None, None))
+        return Cell(None, words("cell.not_run"), faint=True, parts=(None, None))
     if not trial.converged or trial.accuracy is None:
-        return CompoundCell(None, MISSING, faint=True, parts=(None, None))
+        return Cell(None, MISSING, faint=True, parts=(None, None))
     shown = words(
         "cell.pair",
         first=numbers.show_accuracy(trial.accuracy),
         second=numbers.show_seconds(trial.seconds),
     )
-    return CompoundCell(trial.accuracy, shown, strong=trial.selected, parts=(trial.accuracy, trial.seconds))
+    return Cell(trial.accuracy, shown, strong=trial.selected, parts=(trial.accuracy, trial.seconds))

@@ -25,7 +25,7 @@ NETWORK, REACHED = "network", "in this state or worse"
 def print_forecast(
     console: Console, document: ForecastFile, folder: Path, files: Sequence[Path], following: str
 ) -> None:
-    """All of it."""
+    """Print the forecast of an inventory: models, totals by year, first risks, remarks, files."""
     if document.watermark:
         print_warning(console, document.watermark, "\n")
     for line in (one.misfit for one in document.models if one.misfit is not None):
@@ -53,7 +53,7 @@ def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
 
 
 def _print_headline(console: Console, document: ForecastFile) -> None:
-    cases = count_of(len(document.models), "case")
+    cases = count_of(len(document.models), "component")
     since = f"from {document.base}" if document.base else "from when each was seen"
     members = f"{count_of(document.members, 'member')} of {cases}"
     console.print(
@@ -102,7 +102,7 @@ def _print_aside(console: Console, document: ForecastFile) -> None:
             )
             for one in document.aside
         )
-        print_texts(console, "Set aside", ("reason", "count", "of", "first rows"), rows)
+        print_texts(console, "Not forecast", ("reason", "count", "of", "first rows"), rows)
 
 
 def _choose_years(document: ForecastFile) -> list[int]:
@@ -149,7 +149,7 @@ def _print_cases(console: Console, document: ForecastFile) -> None:
         )
         for one in document.models
     )
-    title = "Each case: expected number at the threshold or worse, and what it will be between"
+    title = "Each component: expected number at the threshold or worse, with intervals"
     heads = ("case", "members", *(f"year {year}" for year in years), "prediction, last year")
     print_texts(console, title, heads, lines)
 
@@ -189,7 +189,7 @@ def _show_state(risk: MemberRisk) -> str:
 
 
 def _print_remarks(console: Console, document: ForecastFile) -> None:
-    """How many members a remark applies to, over all cases."""
+    """Count the members that each remark applies to, over all cases."""
     counts: Counter[str] = Counter()
     for one in document.remarks:
         counts[one.remark] += one.count
@@ -199,7 +199,7 @@ def _print_remarks(console: Console, document: ForecastFile) -> None:
 
 
 def _explain(document: ForecastFile) -> list[str]:
-    """What the two intervals are."""
+    """Meaning of the two intervals."""
     if all(model.intervals == "none" for model in document.models):
         return []
     lines = [
@@ -207,7 +207,7 @@ def _explain(document: ForecastFile) -> list[str]:
         "interval of the number itself, to which chance in each member's course adds"
     ]
     if len(document.models) > 1:
-        lines.append("cases are taken as independent: that members of one bridge go together is not counted")
+        lines.append("components, and members of one bridge, are taken as independent")
     return lines
 
 
@@ -242,7 +242,7 @@ def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_
     for summary in found.cases["summary"]:
         print_plain(console, f"{summary}\n")
     if not full:
-        console.print("--all shows every case in full.", highlight=False)
+        console.print("--all shows every component in full.", highlight=False)
     if out is None:
         console.print("Nothing was written; --out says where.", highlight=False)
     else:
@@ -265,12 +265,12 @@ def _print_backtest_cases(console: Console, found: Backtest, scored: Sequence[st
     print_texts(
         console,
         f"Forecasts of later visits by models fitted up to {found.until}",
-        ("case", "visits", "RPS", "same", "log loss", "no cov.", "found", "expected", ""),
+        ("case", "visits", "RPS", "no change", "log loss", "no cov.", "found", "expected", ""),
         lines,
-        "RPS: ranked probability score, less is better; same: that of saying that nothing changes. no cov.: log "
-        "loss of the model without covariates. found, expected: visits in the threshold state or worse, with the "
-        f"{100 * found.level:g} % prediction interval. {INSIDE}: inside it. {NOT_CERTIFIED}: the fit is not a "
-        "certified maximum.",
+        "RPS: ranked probability score, lower is better; no change: that of the baseline that every member "
+        "keeps its state. no cov.: log loss of the model without covariates. found, expected: visits in the "
+        f"threshold state or worse, with the {100 * found.level:g} % prediction interval. {INSIDE}: inside it. "
+        f"{NOT_CERTIFIED}: the fit is not a certified maximum.",
     )
 
 
@@ -288,17 +288,17 @@ def _print_scores(console: Console, found: Backtest, case: str) -> None:
     )
     print_texts(
         console,
-        f"{case}: what the forecasts of {visits:,} later visits were worth",
-        ("score", "model", "no cov.", "same", "model less no cov.", "model less same"),
+        f"{case}: scores of the forecasts of {visits:,} later visits",
+        ("score", "model", "no cov.", "no change", "model - no cov.", "model - no change"),
         lines,
-        "Less is better, but for accuracy. no cov.: the model without covariates. same: saying that nothing "
-        "changes, whose log loss is infinite as soon as one state has changed; floored: no probability below "
-        f"1e-12. The last two columns are {100 * found.level:g} % intervals of the difference, by bridge.",
+        "Lower is better, except for accuracy. no cov.: the model without covariates. no change: every member "
+        "keeps its state, with an infinite log loss as soon as one state has changed; floored: no probability "
+        f"below 1e-12. The last two columns are {100 * found.level:g} % intervals of the difference, by bridge.",
     )
 
 
 def _print_horizons(console: Console, found: Backtest, case: str) -> None:
-    """How the scores change with the years ahead."""
+    """Scores by years ahead."""
     here = found.scores.filter(case=case, by="horizon")
     lines = []
     for years, visits in here.select("group", "visits").unique("group").sort("group").rows():
@@ -308,12 +308,22 @@ def _print_horizons(console: Console, found: Backtest, case: str) -> None:
                  ("accuracy", "persistence"))  # fmt: skip
         first, last = ([show(scores.get(key), "accuracy") for key in keys] for keys in (before, after))
         lines.append((str(years), f"{visits:,}", *first, _show_ends(less["rps", "persistence"]), *last))
-    heads = ("years", "visits", "RPS", "same", "model less same", "log loss", "no cov.", "accuracy", "same")
+    heads = (
+        "years",
+        "visits",
+        "RPS",
+        "no change",
+        "model - no change",
+        "log loss",
+        "no cov.",
+        "accuracy",
+        "no change",
+    )
     print_texts(console, f"{case}: by years ahead", heads, lines, left=0)
 
 
 def _print_totals(console: Console, found: Backtest, case: str) -> None:
-    """What was found beside what was expected: by year and by state."""
+    """Numbers found beside numbers expected, by year and by state."""
     period = "visit" if "visit" in found.totals["by"] else "year"
     worse = _list_totals(found, case, period, or_worse=True)
     start = _list_totals(found, case, "start", or_worse=False)
@@ -326,12 +336,12 @@ def _print_totals(console: Console, found: Backtest, case: str) -> None:
     explain(
         console,
         f"expected, with the {100 * found.level:g} % prediction interval of the number found; {INSIDE}: inside "
-        "it. no cov.: expected by the model without covariates. same: if nothing had changed.",
+        "it. no cov.: expected by the model without covariates. no change: if every member had kept its state.",
     )
 
 
 def _print_counts(console: Console, title: str, first: str, lines: Iterable[dict[str, Any]], key: str) -> None:
-    heads = (first, "visits", "found", "expected", "", "no cov.", "same")
+    heads = (first, "visits", "found", "expected", "", "no cov.", "no change")
     rows = (
         (
             str(line[key]),

@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rekka.core.errors import count_of, name_some
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import tell_untested
-from rekka.fleet.models import CaseModel, split_notes, tell_misfit
+from rekka.fleet.models import CaseModel, describe_misfit, split_notes
 from rekka.forecast.effects import Effects, show_years
-from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, lay_out, round_together, tell_intervals
+from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, describe_intervals, lay_out, round_together
 from rekka.model.survey import Resampled
 from rekka.report.terminal.parts import print_list, print_warning
 from rekka.report.terminal.tables import NOTHING, print_texts, show, show_range
@@ -35,7 +35,7 @@ def print_model(
 ) -> None:
     """Coefficients, certificate and test of fit; a misfit stands above all."""
     test = model.fit_test_
-    misfit = tell_misfit(case, test, labels)
+    misfit = describe_misfit(case, test, labels)
     if misfit is not None:
         print_warning(console, misfit)
     scale = "native units" if model.coefficient_scale_ == "native" else f"units of {model.coefficient_scale_}"
@@ -49,7 +49,7 @@ def print_model(
              *_show_ratio(row))
             for row in coefficients
         ),
-        "ratio: of the hazard of leaving the state, for so many units more (per).",
+        "ratio: hazard ratio of leaving the state, for a change of the covariate by the number under per.",
         left=2,
     )  # fmt: skip
     if model.clock_.words:
@@ -72,14 +72,14 @@ def _show_ratio(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _tell_bootstrap(drawn: Resampled) -> str:
-    """How many refits reached a maximum, in words."""
+    """Number of refits that reached a maximum, in words."""
     told = (
         f"bootstrap: {len(drawn.beta):,} of {count_of(drawn.asked, 'refit')} to {drawn.groups:,} bridges drawn "
         f"with replacement reached a maximum (seed {drawn.seed})."
     )
     if 2 * len(drawn.beta) >= drawn.asked:
         return told
-    return f"{told} Fewer than half: intervals from them leave out what most draws say."
+    return f"{told} Fewer than half: intervals from them ignore most resamples."
 
 
 def print_summary(console: Console, described: Sequence[dict[str, Any]], draws: int) -> None:
@@ -117,7 +117,7 @@ def _shorten(name: str) -> str:
 
 
 def tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> list[str]:
-    """What several tests come to, or that none was made because there are too many components."""
+    """Summarize several tests, or say that none was made because there are too many components."""
     if untested is not None:
         return [tell_untested(untested)]
     tests = [one["fit_test"] for one in described if one.get("fit_test") is not None]
@@ -177,7 +177,9 @@ def _print_long(console: Console, one: Matrix) -> None:
         for first in range(one.n_states)
         for last in range(first, one.n_states)
     )
-    title = f"Probability of each state after {_tell_years(one.years)}; {tell_intervals(one.level, one.intervals)}"
+    title = (
+        f"Probability of each state after {_tell_years(one.years)}; {describe_intervals(one.level, one.intervals)}"
+    )
     print_texts(console, title, ("from", "to", "probability", "low", "high"), lines)
 
 
@@ -194,7 +196,7 @@ def _print_percent(console: Console, one: Matrix, decimals: int) -> None:
 def _print_medians(console: Console, one: Matrix) -> None:
     found = lay_out(one, MEDIAN).row(0, named=True)
     aged = f"; at {' and '.join(one.advancing)} as given, as if it stayed" if one.advancing else ""
-    told = tell_intervals(one.level, one.intervals)
+    told = describe_intervals(one.level, one.intervals)
     lines = (
         (
             _name_state(one, state - 1),
@@ -233,7 +235,7 @@ def print_effects(console: Console, model: CaseModel, given: Mapping[str, float]
     ]
     _print_head(console, f"{model.name}: years {found.journey}", _list_warnings(model, head), where)
     if not found.effects:
-        console.print("The model has no covariates, so that there is nothing to change.\n")
+        console.print("The model has no covariates, so there is nothing to change.\n")
         return
     for told in found.sentences():
         console.print(escape(told), highlight=False)
@@ -259,7 +261,7 @@ def _print_years(console: Console, found: Effects) -> None:
         )
         change = (one.change.covariate, one.change.written)
         lines.append((*change, *means, _show_years(by.value, "+"), ends, *medians))
-    told = tell_intervals(found.level, found.intervals)
+    told = describe_intervals(found.level, found.intervals)
     heads = ("covariate", "change", "mean", "after", "difference", "interval", "median", "after")
     print_texts(console, f"Years {found.journey}, before and after each change; {told}", heads, lines)
 
@@ -292,7 +294,7 @@ def _print_head(console: Console, title: str, head: Sequence[str], lines: Sequen
 
 
 def _list_warnings(model: CaseModel, head: Sequence[str]) -> list[str]:
-    """What must be known first: not a certified maximum, not chosen, not a model that describes its data."""
+    """Warnings: not a certified maximum, not chosen, not a model that describes its data."""
     return [*dict.fromkeys(head), *(line for line in (model.unchosen, model.misfit) if line is not None)]
 
 
@@ -306,7 +308,7 @@ def _tell_covariates(model: CaseModel, values: Mapping[str, float], given: Mappi
 
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:
-    """What to know, each once."""
+    """Print notes, each once."""
     if notes:
         console.print("[bold]What to know[/]")
         print_list(console, list(dict.fromkeys(notes)))

@@ -27,7 +27,7 @@ from rekka.study.study import Study
 from rekka.study.tables import TrialRow
 
 CERTIFIED, AT_FLOOR, EXPLORATORY = "°", "_", "†"
-JUDGED = {"validation": "validation rows", "folds": "in folds", "golden": "golden rows"}
+JUDGED = {"validation": "validation rows", "folds": "in folds", "golden": "confirmation rows"}
 TITLES = {
     "guarded": "Chosen, preset {}: certified, stable across resamples, no less accurate, log loss not worse",
     "pareto": "Selected, preset {}: methods that no other beats in accuracy and cost together",
@@ -43,12 +43,12 @@ def print_cases(console: Console, study: Study) -> None:
     """Rows of each case, and its baselines (paper, Table cases)."""
     print_rows(
         console,
-        "The cases: rows in each part; scores, on the judged rows, of two forecasters to beat",
+        "Components: rows in each part; scores of the two baselines on the judged rows",
         CasePart,
         "case train validation golden n_states persistence_accuracy no_covariates_accuracy no_covariates_log_loss",
         rows=map(describe_case, study.described),
-        note="same: accuracy of saying that nothing changes. no cov.: accuracy, and log loss, of the model "
-        "without covariates.",
+        note="no change: accuracy of the baseline that every member keeps its state. "
+        "no cov.: accuracy, and log loss, of the model without covariates.",
     )
 
 
@@ -74,7 +74,7 @@ def print_methods(console: Console, study: Study) -> None:
 
 
 def print_selection(console: Console, study: Study) -> None:
-    """What was chosen for each case and why, and its log loss beside others (paper, Table selection)."""
+    """The choice in each case and its reason, and its log loss beside others (paper, Table selection)."""
     columns = (Column("case", WORDS("column.case")), Column("why", WORDS("short.chosen_why")))
     for preset, _ in _presets(study):
         trials = study.trials.filter(preset=preset)
@@ -88,7 +88,7 @@ def print_selection(console: Console, study: Study) -> None:
 
 
 def _tell_optimism(study: Study, preset: str) -> str:
-    """How much selecting on golden rows flatters what was selected; nothing where they were kept out of it."""
+    """Optimism of scores on golden rows that chose; nothing where these were kept out of the choice."""
     judged = study.optimism.filter(preset=preset, judged_on="golden")
     if judged.is_empty():
         return ""
@@ -97,14 +97,14 @@ def _tell_optimism(study: Study, preset: str) -> str:
         for name in ("naive_accuracy", "nested_accuracy", "naive_log_loss", "nested_log_loss")
     )
     return (
-        f"Optimistic: the golden rows chose, and cannot confirm it. Measured, in the mean: accuracy {accuracy} on "
-        f"the rows that chose, {nested_accuracy} where other bridges' rows chose; log loss {loss} and "
-        f"{nested_loss}."
+        f"Optimistic: the choice was made on the confirmation rows, which cannot confirm it. Mean accuracy "
+        f"{accuracy} on the rows of the choice, {nested_accuracy} where the choice was made on other bridges; log "
+        f"loss {loss} and {nested_loss}."
     )
 
 
 def print_verdicts(console: Console, study: Study) -> None:
-    """What the rule says of every method, methods of which it says the same together."""
+    """Verdicts of the rule on every method, those with the same verdict together."""
     for preset, _ in _presets(study):
         console.print(f"[bold]What the {study.plan.study.rule} rule says of every method, preset {preset}[/]")
         for (case,), rows in study.verdicts.filter(preset=preset).group_by("case", maintain_order=True):
@@ -126,17 +126,17 @@ def _merge_verdicts(verdicts: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def print_confirmation(console: Console, study: Study) -> None:
-    """What was chosen, on the golden rows, beside two forecasters to beat."""
+    """Scores of the choices on the golden rows, beside two baselines."""
     case = "case preset" if len(study.plan.study.presets) > 1 else "case"
     method = texts("method", lambda row: row.method + ("!" if row.seen else ""))
     less = estimate("no_covariates_difference", ends="no_covariates")
     for number, look in enumerate(study.looks, start=1):
         rows = [SimpleNamespace(**row) for row in study.confirmation.filter(look=number).iter_rows(named=True)]
-        first = "Confirmed on golden rows, which no choice has seen"
-        title = first if number == 1 else f"Look {number} at the golden rows: no confirmation"
+        first = "Confirmed on the confirmation rows, which no choice has used"
+        title = first if number == 1 else f"Look {number} at the confirmation rows: no confirmation"
         note = (
-            "same: accuracy of saying that nothing changes. less no cov.: log loss less that of the model without "
-            "covariates, with its interval by bridge; below 0 is better."
+            "no change: accuracy of the baseline that every member keeps its state. minus no cov.: log loss minus "
+            "that of the model without covariates, with its interval by bridge; below 0 is better."
             + (" !: looked at before, with another model." if any(row.seen is not None for row in rows) else "")
         )
         if rows:
@@ -158,7 +158,7 @@ def print_calibration(console: Console, study: Study) -> None:
     ]
     print_rows(
         console,
-        "Do the forecasts come true? What was chosen, on its training rows",
+        "Model check: the chosen models on their training rows",
         CalibrationPart,
         "case preset method rows moves_observed moves_expected p_value at_floor_share",
         rows=found,
@@ -171,7 +171,7 @@ def print_calibration(console: Console, study: Study) -> None:
 
 
 def describe_losses(trials: pl.DataFrame) -> str:
-    """'golden rows: log loss .8; lowest .7 (boxcox); without covariates .8. Nothing changes: accuracy .6'."""
+    """'validation rows: log loss .8; lowest .7 (boxcox); without covariates .8. No change: accuracy .6'."""
     scored = trials.filter(trials["eligible"] & trials["log_loss"].is_not_null())
     chosen = scored.filter(scored["selected"]).sort("log_loss", maintain_order=True)
     if chosen.is_empty():
@@ -186,7 +186,7 @@ def describe_losses(trials: pl.DataFrame) -> str:
     lowest = "" if f"{best['log_loss']:.3f}" in by_loss else f"; lowest {best['log_loss']:.3f} ({best['method']})"
     plain, same = show(best["no_covariates_log_loss"], "loss"), show(best["persistence_accuracy"], "accuracy")
     where = JUDGED[best["judged_on"]]
-    return f"{where}: log loss {own}{lowest}; without covariates {plain}. Nothing changes: accuracy {same}"
+    return f"{where}: log loss {own}{lowest}; without covariates {plain}. No change: accuracy {same}"
 
 
 def print_trials(console: Console, study: Study) -> None:
@@ -261,14 +261,14 @@ def print_hypotheses(console: Console, study: Study) -> None:
 
 
 def print_remarks(console: Console, remarks: Sequence[str]) -> None:
-    """What to look at."""
+    """Print remarks."""
     if remarks:
         console.print("[bold]What to look at[/]")
     print_list(console, [f"{line}." for line in remarks])
 
 
 def print_headline(console: Console, study: Study) -> None:
-    """What was run, in a sentence or two."""
+    """Data, plan and statuses in a few sentences."""
     trials = study.trials
     if study.plan.data.kind == "tables":
         console.print("[bold]How the tables were understood[/]")
@@ -282,7 +282,7 @@ def print_headline(console: Console, study: Study) -> None:
     cases, methods = len(study.cases), len(study.plan.study.methods)
     presets = _presets(study)
     console.print(
-        f"[bold]{count_of(cases, 'case')} by {count_of(methods, 'method')}"
+        f"[bold]{count_of(cases, 'component')} by {count_of(methods, 'method')}"
         f"{'' if len(presets) == 1 else f' under {len(presets)} presets'}: "
         f"{count_of(study.planned, 'trial')}{done}.[/] {escape(study.scheme)}.",
         highlight=False,
@@ -312,11 +312,12 @@ def _presets(study: Study) -> list[tuple[str, str]]:
 
 
 def print_stability(console: Console, found: Stability, run: Path) -> None:
-    """What was drawn; how often what was chosen and reached a maximum; what to look at; where the files are."""
-    cases, methods = count_of(len(found.cases), "case"), count_of(len(found.study.plan.study.methods), "method")
-    draws, refits = count_of(found.resamples, "draw"), count_of(len(found.refits), "refit")
+    """Resamples; shares in which each method was chosen and reached a maximum; remarks; files."""
+    cases = count_of(len(found.cases), "component")
+    methods = count_of(len(found.study.plan.study.methods), "method")
+    draws, refits = count_of(found.resamples, "resample"), count_of(len(found.refits), "refit")
     drawn = f"[bold]{cases} by {methods}, {draws} of each kind: {refits}[/], seed {found.seed}"
-    console.print(f"{drawn}. No golden row was used.\n", highlight=False)
+    console.print(f"{drawn}. No confirmation row was used.\n", highlight=False)
     small = {
         case: f"{case} {EXPLORATORY}" for case, why in found.cases.select("case", "exploratory").rows() if why
     }
@@ -335,8 +336,8 @@ def print_stability(console: Console, found: Stability, run: Path) -> None:
     print_remarks(console, found.remarks())
     print_plain(
         console,
-        f"\nThe draws are in {run / 'stability'}: selection.csv, methods.csv (spread of accuracy, log loss and "
-        "cost), statuses.csv, cases.csv, refits.csv.",
+        f"\nThe resamples are in {run / 'stability'}: selection.csv, methods.csv (distribution of accuracy, log "
+        "loss and cost), statuses.csv, cases.csv, refits.csv.",
     )
 
 

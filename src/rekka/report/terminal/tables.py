@@ -81,11 +81,13 @@ def print_view(console: Console, view: TableView, *, split: bool = False) -> Non
 def _draw(view: TableView) -> Table:
     """A long name is folded, a number never cut."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=True)
-    for place, column in enumerate(view.columns):
+    for column in view.columns:
         if column.kind == "number":
             table.add_column(escape(column.title), justify="right", no_wrap=True)
         else:
-            table.add_column(escape(column.title), overflow="fold", max_width=None if place else LONGEST_NAME)
+            table.add_column(
+                escape(column.title), overflow="fold", max_width=LONGEST_NAME if column.key == "case" else None
+            )
     for row in view.rows:
         table.add_row(*map(_style, row.cells))
     return table

@@ -23,6 +23,10 @@ def check_study(study: Study | str | Path, *, calibrations: Calibrations | None 
         ``study.calibration(case, preset, rows="train")`` of chosen models, by (preset, case). The test of fit
         takes some seconds a case; without calibrations it is not applicable.
 
+    Examples
+    --------
+    >>> [finding.code for finding in rekka.check_study("run") if finding.verdict == "issue"]  # doctest: +SKIP
+
     """
     load_checks("rekka.study.checks")
     evidence = StudyEvidence(study if isinstance(study, Study) else load_study(study), calibrations)
