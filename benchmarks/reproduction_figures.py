@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from benchmarks.problems import SEED
 from benchmarks.reproduction_sides import METHODS, TRIALS, WORDS, ZSCORE, Row, Side, Stored, list_sides
 from benchmarks.reproduction_words import NoLongerSo
-from rekka.report.charts.base import PRINT, Look
+from rekka.report.charts.base import PRINT, Theme
 from rekka.report.charts.study import draw_heatmaps, draw_tradeoff
 from rekka.report.document import (
     AuditPart,
@@ -27,11 +27,11 @@ Part = TypeVar("Part", bound=Value)
 
 def list_pictures(stored: Stored) -> dict[str, FigureView]:
     """The paper's two figures from each set of trials, by the names of their files."""
-    look = Look(WORDS, PRINT)
+    theme = Theme(WORDS, PRINT)
     found = {}
     for name, draw in (("tradeoff", draw_tradeoff), ("heatmaps", draw_heatmaps)):
         for side in list_sides(stored):
-            figure = draw(describe(side, stored), side.preset, look)
+            figure = draw(describe(side, stored), side.preset, theme)
             if figure is None:
                 raise NoLongerSo(f"There are no trials to draw: {side.title}.")
             found[f"reproduction-{name}-{side.key}.svg"] = figure

@@ -7,13 +7,13 @@ import pytest
 from page_cases import uncertify
 from table_cases import WORDS, plain_document
 
-from rekka.report.charts.base import PRINT, STAMP, Look
+from rekka.report.charts.base import PRINT, STAMP, Theme
 from rekka.report.charts.drawing import combine, draw_svg_file, slim_svg
 from rekka.report.charts.forecast import FARTHEST, draw_curve, draw_network, draw_reach, draw_reaching
 from rekka.report.charts.models import draw_profiles, draw_ratios
 from rekka.report.text import load_words
 
-LOOK = Look(WORDS, PRINT)
+THEME = Theme(WORDS, PRINT)
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +62,12 @@ def draw_all(document):
     model = document.models[0]
     covariates = document.study.covariates
     return [
-        draw_curve(model, "001", LOOK),
-        draw_reach(model, "001", LOOK),
-        draw_profiles(model, covariates, "001", LOOK),
-        draw_ratios(model, covariates, "001", LOOK),
-        draw_reaching(document, LOOK),
-        draw_network(document.network, LOOK),
+        draw_curve(model, "001", THEME),
+        draw_reach(model, "001", THEME),
+        draw_profiles(model, covariates, "001", THEME),
+        draw_ratios(model, covariates, "001", THEME),
+        draw_reaching(document, THEME),
+        draw_network(document.network, THEME),
     ]
 
 
@@ -75,7 +75,7 @@ def draw_all(document):
 
 
 def test_the_curve_has_the_documents_numbers(model):
-    found, figure = model.forecast, draw_curve(model, "001", LOOK)
+    found, figure = model.forecast, draw_curve(model, "001", THEME)
     mean = panel(figure, "mean")
     assert column(mean, "mean") == pytest.approx(found.expected, rel=1e-5)
     assert column(mean, "low") == pytest.approx(found.expected_low, rel=1e-5)
@@ -87,7 +87,7 @@ def test_the_curve_has_the_documents_numbers(model):
 
 
 def test_the_best_state_is_at_the_top_and_each_has_its_strip(model):
-    figure = draw_curve(model, "001", LOOK)
+    figure = draw_curve(model, "001", THEME)
     y = panel(figure, "mean").spec["layer"][-2]["encoding"]["y"]
     assert y["scale"] == {"domain": [0.5, 4.5], "nice": False, "reverse": True}
     assert y["axis"]["values"] == [1, 2, 3, 4]
@@ -96,7 +96,7 @@ def test_the_best_state_is_at_the_top_and_each_has_its_strip(model):
 
 
 def test_two_bands_are_told_apart_by_colour_and_words(model):
-    figure = draw_curve(model, "001", LOOK)
+    figure = draw_curve(model, "001", THEME)
     member, mean = (layer for layer in panel(figure, "mean").spec["layer"] if "fill" in layer["encoding"])
     scale = member["encoding"]["fill"]["scale"]
     assert scale == mean["encoding"]["fill"]["scale"]
@@ -109,7 +109,7 @@ def test_two_bands_are_told_apart_by_colour_and_words(model):
 def test_years_beyond_the_training_rows_are_shaded_and_told(model):
     first = model.forecast.extrapolated_from
     assert first is not None
-    figure = draw_curve(model, "001", LOOK)
+    figure = draw_curve(model, "001", THEME)
     ground = panel(figure, "mean").spec["layer"][0]
     assert ground["mark"]["type"] == "rect"
     assert ground["data"]["values"] == [{"year": first, "last": 30.0}]
@@ -117,20 +117,20 @@ def test_years_beyond_the_training_rows_are_shaded_and_told(model):
     assert (rule["mark"]["type"], rule["data"]["values"]) == ("rule", [{"year": first}])
     assert f"From year {first:.0f} on this is beyond the training rows" in figure.caption
     within = change(model, outside=(False,) * 31)
-    assert "beyond" not in draw_curve(within, "001", LOOK).caption
+    assert "beyond" not in draw_curve(within, "001", THEME).caption
     assert "rect" not in [
-        layer["mark"]["type"] for layer in panel(draw_curve(within, "001", LOOK), "mean").spec["layer"]
+        layer["mark"]["type"] for layer in panel(draw_curve(within, "001", THEME), "mean").spec["layer"]
     ]
 
 
 def test_what_advances_is_told(model):
-    assert "Advancing by the year: age_at_inspection_1" in draw_curve(model, "001", LOOK).caption
+    assert "Advancing by the year: age_at_inspection_1" in draw_curve(model, "001", THEME).caption
     still = change(model, advancing=(), outside=(False,) * 31)
-    assert "nothing advances with the years" in draw_reach(still, "001", LOOK).caption
+    assert "nothing advances with the years" in draw_reach(still, "001", THEME).caption
 
 
 def test_the_chance_and_the_years_are_the_documents(model):
-    found, figure = model.forecast, draw_reach(model, "001", LOOK)
+    found, figure = model.forecast, draw_reach(model, "001", THEME)
     chance, until = panel(figure, "chance"), panel(figure, "until")
     assert column(chance, "share") == pytest.approx(found.reached, rel=1e-5)
     assert column(chance, "high") == pytest.approx(found.reached_high, rel=1e-5)
@@ -146,7 +146,7 @@ def test_years_beyond_the_axis_end_in_an_arrow(model):
         update={"median": 40.0, "median_high": float("inf"), "predicted_high": 5e22}
     )
     never = far.model_copy(update={"start": 2, "median": float("inf"), "median_low": 150.0})
-    figure = draw_reach(change(model, passages=(far, never)), "001", LOOK)
+    figure = draw_reach(change(model, passages=(far, never)), "001", THEME)
     first, second = rows_of(panel(figure, "until"))
     assert (first["high"], first["last"], first["far"]) == (FARTHEST, FARTHEST, True)
     assert first["interval_text"].endswith("to >200")
@@ -162,25 +162,25 @@ def test_an_axis_of_years_is_round_and_no_longer_than_it_must_be(model):
         one.model_copy(update={"median": 5.0, "median_low": 4.0, "median_high": 6.0, "predicted_high": 33.0})
         for one in model.forecast.passages
     )
-    figure = draw_reach(change(model, passages=short), "001", LOOK)
+    figure = draw_reach(change(model, passages=short), "001", THEME)
     scale = panel(figure, "until").spec["layer"][0]["encoding"]["x"]["scale"]
     assert scale["domain"] == [0, 40]
     assert "arrow" not in figure.caption
 
 
 def test_cases_stand_beside_each_other_if_they_were_chosen(document):
-    one = draw_reaching(document, LOOK).panels[0]
+    one = draw_reaching(document, THEME).panels[0]
     assert column(one, "case") == [model.case for model in document.models]
     assert one.spec["params"] == [{"name": "picked", "value": ""}]
     turned_down = document.models[0].model_copy(update={"chosen": False})
     less = document.model_copy(update={"models": (turned_down, *document.models[1:])})
-    assert column(draw_reaching(less, LOOK).panels[0], "case") == [document.models[1].case]
+    assert column(draw_reaching(less, THEME).panels[0], "case") == [document.models[1].case]
     nothing = document.model_copy(update={"models": (turned_down,)})
-    assert draw_reaching(nothing, LOOK) is None
+    assert draw_reaching(nothing, THEME) is None
 
 
 def test_profiles_have_a_panel_for_each_covariate_with_its_unit(document, model):
-    figure = draw_profiles(model, document.study.covariates, "001", LOOK)
+    figure = draw_profiles(model, document.study.covariates, "001", THEME)
     assert [one.title for one in figure.panels] == [one.covariate for one in model.forecast.profiles]
     first, part = figure.panels[0], model.forecast.profiles[0]
     told = [(row["value"], row["middle"]) for row in rows_of(first) if row["state"] == 2]
@@ -191,14 +191,14 @@ def test_profiles_have_a_panel_for_each_covariate_with_its_unit(document, model)
     assert "Hazards from age_at_inspection_1" in first.alt
     alone = part.model_copy(update={"values": (1.0,), "outside": (False,), "hazard": ((0.1, 0.2, 0.3),)})
     constant = change(model, profiles=(alone,))
-    assert draw_profiles(constant, (), "001", LOOK) is None
+    assert draw_profiles(constant, (), "001", THEME) is None
 
 
 # The network
 
 
 def test_the_network_has_the_documents_numbers(document):
-    figure, years = draw_network(document.network, LOOK), document.network.of(None)
+    figure, years = draw_network(document.network, THEME), document.network.of(None)
     shares, reached = figure.panels
     last = years[-1]
     assert [rows_of(shares)[-1][str(k)] for k in (1, 2, 3, 4)] == pytest.approx(
@@ -218,15 +218,15 @@ def test_the_network_has_the_documents_numbers(document):
 
 def test_a_case_of_the_network_is_drawn_by_itself(document):
     case = document.cases[1].case
-    figure = draw_network(document.network, LOOK, case)
+    figure = draw_network(document.network, THEME, case)
     assert figure.title.startswith(case)
     assert column(figure.panels[1], "expected")[0] == pytest.approx(document.network.of(case)[0].reached)
-    assert draw_network(document.network, LOOK, "nobody") is None
+    assert draw_network(document.network, THEME, "nobody") is None
 
 
 def test_several_thresholds_have_words_of_their_own(document):
     years = tuple(one.model_copy(update={"threshold": None}) for one in document.network.years)
-    figure = draw_network(document.network.model_copy(update={"years": years}), LOOK)
+    figure = draw_network(document.network.model_copy(update={"years": years}), THEME)
     assert "or in the worst of fewer" in figure.panels[1].title
     assert figure.panels[1].alt.startswith("In state 4, or the worst of fewer states")
 
@@ -250,10 +250,10 @@ def test_every_picture_of_a_model_that_is_not_certified_is_marked():
 def test_a_model_that_was_not_chosen_is_marked_so(document, model):
     turned_down = model.model_copy(update={"chosen": False})
     for draw in (draw_curve, draw_reach):
-        figure = draw(turned_down, "001", LOOK)
+        figure = draw(turned_down, "001", THEME)
         assert list_stamps(figure) == ["NOT CHOSEN"] * 2
         assert "No model was chosen in this component" in figure.caption
-    assert list_stamps(draw_profiles(turned_down, document.study.covariates, "001", LOOK))[0] == "NOT CHOSEN"
+    assert list_stamps(draw_profiles(turned_down, document.study.covariates, "001", THEME))[0] == "NOT CHOSEN"
 
 
 def test_a_certified_choice_has_no_mark(document):
@@ -262,7 +262,7 @@ def test_a_certified_choice_has_no_mark(document):
 
 def test_a_mark_is_in_the_language_of_the_page_and_fits(model):
     bare = model.model_copy(update={"certified": False})
-    figure = draw_curve(bare, "001", Look(load_words("ja"), PRINT))
+    figure = draw_curve(bare, "001", Theme(load_words("ja"), PRINT))
     assert list_stamps(figure) == ["最尤解未確認"] * 2
     for one in figure.panels:
         mark = next(layer["mark"] for layer in one.spec["layer"] if layer["mark"].get("style") == STAMP)
@@ -270,7 +270,7 @@ def test_a_mark_is_in_the_language_of_the_page_and_fits(model):
 
 
 def test_what_answers_the_pointer_is_left_out_of_a_picture(model):
-    svg = draw_svg_file(panel(draw_curve(model, "001", LOOK), "mean").spec)
+    svg = draw_svg_file(panel(draw_curve(model, "001", THEME), "mean").spec)
     assert ' opacity="0"' in svg
     slim = slim_svg(svg)
     assert ' opacity="0"' not in slim

@@ -8,7 +8,7 @@ import pytest
 from table_cases import WORDS
 
 from rekka.forecast.profiles import Profile
-from rekka.report.charts.base import PAGE, PRINT, Look, finish
+from rekka.report.charts.base import PAGE, PRINT, Theme, finish
 from rekka.report.charts.drawing import combine, draw_svg_file
 from rekka.report.charts.models import HEIGHT, ProfileLines, draw_profile, profile
 
@@ -121,7 +121,7 @@ def test_more_states_than_colours():
 def test_the_charts_are_valid_and_can_be_drawn(palette):
     ends = (PROFILE.hazard, PROFILE.hazard_low, PROFILE.hazard_high)
     lines = ProfileLines(PROFILE.values, PROFILE.rug, *(one.tolist() for one in ends))
-    spec = finish(profile(lines, "age", "hazard", Look(WORDS, palette)), palette)
+    spec = finish(profile(lines, "age", "hazard", Theme(WORDS, palette)), palette)
     alt.LayerChart.from_dict(spec | {"config": {k: v for k, v in spec["config"].items() if k != "legend"}})
     svg = draw_svg_file(combine(draw()))
     for text in (

@@ -21,7 +21,7 @@ from rekka.report.charts.base import (
     RAMP,
     SHAPES,
     WIDTH,
-    Look,
+    Theme,
     contrast,
     finish,
     ink_on,
@@ -38,7 +38,7 @@ from rekka.report.document import RatioPart, SharePart, StabilityPart
 from rekka.report.text import load_words
 
 LIGHT, DARK = 0, 1
-LOOK = Look(WORDS, PRINT)
+THEME = Theme(WORDS, PRINT)
 
 
 def figures_of(document, palette=PRINT):
@@ -253,7 +253,7 @@ def test_rings_are_there_only_where_the_selection_is_another_set(document):
     less = [one.model_copy(update={"selected": False}) if one is first else one for one in pareto]
     other = only(document, "methods", trials=tuple(less))
     layers = {
-        name: finish(tradeoff(one, find_preset(one, "exact"), LOOK), PRINT)["layer"]
+        name: finish(tradeoff(one, find_preset(one, "exact"), THEME), PRINT)["layer"]
         for name, one in (("same", same), ("other", other))
     }
     assert len(layers["same"]) == 1
@@ -428,7 +428,7 @@ def test_the_caption_of_stability_names_what_was_drawn_again_and_how_often(docum
     def caption(*kinds, words=WORDS):
         own = tuple(shares[kind] for kind in kinds)
         found = StabilityPart(kinds=kinds, resamples=200, seed=0, shares=own, remarks=())
-        return draw_stability(only(document, stability=found), Look(words, PRINT)).caption
+        return draw_stability(only(document, stability=found), Theme(words, PRINT)).caption
 
     assert caption("splits").startswith("What is chosen when the study is repeated with other splits. ")
     assert "repeated with resampled bridges, other starting values. Resamples for each component: 200." in caption(
@@ -470,7 +470,7 @@ def test_captions_of_calibration_write_numbers_as_tables_do(document):
             ),
         }
     )
-    figure = draw_calibration(part, "001", LOOK)
+    figure = draw_calibration(part, "001", THEME)
     assert "7,084 training rows" in figure.caption
     assert "p of the test of fit: <0.001." in figure.caption
     assert "interval" not in figure.caption
@@ -492,7 +492,7 @@ def test_wide_intervals_are_cut_and_told(document):
     assert "ends in an arrow" in figure.caption
     assert figure.panels[0].alt == "Intervals that exclude 1: 1 of 2 (age ' in state 2: 1.20)."
     empty = model.model_copy(update={"ratios": ()})
-    assert ratios(empty, document.study.covariates, LOOK) is None
+    assert ratios(empty, document.study.covariates, THEME) is None
 
 
 def test_ratios_without_intervals_are_drawn_and_said_to_have_none(document):

@@ -10,7 +10,7 @@ import rekka
 from rekka.report.charts.base import FIXED, PRINT, place_of
 from rekka.report.text import LANGUAGES, load_words
 from rekka.scaling.operators import AffineScaling
-from rekka.scaling.registry import REGISTRY, Operator, TrainingRows
+from rekka.scaling.registry import REGISTRY, TrainingRows, register
 
 METHODS = ("zscore", "halves", "halves+zscore")
 
@@ -24,9 +24,9 @@ def fit_halves(rows: TrainingRows) -> AffineScaling:
 
 @pytest.fixture(scope="module")
 def study():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(REGISTRY, "halves", Operator(fit_halves, affine=True))
-        yield rekka.compare(draw_rows(n=60), methods=METHODS, guard={"resamples": 2})
+    register("halves", fit_halves, AffineScaling)
+    yield rekka.compare(draw_rows(n=60), methods=METHODS, guard={"resamples": 2})
+    del REGISTRY["halves"]
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)

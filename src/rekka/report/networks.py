@@ -75,7 +75,7 @@ def forecast_study(study: Study) -> ForecastFile | None:
 
 
 def _is_of(found: ForecastFile, models: Models) -> bool:
-    """Whether a forecast was made with these models."""
+    """True if a forecast was made with these models."""
     ours = {one.case: one.sha256 for one in models.models}
     return all(ours.get(one.case) == one.sha256 for one in found.models)
 

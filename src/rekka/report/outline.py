@@ -72,7 +72,7 @@ class ShownTable:
 
     @property
     def size(self) -> str:
-        """How small it must be printed."""
+        """Size of its print, by its number of columns."""
         return next((size for columns, size in SIZES.items() if len(self.view.columns) > columns), "")
 
     @property
@@ -81,17 +81,17 @@ class ShownTable:
         return next((n for n, column in enumerate(self.view.columns) if column.key == "case"), 0)
 
     def list_under(self, row: int, column: int) -> tuple[Markup, ...]:
-        """What stands under a cell."""
+        """Lines under a cell."""
         return self.under[row] if self.under and column == 1 else ()
 
     @property
     def long(self) -> bool:
-        """Whether it scrolls in a box."""
+        """True where it scrolls in a box."""
         return len(self.view.rows) > LONG
 
     @property
     def filtered(self) -> bool:
-        """Whether it has a filter."""
+        """True where it has a filter."""
         return len(self.view.rows) > FILTERED
 
 
@@ -122,7 +122,7 @@ class Section:
 
 @dataclass(frozen=True)
 class CaseOutline:
-    """What a section of the page has of one case alone; ``number`` is the case's place in the study."""
+    """Tables and figures of one case in a section; ``number`` is the case's place in the study."""
 
     number: int
     case: str

@@ -98,7 +98,7 @@ def render_page(document: Document, lang: str = "en") -> str:
 def _explain_each(
     outlines: Sequence[CaseOutline], document: Document, explain: Explain, say: Wording
 ) -> list[tuple[CaseOutline, CaseStatements]]:
-    """What a section has of each case, with what it says of it."""
+    """Tables and figures of each case in a section, with its sentences."""
     cases = zip(outlines, document.cases, strict=True)
     return [(outline, explain(document, case, say)) for outline, case in cases]
 

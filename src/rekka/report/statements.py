@@ -181,7 +181,7 @@ class DoctorGroup:
 
 @dataclass(frozen=True)
 class ScoreStatements:
-    """Whether the chosen models are shown to beat the two baselines, and what that means."""
+    """Comparisons of the chosen models with the two baselines, and their meaning."""
 
     lead: Markup
     lines: tuple[Markup, ...]
@@ -190,7 +190,7 @@ class ScoreStatements:
 
 @dataclass(frozen=True)
 class CaseStatements:
-    """What the page says of a case, or of its forecast.
+    """Sentences about a case, or about its forecast.
 
     ``state`` is chosen, other, nothing or later, and ``label`` its words beside the name; ``certificate`` belongs
     to the fit, ``effects`` to the forecast.
@@ -207,7 +207,7 @@ class CaseStatements:
 
 @dataclass(frozen=True)
 class NetworkStatements:
-    """What the page says of the network; ``warnings`` stand before all else."""
+    """Sentences about the network; ``warnings`` stand before all else."""
 
     warnings: tuple[Markup, ...]
     lines: tuple[Markup, ...]
@@ -223,7 +223,7 @@ def name_study(document: Document, words: Words) -> str:
 
 
 def explain_run(document: Document, say: Wording) -> tuple[Markup, ...]:
-    """What was run: trials, split, rows that chose and confirmed, the preset that answers, the rule, the clock."""
+    """Describe the run: trials, split, rows that chose and confirmed, answering preset, rule, clock."""
     study = document.study
     answering = next(one for one in study.presets if one.name == study.preset)
     ages = [one.name for one in study.covariates if one.name in AGE_NAMES]
@@ -273,7 +273,7 @@ def _explain_confirmed(answers: Sequence[Answer], say: Wording) -> Markup:
 
 
 def list_banners(document: Document, say: Wording) -> tuple[Markup, ...]:
-    """What a reader must know before the answer."""
+    """Warnings before the answer."""
     study = document.study
     found = []
     if study.done < study.planned or study.choices_done < study.choices_planned:
@@ -502,7 +502,7 @@ def explain_eligible(document: Document, say: Wording) -> Markup:
 
 
 def list_methods(document: Document, say: Wording) -> tuple[Markup, ...]:
-    """What each method of the study does to the covariates, or to the likelihood."""
+    """Each method of the study: its effect on the covariates, or on the likelihood."""
     return tuple(
         say("note.methods.line", method=say.method(one), what=_explain_links(one, say))
         for one in document.study.methods
@@ -539,7 +539,7 @@ def list_limits(words: Words) -> tuple[str, ...]:
 
 
 def explain_case(document: Document, case: CasePart, say: Wording) -> CaseStatements:
-    """What was chosen and why, of what, for whom, and if it is the maximum."""
+    """Explain the choice: the method and why, its rows, its typical member, its certificate."""
     answer, model = _find(document.answers, case), _find(document.models, case)
     state = _find_state(answer, model)
     lines = [*_explain_choice(case, answer, state, say)]
@@ -677,7 +677,7 @@ def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseSt
 
 
 def list_warnings(document: Document, say: Wording) -> tuple[Markup, ...]:
-    """What a reader must know before any figure of the section."""
+    """Warnings before any figure of the section."""
     names = [one.case for one in document.models if one.forecast is not None and not one.certified]
     return (say(f"{FORECAST}.uncertified", names=say.names(names)),) if names else ()
 
@@ -698,7 +698,7 @@ def _explain_passage(found: CaseForecast, first: PassagePart | None, say: Wordin
 
 
 def _explain_ageing(document: Document, found: CaseForecast, say: Wording) -> Iterator[Markup]:
-    """What advances with the years, where in an interval the fit took it, and when it leaves the training rows."""
+    """Covariates that advance, where in an interval the fit took them, and when they leave the training rows."""
     if not found.advancing:
         yield say(f"{FORECAST}.fixed")
         return

@@ -183,7 +183,7 @@ _SHORTEN = f"length(datum.value) > {LONGEST_NAME} ? slice(datum.value, 0, {LONGE
 
 
 @dataclass(frozen=True)
-class Look:
+class Theme:
     """Language and colours of a set of charts."""
 
     words: Words
@@ -265,13 +265,13 @@ def list_cases(document: Document) -> list[str]:
 
 
 def method_scales(
-    document: Document, shown: Sequence[str], look: Look, last: tuple[str, str, str] | None = None
+    document: Document, shown: Sequence[str], theme: Theme, last: tuple[str, str, str] | None = None
 ) -> tuple[Spec, Spec]:
     """Colours and shapes of some methods by their names; ``last`` is name, colour, shape of what comes after."""
     among = list_methods(document)
     places = [place_of(method, among) for method in shown]
     rows = [
-        (name_method(method, look.words), look.palette.methods[place], SHAPES[place])
+        (name_method(method, theme.words), theme.palette.methods[place], SHAPES[place])
         for method, place in zip(shown, places, strict=True)
     ]
     rows += [] if last is None else [last]
@@ -291,7 +291,7 @@ def layer(
     transform: Sequence[Spec] = (),
     **look: Any,
 ) -> Spec:
-    """A mark with its look; ``where`` filters the chart's rows, ``rows`` stand in their place."""
+    """A mark with its theme; ``where`` filters the chart's rows, ``rows`` stand in their place."""
     spec: Spec = {"mark": {"type": mark, **look}, "encoding": dict(encoding)}
     if rows is not None:
         spec["data"] = {"values": rows}
@@ -366,7 +366,7 @@ def number_axis(title: str, **more: Any) -> Spec:
 
 
 def year_axis(words: Words, last: float) -> Spec:
-    """Years from now, all of them on the axis: its scale and its look."""
+    """Years from now, all of them on the axis: its scale and its theme."""
     axis: Spec = {"title": words("figure.axis.years"), "tickCount": 6, "grid": False}
     return {"axis": axis, "scale": {"domain": [0, last], "nice": False}}
 
@@ -400,10 +400,10 @@ def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
 
 
 def draw_bands(
-    mark: str, bands: Sequence[Band], axis: str, base: Spec, along: Spec, look: Look, columns: int = 1
+    mark: str, bands: Sequence[Band], axis: str, base: Spec, along: Spec, theme: Theme, columns: int = 1
 ) -> list[Spec]:
     """Bands as areas or bars, the first the strongest and on top; ``along`` is their scale and axis on x or y."""
-    colours = [look.palette.band, look.palette.haze]
+    colours = [theme.palette.band, theme.palette.haze]
     fill = category(
         "band",
         scale={"domain": [one.name for one in bands], "range": colours[: len(bands)]},
@@ -427,7 +427,7 @@ def draw_line(
     rows: Rows,
     y: Spec,
     fields: Sequence[str],
-    look: Look,
+    theme: Theme,
     *,
     beyond: float | None = None,
     side: Side = "top",
@@ -437,7 +437,7 @@ def draw_line(
 
     From ``beyond`` on, where covariates leave the training rows, the ground is shaded and says so at ``side``.
     """
-    words, palette, last = look.words, look.palette, rows[-1]["year"]
+    words, palette, last = theme.words, theme.palette, rows[-1]["year"]
     years = year_axis(words, last)
     base = {"x": quantity("year", **years)}
     ground, label = [], []
@@ -448,7 +448,7 @@ def draw_line(
         text: Spec = {"text": words("figure.beyond"), "align": "right", "baseline": side, "dx": -5, "fontSize": 10}
         label = [layer("text", place, rows=[{"last": last}], color=palette.muted, **text)]
     line = layer("line", base | {"y": quantity(middle, **y)}, strokeWidth=2.2, color=palette.accent)
-    shown = draw_bands("area", bands, "y", base, y, look, columns)
+    shown = draw_bands("area", bands, "y", base, y, theme, columns)
     layers = [*ground, *shown, *label, line, draw_hover(base, tips(words, *fields), palette)]
     return Chart(layers, rows, width=INNER_WIDTH, height=HEIGHT)
 
@@ -462,11 +462,11 @@ def draw_hover(base: Spec, tooltip: Sequence[Spec], palette: Palette, transform:
 # Stamps, panels, figures
 
 
-def stamp(chart: Chart, look: Look, *, certified: bool, chosen: bool = True) -> Chart:
+def stamp(chart: Chart, theme: Theme, *, certified: bool, chosen: bool = True) -> Chart:
     """Write NOT CERTIFIED or NOT CHOSEN across a chart: a picture is copied without its caption."""
     if certified and chosen:
         return chart
-    text = look.words("figure.stamp.not_chosen" if certified else "figure.stamp.not_certified")
+    text = theme.words("figure.stamp.not_chosen" if certified else "figure.stamp.not_certified")
     assert not isinstance(chart.height, dict)
     places = sum(1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.72 for letter in text)
     mark = layer(
@@ -479,7 +479,7 @@ def stamp(chart: Chart, look: Look, *, certified: bool, chosen: bool = True) -> 
         fontSize=shorten(min(STAMP_SIZE, 1.2 * chart.width / max(places, 1))),
         fontWeight="bold",
         opacity=STAMP_OPACITY,
-        color=look.palette.bad,
+        color=theme.palette.bad,
     )
     # what answers the pointer stays the topmost
     return replace(chart, layers=(*chart.layers[:-1], mark, *chart.layers[-1:]))
@@ -489,7 +489,7 @@ def make_figure(
     key: str,
     panels: Iterable[tuple[str, str, str, Chart | None]],
     caption: Iterable[str],
-    look: Look,
+    theme: Theme,
     place: Mapping[str, Any] | None = None,
     *,
     name: str = "",
@@ -506,14 +506,14 @@ def make_figure(
     if model is not None:
         case, certified, chosen = model.case, model.certified, model.chosen
     drawn = tuple(
-        PanelView(one, title, text, finish(stamp(chart, look, certified=certified, chosen=chosen), look.palette))
+        PanelView(one, title, text, finish(stamp(chart, theme, certified=certified, chosen=chosen), theme.palette))
         for one, title, text, chart in panels
         if chart is not None
     )
     if not drawn:
         return None
-    title = look.words(f"figure.{key}.title", **place or {})
-    return FigureView(name or key, title, join_sentences(caption, look.words), drawn, case)
+    title = theme.words(f"figure.{key}.title", **place or {})
+    return FigureView(name or key, title, join_sentences(caption, theme.words), drawn, case)
 
 
 def finish(chart: Chart, palette: Palette) -> Spec:

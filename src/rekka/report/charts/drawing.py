@@ -6,9 +6,7 @@ order of the objects in the file to chance.
 
 Files are set in Liberation Sans, which vl-convert has with it. It has no Japanese: for that, PNG and PDF need a
 font with Japanese installed on the machine that writes them (Debian: fonts-noto-cjk), else these letters are left
-blank. SVG files take whatever font the reader has.
-
-One figure's panels as one chart, for a file: FigureView -> combine -> SVG, PNG, PDF.
+blank. SVG files take whatever font the reader has. ``combine`` lays the panels of a figure side by side.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ def draw_svg(spec: Spec, prefix: str) -> str:
 
 
 def slim_svg(svg: str) -> str:
-    """The same picture without what has no effect, its paths to a tenth of a pixel: a page has many."""
+    """Drop what has no effect in a picture, and round its paths to a tenth of a pixel: a page has many."""
     return _TAG.sub(_shorten_tag, svg)
 
 
@@ -131,7 +129,7 @@ def _write(root: ElementTree.Element) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """The same with a replacement character for each that no picture can show."""
+    """Put a replacement character in place of each that no picture can show."""
     if isinstance(value, str):
         return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rekka.report.charts.base import Look, Palette
+from rekka.report.charts.base import Palette, Theme
 from rekka.report.charts.forecast import draw_curve, draw_network, draw_reach, draw_reaching
 from rekka.report.charts.models import draw_calibration, draw_profiles, draw_ratios
 from rekka.report.charts.study import draw_answer, draw_heatmaps, draw_presets, draw_stability, draw_tradeoff
@@ -17,29 +17,29 @@ MOST_PROFILED = 24  # cases with a panel for each covariate: they are the heavie
 
 def list_figures(document: Document, words: Words, palette: Palette) -> tuple[FigureView, ...]:
     """Every figure that has something to show."""
-    drawn = _draw_all(document, Look(words, palette))
+    drawn = _draw_all(document, Theme(words, palette))
     return tuple(figure for figure in drawn if figure is not None)
 
 
-def _draw_all(document: Document, look: Look) -> Iterator[FigureView | None]:
+def _draw_all(document: Document, theme: Theme) -> Iterator[FigureView | None]:
     study = document.study
     numbers = {case.case: f"{number:03d}" for number, case in enumerate(document.cases, start=1)}
-    yield draw_answer(document, look)
+    yield draw_answer(document, theme)
     for draw in (draw_tradeoff, draw_heatmaps):
         for preset in study.presets:
-            yield draw(document, preset, look)
-    yield draw_presets(document, look)
+            yield draw(document, preset, theme)
+    yield draw_presets(document, theme)
     for part in document.calibration:
         if part.preset == study.preset:
-            yield draw_calibration(part, numbers[part.case], look)
-    yield draw_stability(document, look)
+            yield draw_calibration(part, numbers[part.case], theme)
+    yield draw_stability(document, theme)
     for model in document.models:
-        yield draw_ratios(model, study.covariates, numbers[model.case], look, level=study.confidence)
+        yield draw_ratios(model, study.covariates, numbers[model.case], theme, level=study.confidence)
     if document.network is not None:
-        yield draw_network(document.network, look)
-    yield draw_reaching(document, look)
+        yield draw_network(document.network, theme)
+    yield draw_reaching(document, theme)
     for place, model in enumerate(document.models):
-        yield draw_curve(model, numbers[model.case], look)
-        yield draw_reach(model, numbers[model.case], look)
+        yield draw_curve(model, numbers[model.case], theme)
+        yield draw_reach(model, numbers[model.case], theme)
         if place < MOST_PROFILED:
-            yield draw_profiles(model, study.covariates, numbers[model.case], look)
+            yield draw_profiles(model, study.covariates, numbers[model.case], theme)

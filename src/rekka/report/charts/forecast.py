@@ -13,9 +13,9 @@ from rekka.report.charts.base import (
     ROW,
     Band,
     Chart,
-    Look,
     Rows,
     Spec,
+    Theme,
     case_axis,
     category,
     datum,
@@ -72,17 +72,17 @@ show_tenth = partial(show_share, digits=1)
 # A typical member
 
 
-def draw_curve(model: ModelPart, number: str, look: Look) -> FigureView | None:
+def draw_curve(model: ModelPart, number: str, theme: Theme) -> FigureView | None:
     """The mean state beside the probability of each state; ``number`` is the case's."""
-    found, words = model.forecast, look.words
+    found, words = model.forecast, theme.words
     if found is None:
         return None
     place = place_model(model, words)
     message = _describe_mean(found, words)
     shares = _describe_shares(found, words)
     panels = (
-        ("mean", words("figure.curve.panel_mean"), message, _mean_states(found, look)),
-        ("shares", words("figure.curve.panel_shares"), shares, _state_shares(found, look)),
+        ("mean", words("figure.curve.panel_mean"), message, _mean_states(found, theme)),
+        ("shares", words("figure.curve.panel_shares"), shares, _state_shares(found, theme)),
     )
     caption = (
         words("figure.curve.caption", **place),
@@ -91,12 +91,12 @@ def draw_curve(model: ModelPart, number: str, look: Look) -> FigureView | None:
         list_caveats(model, words),
         message,
     )
-    return make_figure("curve", panels, caption, look, place, name=f"curve-{number}", model=model)
+    return make_figure("curve", panels, caption, theme, place, name=f"curve-{number}", model=model)
 
 
-def draw_reach(model: ModelPart, number: str, look: Look) -> FigureView | None:
+def draw_reach(model: ModelPart, number: str, theme: Theme) -> FigureView | None:
     """The probability of the threshold or worse by year, beside the years until it from each state."""
-    found, words = model.forecast, look.words
+    found, words = model.forecast, theme.words
     if found is None:
         return None
     place = place_model(model, words) | {"state": found.threshold}
@@ -108,9 +108,9 @@ def draw_reach(model: ModelPart, number: str, look: Look) -> FigureView | None:
         state=found.threshold,
     )
     until = _describe_passages(passages, "figure.reach.from_state", found.threshold, words)
-    bars = _years_until(passages, "state", HEIGHT, found.level, look)
+    bars = _years_until(passages, "state", HEIGHT, found.level, theme)
     panels = (
-        ("chance", words("figure.reach.panel_chance", **place), message, _reach(found, look)),
+        ("chance", words("figure.reach.panel_chance", **place), message, _reach(found, theme)),
         ("until", words("figure.reach.panel_until", **place), until, bars),
     )
     caption = (
@@ -121,18 +121,18 @@ def draw_reach(model: ModelPart, number: str, look: Look) -> FigureView | None:
         list_caveats(model, words),
         message,
     )
-    return make_figure("reach", panels, caption, look, place, name=f"reach-{number}", model=model)
+    return make_figure("reach", panels, caption, theme, place, name=f"reach-{number}", model=model)
 
 
-def draw_reaching(document: Document, look: Look) -> FigureView | None:
+def draw_reaching(document: Document, theme: Theme) -> FigureView | None:
     """Years until the threshold from state 1, case beside case: of the models that were chosen."""
-    words, level = look.words, document.study.confidence
+    words, level = theme.words, document.study.confidence
     models = [(one, one.forecast) for one in document.models if one.chosen and one.forecast is not None]
     if not models:
         return None
     passages: Passages = {one.case: found.passages[0] for one, found in models}
     certified = all(one.certified for one, _ in models)
-    chart = _years_until(passages, "case", len(passages) * ROW, level, look)
+    chart = _years_until(passages, "case", len(passages) * ROW, level, theme)
     thresholds = sorted({found.threshold for _, found in models})
     message = _describe_passages(passages, "figure.reach.of_case", thresholds[0], words)
     panels = [("reaching", words("figure.reaching.title"), message, chart)]
@@ -143,15 +143,15 @@ def draw_reaching(document: Document, look: Look) -> FigureView | None:
         else words("figure.curve.uncertified"),
         _explain_arrows(passages, words),
     )
-    return make_figure("reaching", panels, caption, look, certified=certified)
+    return make_figure("reaching", panels, caption, theme, certified=certified)
 
 
-def _mean_states(found: CaseForecast, look: Look) -> Chart:
+def _mean_states(found: CaseForecast, theme: Theme) -> Chart:
     """The mean state, the best at the top, within what is known of it, within the states of one member.
 
     A state is a strip as high as the distance between two, so that one who is surely in it has a place there.
     """
-    words, states = look.words, len(found.probability[0])
+    words, states = theme.words, len(found.probability[0])
     y = {
         "scale": {"domain": [0.5, states + 0.5], "reverse": True, "nice": False},
         "axis": number_axis(words("figure.axis.mean_state"), values=list(range(1, states + 1)), format="d"),
@@ -176,15 +176,15 @@ def _mean_states(found: CaseForecast, look: Look) -> Chart:
         rows,
         y,
         ("year", "mean_text", "interval", "member") if found.has_band else ("year", "mean_text"),
-        look,
+        theme,
         beyond=found.extrapolated_from,
         columns=2,
     )
 
 
-def _reach(found: CaseForecast, look: Look) -> Chart:
+def _reach(found: CaseForecast, theme: Theme) -> Chart:
     """The probability of the threshold or worse, with the band of the parameters' uncertainty."""
-    words = look.words
+    words = theme.words
     title = words("figure.axis.reached", state=found.threshold)
     y = {"scale": {"domain": [0, 1], "nice": False}, "axis": number_axis(title, tickCount=5, format=".1f")}
     name = words("figure.band.chance", level=show_level(found.level))
@@ -202,24 +202,24 @@ def _reach(found: CaseForecast, look: Look) -> Chart:
         rows,
         y,
         ("year", "probability", "interval") if found.has_band else ("year", "probability"),
-        look,
+        theme,
         beyond=found.extrapolated_from,
         side="bottom",
     )
 
 
-def _state_shares(found: CaseForecast, look: Look) -> Chart:
+def _state_shares(found: CaseForecast, theme: Theme) -> Chart:
     """The probability of each state over the years."""
     years = dict(zip(map(shorten, found.years), found.probability, strict=True))
-    titles = (look.words("figure.axis.probability"), look.words("figure.axis.years"))
-    return _stack_states(years, *titles, look, beyond=found.extrapolated_from)
+    titles = (theme.words("figure.axis.probability"), theme.words("figure.axis.years"))
+    return _stack_states(years, *titles, theme, beyond=found.extrapolated_from)
 
 
 def _stack_states(
-    years: Mapping[float, Sequence[float]], title: str, year: str, look: Look, *, beyond: float | None = None
+    years: Mapping[float, Sequence[float]], title: str, year: str, theme: Theme, *, beyond: float | None = None
 ) -> Chart:
     """Shares of the states by year, stacked to 1, the best at the top and brightest; a line at ``beyond``."""
-    words, palette = look.words, look.palette
+    words, palette = theme.words, theme.palette
     rows: Rows = [
         {"year": one} | {str(k): _keep_apart(share) for k, share in enumerate(shares, start=1)}
         for one, shares in years.items()
@@ -257,7 +257,7 @@ def _keep_apart(share: float) -> float:
 
 
 def _describe_ageing(found: CaseForecast, words: Words) -> str:
-    """What advances with the years, and from when on it is beyond the training rows."""
+    """Covariates that advance with the years, and the year in which they leave the training rows."""
     if not found.advancing:
         return words("figure.course.fixed")
     first = found.extrapolated_from
@@ -295,9 +295,9 @@ def _describe_shares(found: CaseForecast, words: Words) -> str:
 # Years until the threshold
 
 
-def _years_until(passages: Passages, field: str, height: float, level: float, look: Look) -> Chart:
+def _years_until(passages: Passages, field: str, height: float, level: float, theme: Theme) -> Chart:
     """A row for each start: the median, what is known of it, and how long one member may take."""
-    words, palette = look.words, look.palette
+    words, palette = theme.words, theme.palette
     farthest = _find_farthest(passages)
     rows = [_passage_row(one, farthest, words) | {field: name} for name, one in passages.items()]
     of_cases = field == "case"
@@ -312,7 +312,7 @@ def _years_until(passages: Passages, field: str, height: float, level: float, lo
     axis = {"title": words("figure.axis.until"), "tickCount": 6, "gridDash": [2, 3]}
     x = {"scale": {"domain": [0, farthest], "nice": False}, "axis": axis}
     point: Spec = {"filled": True, "opacity": 1}
-    layers = [*_draw_intervals(rows, base, x, level, look)]
+    layers = [*_draw_intervals(rows, base, x, level, theme)]
     if any(row["far"] for row in rows):
         arrow: Spec = {"size": 50, "shape": "triangle-right", "color": palette.muted}
         layers.append(layer("point", base | {"x": datum(farthest, **x)}, where="datum.far", **point, **arrow))
@@ -321,15 +321,15 @@ def _years_until(passages: Passages, field: str, height: float, level: float, lo
     return Chart(layers, rows, width=CASE_WIDTH if of_cases else INNER_WIDTH, height=height)
 
 
-def _draw_intervals(rows: Rows, base: Spec, x: Spec, level: float, look: Look) -> Iterator[Spec]:
+def _draw_intervals(rows: Rows, base: Spec, x: Spec, level: float, theme: Theme) -> Iterator[Spec]:
     """Bars of both intervals, as far as there are any; the legend has both."""
-    names = (look.words(f"figure.band.{name}", level=show_level(level)) for name in ("median", "member"))
+    names = (theme.words(f"figure.band.{name}", level=show_level(level)) for name in ("median", "member"))
     ends = (("low", "high", INTERVAL), ("first", "last", BAR))
     bands = [
         Band(low, high, name, {"size": size}, f"isValid(datum.{low})")
         for name, (low, high, size) in zip(names, ends, strict=True)
     ]
-    for one, bar in zip(reversed(bands), draw_bands("bar", bands, "x", base, x, look, 2), strict=True):
+    for one, bar in zip(reversed(bands), draw_bands("bar", bands, "x", base, x, theme, 2), strict=True):
         if any(one.low in row for row in rows):
             yield bar
 
@@ -368,7 +368,7 @@ def _find_farthest(passages: Passages) -> float:
 
 
 def _explain_arrows(passages: Passages, words: Words) -> str:
-    """What an arrow means, where there is one."""
+    """The meaning of an arrow, where there is one."""
     farthest = _find_farthest(passages)
     far = any(end > farthest for end in _list_ends(passages.values()))
     return words("figure.reach.far", years=f"{farthest:g}") if far else ""
@@ -384,9 +384,9 @@ def _describe_passages(passages: Passages, key: str, threshold: int, words: Word
 # The network
 
 
-def draw_network(network: NetworkPart, look: Look, case: str | None = None) -> FigureView | None:
+def draw_network(network: NetworkPart, theme: Theme, case: str | None = None) -> FigureView | None:
     """Shares of states beside the number in the threshold or worse: of all cases, or of one."""
-    words, years = look.words, network.of(case)
+    words, years = theme.words, network.of(case)
     if not years:
         return None
     certified = all(one.certified for one in years)
@@ -398,9 +398,9 @@ def draw_network(network: NetworkPart, look: Look, case: str | None = None) -> F
     threshold = years[-1].threshold
     reached = "figure.network.panel_thresholds" if threshold is None else "figure.network.panel_reached"
     message = _describe_reached(years, words)
-    last, numbers = _describe_last(years, words), _reached(years, network.level, banded, look)
+    last, numbers = _describe_last(years, words), _reached(years, network.level, banded, theme)
     panels = (
-        ("network-shares", words("figure.network.panel_shares"), last, _shares(years, look)),
+        ("network-shares", words("figure.network.panel_shares"), last, _shares(years, theme)),
         ("network-reached", words(reached, state=threshold), message, numbers),
     )
     caption = (
@@ -409,21 +409,21 @@ def draw_network(network: NetworkPart, look: Look, case: str | None = None) -> F
         "" if certified else words("figure.curve.uncertified"),
         message,
     )
-    return make_figure("network", panels, caption, look, place, certified=certified)
+    return make_figure("network", panels, caption, theme, place, certified=certified)
 
 
-def _shares(years: Sequence[NetworkYear], look: Look) -> Chart:
+def _shares(years: Sequence[NetworkYear], theme: Theme) -> Chart:
     """The share of members in each state over the years."""
     found: dict[float, list[float]] = {
         one.year: [number / max(one.members, 1) for number in one.expected] for one in years
     }
-    words = look.words
-    return _stack_states(found, words("figure.axis.members_share"), words("figure.tip.year"), look)
+    words = theme.words
+    return _stack_states(found, words("figure.axis.members_share"), words("figure.tip.year"), theme)
 
 
-def _reached(years: Sequence[NetworkYear], level: float, banded: bool, look: Look) -> Chart:
+def _reached(years: Sequence[NetworkYear], level: float, banded: bool, theme: Theme) -> Chart:
     """The number in the threshold or worse: expected, with its interval, within that of the number itself."""
-    words = look.words
+    words = theme.words
     highest = max(one.reached if one.predicted_high is None else one.predicted_high for one in years)
     y = {
         "scale": {"domain": [0, min(years[0].members, max(1.1 * highest, 1.0))], "nice": False},
@@ -446,7 +446,7 @@ def _reached(years: Sequence[NetworkYear], level: float, banded: bool, look: Loo
             row |= ends | ({text: show_range(low, high, show_count, words)} if ends else {})
         rows.append(row)
     fields = ("year", "expected_number", "interval", "number") if banded else ("year", "expected_number")
-    return draw_line("expected", bands if banded else (), rows, y, fields, look)
+    return draw_line("expected", bands if banded else (), rows, y, fields, theme)
 
 
 def _describe_reached(years: Sequence[NetworkYear], words: Words) -> str:

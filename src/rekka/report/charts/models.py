@@ -23,9 +23,9 @@ from rekka.report.charts.base import (
     PRINT,
     WIDTH,
     Chart,
-    Look,
     Rows,
     Spec,
+    Theme,
     category,
     datum,
     finish,
@@ -86,18 +86,18 @@ Lines = Sequence[Sequence[Number]]  # by value of a covariate, and by state
 
 
 def draw_calibration(
-    part: CalibrationPart, number: str, look: Look, level: float = CONFIDENCE
+    part: CalibrationPart, number: str, theme: Theme, level: float = CONFIDENCE
 ) -> FigureView | None:
     """Reliability beside counts by end state; ``number`` is the case's, ``level`` that of the intervals."""
-    words = look.words
+    words = theme.words
     known = [one for one in _leaving(part) if one.low is not None and one.high is not None]
     held = sum((one.low or 0.0) <= one.forecast <= (one.high or 0.0) for one in known)
     counts = {"held": show_count(held), "bins": show_count(len(known))}
     message = words("figure.calibration.alt_reliability", **counts) if known else ""
     ends = _describe_counts(part, words)
     panels = (
-        ("reliability", words("figure.calibration.panel_reliability"), message, _reliability(part, look)),
-        ("counts", words("figure.calibration.panel_counts"), ends, _end_counts(part, look)),
+        ("reliability", words("figure.calibration.panel_reliability"), message, _reliability(part, theme)),
+        ("counts", words("figure.calibration.panel_counts"), ends, _end_counts(part, theme)),
     )
     place = {"case": isolate_name(part.case), "method": name_method(part.method, words)}
     caption = (
@@ -106,7 +106,7 @@ def draw_calibration(
         message,
         "" if part.p_value is None else words("figure.calibration.p_value", p=show_p(part.p_value)),
     )
-    return make_figure("calibration", panels, caption, look, place, name=f"calibration-{number}", case=part.case)
+    return make_figure("calibration", panels, caption, theme, place, name=f"calibration-{number}", case=part.case)
 
 
 def _leaving(part: CalibrationPart) -> list[BinPart]:
@@ -114,9 +114,9 @@ def _leaving(part: CalibrationPart) -> list[BinPart]:
     return [one for one in part.reliability if one.end is None]
 
 
-def _reliability(part: CalibrationPart, look: Look) -> Chart | None:
+def _reliability(part: CalibrationPart, theme: Theme) -> Chart | None:
     """Forecast and observed shares of rows that leave their state, with intervals; on the diagonal they agree."""
-    words, palette = look.words, look.palette
+    words, palette = theme.words, theme.palette
     rows: Rows = [
         {
             "forecast": shorten(one.forecast),
@@ -153,9 +153,9 @@ def _reliability(part: CalibrationPart, look: Look) -> Chart | None:
     return Chart(layers, rows, width=SIDE, height=SIDE)
 
 
-def _end_counts(part: CalibrationPart, look: Look) -> Chart | None:
+def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
     """Rows observed in each end state as bars; dashes where the model expects them to end."""
-    words = look.words
+    words = theme.words
     if not part.by_end:
         return None
     names = [words(f"figure.calibration.{name}") for name in ("observed", "expected")]
@@ -173,7 +173,7 @@ def _end_counts(part: CalibrationPart, look: Look) -> Chart | None:
         for one in part.by_end
     ]
     key: Spec = {
-        "scale": {"domain": names, "range": [look.palette.accent, look.palette.ink]},
+        "scale": {"domain": names, "range": [theme.palette.accent, theme.palette.ink]},
         "legend": legend(orient="bottom", symbolType="square"),
     }
     ends = [one.state for one in part.by_end]
@@ -211,10 +211,10 @@ def _describe_counts(part: CalibrationPart, words: Words) -> str:
 
 
 def draw_ratios(
-    model: ModelPart, covariates: Sequence[Covariate], number: str, look: Look, level: float = CONFIDENCE
+    model: ModelPart, covariates: Sequence[Covariate], number: str, theme: Theme, level: float = CONFIDENCE
 ) -> FigureView | None:
     """The ratios of a model; ``covariates`` has their units, ``number`` the case's, ``level`` the intervals'."""
-    words, chart = look.words, ratios(model, covariates, look)
+    words, chart = theme.words, ratios(model, covariates, theme)
     if chart is None:
         return None
     place = place_model(model, words)
@@ -228,12 +228,12 @@ def draw_ratios(
         message,
     )
     panels = [("ratios", words("figure.ratios.panel"), message, chart)]
-    return make_figure("ratios", panels, caption, look, place, name=f"ratios-{number}", model=model)
+    return make_figure("ratios", panels, caption, theme, place, name=f"ratios-{number}", model=model)
 
 
-def ratios(model: ModelPart, covariates: Sequence[Covariate], look: Look) -> Chart | None:
+def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> Chart | None:
     """A row for each covariate and state, on a logarithmic axis around 1; what is beyond it ends in an arrow."""
-    words = look.words
+    words = theme.words
     units = {one.name: one.unit for one in covariates}
     known = [one for one in model.ratios if one.ratio is not None or None not in (one.low, one.high)]
     if not known:
@@ -254,10 +254,10 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], look: Look) -> Cha
     }
     label = {"x": quantity("edge", **x), "text": category("state")}
     head = [edge | {"state": words("figure.axis.state")}]
-    rule: Spec = {"color": look.palette.muted, "strokeWidth": 1.2}
+    rule: Spec = {"color": theme.palette.muted, "strokeWidth": 1.2}
     layers = [
         layer("rule", {"x": quantity("at", **x)}, rows=[{"at": 1}], **rule),
-        *_ratio_marks(base, rows, x, look.palette.accent),
+        *_ratio_marks(base, rows, x, theme.palette.accent),
         layer("text", base | label, align="left", dx=10, fontSize=10),
         layer("text", label | {"y": {"value": -4}}, rows=head, fontSize=10, dx=10),
     ]
@@ -348,9 +348,11 @@ class ProfileLines:
     high: Lines
 
 
-def draw_profiles(model: ModelPart, covariates: Sequence[Covariate], number: str, look: Look) -> FigureView | None:
+def draw_profiles(
+    model: ModelPart, covariates: Sequence[Covariate], number: str, theme: Theme
+) -> FigureView | None:
     """A panel for each covariate of a case that varies; ``number`` is the case's."""
-    found, words = model.forecast, look.words
+    found, words = model.forecast, theme.words
     if found is None:
         return None
     profiles = [one for one in found.profiles if len(one.values) > 1]
@@ -361,7 +363,7 @@ def draw_profiles(model: ModelPart, covariates: Sequence[Covariate], number: str
         name, unit = isolate_name(one.covariate), words.get(f"unit.{units.get(one.covariate)}", "")
         title = words("figure.profiles.unit", name=name, unit=unit) if unit else name
         lines = ProfileLines(one.values, one.rug, one.hazard, one.hazard_low, one.hazard_high)
-        chart = profile(lines, title, words("figure.axis.hazard"), look)
+        chart = profile(lines, title, words("figure.axis.hazard"), theme)
         panels.append((f"profile-{n}", name, _describe_profile(one, words), chart))
     banded = any(low is not None for one in profiles for row in one.hazard_low for low in row)
     caption = (
@@ -369,7 +371,7 @@ def draw_profiles(model: ModelPart, covariates: Sequence[Covariate], number: str
         words("figure.profiles.bands", level=show_level(found.level)) if banded else "",
         list_caveats(model, words),
     )
-    return make_figure("profiles", panels, caption, look, place, name=f"profiles-{number}", model=model)
+    return make_figure("profiles", panels, caption, theme, place, name=f"profiles-{number}", model=model)
 
 
 def _describe_profile(one: ProfilePart, words: Words) -> str:
@@ -384,9 +386,9 @@ def _describe_profile(one: ProfilePart, words: Words) -> str:
     return words("figure.profiles.alt", name=isolate_name(one.covariate), items=join_names(items, words), **ends)
 
 
-def profile(lines: ProfileLines, covariate: str, title: str, look: Look, *, by_state: bool = True) -> Chart:
+def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by_state: bool = True) -> Chart:
     """Lines in their bands over the values of a covariate: one for each state, or a single one."""
-    words, palette = look.words, look.palette
+    words, palette = theme.words, theme.palette
     count = len(lines.middle[0])
     states = list(range(1, count + 1))
     rows = [
@@ -494,9 +496,9 @@ def draw_profile(found: Profile, name: str) -> FigureView | None:
     """Hazards beside mean years, in English for print; None where the covariate has but one value."""
     if len(found.values) <= 1:
         return None
-    look = Look(load_words("en"), PRINT)
+    theme = Theme(load_words("en"), PRINT)
     key = UNITS.get(found.covariate)
-    covariate = found.covariate if key is None else f"{found.covariate} ({look.words(f'unit.{key}')})"
+    covariate = found.covariate if key is None else f"{found.covariate} ({theme.words(f'unit.{key}')})"
     way = f"ean years from state {found.start} to state {found.threshold}"
     hazards = ("hazards", "Hazard of leaving each state", "hazard of leaving the state (per year)")
     panels = []
@@ -505,7 +507,7 @@ def draw_profile(found: Profile, name: str) -> FigureView | None:
         (("years", f"M{way}", f"m{way}"), (found.years, found.years_low, found.years_high)),
     ):
         lines = ProfileLines(found.values.tolist(), found.rug.tolist(), *map(_list_numbers, ends))
-        chart = profile(lines, covariate, axis, look, by_state=part == "hazards")
+        chart = profile(lines, covariate, axis, theme, by_state=part == "hazards")
         if chart.rows:
             panels.append(PanelView(part, title, f"{title} along {found.covariate}.", finish(chart, PRINT)))
     return FigureView(name, "", "", tuple(panels))

@@ -9,7 +9,7 @@ from functools import cached_property
 import altair as alt
 
 from rekka.core.errors import BadOption, bad_option, no_such_case
-from rekka.report.charts.base import PRINT, Look
+from rekka.report.charts.base import PRINT, Theme
 from rekka.report.charts.drawing import combine
 from rekka.report.charts.forecast import draw_curve, draw_network, draw_reach
 from rekka.report.charts.models import draw_calibration, draw_profiles, draw_ratios
@@ -34,16 +34,16 @@ class Plots:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._look = Look(load_words("en"), PRINT)
+        self._theme = Theme(load_words("en"), PRINT)
 
     def tradeoff(self, preset: str | None = None) -> alt.ConcatChart:
         """Accuracy against cost, the Pareto set outlined; beside it how often each method converged."""
-        figure = draw_tradeoff(self._document, self._find_preset(preset), self._look)
+        figure = draw_tradeoff(self._document, self._find_preset(preset), self._theme)
         return _show(figure, "no trial has a score")
 
     def heatmap(self, preset: str | None = None) -> alt.ConcatChart:
         """Accuracy and log10 seconds, case by method; failed ones gray, selected ones outlined."""
-        figure = draw_heatmaps(self._document, self._find_preset(preset), self._look)
+        figure = draw_heatmaps(self._document, self._find_preset(preset), self._theme)
         return _show(figure, "no trial is done")
 
     def calibration(self, case: str | None = None, preset: str | None = None) -> alt.ConcatChart:
@@ -58,7 +58,7 @@ class Plots:
 
     def _calibrate(self, case: str, preset: str) -> FigureView | None:
         found = describe_calibration(self._study, preset, case, self._study.calibration(case, preset))
-        return draw_calibration(found, ONE, self._look)
+        return draw_calibration(found, ONE, self._theme)
 
     def stability(self, found: Stability | None = None) -> alt.ConcatChart:
         """Shares of refits that choose each method: of those given, or of those in the run folder."""
@@ -69,23 +69,23 @@ class Plots:
                 "study.plot.stability(found)."
             )
         document = self._document.model_copy(update={"stability": describe_stability(drawn)})
-        return _show(draw_stability(document, self._look), "no draw has rows to score")
+        return _show(draw_stability(document, self._theme), "no draw has rows to score")
 
     def curve(self, case: str) -> alt.ConcatChart:
         """The deterioration curve of a typical member, and the probability of each state by year."""
         model = self._find_model(case)
-        return _show(draw_curve(model, ONE, self._look), model.reason or NO_NUMBER)
+        return _show(draw_curve(model, ONE, self._theme), model.reason or NO_NUMBER)
 
     def forecast(self, case: str) -> alt.ConcatChart:
         """The curve, the probability of the threshold by year, and the years until it."""
         model = self._find_model(case)
-        figures = [draw(model, ONE, self._look) for draw in (draw_curve, draw_reach)]
+        figures = [draw(model, ONE, self._theme) for draw in (draw_curve, draw_reach)]
         return _show(_join(figures), model.reason or NO_NUMBER)
 
     def profiles(self, case: str) -> alt.ConcatChart:
         """The hazard of leaving each state, over the values of each covariate."""
         model = self._find_model(case)
-        figure = draw_profiles(model, self._document.study.covariates, ONE, self._look)
+        figure = draw_profiles(model, self._document.study.covariates, ONE, self._theme)
         return _show(figure, model.reason or "the model has no covariates that vary")
 
     def network(self, case: str | None = None) -> alt.ConcatChart:
@@ -96,13 +96,13 @@ class Plots:
         if case is not None:
             self._refuse_unknown(case)
         found = self._network
-        figure = None if found is None else draw_network(found, self._look, case)
+        figure = None if found is None else draw_network(found, self._theme, case)
         return _show(figure, "no model was chosen, or the rows do not say how members are now")
 
     def ratios(self, case: str) -> alt.ConcatChart:
         """Hazard ratios of each covariate, for leaving each state."""
         model = self._find_model(case)
-        figure = draw_ratios(model, self._document.study.covariates, ONE, self._look)
+        figure = draw_ratios(model, self._document.study.covariates, ONE, self._theme)
         return _show(figure, model.reason or "the model has no covariates")
 
     @cached_property

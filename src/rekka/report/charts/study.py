@@ -18,10 +18,10 @@ from rekka.report.charts.base import (
     ROW,
     WIDTH,
     Chart,
-    Look,
     Palette,
     Rows,
     Spec,
+    Theme,
     case_axis,
     category,
     choose_scale,
@@ -109,15 +109,15 @@ MEASURES = (
 )
 
 
-def draw_answer(document: Document, look: Look) -> FigureView | None:
+def draw_answer(document: Document, theme: Theme) -> FigureView | None:
     """Accuracy beside log loss, each with its baseline."""
-    words, answers = look.words, document.answers
+    words, answers = theme.words, document.answers
     panels = (
         (
             one.name,
             words(f"figure.answer.panel_{one.name}"),
             _describe_answer(document, one, words),
-            _answer(document, one, look),
+            _answer(document, one, theme),
         )
         for one in MEASURES
     )
@@ -131,12 +131,12 @@ def draw_answer(document: Document, look: Look) -> FigureView | None:
         words("figure.answer.hollow") if confirmed < len(chosen) else "",
         words("figure.answer.none", none=show_count(none)) if none else "",
     )
-    return make_figure("answer", panels, caption, look)
+    return make_figure("answer", panels, caption, theme)
 
 
-def _answer(document: Document, measure: _Measure, look: Look) -> Chart | None:
+def _answer(document: Document, measure: _Measure, theme: Theme) -> Chart | None:
     """A row for each case: the chosen model's score with its interval, and the baseline's; or the word none."""
-    words = look.words
+    words = theme.words
     baseline = words(f"figure.answer.baseline_{measure.name}")
     rows = [_answer_row(one, measure, words) | {"base_name": baseline} for one in document.answers]
     scored = [row for row in rows if "value" in row]
@@ -146,7 +146,7 @@ def _answer(document: Document, measure: _Measure, look: Look) -> Chart | None:
     title = words(f"figure.axis.answer_{measure.name}")
     x = {"scale": choose_scale(numbers), "axis": {"title": title, "tickCount": 6}}
     shown = list_methods(document, [one.method for one in document.answers if one.method])
-    colours, shapes = method_scales(document, shown, look, (baseline, look.palette.ink, UPRIGHT))
+    colours, shapes = method_scales(document, shown, theme, (baseline, theme.palette.ink, UPRIGHT))
     key = legend(3)
     case = {
         "y": case_axis(list_cases(document)),
@@ -160,7 +160,7 @@ def _answer(document: Document, measure: _Measure, look: Look) -> Chart | None:
         "color": category("base_name", scale=colours, legend=key),
         "shape": category("base_name", scale=shapes, legend=key),
     }
-    hollow: Spec = {"filled": False, "fill": look.palette.surface, "strokeWidth": 1.6}
+    hollow: Spec = {"filled": False, "fill": theme.palette.surface, "strokeWidth": 1.6}
     none = {"x": {"value": 4}, "text": category("method")}
     layers = (
         layer("rule", case | colour | span("x", "low", "high", **x), where="isValid(datum.low)", strokeWidth=2),
@@ -169,7 +169,7 @@ def _answer(document: Document, measure: _Measure, look: Look) -> Chart | None:
         ),
         layer("point", point, where="isValid(datum.value) && datum.confirmed", filled=True, size=FOREST_POINT),
         layer("point", point, where="isValid(datum.value) && !datum.confirmed", size=FOREST_POINT, **hollow),
-        layer("text", case | none, where="!isValid(datum.value)", align="left", color=look.palette.muted),
+        layer("text", case | none, where="!isValid(datum.value)", align="left", color=theme.palette.muted),
     )
     there = (
         any("low" in row for row in scored),
@@ -219,10 +219,10 @@ def _describe_answer(document: Document, measure: _Measure, words: Words) -> str
 # Trials under a preset
 
 
-def draw_tradeoff(document: Document, preset: PresetPart, look: Look) -> FigureView | None:
+def draw_tradeoff(document: Document, preset: PresetPart, theme: Theme) -> FigureView | None:
     """Accuracy against cost beside coverage."""
-    words = look.words
-    plane, bars = tradeoff(document, preset, look), _coverage(document, preset, look)
+    words = theme.words
+    plane, bars = tradeoff(document, preset, theme), _coverage(document, preset, theme)
     if plane is None or bars is None:
         return None
     trials = _find_trials(document, preset)
@@ -238,12 +238,12 @@ def draw_tradeoff(document: Document, preset: PresetPart, look: Look) -> FigureV
         words(f"figure.tradeoff.{_compare_sets(trials)}"),
         _count_most_accurate(trials, words),
     )
-    return make_figure("tradeoff", panels, caption, look, place, name=f"tradeoff-{preset.name}")
+    return make_figure("tradeoff", panels, caption, theme, place, name=f"tradeoff-{preset.name}")
 
 
-def tradeoff(document: Document, preset: PresetPart, look: Look) -> Chart | None:
+def tradeoff(document: Document, preset: PresetPart, theme: Theme) -> Chart | None:
     """A mark for each trial that can be selected: its cost, its accuracy, its method; the Pareto set on top."""
-    words, palette = look.words, look.palette
+    words, palette = theme.words, theme.palette
     trials = [one for one in _find_trials(document, preset) if one.eligible and one.accuracy is not None]
     points = [
         (one, cost) for one in trials if (cost := one.seconds if preset.cost == SECONDS else one.evaluations)
@@ -267,7 +267,7 @@ def tradeoff(document: Document, preset: PresetPart, look: Look) -> Chart | None
         "opacity": dim(0.9),
         "tooltip": _trial_tips(words),
     }
-    colours, shapes = method_scales(document, shown, look)
+    colours, shapes = method_scales(document, shown, theme)
     marks = {
         "color": category("method", scale=colours, legend=legend()),
         "shape": category("method", scale=shapes, legend=legend()),
@@ -297,9 +297,9 @@ def _cost_axis(values: list[float], cost: str, words: Words) -> tuple[Spec, floa
     return {"scale": scale, "axis": axis}, PAPER_WIDTH / (high - low + 1.2)
 
 
-def _coverage(document: Document, preset: PresetPart, look: Look) -> Chart | None:
+def _coverage(document: Document, preset: PresetPart, theme: Theme) -> Chart | None:
     """Trials of each method that converged, are certified, selected, in the Pareto set."""
-    words = look.words
+    words = theme.words
     methods = _find_methods(document, preset)
     rows = [
         {
@@ -314,7 +314,7 @@ def _coverage(document: Document, preset: PresetPart, look: Look) -> Chart | Non
     ]
     if not rows:
         return None
-    colours, _ = method_scales(document, [part.method for part in methods], look)
+    colours, _ = method_scales(document, [part.method for part in methods], theme)
     known = [name for name in COUNTED if any(getattr(part, name) is not None for part in methods)]
     groups = [words(f"figure.coverage.{name}") for name in known]
     most = max(part.trials for part in methods)
@@ -368,7 +368,7 @@ def _trial_tips(words: Words) -> list[Spec]:
 
 
 def _compare_sets(trials: Iterable[TrialPart]) -> str:
-    """Whether what was selected is the Pareto set, another set, or nothing at all."""
+    """Compare what was selected with the Pareto set: the same, another set, or nothing at all."""
     pairs = [(trial.pareto, trial.selected) for trial in trials]
     if not any(selected for _, selected in pairs):
         return "nothing_selected"
@@ -422,9 +422,9 @@ def _list_median_seconds(document: Document, preset: PresetPart, words: Words) -
     return words("figure.tradeoff.median_seconds", items=count_items(items, words)) if items else ""
 
 
-def draw_heatmaps(document: Document, preset: PresetPart, look: Look) -> FigureView | None:
+def draw_heatmaps(document: Document, preset: PresetPart, theme: Theme) -> FigureView | None:
     """Accuracy and log10 seconds of every case and method; gray where a trial cannot be selected."""
-    words, trials = look.words, _find_trials(document, preset)
+    words, trials = theme.words, _find_trials(document, preset)
     counts = {
         "gray": show_count(sum(not trial.eligible for trial in trials)),
         "trials": show_count(len(trials)),
@@ -438,16 +438,16 @@ def draw_heatmaps(document: Document, preset: PresetPart, look: Look) -> FigureV
         ("time", time, 2, min, _list_median_seconds(document, preset, words)),
     ):
         if values:
-            cells = _shade_cells(trials, values, digits, look, best=better(values.values()))
+            cells = _shade_cells(trials, values, digits, theme, best=better(values.values()))
             alt_text = join_sentences((message, words("figure.heatmap.gray", **counts)), words)
-            chart = _heatmap(document, trials, cells, look)
+            chart = _heatmap(document, trials, cells, theme)
             panels.append((name, words(f"figure.heatmap.panel_{name}"), alt_text, chart))
     place = {"preset": words.get(f"preset.{preset.name}", preset.name)}
     caption = (
         words(f"figure.heatmap.caption_{preset.eligible}", **place, **counts),
         words(f"figure.heatmap.{_compare_sets(trials)}"),
     )
-    return make_figure("heatmap", panels, caption, look, place, name=f"heatmap-{preset.name}")
+    return make_figure("heatmap", panels, caption, theme, place, name=f"heatmap-{preset.name}")
 
 
 def _key(trial: TrialPart) -> tuple[str, str]:
@@ -455,7 +455,7 @@ def _key(trial: TrialPart) -> tuple[str, str]:
 
 
 def _shade_cells(
-    trials: Iterable[TrialPart], values: Mapping[tuple[str, str], float], digits: int, look: Look, *, best: float
+    trials: Iterable[TrialPart], values: Mapping[tuple[str, str], float], digits: int, theme: Theme, *, best: float
 ) -> Rows:
     """A row for each trial with its colour, the brighter the better; gray with a dash where it has no number."""
     width = max(values.values()) - min(values.values())
@@ -463,17 +463,17 @@ def _shade_cells(
     for trial in trials:
         value = values.get(_key(trial))
         if value is None:
-            own: dict[str, Any] = {"fill": look.palette.failed, "ink": look.palette.ink, "text": MISSING}
+            own: dict[str, Any] = {"fill": theme.palette.failed, "ink": theme.palette.ink, "text": MISSING}
         else:
             fill = shade(1.0 - abs(best - value) / width if width else 1.0)
             own = {"fill": fill, "ink": ink_on(fill), "text": show_number(value, digits), "value": shorten(value)}
-        rows.append(_describe_trial(trial, look.words) | own)
+        rows.append(_describe_trial(trial, theme.words) | own)
     return rows
 
 
-def _heatmap(document: Document, trials: Sequence[TrialPart], cells: Rows, look: Look) -> Chart:
+def _heatmap(document: Document, trials: Sequence[TrialPart], cells: Rows, theme: Theme) -> Chart:
     """Cells with their numbers; outlined in the Pareto set, with a corner where selected if that differs."""
-    words = look.words
+    words = theme.words
     methods = list_methods(document, [trial.method for trial in trials])
     cell = CASE_WIDTH / len(methods)
     axis: Spec = {
@@ -495,7 +495,7 @@ def _heatmap(document: Document, trials: Sequence[TrialPart], cells: Rows, look:
     outline: Spec = {"height": outer, "width": outer, "fill": None, "strokeWidth": 1.8}
     layers = [
         layer("rect", base | {"fill": category("fill", scale=None)}, height={"band": INNER}, width=sides),
-        layer("rect", base | {"stroke": {"value": look.palette.ink}}, where="datum.pareto", **outline),
+        layer("rect", base | {"stroke": {"value": theme.palette.ink}}, where="datum.pareto", **outline),
         layer("text", base | ink | {"text": category("text")}, fontSize=11 if cell > NARROW else 9),
     ]
     if _compare_sets(trials) == "selected_differs":
@@ -524,22 +524,22 @@ def _describe_extremes(trials: Iterable[TrialPart], words: Words) -> str:
 # The paper's conditions beside exact ones
 
 
-def draw_presets(document: Document, look: Look) -> FigureView | None:
+def draw_presets(document: Document, theme: Theme) -> FigureView | None:
     """The shortfall of every trial that has one."""
-    words = look.words
+    words = theme.words
     message = _describe_presets(document, words)
     caption = (words("figure.presets.caption", limit=f"{AT_MAXIMUM:g}"), message)
-    panels = [("presets", words("figure.presets.panel"), message, _shortfalls(document, look))]
-    return make_figure("presets", panels, caption, look)
+    panels = [("presets", words("figure.presets.panel"), message, _shortfalls(document, theme))]
+    return make_figure("presets", panels, caption, theme)
 
 
-def _shortfalls(document: Document, look: Look) -> Chart | None:
+def _shortfalls(document: Document, theme: Theme) -> Chart | None:
     """Log-likelihood of the exact fit less that of the paper's, on a logarithmic axis; coloured by its cause."""
-    words, palette = look.words, look.palette
+    words, palette = theme.words, theme.palette
     parts = [one for one in document.presets if one.short_by is not None]
     if not parts:
         return None
-    _, shapes = method_scales(document, list_methods(document, [one.method for one in parts]), look)
+    _, shapes = method_scales(document, list_methods(document, [one.method for one in parts]), theme)
     axis: Spec = {"title": words("figure.axis.short_by"), "values": [1e-8, 1e-5, 1e-2, 10, 1e4], "format": "~g"}
     x = {"scale": {"type": "log", "domain": [LEAST, MOST], "nice": False}, "axis": axis}
     base = {
@@ -628,9 +628,9 @@ def _describe_presets(document: Document, words: Words) -> str:
 # Stability
 
 
-def draw_stability(document: Document, look: Look) -> FigureView | None:
+def draw_stability(document: Document, theme: Theme) -> FigureView | None:
     """Shares of refits that choose each method: a panel for each way of repeating the study."""
-    words, found = look.words, document.stability
+    words, found = theme.words, document.stability
     groups = {kind: own for kind in (found.kinds if found else ()) if (own := _group_shares(document, kind))}
     if not groups:
         return None
@@ -639,14 +639,14 @@ def draw_stability(document: Document, look: Look) -> FigureView | None:
             kind,
             words.get(f"figure.stability.panel_{kind}", kind),
             _describe_stability(own, words),
-            _stability(document, own, look),
+            _stability(document, own, theme),
         )
         for kind, own in groups.items()
     )
     ways = join_names((words.get(f"figure.stability.way_{kind}", kind) for kind in groups), words)
     draws = _show_draws([shares for own in groups.values() for shares in own.values()], words)
     caption = [words("figure.stability.caption", ways=ways, draws=draws)]
-    return make_figure("stability", panels, caption, look)
+    return make_figure("stability", panels, caption, theme)
 
 
 def _group_shares(document: Document, kind: str) -> dict[str, list[SharePart]]:
@@ -658,12 +658,12 @@ def _group_shares(document: Document, kind: str) -> dict[str, list[SharePart]]:
     return found
 
 
-def _stability(document: Document, groups: Mapping[str, Sequence[SharePart]], look: Look) -> Chart:
+def _stability(document: Document, groups: Mapping[str, Sequence[SharePart]], theme: Theme) -> Chart:
     """Stacked shares of the draws by what they choose; the study's own choice outlined, its share at the right."""
-    words, palette = look.words, look.palette
+    words, palette = theme.words, theme.palette
     rows, own = _stack_shares(groups, words)
     shown = list_methods(document, [part.method for shares in groups.values() for part in shares if part.chosen])
-    colours, _ = method_scales(document, shown, look, (words("method.none"), palette.muted, ""))
+    colours, _ = method_scales(document, shown, theme, (words("method.none"), palette.muted, ""))
     y = case_axis(list_cases(document))
     axis: Spec = {"title": words("figure.axis.draws"), "format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1]}
     base = span("x", "start", "end", scale={"domain": [0, 1]}, axis=axis) | {
