@@ -111,11 +111,11 @@ def test_a_study_that_is_partly_run_tells_planned_and_done(document):
     ("values", "why"),
     [
         ({"remark": GOLDEN_CHOSE, "scored_on": "golden"}, "the choice was made on the confirmation rows"),
-        ({"remark": LOOKED}, "had been looked at with another model before"),
+        ({"remark": LOOKED}, "had been used before, with another model"),
         ({"remark": "golden rows that chose before cannot confirm (paper, 2026-11-16)"}, "or for a choice"),
         (
             {"seen": "run-1, 2026-11-16", "scored_on": "golden", "rows": 9, "bridges": 2},
-            "with another model before",
+            "had been used before, with another model",
         ),
         ({"seen": SAME_LOOK, "scored_on": "golden", "rows": 9, "bridges": 2}, "with two models in one look"),
         ({"remark": "none of its 3 golden rows can be scored"}, "the confirmation rows could not be scored"),
@@ -129,7 +129,7 @@ def test_each_reason_not_to_be_confirmed_has_its_sentence(document, values, why)
     banners = plain(list_banners(changed, TELL))
     assert [one for one in banners if one.startswith("Nothing here is confirmed: ")] == banners[1:]
     assert why in banners[1]
-    assert ("no look" in banners[1]) == (not values)
+    assert ("were not looked at" in banners[1]) == (not values)
 
 
 def test_reasons_are_counted_and_no_sentence_comes_twice():
