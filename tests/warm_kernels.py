@@ -38,13 +38,13 @@ def warm_steps() -> None:
     """Use what forecasts compile: each of the steps."""
     import numpy as np
 
-    from rekka.model import steps
+    from rekka.model.family import EXPONENTIAL
 
     p, theta, h = np.array([[1.0, 0.0]]), np.ones((1, 1)), np.ones(1)
-    steps.step(p, theta, h)
-    steps.step_integrated(p, theta, h, np.zeros((1, 2)))
-    steps.step_sloped(p, np.zeros((1, 1, 1, 2)), theta, h, np.ones((1, 1)))
-    steps.cross(np.array([[1.0, 0.0]]), theta, h, 1, 0.5)
+    EXPONENTIAL.step(p, theta, h)
+    EXPONENTIAL.step_integrated(p, theta, h, np.zeros((1, 2)))
+    EXPONENTIAL.step_sloped(p, np.zeros((1, 1, 1, 2)), theta, h, np.ones((1, 1)))
+    EXPONENTIAL.cross(np.array([[1.0, 0.0]]), theta, h, 1, 0.5)
 
 
 if __name__ == "__main__":

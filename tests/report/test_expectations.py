@@ -15,6 +15,15 @@ from rekka.report.summarize import HORIZON, expect
 COVARIATES = ["age_at_inspection_1", "bridge_length", "traffic_mean"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _all_draws():
+    """As in a report that is not of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summarize, "DRAWS", 500)
+        patch.setattr(summarize, "PASSAGE_DRAWS", 200)
+        yield
+
+
 @pytest.fixture(scope="module", params=["zscore", "boxcox"])
 def fitted(request):
     """A model of five states and its fit as a study keeps it."""
@@ -27,10 +36,7 @@ def fitted(request):
 @pytest.fixture(scope="module")
 def found(fitted):
     _, fit = fitted
-    with pytest.MonkeyPatch.context() as patch:  # all draws, as in a report
-        patch.setattr(summarize, "DRAWS", 500)
-        patch.setattr(summarize, "PASSAGE_DRAWS", 200)
-        return expect(fit, fit.survey.median, level=0.95, seed=1, certified=True)
+    return expect(fit, fit.survey.median, level=0.95, seed=1, certified=True)
 
 
 def carry(fit, x, years, start=0):
