@@ -82,8 +82,8 @@ def test_numbers_stay_numbers_in_csv():
 
 def test_hostile_names_are_guarded_in_csv():
     found = read_csv(render_csv(tables_of(hostile_document())["cases"]))
-    assert [unguard_text(name) for name in found["case"]] == sorted(HOSTILE)
-    assert not any(name.startswith(("=", "-")) for name in found["case"])
+    assert [unguard_text(name) for name in found["component"]] == sorted(HOSTILE)
+    assert not any(name.startswith(("=", "-")) for name in found["component"])
 
 
 @given(st.text(min_size=1))

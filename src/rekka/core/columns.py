@@ -7,7 +7,7 @@ is shown as it stands, a truth value as yes or no, a whole number with commas, a
         case: str
         rows: int
         accuracy: Accuracy              # four decimals
-        log_loss: LogLoss               # three decimals, in nats
+        log_loss: LogLoss               # three decimals
         status: Annotated[str, Shown(terms="status")]
 
 Polars schemas (``schema_of``), JSON (the model itself), report, terminal, CSV, Excel, LaTeX and Markdown
@@ -60,9 +60,9 @@ class Shown:
 
 
 Accuracy = Annotated[float | None, Shown("accuracy")]
-LogLoss = Annotated[float | None, Shown("loss", "nats")]
-LogLikelihood = Annotated[float | None, Shown("likelihood", "nats")]
-Tiny = Annotated[float | None, Shown("tiny", "nats")]
+LogLoss = Annotated[float | None, Shown("loss")]
+LogLikelihood = Annotated[float | None, Shown("likelihood")]
+Tiny = Annotated[float | None, Shown("tiny")]
 Seconds = Annotated[float | None, Shown("seconds", "seconds")]
 Years = Annotated[float | None, Shown("years", "years")]
 Share = Annotated[float | None, Shown("share")]

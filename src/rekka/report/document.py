@@ -334,9 +334,9 @@ class Answer(Value):
     persistence_low: Annotated[Number, Shown("accuracy_difference")]
     persistence_high: Annotated[Number, Shown("accuracy_difference")]
     no_covariates_log_loss: LogLoss
-    no_covariates_difference: Annotated[Number, Shown("loss_difference", "nats")]
-    no_covariates_low: Annotated[Number, Shown("loss_difference", "nats")]
-    no_covariates_high: Annotated[Number, Shown("loss_difference", "nats")]
+    no_covariates_difference: Annotated[Number, Shown("loss_difference")]
+    no_covariates_low: Annotated[Number, Shown("loss_difference")]
+    no_covariates_high: Annotated[Number, Shown("loss_difference")]
     beats_persistence: Text
     beats_no_covariates: Text
     seen: Text  # where its golden rows were looked at before
@@ -412,9 +412,9 @@ class VerdictPart(Value):
     step: Annotated[Text, Shown(terms="step")]
     accuracy: Accuracy
     log_loss: LogLoss
-    difference: Annotated[Number, Shown("loss_difference", "nats")]
-    low: Annotated[Number, Shown("loss_difference", "nats")]
-    high: Annotated[Number, Shown("loss_difference", "nats")]
+    difference: Annotated[Number, Shown("loss_difference")]
+    low: Annotated[Number, Shown("loss_difference")]
+    high: Annotated[Number, Shown("loss_difference")]
     bridges: Count
     certified: Count
     drawn: Count
