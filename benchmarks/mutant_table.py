@@ -336,7 +336,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
     ),
     (
         "evaluation/scores.py",
-        "tests/evaluation/test_intervals.py tests/study/test_scores.py",
+        "tests/evaluation/test_intervals.py tests/study/test_study_scores.py",
         [
             ("n**2 / float(size @ size) - 1.0, 1.0)", "n**2 / float(size @ size) - 1.0, 0.5)"),
         ],
@@ -570,7 +570,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
     ),
     (
         "study/case_rows.py",
-        "tests/study/test_trial.py tests/study/test_scores.py",
+        "tests/study/test_trial.py tests/study/test_study_scores.py",
         [
             ("sample.bridge[inside])", "sample.bridge[outside])"),
         ],
