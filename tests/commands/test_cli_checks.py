@@ -61,7 +61,7 @@ def test_an_issue_is_told_with_its_remedy(tiny):
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("What to look at: 1 issue, ")
     assert "R701 issue  A component for which nothing was chosen" in done.stdout
-    assert "Nothing was chosen for [Pier] (max, zscore fell at step 1, a certified maximum)." in done.stdout
+    assert "Nothing was chosen for [Pier] (max, zscore dropped at step 1, a certified maximum)." in done.stdout
     assert "-> Leave covariates out, merge states" in done.stdout
     assert call("checks", tiny, "--quick", "--strict").exit_code == 1
 
@@ -118,7 +118,7 @@ def test_a_folder_that_is_no_run(tmp_path):
 
 def test_help_tells_it_from_the_data_doctor():
     told = " ".join(call("checks", "--help").stdout.split())
-    assert "rekka check, without the s, looks at a table before anything is fitted" in told
+    assert "rekka check, without the s, checks a table before anything is fitted" in told
     assert "rekka checks run --json --strict" in told
 
 

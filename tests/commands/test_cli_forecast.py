@@ -68,7 +68,7 @@ def test_what_a_person_is_told(models, tables, tmp_path):
     assert "How the inventory was understood" in said
     assert "each member is as its last usable visit found it" in said
     found = load_forecast(tmp_path / "out")
-    assert f"{found.members} members of 2 cases forecast for 12 years from {found.base}" in said
+    assert f"{found.members} members of 2 components forecast for 12 years from {found.base}" in said
     assert "members of Bearing (no model in models)." in said
     assert "bridge_length is missing" in said
     assert "all cases: expected number of members in each state" in said
@@ -284,13 +284,13 @@ def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, t
     command = ("forecast", run, tmp_path / "list.csv", "--years", 3, "--intervals", "none", "--out")
     left = call(*command, tmp_path / "left")
     assert left.exit_code == 0, left.stderr
-    assert "120 members of 1 case forecast" in words(left.stdout)
+    assert "120 members of 1 component forecast" in words(left.stdout)
     assert "Left out, also of the totals: 120 members of Pier (no model was chosen:" in words(left.stdout)
     found = load_forecast(tmp_path / "left")
     assert [(one.case, one.members) for one in found.left_out] == [("Pier", 120)]
     assert found.members == 120
     asked = call(*command, tmp_path / "all", "--include-unchosen")
-    assert "240 members of 2 cases forecast" in words(asked.stdout)
+    assert "240 members of 2 components forecast" in words(asked.stdout)
     assert "NOT CHOSEN" in asked.stdout
     found = load_forecast(tmp_path / "all")
     assert {one.case: one.chosen for one in found.models} == {"Deck slab": True, "Pier": False}

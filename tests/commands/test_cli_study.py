@@ -303,7 +303,7 @@ def test_fit_one_case_into_one_file(table, tmp_path):
 def test_fit_refuses_one_file_for_several_cases(table, tmp_path):
     done = call("fit", table, "--out", tmp_path / "one.json")
     assert done.exit_code == 2
-    assert "one.json is one file, and there are 3 cases. Give a folder, or --only." in done.stderr
+    assert "one.json is one file, and there are 3 components. Give a folder, or --only." in done.stderr
     wrong = call("fit", table, "--unit", "traffic_mean")
     assert wrong.exit_code == 2
     assert "is not like traffic_mean=1000" in words(wrong.stderr)

@@ -133,5 +133,5 @@ def test_no_error_prints_them(hostile, tmp_path):
 
 
 def test_no_line_of_the_log_prints_them(capsys):
-    cli._Teller().emit(logging.LogRecord("rekka", logging.INFO, "", 0, "Pier\x1b[2J", (), None))
+    cli._Printer().emit(logging.LogRecord("rekka", logging.INFO, "", 0, "Pier\x1b[2J", (), None))
     assert capsys.readouterr().err == "Pier\\x1b[2J\n"

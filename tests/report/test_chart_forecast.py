@@ -252,7 +252,7 @@ def test_a_model_that_was_not_chosen_is_marked_so(document, model):
     for draw in (draw_curve, draw_reach):
         figure = draw(turned_down, "001", LOOK)
         assert list_stamps(figure) == ["NOT CHOSEN"] * 2
-        assert "No model was chosen in this case" in figure.caption
+        assert "No model was chosen in this component" in figure.caption
     assert list_stamps(draw_profiles(turned_down, document.study.covariates, "001", LOOK))[0] == "NOT CHOSEN"
 
 

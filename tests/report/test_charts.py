@@ -331,7 +331,7 @@ def test_the_most_accurate_are_counted_with_ties(document, figures):
         count = sum(one.accuracy == best[one.case] for one in able if one.method == method)
         if count:
             assert f"{WORDS(f'method.{method}')} ({count})" in caption
-    assert f"Cases (of {len(best)}) in which" in caption
+    assert f"Components (of {len(best)}) in which" in caption
 
 
 def test_shortfalls_beyond_the_axis_stand_at_its_edge_and_are_told(document):

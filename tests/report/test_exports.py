@@ -128,7 +128,7 @@ def test_no_cell_of_the_workbook_is_a_formula_or_a_link():
     assert not any(re.search(r"<f[ >]", text) for text in sheets.values())
     assert not any("x.example" in text for text in sheets.values())
     found = pl.read_excel(io.BytesIO(content), sheet_name="cases")
-    assert found["case"].to_list() == [one.replace("\n", "\n") for one in sorted(HOSTILE)]
+    assert found["component"].to_list() == [one.replace("\n", "\n") for one in sorted(HOSTILE)]
 
 
 def test_headings_are_frozen_bold_and_filtered():

@@ -70,7 +70,7 @@ def test_a_table_is_laid_out_as_in_the_paper():
     assert r"\begin{tabular}{lrrrr}" in text
     order = [text.index(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\end{tabular}")]
     assert order == sorted(order)
-    assert r"\textbf{case} & \textbf{max} & \textbf{min-max} & \textbf{z-score} & \textbf{Box-Cox} \\" in text
+    assert r"\textbf{component} & \textbf{max} & \textbf{min-max} & \textbf{z-score} & \textbf{Box-Cox} \\" in text
     assert re.search(r"\\textbf\{0\.\d{4} / 0\.\d+\}", text)
 
 

@@ -166,7 +166,7 @@ def test_specs_can_be_read_back_and_have_no_markup(page):
 
 def test_the_headline_counts(document, page):
     text = texts_of(page)
-    assert "There is a model to use in 1 of 3 cases." in text
+    assert "There is a model to use in 1 of 3 components." in text
     assert "Chosen: Box-Cox in 1." in text
     assert f"Without a model: {SHOWN} , {NONE} ." in text
     assert "The bridges are simulated" in text
@@ -198,7 +198,7 @@ def test_a_study_that_golden_rows_chose_says_that_nothing_is_confirmed(document)
     cases = tuple(case.model_copy(update={"judged_on": "golden"}) for case in document.cases)
     text = texts_of(render_page(document.model_copy(update={"answers": answers, "study": study, "cases": cases})))
     assert "Nothing here is confirmed: the choice was made on the confirmation rows" in text
-    assert "The paper's rule selects a model in 1 of 3 cases; nothing confirms it." in text
+    assert "The paper's rule selects a model in 1 of 3 components; nothing confirms it." in text
     assert "The bridges are simulated" not in text
     assert "The choice was made on: confirmation rows. Confirmed: nothing." in text
 
@@ -291,7 +291,7 @@ def test_a_study_in_which_everything_failed(document):
     page = render_page(document.model_copy(update=parts))
     assert Reader(page).unclosed == []
     text = texts_of(page)
-    assert "There is no model to use in any of 3 cases." in text
+    assert "There is no model to use in any of 3 components." in text
     assert "It has no certificate: solver failed." in text
     assert re.search(r"\b(nan|None|inf)\b", text) is None
 

@@ -177,7 +177,7 @@ def test_trials_have_the_numbers_of_the_document():
 def test_the_appendix_has_a_cell_for_each_trial():
     document = plain_document()
     table = tables_of(document)["trials-exact"]
-    assert [one.title for one in table.columns] == ["case", "max", "min-max", "z-score", "Box-Cox"]
+    assert [one.title for one in table.columns] == ["component", "max", "min-max", "z-score", "Box-Cox"]
     trials = {(one.case, one.method): one for one in document.trials if one.preset == "exact"}
     for row in table.rows:
         for place, method in enumerate(("max", "minmax", "zscore", "boxcox"), start=1):

@@ -128,7 +128,7 @@ def test_what_a_user_types_is_kept(lang):
 
 def test_a_text_takes_its_values():
     words = load_words(ENGLISH)
-    assert words("page.count.cases.other", n=10) == "10 cases"
+    assert words("page.count.cases.other", n=10) == "10 components"
     assert words("number.comma") == ", "
     assert words.get("method.zscore", "zscore") == "z-score"
     assert words.get("method.mine", "mine") == "mine"

@@ -73,7 +73,7 @@ def test_a_run_without_its_last_choices_is_not_finished(document):
 
 def test_a_case_that_is_not_chosen_yet_is_no_case_without_a_model(document):
     unfinished = pending(document)
-    assert plain([explain_headline(unfinished, TELL)]) == ["So far there is a model to use in 1 of 3 cases."]
+    assert plain([explain_headline(unfinished, TELL)]) == ["So far there is a model to use in 1 of 3 components."]
     without, later = plain(list_headlines(unfinished, TELL))[1:]
     assert SHOWN in without
     assert NONE not in without
@@ -95,7 +95,7 @@ def test_a_fit_that_is_not_judged_yet_was_not_turned_down(document):
 
 def test_a_study_that_is_partly_run_tells_planned_and_done(document):
     part = change(document, "study", planned=20, done=5)
-    assert plain(explain_run(part, TELL))[0].endswith("20 trials planned, 5 done, in 3 cases so far.")
+    assert plain(explain_run(part, TELL))[0].endswith("20 trials planned, 5 done, in 3 components so far.")
     grid = next(
         one
         for one in list_tables(part.model_copy(update={"trials": part.trials[:1]}), TELL.words)
@@ -261,7 +261,7 @@ def test_a_model_without_covariates_is_not_compared_with_itself(document):
     assert "The model has no covariates: one hazard for each state, the same for every member." in lines
     assert not any(one.startswith("Typical member") for one in lines)
     shown = plain(explain_scores(bare, TELL).lines)
-    assert shown[0].startswith("In 1 case no covariate is left in the model")
+    assert shown[0].startswith("In 1 component no covariate is left in the model")
     assert not any("Against the no-covariate baseline" in one for one in shown)
     table = list_tables(bare, TELL.words)[0]
     assert not {"no_covariates_log_loss", "no_covariates_difference"} & {one.key for one in table.columns}

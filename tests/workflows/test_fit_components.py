@@ -78,7 +78,7 @@ def test_an_input_is_never_written_over(tmp_path):
 
 
 def test_one_file_is_not_for_several_components(tmp_path):
-    with pytest.raises(BadOption, match=r"models\.json is one file, and there are 2 cases"):
+    with pytest.raises(BadOption, match=r"models\.json is one file, and there are 2 components"):
         rekka.fit_components(draw_rows(), out=tmp_path / "models.json")
 
 

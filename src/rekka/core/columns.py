@@ -79,13 +79,13 @@ State = Annotated[str, Shown(terms="status")]
 
 
 def _plain_type(annotation: Any) -> Any:
-    """The type within ``Annotated`` and beside None; text for literals."""
+    """The type within ``Annotated`` and beside None; text for literals and enumerations of texts."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _plain_type(get_args(annotation)[0])
     if origin in (Union, types.UnionType):
         return _plain_type(next(one for one in get_args(annotation) if one is not type(None)))
-    if origin is Literal:
+    if origin is Literal or (isinstance(annotation, type) and issubclass(annotation, str)):
         return str
     return origin or annotation
 

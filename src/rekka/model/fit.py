@@ -393,10 +393,9 @@ def settle(problem: Problem, reached: Reached, separations: Sequence[Separation]
     """Look for a higher point than the one reached; Newton's run ends there if there is one."""
     coordinates = problem.coordinates
     restarts = restart(coordinates, reached.psi, separations, problem.sample)
-    higher = restarts.outcome is not None and restarts.shortfall > DECREMENT_LIMIT
-    if problem.options.solver == "newton" and reached.outcome.success and higher:
-        assert restarts.outcome is not None
-        reached = Reached(restarts.psi, coordinates.beta(restarts.psi), restarts.outcome)
+    better = restarts.outcome if restarts.shortfall > DECREMENT_LIMIT else None
+    if problem.options.solver == "newton" and reached.outcome.success and better is not None:
+        reached = Reached(restarts.psi, coordinates.beta(restarts.psi), better)
         restarts = restarts._replace(shortfall=0.0)  # a higher maximum than the one next to crude rates
     return reached, restarts
 

@@ -32,7 +32,7 @@ from rekka.model.likelihood import count_threads
 from rekka.streaming import blocks
 from rekka.streaming.blocks import Block, FrameSource, Reading, Result, ScanSource, Source
 from rekka.study.digests import digest_sorted
-from rekka.study.scores import Bridges, BridgeScores, score_block, score_sample
+from rekka.study.scores import BridgeIndex, BridgeScores, score_block, score_sample
 
 FEW_VALIDATION = 100  # rows; an accuracy has a standard error of 5 % there
 FEW_BRIDGES = 30  # fewer make no interval to rely on
@@ -144,9 +144,11 @@ class CaseRows:
         """The training rows in blocks, each counted as often as its bridge is drawn."""
         return DrawnSource(self.source("train"), int(rng.integers(0, 2**64, dtype=np.uint64)))
 
-    def bridges(self, part: str) -> Bridges:
+    def bridges(self, part: str) -> BridgeIndex:
         """The bridges of a part."""
-        return self.cache.keep(self.name, part + " bridges", lambda: Bridges.of(list_bridges(self.query(part))))
+        return self.cache.keep(
+            self.name, part + " bridges", lambda: BridgeIndex.of(list_bridges(self.query(part)))
+        )
 
     @property
     def trained(self) -> int:

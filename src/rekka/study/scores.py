@@ -47,7 +47,7 @@ def score_sample(predictor: Predictor, sample: Sample) -> RowScores:
 
 
 @dataclass(frozen=True, eq=False)
-class Bridges:
+class BridgeIndex:
     """Names of bridges (G,) in ascending order, found by the 64-bit keys that blocks have in their place.
 
     ``keys`` are in ascending order, and ``places`` says where the name of each stands.
@@ -58,7 +58,7 @@ class Bridges:
     places: NDArray[np.int32]
 
     @classmethod
-    def of(cls, names: pl.Series) -> Bridges:
+    def of(cls, names: pl.Series) -> BridgeIndex:
         """Order distinct names; blocks hash the hash of a name."""
         names = names.sort()
         found = names.hash(0).hash(0).to_numpy()
@@ -103,7 +103,7 @@ def add_rows(scored: RowScores, places: NDArray[Any], n_states: int, unsupported
     )
 
 
-def score_block(predictor: Predictor | None, bridges: Bridges, n_states: int, block: Block) -> Sums:
+def score_block(predictor: Predictor | None, bridges: BridgeIndex, n_states: int, block: Block) -> Sums:
     """Score the rows of a block by a model, or, without one, by forecasting that nothing changes."""
     assert block.group is not None
     known = split_supported(block.start, block.end, n_states)

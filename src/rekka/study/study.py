@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 import rekka
-from rekka.core.columns import read_row
+from rekka.core.columns import read_row, schema_of
 from rekka.core.errors import BadOption, bad_option, did_you_mean
 from rekka.core.language import Said
 from rekka.core.numerics import quiet
@@ -189,12 +189,8 @@ class Study:
             for choice in self.choices
             for verdict in choice.verdicts
         ]
-        texts = dict.fromkeys(("preset", "case", "rule", "method", "step", "rival", "why"), pl.String)
-        counts = dict.fromkeys(("at_floor", "bridges", "certified", "drawn"), pl.Int64)
-        figures = ("accuracy", "log_loss", "cost", "difference", "low", "high")
-        types: dict[str, Any] = texts | counts | dict.fromkeys(figures, pl.Float64) | {"kept": pl.Boolean}
-        order = ("preset", "case", "rule", *MethodVerdict.model_fields, "why")
-        return pl.DataFrame(lines, schema={name: types[name] for name in order})
+        texts = dict.fromkeys(("preset", "case", "rule"), pl.String)
+        return pl.DataFrame(lines, schema={**texts, **schema_of(MethodVerdict), "why": pl.String})
 
     @cached_property
     def optimism(self) -> pl.DataFrame:
@@ -205,10 +201,8 @@ class Study:
             for choice in self.choices
             if choice.optimism is not None
         ]
-        names = [name for name in Optimism.model_fields if name not in ("folds", "changed")]
-        schema: dict[str, Any] = dict.fromkeys(("preset", "case", "judged_on", "chosen"), pl.String)
-        schema |= dict.fromkeys(names, pl.Float64) | dict.fromkeys(("folds", "changed"), pl.Int64)
-        return pl.DataFrame(lines, schema=schema)
+        texts = dict.fromkeys(("preset", "case", "judged_on", "chosen"), pl.String)
+        return pl.DataFrame(lines, schema={**texts, **schema_of(Optimism)})
 
     @cached_property
     def confirmation(self) -> pl.DataFrame:
@@ -218,8 +212,8 @@ class Study:
             for number, look in enumerate(self.looks, start=1)
             for result in look.results
         ]
-        fields = {name: _column_type(field.annotation) for name, field in Confirmed.model_fields.items()}
-        return pl.DataFrame(lines, schema={"look": pl.Int64, "made": pl.String, "forced": pl.Boolean, **fields})
+        own = {"look": pl.Int64, "made": pl.String, "forced": pl.Boolean}
+        return pl.DataFrame(lines, schema={**own, **schema_of(Confirmed)})
 
     @property
     def clock(self) -> Clock:
@@ -421,12 +415,6 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<Study: {len(self.results)} of {self.planned} trials, {len(self.described)} cases>"
-
-
-def _column_type(annotation: Any) -> type[pl.DataType]:
-    """The column for a field of a value."""
-    kinds: dict[type, type[pl.DataType]] = {str: pl.String, int: pl.Int64, float: pl.Float64}
-    return next(found for kind, found in kinds.items() if annotation in (kind, kind | None))
 
 
 def _lay_out(trial: Trial, case: Case) -> dict[str, Any]:

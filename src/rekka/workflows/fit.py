@@ -373,7 +373,8 @@ def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
     if out.suffix.lower() == ".json":
         if len(cases) > 1:
             raise BadOption(
-                f"{out.name} is one file, and there are {count_of(len(cases), 'case')}. Give a folder, or --only."
+                f"{out.name} is one file, and there are {count_of(len(cases), 'component')}. Give a folder, or "
+                "--only."
             )
         return {cases[0]: out}
     return {case: out / f"{name}.json" for case, name in zip(cases, name_apart(cases), strict=True)}
