@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -230,25 +231,35 @@ WIDTH, NOTE = 12, 110
 
 def write_workbook(path: Path, tables: Mapping[str, pl.DataFrame], notes: Sequence[tuple[str, str]]) -> None:
     """Write a workbook with a sheet for each table, row by row in constant memory, and one for the notes."""
-    with new_workbook(path, constant_memory=True, tmpdir=str(path.parent)) as book:
-        head = book.add_format({"bold": True, "bottom": 1})
-        day = book.add_format({"num_format": "yyyy-mm-dd"})
-        wrapped = book.add_format({"text_wrap": True, "valign": "top"})
-        for name, rows in tables.items():
-            sheet = book.add_worksheet(name)
-            for place, column in enumerate(rows.columns):
-                sheet.write_string(0, place, column, head)
-                sheet.set_column(place, place, WIDTHS.get(column, WIDTH))
-            sheet.freeze_panes(1, 0)
-            for line, values in enumerate(rows.iter_rows(), start=1):
-                for place, value in enumerate(values):
-                    _write_cell(sheet, line, place, value, day)
-        sheet = book.add_worksheet("notes")
-        sheet.set_column(0, 0, WIDTHS["what"])
-        sheet.set_column(1, 1, NOTE)
-        for line, (subject, text) in enumerate(notes):
-            sheet.write_string(line, 0, subject, head)
-            sheet.write_string(line, 1, text[:LONGEST_TEXT], wrapped)
+    book = new_workbook(path, constant_memory=True, tmpdir=str(path.parent))
+    try:
+        _fill_workbook(book, tables, notes)
+        book.close()
+    finally:  # xlsxwriter leaves the files of its rows open where writing fails
+        for sheet in book.worksheets():
+            with contextlib.suppress(OSError):
+                sheet.row_data_fh.close()
+
+
+def _fill_workbook(book: Any, tables: Mapping[str, pl.DataFrame], notes: Sequence[tuple[str, str]]) -> None:
+    head = book.add_format({"bold": True, "bottom": 1})
+    day = book.add_format({"num_format": "yyyy-mm-dd"})
+    wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+    for name, rows in tables.items():
+        sheet = book.add_worksheet(name)
+        for place, column in enumerate(rows.columns):
+            sheet.write_string(0, place, column, head)
+            sheet.set_column(place, place, WIDTHS.get(column, WIDTH))
+        sheet.freeze_panes(1, 0)
+        for line, values in enumerate(rows.iter_rows(), start=1):
+            for place, value in enumerate(values):
+                _write_cell(sheet, line, place, value, day)
+    sheet = book.add_worksheet("notes")
+    sheet.set_column(0, 0, WIDTHS["what"])
+    sheet.set_column(1, 1, NOTE)
+    for line, (subject, text) in enumerate(notes):
+        sheet.write_string(line, 0, subject, head)
+        sheet.write_string(line, 1, text[:LONGEST_TEXT], wrapped)
 
 
 def _write_cell(sheet: Any, line: int, place: int, value: Any, day: Any) -> None:

@@ -152,9 +152,10 @@ class Files(RunRecords):
             if kind.identify(found) != key:
                 raise DamagedFile(f"{file.name} is of another {kind.field}.")
             if folder == TRIALS:
-                self._digests[key] = {place: body["files"][place] for place in (MODELS, SCALINGS)}
-                if any(one not in (None, self._digest(place, key)) for place, one in self._digests[key].items()):
+                digests = {place: body["files"][place] for place in (MODELS, SCALINGS)}
+                if any(one not in (None, self._digest(place, key)) for place, one in digests.items()):
                     raise DamagedFile(f"{file.name} has another model or operator, or none.")
+                self._digests[key] = digests  # only now: a file whose digest is known is not written again
         except (DamagedFile, ValidationError, KeyError, TypeError):
             self.damaged.append(f"{folder}/{file.name}")
         else:
