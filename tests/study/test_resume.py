@@ -441,7 +441,8 @@ class TestGoesOn:
 
 class TestDifferences:
     def rows(self, **columns: Any) -> StudyRows:
-        frame = pl.DataFrame({"bridge_id": ["B", "C"], "case": "Pier", "part": "train", **columns})
+        checked = {"bridge_id": ["B", "C"], "case": "Pier", "part": "train", "state_1": 1, "state_2": 1}
+        frame = pl.DataFrame(checked | columns)
         return StudyRows(frame, (), "")
 
     def test_columns_in_another_order(self):
