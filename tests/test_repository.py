@@ -285,3 +285,24 @@ def test_only_the_model_knows_its_hazards():
 )
 def test_what_goes_past_the_family_is_caught(code, caught):
     assert caught(ast.parse(code))
+
+
+def test_no_two_public_classes_share_a_name():
+    homes: dict[str, list[str]] = {}
+    for module, file in modules().items():
+        for node in parse(file).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_docstrings_name_the_thing():
+    """A docstring begins with a verb or a noun, not with a riddle that only its neighbour explains."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    riddles = [
+        f"{module}: {text.splitlines()[0]}"
+        for module, file in modules().items()
+        for node in ast.walk(parse(file))
+        if isinstance(node, documented) and (text := ast.get_docstring(node) or "").startswith(("What ", "The same"))
+    ]
+    assert riddles == []
