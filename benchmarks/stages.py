@@ -21,7 +21,7 @@ IMPORTS, REST = "imports", "all else"
 PLACES = {
     "reading: inventory drawn, visits paired": ("rekka.study.rows:read_source",),
     "reading: rows split and checked": ("rekka.study.rows:split_rows", "rekka.study.rows:StudyRows.case"),
-    "fitting: scalings": ("rekka.model.fit:fit_scaling",),
+    "fitting: scalings": ("rekka.model.observations:fit_scaling",),
     "fitting: compiled code loaded": ("rekka.model.fit:compile_kernels",),
     "fitting: the optimizer": ("rekka.model.fit:newton", "rekka.model.fit:lbfgs"),
     "fitting: inputs, coordinates": ("rekka.study.trial:_fit",),

@@ -138,7 +138,7 @@ class TestThePapersColumns:
     def test_the_redrawn_heat_map(self, pictures):
         """Every accuracy that the paper prints stands in its cell."""
         shown = pictures["reproduction-heatmaps-printed.svg"].panels[0].spec["data"]["values"]
-        told = {(row["case"], row["method"]): row["told"] for row in shown}
+        told = {(row["case"], row["method"]): row["text"] for row in shown}
         for case, trials in PAPER["trials"]["rows"].items():
             for method, pair in zip(METHODS, trials, strict=True):
                 assert told[case, NAMES[method]] == (MISSING if pair is None else f"{pair[0]:.3f}")

@@ -85,7 +85,7 @@ def test_one_file_is_not_for_several_components(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"only": ["Peer"]}, "no case 'Peer'"),
+        ({"only": ["Peer"]}, "no component 'Peer'"),
         ({"covariates": ["nonsense"]}, "nonsense"),
         ({"scaling": "nonsense"}, "nonsense"),
     ],

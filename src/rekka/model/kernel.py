@@ -313,7 +313,7 @@ def _close_nodes(vec: Any, sq: Any, lanes: int, n: int, free: int, order: int) -
 
 @_compile
 def _distant_nodes(vec: Any, sq: Any, table: Any, n: int, free: int, limit: float, order: int) -> None:
-    """The same by the table of divided differences, for one row."""
+    """Like _close_nodes, for one row, by the table of divided differences."""
     size = n + 1
     origin = table[-2, 1]
     _sort_nodes(vec[_NODES, :, 0], origin, size)

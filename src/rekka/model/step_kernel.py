@@ -250,7 +250,7 @@ def step_rows(p: Any, theta: Any, h: Any) -> None:
 
 @_compile
 def integrate_rows(p: Any, theta: Any, h: Any, years: Any) -> None:
-    """The same, and years (n, K) += the expected time in each state during the step."""
+    """Carry p (n, K) over a step as step_rows does; years (n, K) += the expected time in each state during it."""
     n, states = p.shape
     free = states - 1
     move, stay = np.zeros((2, free, LANES))
@@ -303,7 +303,7 @@ def integrate_rows(p: Any, theta: Any, h: Any, years: Any) -> None:
 
 @_compile
 def slope_rows(p: Any, theta: Any, h: Any, slope: Any, drive: Any) -> None:
-    """The same, and slope (n, K-1, D, K) carried on: d p / d beta_kd, d log theta_k / d beta_kd = drive (n, D)."""
+    """Carry p over a step, and slope (n, K-1, D, K) = d p / d beta_kd; d log theta_k / d beta_kd = drive (n, D)."""
     n, states = p.shape
     free, drives = slope.shape[1], slope.shape[2]
     move, stay = np.zeros((2, free, LANES))
