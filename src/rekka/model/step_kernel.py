@@ -303,7 +303,7 @@ def integrate_rows(p: Any, theta: Any, h: Any, years: Any) -> None:
 
 @_compile
 def slope_rows(p: Any, theta: Any, h: Any, slope: Any, drive: Any) -> None:
-    """Carry p over a step, and slope (n, K-1, D, K) = d p / d beta_kd; drive (n, D) = d log theta_k / d beta_kd."""
+    """Carry p over a step, and slope (n, K-1, D, K) = dp / d beta_kd; drive (n, D) = d log theta_k / d beta_kd."""
     n, states = p.shape
     free, drives = slope.shape[1], slope.shape[2]
     move, stay = np.zeros((2, free, LANES))
