@@ -303,6 +303,7 @@ def test_docstrings_name_the_thing():
         f"{module}: {text.splitlines()[0]}"
         for module, file in modules().items()
         for node in ast.walk(parse(file))
-        if isinstance(node, documented) and (text := ast.get_docstring(node) or "").startswith(("What ", "The same"))
+        if isinstance(node, documented)
+        and (text := ast.get_docstring(node) or "").startswith(("What ", "The same"))
     ]
     assert riddles == []

@@ -234,7 +234,7 @@ def test_ctrl_c_leaves_nothing(models, tables, tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
 def test_a_signal_in_the_middle_of_draws(models, tables, tmp_path):
     """In a process of its own, while it draws: it ends soon, with its folder gone."""
-    options = ("--intervals", "normal", "--draws", "2000", "--years", "200", "--out", str(tmp_path / "out"))
+    options = ("--intervals", "normal", "--draws", "1000", "--years", "100", "--out", str(tmp_path / "out"))
     command = [
         sys.executable,
         "-c",

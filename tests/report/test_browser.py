@@ -265,7 +265,8 @@ def test_a_phone_scrolls_in_one_direction(browser, page_file, artifacts):
 
 
 @pytest.mark.parametrize(
-    ("viewport", "scheme", "lang"), [(DESKTOP, "light", "en"), (PHONE, "dark", "ja")]
+    ("viewport", "scheme", "lang"),
+    [(DESKTOP, "light", "en"), pytest.param(PHONE, "dark", "ja", marks=pytest.mark.slow)],
 )  # each of the two widths, schemes and languages once
 def test_axe_finds_nothing(browser, document, page, tmp_path, viewport, scheme, lang):
     axe = pytest.importorskip(
