@@ -111,6 +111,10 @@ def test_one_value_is_no_picture():
     assert draw(values=PROFILE.values[:1]) is None
 
 
+def test_no_number_at_all_is_no_picture():
+    assert draw(**without("hazard", "years")) is None
+
+
 def test_more_states_than_colours():
     many = 0.1 + np.tile(np.arange(12), (4, 1)) / 100
     figure = draw(hazard=many, hazard_low=many, hazard_high=many)

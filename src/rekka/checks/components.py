@@ -1,6 +1,7 @@
-"""Checks on the rows of one component: states, intervals, and what the model can learn from them.
+"""Checks on the rows and covariates of one component.
 
-Checks on the covariates of one component: refused by the estimator, nearly so, impossible, far out, skewed.
+Rows: states, intervals, and what the model can learn from them. Covariates: values that the estimator refuses or
+nearly refuses, impossible ones, far ones, skewed ones.
 """
 
 from __future__ import annotations

@@ -55,10 +55,10 @@ class Severity(enum.StrEnum):
 class Subject(enum.Enum):
     """Subject that a check examines."""
 
-    TABLE = enum.auto()  # a table of transitions as a whole: ``Table``
+    TABLE = enum.auto()  # a table of transitions as a whole: ``CheckedTable``
     RECORDED = enum.auto()  # every usable row of one component: ``Component``
     TRAINING = enum.auto()  # its rows that train
-    STUDY = enum.auto()  # a study: its ``Evidence``
+    STUDY = enum.auto()  # a study: its ``StudyEvidence``
 
 
 class Texts(NamedTuple):

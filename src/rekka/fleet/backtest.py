@@ -80,11 +80,12 @@ class Backtest:
     """Forecasts of a model fitted to the rows up to ``until``, and their scores.
 
     ``cases``      result of each case, in figures and, in ``summary``, in words
-    ``scores``     by (all, horizon in years, year or visit of the later visit), group, score, forecaster; ``less``
-                   names the forecaster that is taken off, for a difference; mean, low, high; visits, bridges
-    ``totals``     by (all, year or visit, all up to it, start: the state at the origin), group, state or, where
-                   ``or_worse``, it and all worse: visits, observed, expected, predicted_low, predicted_high,
-                   inside; what the model without covariates expected, and what there would be if nothing changed
+    ``scores``     a row for each score and forecaster in each group of visits. The column ``by`` says how visits
+                   are grouped: all of them, by horizon in years, or by year or visit; ``less`` names the
+                   forecaster whose score is subtracted, in a difference; mean, low, high; visits, bridges
+    ``totals``     a row for each state, or with ``or_worse`` for the state and all worse ones, in each group
+                   (``by``: all, year or visit, all up to it, or the state at the origin): visits, observed,
+                   expected, predicted_low, predicted_high, inside, and the figures of both baselines
     ``lost``       visits that no forecast is scored on: case, reason, members, visits
     ``forecasts``  a row for each visit that was forecast: origin, horizon, state, observed, p_1 to p_K
 

@@ -127,7 +127,7 @@ class Eligible:
 def find_eligible(members: Members, matched: Matched, options: InventoryOptions) -> Eligible:
     """Find the eligible members of the matched cases; exclude the others with a reason.
 
-    Members of cases that were neither matched nor found to be without a model are not asked for.
+    Members of cases that the user did not select are left out without a reason.
     """
     cases = [*matched.found, *matched.missing]
     frame = members.frame.filter(pl.col("case").is_in(cases))

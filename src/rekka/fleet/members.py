@@ -248,13 +248,13 @@ def read_members(
     source : path or dataframe, or a list of paths with ``nbi``
         As for ``read_panel`` and ``read_nbi``.
     mapping : path or dict, optional
-        What the columns and values mean. Of its rules same_day, repairs and outside count: after a repair that is
-        later than the last visit the state is not known, unless repairs is ignore.
+        What the columns and values mean. Only its rules same_day, repairs and outside are used. After a repair that
+        is later than the last visit the state is not known, unless repairs is ignore.
     nbi : bool
         The files are those of the National Bridge Inventory; of a mapping they take the rules alone.
     labels : list of str, optional
-        The states of a model, best first: used if nothing is said of the states, and all of them are among these
-        or cannot be read otherwise. With a ``reading`` its scale counts instead.
+        The states of a model, best first. Used where the mapping has no scale and the states of the table are all
+        among these, or cannot be read otherwise. A ``reading`` has its own scale, which is used instead.
     reading : TableReading, optional
         How the table was read that the models were fitted to: ``Transitions.reading``, or a study's or a model's.
         This one is read in the same way. What is said besides must mean the same, and a column that is not there

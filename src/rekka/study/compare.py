@@ -193,7 +193,7 @@ def run_plan(
     base: Path | None = None,
     out: str | Path | None = None,
 ) -> Study:
-    """Carry a plan out in a new run folder, from where its paths count; or in memory, and they count from base."""
+    """Carry out a plan in a new run folder or in memory; relative paths start at the folder, or at ``base``."""
     limit = read_memory(how.memory)
     if out is None:
         with engage(how.workers, how.cluster) as crew:

@@ -105,7 +105,7 @@ def carry_out(
     crew: Crew | None = None,
     on_trial: OnTrial | None = None,
 ) -> None:
-    """Do what is not done yet; keep each trial as soon as it is. Clocks are read only while nothing else runs."""
+    """Do what is not done yet; keep each trial as soon as it is. Trials are timed only while nothing else runs."""
     for name in dict.fromkeys(key.case for key in keys):
         if name not in records.cases:
             records.add_case(describe_case(case(name), plan.seed))

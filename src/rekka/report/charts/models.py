@@ -493,7 +493,7 @@ def draw_profile_picture(model: CaseModel, found: Profile, name: str) -> bytes |
 
 
 def draw_profile(found: Profile, name: str) -> FigureView | None:
-    """Hazards beside mean years, in English for print; None where the covariate has but one value."""
+    """Hazards beside mean years, in English for print; None for a covariate of one value, or without numbers."""
     if len(found.values) <= 1:
         return None
     theme = Theme(load_words("en"), PRINT)
@@ -510,7 +510,7 @@ def draw_profile(found: Profile, name: str) -> FigureView | None:
         chart = profile(lines, covariate, axis, theme, by_state=part == "hazards")
         if chart.rows:
             panels.append(PanelView(part, title, f"{title} along {found.covariate}.", finish(chart, PRINT)))
-    return FigureView(name, "", "", tuple(panels))
+    return FigureView(name, "", "", tuple(panels)) if panels else None
 
 
 def _list_numbers(values: Any) -> Lines:

@@ -252,7 +252,7 @@ def special(
 
 
 def others(hidden: str) -> Callable[[Fields], Iterator[Field]]:
-    """All columns of the row class that the declaration does not name, but for the hidden ones: new ones."""
+    """All columns of the row class not named in the declaration and not hidden, so that a new one is shown."""
     return lambda make: map(make.read, [name for name in make.shown if name not in {*make.named, *hidden.split()}])
 
 
