@@ -248,8 +248,8 @@ def read_members(
     source : path or dataframe, or a list of paths with ``nbi``
         As for ``read_panel`` and ``read_nbi``.
     mapping : path or dict, optional
-        What the columns and values mean. Only its rules same_day, repairs and outside are used. After a repair that
-        is later than the last visit the state is not known, unless repairs is ignore.
+        What the columns and values mean. Only its rules same_day, repairs and outside are used. After a repair
+        that is later than the last visit the state is not known, unless repairs is ignore.
     nbi : bool
         The files are those of the National Bridge Inventory; of a mapping they take the rules alone.
     labels : list of str, optional

@@ -263,7 +263,7 @@ class TrialPlan(_Strict):
         return "golden" if self.select_on == "auto" and self.rule == PARETO else self.select_on
 
     def identify(self) -> dict[str, Any]:
-        """Plain data by which a run is known; newer options at their old value are left out, so that old runs match."""
+        """Plain data by which a run is known, without newer options at their old value: old runs still match."""
         return {n: value for n, value in self.model_dump(mode="json").items() if (n, value) not in LATER.items()}
 
     def costs(self) -> dict[str, str]:

@@ -230,8 +230,8 @@ def tabulate_agreement(trials: pl.DataFrame) -> pl.DataFrame:
 
     ``model`` is what ``model_of`` says of its methods; those with one fitted method alone are left out. ``spread``
     is the largest minus the smallest, ``short`` lists the methods below the best, with the gap. Where
-    ``maximum_exists`` is false there is no maximum to agree on, and a gap says only where each solver stopped. Needs
-    preset, case, method, log_likelihood.
+    ``maximum_exists`` is false there is no maximum to agree on, and a gap says only where each solver
+    stopped. Needs preset, case, method, log_likelihood.
     """
     table = read_columns(trials, (*KEY, "log_likelihood"), ("maximum_exists",))
     values_as_given = trials["log_likelihood"].cast(pl.Float64)  # minus infinity is a place to stop short at too
