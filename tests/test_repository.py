@@ -1,6 +1,7 @@
 """The repository keeps its own promises: imports, names, README."""
 
 import ast
+import doctest
 import re
 import subprocess
 import sys
@@ -307,3 +308,14 @@ def test_docstrings_name_the_thing():
         and (text := ast.get_docstring(node) or "").startswith(("What ", "The same"))
     ]
     assert riddles == []
+
+
+@pytest.mark.parametrize("name", [name for name in rekka.__all__ if name != "__version__"])
+def test_examples_of_public_names_are_true(name, tmp_path, monkeypatch):
+    """Every public name shows how it is used; what stands behind >>> runs and prints what it says."""
+    monkeypatch.chdir(tmp_path)
+    public = getattr(rekka, name)
+    assert re.search(r"rekka\.\w+\(|>>> ", public.__doc__ or ""), f"rekka.{name} has no example"
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for found in doctest.DocTestFinder().find(public, name, globs={"rekka": rekka}):
+        assert runner.run(found).failed == 0, found.name
