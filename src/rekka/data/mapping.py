@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,12 +27,11 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 from rekka.core.errors import (
     BadOption,
     BadValues,
-    InputError,
     UnreadableTable,
-    bad_option,
     did_you_mean,
     missing_columns,
 )
+from rekka.core.validation import explain_invalid
 from rekka.data.tables import SourceTable
 from rekka.data.text import FileOptions
 
@@ -193,7 +192,7 @@ def load_mapping(source: Any = None, changes: Mapping[str, Any] | None = None) -
     try:
         return TableMapping.model_validate(_merge(dict(given or {}), changes or {}))
     except ValidationError as error:
-        raise explain(error, where) from None
+        raise explain_invalid(error, where, TableMapping, "A mapping") from None
 
 
 def _load_toml(path: Path) -> dict[str, Any]:
@@ -229,49 +228,6 @@ def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
-
-
-_NEEDED = {  # what pydantic's kinds of error ask for
-    "model_type": "a section of keys", "list_type": "a list", "string_type": "text",
-    "bool_type": "true or false", "bool_parsing": "true or false",
-    "int_type": "a whole number", "int_parsing": "a whole number", "int_from_float": "a whole number",
-    "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
-    "greater_than": "a number above {gt:g}", "greater_than_equal": "a number of at least {ge}",
-}  # fmt: skip
-
-
-def explain(error: ValidationError, where: str) -> InputError:
-    """First thing wrong with a mapping, in our words."""
-    first = error.errors()[0]
-    path = [str(part) for part in first["loc"] if not re.fullmatch(r"str|int|float|.*[\[-].*", str(part))]
-    place = ".".join(path)
-    kind, found, about = first["type"], first["input"], first.get("ctx", {})
-    if kind == "extra_forbidden":
-        section = _section(path[:-1])
-        choices = list(section.model_fields)
-        return BadOption(
-            f"{where}: {place} is not known. {'.'.join(path[:-1]) or 'A mapping'} can hold {', '.join(choices)}."
-            f"{did_you_mean(path[-1], choices)}",
-            key=place,
-        )
-    if kind == "missing":
-        return BadOption(f"{where}: {place} is needed and not given.", key=place)
-    if kind == "literal_error":
-        choices = re.findall(r"'(.*?)'", about["expected"])
-        return bad_option(f"{where}: {place}", found, [c if c.isidentifier() else repr(c) for c in choices])
-    if kind in _NEEDED:
-        needed = _NEEDED[kind].format(**about)
-        return BadOption(f"{where}: {place} is {found!r}; {needed} is needed.", key=place)
-    message = first["msg"].removeprefix("Value error, ")
-    return BadOption(f"{where}: {place}: {message}{'' if message.endswith('?') else '.'}", key=place)
-
-
-def _section(path: Sequence[str]) -> type[BaseModel]:
-    sections: dict[str, type[BaseModel]] = {
-        "table": FileOptions, "columns": ColumnRoles, "wide": Wide, "state": State, "dates": Dates, "join": Join,
-        "agree": JoinAgreement, "rules": Rules,
-    }  # fmt: skip
-    return next((sections[part] for part in reversed(path) if part in sections), TableMapping)
 
 
 # Names that need no mapping, best first; compared without case, blanks and punctuation.

@@ -65,7 +65,7 @@ class TableReading(BaseModel):
 
     @property
     def knows_states(self) -> bool:
-        """Whether it says in which column the states are, or on which scale."""
+        """Whether the reading names the column of the states, or their scale."""
         return bool(self._column or self.labels or _name_scale(State.model_validate(self.given)))
 
     @property

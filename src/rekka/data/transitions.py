@@ -25,10 +25,11 @@ from rekka.core.files import (
     writing_together,
 )
 from rekka.core.sheets import guard_table, render_sheet
+from rekka.core.validation import explain_invalid
 from rekka.data.attributes import NAMES, PLACES, read_name, text_for_numbers
 from rekka.data.audit import FIRST_ROWS, LAST, TRANSITION, Audit
 from rekka.data.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
-from rekka.data.mapping import Rules, TableMapping, explain, load_mapping, resolve
+from rekka.data.mapping import Rules, TableMapping, load_mapping, resolve
 from rekka.data.nbi import read_nbi
 from rekka.data.pairing import FIRST_PROBLEM, PairedBlock, Pairing, pair_block, plan_pairing
 from rekka.data.panel import ALL_CASES, PAIRED, Panel, RecordProblem, list_sources, read_panel
@@ -399,7 +400,7 @@ def _plan(panel: Panel, rules: dict[str, Any]) -> Pairing:
     try:
         return plan_pairing(panel, Rules.model_validate(panel.rules.model_dump() | rules))
     except ValidationError as error:
-        raise explain(error, "rules") from None
+        raise explain_invalid(error, "rules", Rules, "A rule") from None
 
 
 def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[PairedBlock]:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rekka.core.columns import make_row, rows_of
 from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
+from rekka.core.validation import find_invalid
 from rekka.fleet.eligibility import REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
 from rekka.fleet.models import describe_misfit
@@ -298,10 +299,8 @@ def load_forecast(path: str | Path) -> ForecastFile:
             f"There is no forecast {file.parent.name}/{file.name}. Make one with rekka forecast.", file=str(file)
         ) from None
     except ValidationError as error:
-        first: Any = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the text itself"
+        where, message = find_invalid(error)
         raise DamagedFile(
-            f"{file.name} is not a forecast of version 1: {where}: {first['msg']}. Make it again with rekka "
-            "forecast.",
+            f"{file.name} is not a forecast of version 1: {where}: {message}. Make it again with rekka forecast.",
             file=str(file),
         ) from None

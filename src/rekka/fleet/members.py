@@ -385,7 +385,7 @@ def _refuse_several(sources: Sequence[Any], who: str) -> None:
 
 
 def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVisits, list[str]]:
-    """Find the last visits on the reading's scale, or on one that goes on where its states end."""
+    """Find the last visits on the reading's scale, or on a longer one that begins with the same states."""
     try:
         last = kind.find_last({})
     except BadStates as error:
@@ -399,7 +399,7 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
         return last, []
     filled = last.panel.records - last.count(RecordProblem.BLANK_STATE)
     if not _is_given(State.model_validate(reading.given)):
-        try:  # a recognised scale goes on where its states end
+        try:  # a recognised scale may have states worse than those that the model saw
             wider = kind.find_last({"state": {**dict.fromkeys(SCALES), **reading.given}})
         except BadStates:
             wider = last

@@ -213,7 +213,7 @@ class Refit(Predictor):
 
     @property
     def at_maximum(self) -> bool:
-        """Whether it reached a maximum, certified or local."""
+        """Whether the fit reached a maximum, certified or local."""
         return self.outcome.success and self.certificate.at_maximum
 
 

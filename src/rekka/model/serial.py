@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rekka.core.errors import BadOption, ModelFileError, count_of
+from rekka.core.validation import find_invalid
 from rekka.data.reading import TableReading
 from rekka.model.certificate import Certificate
 from rekka.model.clock import START, Clock, make_clock
@@ -172,10 +173,9 @@ def load_saved(text: str) -> Saved:
     except ModelFileError:
         raise
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the text itself"
+        where, message = find_invalid(error)
         raise ModelFileError(
-            f"This is not a rekka model file of version 2 to {VERSION}: {where}: {first['msg']}. "
+            f"This is not a rekka model file of version 2 to {VERSION}: {where}: {message}. "
             "Write one with rekka fit --out, or model.to_json().",
             where=where,
         ) from None

@@ -36,6 +36,7 @@ from rekka.core.columns import (
     Years,
 )
 from rekka.core.errors import DamagedFile
+from rekka.core.validation import find_invalid
 from rekka.model.survey import FitTest
 from rekka.study.hypotheses import Hypothesis
 from rekka.study.tables import TrialRow
@@ -682,10 +683,9 @@ class Document(Value):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "the text itself"
+            where, message = find_invalid(error)
             raise DamagedFile(
-                f"{name} is no rekka report of version {VERSION}: {where}: {first['msg']}. "
+                f"{name} is no rekka report of version {VERSION}: {where}: {message}. "
                 "Write it again with rekka report RUN.",
                 file=name,
             ) from None

@@ -168,9 +168,9 @@ def expect(fit: Fit, typical: Array, *, level: float, seed: int, certified: bool
     )
 
 
-def _make_cohort(fit: Fit, typical: Array, starts: int, doubt: ForecastOptions) -> Cohort:
+def _make_cohort(fit: Fit, typical: Array, starts: int, options: ForecastOptions) -> Cohort:
     """A typical member in each of the first states."""
-    return make_cohort(fit, np.arange(starts, dtype=np.int64), np.tile(typical, (starts, 1)), doubt)
+    return make_cohort(fit, np.arange(starts, dtype=np.int64), np.tile(typical, (starts, 1)), options)
 
 
 def _list_seen(cohort: Cohort) -> dict[str, float]:
@@ -206,11 +206,11 @@ def _describe_matrix(found: Matrix) -> MatrixPart:
     return MatrixPart.model_validate({"years": found.years, **arrays})
 
 
-def _list_effects(fit: Fit, typical: Array, threshold: int, doubt: ForecastOptions) -> tuple[EffectPart, ...]:
+def _list_effects(fit: Fit, typical: Array, threshold: int, options: ForecastOptions) -> tuple[EffectPart, ...]:
     if not fit.covariates:
         return ()
     at = dict(zip(fit.covariates, typical.tolist(), strict=True))
-    found = marginal_effects(fit, doubt, threshold=threshold, at=at)
+    found = marginal_effects(fit, options, threshold=threshold, at=at)
     return tuple(_describe_effect(one) for one in found.effects)
 
 
@@ -230,25 +230,25 @@ def _describe_effect(one: Effect) -> EffectPart:
     )
 
 
-def _list_profiles(fit: Fit, typical: Array, threshold: int, doubt: ForecastOptions) -> tuple[ProfilePart, ...]:
+def _list_profiles(fit: Fit, typical: Array, threshold: int, options: ForecastOptions) -> tuple[ProfilePart, ...]:
     at = dict(zip(fit.covariates, typical.tolist(), strict=True))
     # intervals of the years along a profile are not shown, and take their time
-    alone = replace(AT_REST, intervals=NONE, level=doubt.level)
+    alone = replace(AT_REST, intervals=NONE, level=options.level)
     grids = (profile_covariate(fit, name, alone, threshold=threshold, at=at) for name in fit.covariates)
-    return tuple(_describe_profile(fit, typical, one, doubt) for one in grids)
+    return tuple(_describe_profile(fit, typical, one, options) for one in grids)
 
 
-def _describe_profile(fit: Fit, typical: Array, found: Profile, doubt: ForecastOptions) -> ProfilePart:
+def _describe_profile(fit: Fit, typical: Array, found: Profile, options: ForecastOptions) -> ProfilePart:
     """Some points of the profile, and more where the training rows lie close together."""
     low, high = found.rug[0], found.rug[-1]
     values = np.unique([*found.values[::EVERY], found.values[-1], *found.rug[:: 2 * PERCENT]])
     x = np.tile(typical, (values.size, 1))
     x[:, fit.covariates.index(found.covariate)] = values
     with np.errstate(all="ignore"):
-        hazards = hazard_table(fit, x, doubt.level)
+        hazards = hazard_table(fit, x, options.level)
     shape = (values.size, fit.n_states - 1)
     blank = np.full(shape, np.nan)
-    known, names = doubt.intervals != NONE, ("hazard_low", "hazard_high")
+    known, names = options.intervals != NONE, ("hazard_low", "hazard_high")
     ends = {name: hazards[name].to_numpy().reshape(shape) if known else blank for name in names}
     return ProfilePart(
         covariate=found.covariate,

@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from rekka.core.errors import ModelFileError
+from rekka.core.validation import find_invalid
 from rekka.scaling.operators import ChainScaling, ColumnScaling, FittedScaling
 from rekka.scaling.registry import NONE, REGISTRY
 
@@ -140,10 +141,9 @@ def read_scaling(text: str) -> StoredScaling:
     try:
         file = ScalingFile.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the text itself"
+        where, message = find_invalid(error)
         raise ModelFileError(
-            f"This is not a rekka scaling of version {VERSION}: {where}: {first['msg']}. "
+            f"This is not a rekka scaling of version {VERSION}: {where}: {message}. "
             "Write one with CovariateScaler.to_json() or scaling_to_json().",
             where=where,
         ) from None

@@ -397,7 +397,7 @@ def _gather(
 ) -> Study:
     """Gather the study in the order of its plan, whatever order the trials came in.
 
-    A choice among trials of which one is gone, its file damaged since, is left out until the run goes on.
+    A choice among trials of which one is gone, its file damaged since, is left out until the run is resumed.
     """
     folder = records.path if isinstance(records, Files) else None
     begun = read_provenance(folder) if begun is None and folder is not None else begun

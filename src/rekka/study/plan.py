@@ -19,7 +19,6 @@ too.
 from __future__ import annotations
 
 import datetime
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +29,8 @@ import numpy as np
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from rekka.core.errors import BadOption, InputError, bad_option, count_of, did_you_mean
+from rekka.core.errors import BadOption, InputError, bad_option, count_of
+from rekka.core.validation import explain_invalid
 from rekka.data.direction import read_allowed
 from rekka.data.mapping import load_mapping
 from rekka.data.partition import PAPER_SEED
@@ -311,7 +311,7 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
     try:
         plan = StudyPlan.model_validate(sections)
     except ValidationError as error:
-        raise _explain(error, where) from None
+        raise explain_invalid(error, where, StudyPlan, "A study") from None
     for method in plan.study.methods:
         check_method(method)
     check_method(plan.guard.default)
@@ -353,33 +353,6 @@ def _update(given: dict[str, Any]) -> dict[str, Any]:
         return given
     before = {"rule": PARETO, "select_on": "golden", "confirm": False}
     return given | {"version": BEFORE_CLOCK, "study": before | given.get("study", {})}
-
-
-def _explain(error: ValidationError, where: str) -> BadOption:
-    """The first thing wrong, in our words."""
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
-    found = first["input"]
-    if first["type"] == "extra_forbidden":
-        *section, key = first["loc"]
-        choices = list((_SECTIONS[str(section[0])] if section else StudyPlan).model_fields)
-        there = f"{'.'.join(map(str, section)) or 'A study'} can hold {', '.join(choices)}."
-        return BadOption(f"{where}: {place} is not known. {there}{did_you_mean(str(key), choices)}", key=place)
-    if first["type"] == "literal_error":
-        return bad_option(
-            f"{where}: {place}", found, re.findall(r"[\w-]+", first["ctx"]["expected"].replace(" or ", " "))
-        )
-    message = first["msg"].removeprefix("Value error, ")
-    said = "" if first["type"] == "value_error" else f" It is {found!r}."
-    return BadOption(f"{where}: {place}: {message}.{said}", key=place)
-
-
-_SECTIONS: dict[str, type[BaseModel]] = {
-    "data": DataPlan,
-    "partition": PartitionPlan,
-    "study": TrialPlan,
-    "guard": Guard,
-}
 
 
 def _without_none(value: Any) -> Any:

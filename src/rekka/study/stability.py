@@ -176,7 +176,7 @@ def stability(
 ) -> Stability:
     """Refit a study's cases to other rows and from other starts, and see what is certified and what is chosen.
 
-    Golden rows are not used. In a run folder every draw is kept: a call that was stopped goes on, and one with
+    Golden rows are not used. In a run folder every draw is kept: a call that was stopped continues, and one with
     more resamples makes only the new ones. The same seed gives the same draws, whatever the workers.
 
     Parameters

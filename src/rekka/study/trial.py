@@ -91,7 +91,7 @@ class Trial(Value):
 
     @property
     def eligible(self) -> bool:
-        """Whether it can be selected: converged in the paper's sense, or certified, as its preset has it."""
+        """Whether the trial can be selected: converged by the paper's preset, certified by the exact one."""
         return self.certified if PRESETS[self.key.preset].eligible == "certified" else self.converged
 
     @property

@@ -238,7 +238,7 @@ def place_model(model: ModelPart, words: Words) -> dict[str, Any]:
 
 
 def list_caveats(model: ModelPart, words: Words) -> str:
-    """That a model is not certified, and has no bands, or was not chosen."""
+    """Sentences for a model that is not certified, and so has no bands, or that was not chosen."""
     method = name_method(model.method, words)
     return join_sentences(
         (

@@ -59,7 +59,7 @@ _PATTERNS = (
 
 
 def is_judged(answer: Answer) -> bool:
-    """Whether its scores are those of the rows that chose it, and of no look."""
+    """Whether an answer has only the scores of the rows that chose it: confirmation rows were not looked at."""
     return answer.method is not None and (answer.scored_on != GOLDEN or answer.rows is None)
 
 

@@ -55,7 +55,7 @@ class Pick:
 
     @property
     def chosen(self) -> bool:
-        """Whether it is the one to use."""
+        """Whether the method is the chosen one."""
         return self.method == self.choice.chosen
 
 
