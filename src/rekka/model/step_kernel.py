@@ -156,6 +156,29 @@ def _carry(row: Any, matrix: Any) -> None:
         row[j] = total
 
 
+# Loops, not slices: numba takes three times as long to compile assignments to slices.
+@_compile
+def _add_scaled(out: Any, w: float, row: Any) -> None:
+    """Out += w row."""
+    for j in range(row.size):
+        out[j] += w * row[j]
+
+
+@_compile
+def _copy_row(row: Any, out: Any) -> None:
+    """Out <- row."""
+    for j in range(row.size):
+        out[j] = row[j]
+
+
+@_compile
+def _copy(matrix: Any, out: Any) -> None:
+    """Out <- matrix."""
+    for i in range(len(matrix)):
+        for j in range(len(matrix)):
+            out[i, j] = matrix[i, j]
+
+
 @_compile
 def _exponential(theta: Any, h: float, first: int, matrix: Any, integral: Any, slope: Any) -> None:
     """Matrix = exp(Q h), integral = that of exp(Q u) over the step, slope[k] = d matrix / d log theta_k.
@@ -164,7 +187,7 @@ def _exponential(theta: Any, h: float, first: int, matrix: Any, integral: Any, s
     """
     free = theta.size
     states = free + 1
-    move, stay = np.empty((2, free))
+    move, stay = np.empty(free), np.empty(free)
     c = _scale_one(theta, first, move, stay)
     doublings = max(0, math.ceil(math.log2(c * h)))
     length = h / 2.0**doublings
@@ -176,16 +199,18 @@ def _exponential(theta: Any, h: float, first: int, matrix: Any, integral: Any, s
         tail[m] = tail[m - 1] * ch / (m + 1)
     for m in range(terms - 1, -1, -1):
         tail[m] += tail[m + 1]
-    matrix[:], integral[:], slope[:] = 0.0, 0.0, 0.0
+    matrix.fill(0.0)
+    integral.fill(0.0)
+    slope.fill(0.0)
     for i in range(first, states):
         term, s_term = np.zeros(states), np.zeros((len(slope), states))
         term[i] = 1.0
         w = math.exp(-ch)
         for m in range(terms + 1):
-            matrix[i] += w * term
-            integral[i] += tail[m] * length * term
+            _add_scaled(matrix[i], w, term)
+            _add_scaled(integral[i], tail[m] * length, term)
             for k in range(len(slope)):
-                slope[k, i] += w * s_term[k]
+                _add_scaled(slope[k, i], w, s_term[k])
             _differ(term, s_term, move, stay)
             w *= ch / (m + 1)
     matrix[free, free] = 1.0
@@ -193,17 +218,17 @@ def _exponential(theta: Any, h: float, first: int, matrix: Any, integral: Any, s
         matrix[k, k] = math.exp(-theta[k] * length)
     new = np.empty_like(matrix)
     for _ in range(doublings):
-        new[:] = integral
+        _copy(integral, new)
         _add_product(matrix, integral, new)
-        integral[:] = new
+        _copy(new, integral)
         for k in range(len(slope)):
-            new[:] = 0.0
+            new.fill(0.0)
             _add_product(slope[k], matrix, new)
             _add_product(matrix, slope[k], new)
-            slope[k] = new
-        new[:] = 0.0
+            _copy(new, slope[k])
+        new.fill(0.0)
         _add_product(matrix, matrix, new)
-        matrix[:] = new
+        _copy(new, matrix)
         length *= 2.0
         matrix[free, free] = 1.0  # the diagonal is known: else 2^s roundings of it would add up
         for k in range(first, free):
@@ -295,9 +320,9 @@ def integrate_rows(p: Any, theta: Any, h: Any, years: Any) -> None:
         for r in range(lanes):
             if stiff[r]:
                 _exponential(theta[lo + r], h[lo + r], _find_first(p[lo + r]), matrix, integral, s_matrix)
-                row[:] = p[lo + r]
+                _copy_row(p[lo + r], row)
                 _carry(row, integral)
-                years[lo + r] += row
+                _add_scaled(years[lo + r], 1.0, row)
                 _carry(p[lo + r], matrix)
 
 
@@ -352,11 +377,11 @@ def slope_rows(p: Any, theta: Any, h: Any, slope: Any, drive: Any) -> None:
             if stiff[r]:
                 _exponential(theta[lo + r], h[lo + r], _find_first(p[lo + r]), matrix, integral, s_matrix)
                 for k in range(free):
-                    row[:] = p[lo + r]
+                    _copy_row(p[lo + r], row)
                     _carry(row, s_matrix[k])
                     for d in range(drives):
                         _carry(slope[lo + r, k, d], matrix)
-                        slope[lo + r, k, d] += drive[lo + r, d] * row
+                        _add_scaled(slope[lo + r, k, d], drive[lo + r, d], row)
                 _carry(p[lo + r], matrix)
                 continue
             for j in range(states):
@@ -372,15 +397,16 @@ def _step_one(p: Any, h: float, c: float, move: Any, stay: Any, term: Any, total
     pieces = max(1, math.ceil(c * h))
     ch = c * h / pieces
     terms = _count_terms(ch, move.size)
-    total[:] = p
+    _copy_row(p, total)
     for _ in range(pieces):
         w = math.exp(-ch)
-        term[:] = total
-        total *= w
+        for j in range(p.size):
+            term[j] = total[j]
+            total[j] *= w
         for m in range(1, terms + 1):
             _multiply_one(term, move, stay)
             w *= ch / m
-            total += w * term
+            _add_scaled(total, w, term)
 
 
 @_compile
@@ -401,7 +427,7 @@ def cross_rows(p: Any, theta: Any, h: Any, state: int, target: float, found: Any
         for _ in range(MOST_TRIES):
             if c * at > STIFF:
                 _exponential(theta[i], at, first, matrix, integral, s_matrix)
-                there[:] = p[i]
+                _copy_row(p[i], there)
                 _carry(there, matrix)
             else:
                 _step_one(p[i], at, c, move, stay, term, there)
