@@ -43,7 +43,9 @@ def explain_invalid(error: ValidationError, where: str, model: type[BaseModel], 
         return BadOption(f"{where}: {place} is needed and not given.", key=place)
     if kind == "literal_error":
         choices = [one[1] or one[0] for one in re.finditer(r"'(.*?)'|\d+", about["expected"])]
-        return bad_option(f"{where}: {place}", found, [c if c.isidentifier() else repr(c) for c in choices])
+        return bad_option(
+            f"{where}: {place}", found, [c if c.isidentifier() or c.isdigit() else repr(c) for c in choices]
+        )
     if kind in _NEEDED:
         needed = _NEEDED[kind].format(**about)
         return BadOption(f"{where}: {place} is {found!r}; {needed} is needed.", key=place)
