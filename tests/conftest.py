@@ -17,6 +17,7 @@ import sharing
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+FEW_SETS = 19  # simulated to test a fit: 5 % is a multiple of 1/20
 
 # An example that takes long says that the machine is busy, not that something is wrong.
 settings.register_profile("rekka", deadline=None)
@@ -85,6 +86,14 @@ def _reports_made_quickly(_shared_folder: None) -> Iterator[None]:
             patch.setattr(vl_convert, name, sharing.share_picture(getattr(vl_convert, name)))
         patch.setattr(summarize, "DRAWS", 100)
         patch.setattr(summarize, "PASSAGE_DRAWS", 100)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fits_tested_quickly() -> Iterator[None]:
+    """Simulate few sets where a fit is tested for misfit; ``test_fit_test.py`` has them all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rekka.evaluation.calibration.TEST_SETS", FEW_SETS)
         yield
 
 

@@ -31,6 +31,14 @@ def words(text):
     return " ".join(text.split())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _all_sets():
+    """As many simulated sets as outside of tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rekka.evaluation.calibration.TEST_SETS", TEST_SETS)
+        yield
+
+
 @pytest.fixture(scope="module")
 def table(decks, tmp_path_factory):
     file = tmp_path_factory.mktemp("decks") / "decks.csv"

@@ -23,6 +23,7 @@ from rekka.core import files
 from rekka.core.errors import BadOption, DamagedFile, RunFolderError, WriteError
 from rekka.core.folders import write_sealed
 from rekka.core.machine import describe_machine
+from rekka.evaluation import calibration
 from rekka.study import compare as compare_module
 from rekka.study import runner
 from rekka.study.choice import choose_case
@@ -83,7 +84,7 @@ class Zygote:
         calm = {name: value for name, value in os.environ.items() if not name.startswith(measured)}
         with log.open("w") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).parent / "zygote.py")],
+                [sys.executable, str(Path(__file__).parent / "zygote.py"), str(calibration.TEST_SETS)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
                 env=calm,
             )  # fmt: skip

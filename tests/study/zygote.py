@@ -16,6 +16,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from rekka.evaluation import calibration
 from rekka.model.likelihood import compile_kernels
 from rekka.study.compare import compare, resume_study
 
@@ -59,6 +60,7 @@ def count_trials(out: Path) -> int:
 
 if __name__ == "__main__":
     compile_kernels()
+    calibration.TEST_SETS = int(sys.argv[1])  # as in the process that runs the tests
     print("ready", flush=True)
     for line in sys.stdin:
         print(fork(json.loads(line)), flush=True)
