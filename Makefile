@@ -58,10 +58,11 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("rekka needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(VENV)
 
+# --no-compile: Python compiles what is imported, and most of what is installed never is
 $(VENV)/.user: pyproject.toml | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	@touch $@
 
 $(VENV)/.developer: pyproject.toml | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[dev]"
 	@touch $@ $(VENV)/.user
