@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import sharing
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+FEW_DRAWS = 40  # of coefficients, for the bands of a report
 FEW_SETS = 19  # simulated to test a fit: 5 % is a multiple of 1/20
 
 # An example that takes long says that the machine is busy, not that something is wrong.
@@ -73,7 +75,7 @@ def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _reports_made_quickly(_shared_folder: None) -> Iterator[None]:
-    """Draw the same chart once in a run, and bands of a forecast from as few draws as are allowed.
+    """Draw the same chart once in a run, and find the bands of a report's forecasts from few draws.
 
     ``test_drawing.py`` draws anew, and ``test_expectations.py`` has all draws.
     """
@@ -81,11 +83,17 @@ def _reports_made_quickly(_shared_folder: None) -> Iterator[None]:
 
     from rekka.report import summarize
 
+    make_cohort = summarize.make_cohort
+
+    def make_small_cohort(*given: Any) -> Any:
+        cohort = make_cohort(*given)
+        few = replace(cohort.uncertainty, coefficients=cohort.uncertainty.coefficients[: 1 + FEW_DRAWS])
+        return replace(cohort, uncertainty=few)
+
     with pytest.MonkeyPatch.context() as patch:
         for name in sharing.PICTURES:
             patch.setattr(vl_convert, name, sharing.share_picture(getattr(vl_convert, name)))
-        patch.setattr(summarize, "DRAWS", 100)
-        patch.setattr(summarize, "PASSAGE_DRAWS", 100)
+        patch.setattr(summarize, "make_cohort", make_small_cohort)
         yield
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.linalg import expm
 
 import rekka
+from rekka.forecast.forecast import make_cohort
 from rekka.model.serial import load_model
 from rekka.report import summarize
 from rekka.report.summarize import HORIZON, expect
@@ -19,8 +20,7 @@ COVARIATES = ["age_at_inspection_1", "bridge_length", "traffic_mean"]
 def _all_draws():
     """As in a report that is not of a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summarize, "DRAWS", 500)
-        patch.setattr(summarize, "PASSAGE_DRAWS", 200)
+        patch.setattr(summarize, "make_cohort", make_cohort)
         yield
 
 
