@@ -52,7 +52,7 @@ Explain = Callable[[Document, CasePart, Wording], CaseStatements]
 
 _BRACKETS = re.compile(r"\([^()]*\)|\uff08[^\uff08\uff09]*\uff09")
 _SCRIPT_WORDS = "page.script."
-_TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))  # embeddings, overrides, isolates
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # embeddings, overrides, isolates
 _SET_APART = {0x2068: "<bdi>", 0x2069: "</bdi>"}  # isolates, which captions have
 # What would end a script element, or a line of JavaScript, is written as JSON allows.
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
@@ -126,7 +126,9 @@ def _environment() -> Environment:
 
 def _calm(value: Any) -> Any:
     """Any text without letters that turn the direction of what follows: names have one of their own by <bdi>."""
-    return value.translate(_TURNING) if isinstance(value, str) else value
+    if not isinstance(value, str) or not _TURNING.search(value):  # pictures and scripts are long, and have none
+        return value
+    return type(value)(_TURNING.sub("", value))
 
 
 def _read(name: str) -> str:
