@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import count
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
-from rekka.report.tables.cells import EstimateTable, has_intervals
+from rekka.report.tables.cells import EstimateTable, has_intervals, leave_columns
 from rekka.report.text import Words
 from rekka.report.views import FigureView, PanelView, TableView
 
@@ -178,7 +178,7 @@ def list_cases(
 
 def lay_under(shown: ShownTable, lines: Sequence[tuple[Markup, ...]]) -> ShownTable:
     """The answer's table without the columns that its lines tell: what a director reads must fit a screen."""
-    return replace(shown, view=_drop_columns(shown.view, UNDER), under=tuple(lines))
+    return replace(shown, view=leave_columns(shown.view, UNDER), under=tuple(lines))
 
 
 def split_network(section: Section) -> tuple[Section, Section]:
@@ -228,7 +228,7 @@ def _lay_remarks(shown: ShownTable) -> ShownTable:
     text = Markup('<span lang="en">{}</span>')
     lines = tuple((text.format(cell.text),) if cell.value else () for cell in cells.get("remark", ()))
     return replace(
-        shown, view=_drop_columns(shown.view, {"remark"} | ({"threshold"} if same else set())), under=lines
+        shown, view=leave_columns(shown.view, {"remark"} | ({"threshold"} if same else set())), under=lines
     )
 
 
@@ -254,10 +254,4 @@ def _cut_table(view: TableView, case: str) -> TableView:
     own = replace(view, rows=rows)
     if isinstance(own, EstimateTable) and not has_intervals(own):
         own = replace(own, note=own.plain_note)
-    return _drop_columns(own, {"case", "method", *FLAGS, *gone})
-
-
-def _drop_columns(view: TableView, keys: Collection[str]) -> TableView:
-    keep = [n for n, column in enumerate(view.columns) if column.key not in keys]
-    rows = tuple(replace(row, cells=tuple(row.cells[n] for n in keep)) for row in view.rows)
-    return replace(view, columns=tuple(view.columns[n] for n in keep), rows=rows)
+    return leave_columns(own, {"case", "method", *FLAGS, *gone})

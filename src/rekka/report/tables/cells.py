@@ -11,7 +11,7 @@ column for each of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -351,7 +351,7 @@ def join_row(part: Iterable[tuple[str, Any]], **more: Any) -> SimpleNamespace:
     return SimpleNamespace(**dict(part), **more)
 
 
-def leave_columns(table: TableView, keys: Sequence[str]) -> TableView:
+def leave_columns(table: TableView, keys: Collection[str]) -> TableView:
     """The table without some of its columns."""
     keep = [place for place, column in enumerate(table.columns) if column.key not in keys]
     rows = tuple(replace(row, cells=tuple(row.cells[place] for place in keep)) for row in table.rows)
