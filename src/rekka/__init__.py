@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rekka.data.transitions import read_transitions as read_transitions
     from rekka.data.transitions import write_transitions as write_transitions
     from rekka.estimator import ExponentialHazardMarkovModel as ExponentialHazardMarkovModel
+    from rekka.estimator import likelihood_ratio_test as likelihood_ratio_test
+    from rekka.estimator import log_loss_scorer as log_loss_scorer
+    from rekka.estimator import nested_models as nested_models
     from rekka.fleet.backtest import Backtest as Backtest
     from rekka.fleet.backtest import backtest as backtest
     from rekka.fleet.members import Members as Members
@@ -85,9 +88,12 @@ _HOMES = {
     "fit_components": "rekka.workflows.fit",
     "fold_bridges": "rekka.data.partition",
     "forecast_inventory": "rekka.workflows.forecast",
+    "likelihood_ratio_test": "rekka.estimator",
     "load_study": "rekka.study.compare",
+    "log_loss_scorer": "rekka.estimator",
     "make_report": "rekka.report.report",
     "measure_effects": "rekka.workflows.effects",
+    "nested_models": "rekka.estimator",
     "pair_visits": "rekka.data.transitions",
     "partition_auto": "rekka.data.partition",
     "partition_by_bridge": "rekka.data.partition",

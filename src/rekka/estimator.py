@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from rekka.core.errors import BadOption, InputError, ModelFileError
@@ -25,7 +26,9 @@ from rekka.model.coordinates import Effects, Shared
 from rekka.model.family import EXPONENTIAL
 from rekka.model.fit import Fit, Options, check_options
 from rekka.model.likelihood import Rows
+from rekka.model.nested import ChiSquaredTest, likelihood_ratio, nested_table, wald_table
 from rekka.model.serial import dump_model, load_saved
+from rekka.model.survey import FitTest
 from rekka.model.tables import TitledTable, check_units, coefficient_table, hazard_table
 from rekka.streaming.any_size import LazyTable, fit_table, fit_training, is_lazy, open_lazy, read_columns
 
@@ -74,7 +77,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     units : dict, covariate -> number
         Unit of its hazard ratio, e.g. ``{"age": 10, "traffic_mean": 1000}``; 1 where none is given.
     start, dt : str
-        Columns of the start state and of the years between the two inspections.
+        Columns of the start state and of the years between the two inspections; in an array columns are named
+        x0, x1, ...
     covariates : list of str or None
         Columns to use; None means all but ``start`` and ``dt``.
     n_states : int or None
@@ -300,6 +304,11 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         frame = inputs.as_frame(X)
         return hazard_table(self._fit, inputs.read_covariates(frame, self.covariates_), level)
 
+    def wald_tests(self) -> TitledTable:
+        """Table of joint Wald tests: does a covariate, or do all of them, act on any hazard."""
+        check_is_fitted(self)
+        return wald_table(self._fit)
+
     def certify(self, X: Any, y: Any) -> Certificate:
         """Certificate with the share of these held-out rows at or under probability 1e-12."""
         check_is_fitted(self)
@@ -386,6 +395,10 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         )
         return self._copy(replace(self._fit, fit_test=found))
 
+    def goodness(self, X: Any, y: Any, **options: Any) -> FitTest | None:
+        """Test of whether the model describes the rows it was fitted to; ``check_fit`` has the options."""
+        return self.check_fit(X, y, **options).fit_test_
+
     def to_json(
         self,
         *,
@@ -469,3 +482,79 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         rows = inputs.read_predictors(inputs.as_frame(X), columns)
         inputs.check_supported(rows.start, self.n_states_, "start")
         return rows
+
+
+def likelihood_ratio_test(
+    smaller: ExponentialHazardMarkovModel, larger: ExponentialHazardMarkovModel
+) -> ChiSquaredTest:
+    """Test a model against a larger one that has it as a special case, both fitted to the same rows.
+
+    Rows are taken as independent; with several rows a bridge ``wald_tests`` of a fit with ``groups`` is safer.
+    Refused are models of other rows, models that are not nested, and fits that are not certified or have a penalty
+    or class weights.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rows = rekka.simulate_transitions(400, n_states=3, seed=1)
+    >>> plain, aged = (
+    ...     rekka.ExponentialHazardMarkovModel(covariates=names).fit(rows, rows["state_2"])
+    ...     for names in ([], ["age_at_inspection_1"])
+    ... )
+    >>> test = rekka.likelihood_ratio_test(plain, aged)
+    >>> test.degrees_of_freedom, test.p_value < 0.05
+    (2, True)
+
+    """
+    check_is_fitted(smaller)
+    check_is_fitted(larger)
+    return likelihood_ratio(smaller._fit, larger._fit)
+
+
+def nested_models(models: Mapping[str, ExponentialHazardMarkovModel]) -> TitledTable:
+    """Table of models by name, the smallest first: parameters, log-likelihood, AIC, BIC, likelihood ratio test.
+
+    Each model is tested against the one before it (``likelihood_ratio_test``).
+
+    Examples
+    --------
+    >>> import rekka
+    >>> rows = rekka.simulate_transitions(400, n_states=3, seed=1)
+    >>> names = {"no covariates": [], "age": ["age_at_inspection_1"]}
+    >>> table = rekka.nested_models({
+    ...     name: rekka.ExponentialHazardMarkovModel(covariates=own).fit(rows, rows["state_2"])
+    ...     for name, own in names.items()
+    ... })
+    >>> table["parameters"].to_list()
+    [2, 4]
+
+    """
+    for model in models.values():
+        check_is_fitted(model)
+    return nested_table({name: model._fit for name, model in models.items()})
+
+
+def log_loss_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """Minus the mean log loss, for ``scoring=`` of scikit-learn's model selection: higher is better.
+
+    Rows of states worse than any of the training fold are left out, because a model has no probability for them;
+    NaN where none is left. ``estimator`` is a model or a pipeline that ends in one.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> from sklearn.model_selection import cross_val_score
+    >>> rows = rekka.simulate_transitions(400, n_states=3, seed=1)
+    >>> model = rekka.ExponentialHazardMarkovModel(covariates=["age_at_inspection_1"])
+    >>> cross_val_score(model, rows.to_pandas(), rows["state_2"], scoring=rekka.log_loss_scorer, cv=3).shape
+    (3,)
+
+    """
+    end = np.asarray(y)
+    known = end <= estimator.classes_[-1]
+    if not known.any():
+        return float("nan")
+    p = estimator.predict_proba(_safe_indexing(X, np.flatnonzero(known)))
+    chosen = p[np.arange(len(p)), np.searchsorted(estimator.classes_, end[known])]
+    with np.errstate(divide="ignore"):
+        return float(np.log(chosen).mean())

@@ -125,6 +125,11 @@ CASES = {
     "numpy array": (
         lambda: fit(X.to_numpy()),
         errors.InputError,
+        "state_1",
+    ),
+    "flat array": (
+        lambda: fit(X.to_numpy()[:, 0]),
+        errors.InputError,
         "X is a ndarray; a dataframe with named columns is needed (pandas, polars or pyarrow)",
     ),
     "lazy frame": (lambda: fit(X.lazy()), errors.InputError, "it is the name of their column"),

@@ -78,15 +78,17 @@ class Training:
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any]:
-    """Any eager dataframe: pandas, polars, pyarrow and what else narwhals knows."""
+    """Any eager dataframe that narwhals knows; the columns of an array are x0, x1, ..., as scikit-learn has it."""
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        return nw.from_dict({f"x{j}": X[:, j] for j in range(X.shape[1])}, backend="polars")
     try:
         return nw.from_native(X, eager_only=True)
     except TypeError:
         kind = type(X).__name__
         raise InputError(
             f"X is a {kind}; a dataframe with named columns is needed (pandas, polars or pyarrow), because the "
-            "model has to know which column is the start state, the interval and each covariate."
-            + (" Call .collect() first." if kind == "LazyFrame" else "")
+            "model has to know which column is the start state, the interval and each covariate; or an array, whose "
+            "columns are x0, x1, ..." + (" Call .collect() first." if kind == "LazyFrame" else "")
         ) from None
 
 
