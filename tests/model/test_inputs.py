@@ -124,8 +124,8 @@ CASES = {
     "empty frame": (lambda: fit(X.head(0), Y.head(0)), errors.InputError, "The table has no rows."),
     "numpy array": (
         lambda: fit(X.to_numpy()),
-        errors.InputError,
-        "state_1",
+        errors.MissingColumns,
+        "state_1, interval_years are not in the table. Columns there: x0, x1, x2, x3, x4, x5.",
     ),
     "flat array": (
         lambda: fit(X.to_numpy()[:, 0]),

@@ -87,8 +87,8 @@ def as_frame(X: Any) -> nw.DataFrame[Any]:
         kind = type(X).__name__
         raise InputError(
             f"X is a {kind}; a dataframe with named columns is needed (pandas, polars or pyarrow), because the "
-            "model has to know which column is the start state, the interval and each covariate; or an array, whose "
-            "columns are x0, x1, ..." + (" Call .collect() first." if kind == "LazyFrame" else "")
+            "model has to know which column is the start state, the interval and each covariate; or an array with "
+            "columns x0, x1, ..." + (" Call .collect() first." if kind == "LazyFrame" else "")
         ) from None
 
 

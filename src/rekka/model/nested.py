@@ -46,7 +46,7 @@ def judge_chi_squared(statistic: float, degrees_of_freedom: int) -> ChiSquaredTe
 def wald_table(fit: Fit) -> TitledTable:
     """Joint Wald test of each covariate, and of all of them together: no effect on any hazard."""
     _refuse_penalised(fit, "A Wald test")
-    groups = [(name, (name,)) for name in fit.covariates]
+    groups: list[tuple[str, tuple[str, ...]]] = [(name, (name,)) for name in fit.covariates]
     groups += [(ALL, fit.covariates)] if len(fit.covariates) > 1 else []
     tests = [_test_slopes(fit, names) for _, names in groups]
     return table(
@@ -136,13 +136,13 @@ def _refuse_other_rows(smaller: Fit, larger: Fit) -> None:
             f"The models were fitted to other rows: {smaller.n_rows:,} with {smaller.n_states} states, "
             f"{larger.n_rows:,} with {larger.n_states}. Fit both to the same."
         )
-    if smaller.survey is None or larger.survey is None or smaller.clock.kind != larger.clock.kind:
+    mine, other = smaller.survey, larger.survey
+    if mine is None or other is None or smaller.clock.kind != larger.clock.kind:
         return
-    for name in smaller.covariates:
-        if name in larger.covariates:
-            mine, other = (fit.survey.quantiles[fit.covariates.index(name)] for fit in (smaller, larger))
-            if not np.array_equal(mine, other):
-                raise BadOption(f"The models were fitted to other rows: the values of {name} differ.")
+    for name in set(mine.names) & set(other.names):
+        here, there = (survey.quantiles[survey.names.index(name)] for survey in (mine, other))
+        if not np.array_equal(here, there):
+            raise BadOption(f"The models were fitted to other rows: the values of {name} differ.")
 
 
 def _refuse_not_nested(smaller: Fit, larger: Fit) -> None:
@@ -157,8 +157,8 @@ def _refuse_not_nested(smaller: Fit, larger: Fit) -> None:
         )
     if smaller.covariates and not (smaller.native and larger.native):
         raise BadOption(
-            "Models with a scaling that is not affine, such as Box-Cox, are not nested: the operator is part of the "
-            "model. Fit both with an affine one, such as zscore."
+            "Models with a scaling that is not affine, such as Box-Cox, are not nested: the operator is part of "
+            "the model. Fit both with an affine one, such as zscore."
         )
     wide, narrow = _place_parameters(larger), _place_parameters(smaller)
     held: dict[int, set[int | None]] = {}
