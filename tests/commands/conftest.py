@@ -8,8 +8,12 @@ from rekka.report import report as report_module
 
 
 @pytest.fixture
-def untested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the test of fit out, which takes most of a command's time; ``test_fit_test.py`` is about it."""
+def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the test of fit out, which takes most of a command's time, and draw few networks of a backtest.
+
+    ``test_fit_test.py`` and ``test_backtest.py`` are about them.
+    """
+    monkeypatch.setattr("rekka.fleet.backtest_scores.NETWORKS", 200)
     for module in ("estimator", "fleet.backtest_scores", "study.study"):
         monkeypatch.setattr(f"rekka.{module}.check_fit", lambda *_, **__: None)
 

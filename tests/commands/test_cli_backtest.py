@@ -63,7 +63,7 @@ def test_files_hold_what_was_shown(folder, tmp_path):
     assert forecasts.filter(case="Pier")["p_5"].sum() == pytest.approx(expected)
 
 
-@pytest.mark.usefixtures("untested")
+@pytest.mark.usefixtures("few_simulations")
 def test_many_cases_are_one_line_each_unless_all_are_wanted(folder, monkeypatch):
     found, work = [], rekka.backtest
 
@@ -133,7 +133,7 @@ def test_wrong_options(folder, options, message):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.usefixtures("untested")
+@pytest.mark.usefixtures("few_simulations")
 def test_yearly_files_of_the_national_inventory(tmp_path):
     rng = np.random.default_rng(0)
     rating = rng.integers(7, 10, (80, 3))

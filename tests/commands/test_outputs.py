@@ -13,7 +13,7 @@ from test_cli import call
 import rekka
 from rekka.report import report as report_module
 
-pytestmark = pytest.mark.usefixtures("untested", "cheap_reports")
+pytestmark = pytest.mark.usefixtures("few_simulations", "cheap_reports")
 
 MINE = "mine,of\nanother,kind\n"
 

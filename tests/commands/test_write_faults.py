@@ -54,7 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.fixture
-def empty(place: Place, untested: None, cheap_reports: None) -> Place:
+def empty(place: Place, few_simulations: None, cheap_reports: None) -> Place:
     """Nothing is written yet."""
     shutil.rmtree(place.out, ignore_errors=True)
     place.out.mkdir()
