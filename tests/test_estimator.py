@@ -317,11 +317,11 @@ def test_threads_change_nothing():
 
 
 def test_coverage_of_intervals():
-    """95 % intervals for the hazards of a model without covariates: between 90 and 99 % of 120 samples."""
+    """95 % intervals for the hazards of a model without covariates: between 90 and 99 % of 60 samples."""
     theta = np.array([0.15, 0.1, 0.2])
     rng = np.random.default_rng(0)
     hits = []
-    for _ in range(120):
+    for _ in range(60):
         start, dt = rng.integers(0, 3, 300), rng.uniform(2, 6, 300)
         end = draw_ends(np.tile(theta, (300, 1)), dt, start, rng)
         sample = rekka.ExponentialHazardMarkovModel().fit(

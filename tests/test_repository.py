@@ -5,7 +5,7 @@ import doctest
 import re
 import subprocess
 import sys
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,17 +41,23 @@ def modules() -> dict[str, Path]:
     return {".".join(f.relative_to(SOURCE).with_suffix("").parts): f for f in files}
 
 
-@lru_cache
+@cache
 def parse(file: Path) -> ast.Module:
     """The syntax tree of a file, which several tests look at."""
     return ast.parse(file.read_text())
+
+
+@cache
+def walk(tree: ast.Module) -> list[ast.AST]:
+    """Its nodes."""
+    return list(ast.walk(tree))
 
 
 def imports(file: Path) -> list[tuple[str, bool]]:
     """Layers of rekka that a file imports from, and whether at its top."""
     tree = parse(file)
     found = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "rekka":
             found += [(alias.name, node in tree.body) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rekka."):
@@ -173,11 +179,11 @@ FILLERS = {
 }
 
 
-@lru_cache
+@cache
 def called(file: Path) -> list[tuple[str, ast.Call]]:
     """What a module calls, with the calls: 'print', 'os.replace' or, of a value, 'write_csv'."""
     found = []
-    for call in (node for node in ast.walk(parse(file)) if isinstance(node, ast.Call)):
+    for call in (node for node in walk(parse(file)) if isinstance(node, ast.Call)):
         if isinstance(call.func, ast.Name):
             found.append((f"builtin {call.func.id}", call))
         elif isinstance(call.func, ast.Attribute):
@@ -232,15 +238,15 @@ DIVISIONS = {"simulation.stock": "waiting times at known hazards: drawn without 
 
 
 def uses_exponential(tree: ast.Module) -> bool:
-    named = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    named += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    named += [a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names]
+    named = [node.attr for node in walk(tree) if isinstance(node, ast.Attribute)]
+    named += [node.id for node in walk(tree) if isinstance(node, ast.Name)]
+    named += [a.name for node in walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names]
     return bool({"exp", "expm1", "exp2", "reciprocal"} & set(named))
 
 
 def divides_by_hazards(tree: ast.Module) -> bool:
     """Whether something is divided by, or raised to a power of, what is called a hazard or theta."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div | ast.Pow):
             below = node.value if isinstance(node, ast.AugAssign) else node.right
             base = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else below
@@ -252,7 +258,7 @@ def divides_by_hazards(tree: ast.Module) -> bool:
 def model_kernels(tree: ast.Module) -> set[str]:
     """Compiled modules of model/ that are imported."""
     found = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rekka.model"):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -265,7 +271,7 @@ def test_only_the_model_knows_its_hazards():
 
     A module that needs an exponential for something else is named above with the reason.
     """
-    found = {m: ast.parse(f.read_text()) for m, f in modules().items() if not m.startswith("model.")}
+    found = {m: parse(f) for m, f in modules().items() if not m.startswith("model.")}
     assert {m: model_kernels(tree) for m, tree in found.items() if model_kernels(tree)} == {}
     assert {m for m, tree in found.items() if uses_exponential(tree)} == set(EXPONENTIALS)
     assert {m for m, tree in found.items() if divides_by_hazards(tree)} == set(DIVISIONS)
@@ -303,7 +309,7 @@ def test_docstrings_name_the_thing():
     riddles = [
         f"{module}: {text.splitlines()[0]}"
         for module, file in modules().items()
-        for node in ast.walk(parse(file))
+        for node in walk(parse(file))
         if isinstance(node, documented)
         and (text := ast.get_docstring(node) or "").startswith(("What ", "The same"))
     ]

@@ -63,7 +63,16 @@ def test_files_hold_what_was_shown(folder, tmp_path):
     assert forecasts.filter(case="Pier")["p_5"].sum() == pytest.approx(expected)
 
 
-def test_many_cases_are_one_line_each_unless_all_are_wanted(folder):
+@pytest.mark.usefixtures("few_simulations")
+def test_many_cases_are_one_line_each_unless_all_are_wanted(folder, monkeypatch):
+    found, work = [], rekka.backtest
+
+    def work_once(*given, **options):
+        if not found:
+            found.append(work(*given, **options))
+        return found[0]
+
+    monkeypatch.setattr(rekka, "backtest", work_once)
     some = ("--only", "Bearing", "--only", "Pier", "--only", "Pavement", "--only", "Slope protection")
     said = words(call("backtest", folder, *OPTIONS, *some).stdout)
     assert "Forecasts of later visits by models fitted up to visit 3" in said
@@ -124,6 +133,7 @@ def test_wrong_options(folder, options, message):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("few_simulations")
 def test_yearly_files_of_the_national_inventory(tmp_path):
     rng = np.random.default_rng(0)
     rating = rng.integers(7, 10, (80, 3))

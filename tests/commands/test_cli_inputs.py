@@ -14,6 +14,8 @@ import rekka
 from rekka.core.errors import ModelFileError
 from rekka.data import tables as files
 
+pytestmark = pytest.mark.usefixtures("few_simulations")
+
 QUICK = ("--methods", "zscore", "--resamples", 0, "--no-report", "--no-confirm")
 
 

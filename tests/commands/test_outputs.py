@@ -1,7 +1,6 @@
 """What commands write over: never an input, and besides what --out names only files of rekka's own."""
 
 import os
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +11,9 @@ from study_cases import draw_rows
 from test_cli import call
 
 import rekka
+from rekka.report import report as report_module
+
+pytestmark = pytest.mark.usefixtures("few_simulations", "cheap_reports")
 
 MINE = "mine,of\nanother,kind\n"
 
@@ -22,9 +24,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("place")
     draw_rows(("Pier",), 80).write_csv(folder / "b.csv")
     rekka.write_inventory(folder / "tables", 40, preset="plain", seed=5)
+    inspections = pl.read_csv(folder / "tables" / "inspections.csv", infer_schema=False)
+    inspections.filter(case="Pier").write_csv(folder / "tables" / "inspections.csv")
+    draw_rows(("Pier",), 60).unique("bridge_id", maintain_order=True).write_csv(folder / "list.csv")
     joined = folder / "tables" / "traffic.csv"
     (folder / "map.toml").write_text(f'[[join]]\nfile = "{joined.as_posix()}"\n')
-    done = call("fit", folder / "b.csv", "--out", folder / "models")
+    done = call("fit", folder / "b.csv", "--no-test-fit", "--out", folder / "models")
     assert done.exit_code == 0, done.stderr
     rekka.compare(draw_rows(("Pier",), 60), methods=["zscore"], guard={"resamples": 0}, out=folder / "run")
     return folder
@@ -93,8 +98,8 @@ FOREIGN = [
     ("effects {}/models --draws 100 --out out", "out/effects.csv"),
     ("effects {}/models --draws 100 --out out", "out/profiles.csv"),
     ("effects {}/models --draws 100 --out out", "out/profiles-traffic_mean.svg"),
-    ("backtest {}/tables --only Pier --until-visit 3 --out out", "out/cases.csv"),
-    ("backtest {}/tables --only Pier --until-visit 3 --out out", "out/backtest.json"),
+    ("backtest {}/tables --draws 100 --until-visit 3 --out out", "out/cases.csv"),
+    ("backtest {}/tables --draws 100 --until-visit 3 --out out", "out/backtest.json"),
     ("forecast {}/models {}/b.csv --out out", "out/network.csv"),
     ("report {}/run --quick --out p.html --tables out", "out/tables.xlsx"),
     ("report {}/run --quick --out p.html --tables out", "out/trials.csv"),
@@ -104,11 +109,10 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("command", "name"), FOREIGN)
-@pytest.mark.usefixtures("no_pictures")
 def test_files_of_others_are_not_written_over(place, tmp_path, monkeypatch, command, name):
     monkeypatch.chdir(tmp_path)
     if "answers" in name:
-        name = f"out/{rekka.make_report(place / 'run', calibrate=False).figures[0].name}.png"
+        name = f"out/{report_module.make_report(place / 'run', calibrate=False).figures[0].name}.png"
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_text(MINE)
     done = call(*command.replace("{}", str(place)).split())
@@ -123,13 +127,9 @@ def test_files_of_others_are_not_written_over(place, tmp_path, monkeypatch, comm
 @pytest.mark.parametrize(
     "command", list(dict.fromkeys(command for command, _ in FOREIGN if "simulate" not in command))
 )
-@pytest.mark.usefixtures("no_pictures")
 def test_earlier_files_of_ours_are_written_over(place, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rekka.report.report.draw_png", lambda spec: b"\x89PNG" + b"x" * 40)
-    monkeypatch.setattr("rekka.report.report.draw_pdf", lambda spec: b"%PDF")
     words = command.replace("{}/b.csv --out out", "{}/list.csv --out out") if "forecast" in command else command
-    draw_rows(("Pier",), 60).unique("bridge_id", maintain_order=True).write_csv(place / "list.csv")
     for _ in range(2):
         done = call(*words.replace("{}", str(place)).split())
         assert done.exit_code == 0, done.stderr
@@ -146,7 +146,6 @@ def test_nothing_goes_into_a_run_folder_or_into_a_file(place, monkeypatch, comma
         assert (done.exit_code, told in done.stderr) == (2, True), done.output
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_two_results_of_a_report_do_not_go_to_one_file(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = call(
@@ -181,11 +180,16 @@ def test_transitions_go_through_a_pipe(place, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="/dev/stdout is of POSIX")
 def test_transitions_go_to_standard_output_and_nothing_else_does(place, tmp_path):
-    code = "from rekka.cli import main; main()"
+    kept = os.dup(1)
     with (tmp_path / "out.csv").open("wb") as out:
-        command = [sys.executable, "-c", code, "transitions", str(place / "tables"), "--out", "/dev/stdout"]
-        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, "transitions in /dev/stdout" in done.stderr) == (0, True), done.stderr
+        os.dup2(out.fileno(), 1)
+        try:
+            done = call("transitions", place / "tables", "--out", "/dev/stdout")
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+    told = "transitions in /dev/stdout" in done.stderr
+    assert (done.exit_code, done.stdout, told) == (0, "", True), done.output
     assert call("transitions", place / "tables", "--out", tmp_path / "file.csv").exit_code == 0
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "file.csv").read_bytes()
     both = call("transitions", place / "tables", "--out", "/dev/stdout", "--json")

@@ -20,12 +20,18 @@ from test_cli import call
 
 import rekka
 from rekka.core import files
-from rekka.report import report as report_module
 from rekka.report.charts.drawing import PICTURE_MARK
 
 # Steps of a command that are failed one by one; of more, so many evenly spread. REKKA_FAULTS=1000 fails them all.
 MOST = int(os.environ.get("REKKA_FAULTS", "3"))
 ROOM = pytest.mark.skipif(sys.platform == "win32", reason="limits on the size of files are of POSIX")
+
+
+def write_tables(folder: Path) -> None:
+    """Inspections of one component, and the tables beside them."""
+    rekka.write_inventory(folder, 40, preset="plain", seed=5)
+    inspections = pl.read_csv(folder / "inspections.csv", infer_schema=False)
+    inspections.filter(case="Pier").write_csv(folder / "inspections.csv")
 
 
 class Place:
@@ -35,8 +41,8 @@ class Place:
         self.folder, self.out = folder, folder / "out"
         draw_rows(("Pier", "Deck slab"), 60).write_csv(folder / "rows.csv")
         draw_rows(("Pier",), 60).unique("bridge_id", maintain_order=True).write_csv(folder / "list.csv")
-        rekka.write_inventory(folder / "tables", 40, preset="plain", seed=5)
-        done = call("fit", folder / "rows.csv", "--out", folder / "models")
+        write_tables(folder / "tables")
+        done = call("fit", folder / "rows.csv", "--no-test-fit", "--out", folder / "models")
         assert done.exit_code == 0, done.stderr
         rekka.compare(draw_rows(("Pier",), 60), methods=["zscore"], guard={"resamples": 0}, out=folder / "run")
         self.prepared: dict[str, tuple[str, dict[str, bytes], dict[str, bytes], int]] = {}
@@ -48,7 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.fixture
-def empty(place: Place) -> Place:
+def empty(place: Place, few_simulations: None, cheap_reports: None) -> Place:
     """Nothing is written yet."""
     shutil.rmtree(place.out, ignore_errors=True)
     place.out.mkdir()
@@ -56,7 +62,7 @@ def empty(place: Place) -> Place:
 
 
 # Of each command what writes the old files, and what writes the new ones. {} is the folder.
-UNTIL = "--until-visit 3 --draws 100 --only Pier --use age_at_inspection_1"
+UNTIL = "--until-visit 3 --draws 100 --use age_at_inspection_1"
 COMMANDS = {
     "transitions csv": ("transitions {}/tables --out {}/out/t.csv --partition bridge", "transitions {}/tables --out {}/out/t.csv"),
     "transitions parquet": (
@@ -163,33 +169,8 @@ class Faults:
         self.done, self.at = 0, at
 
 
-MADE: dict[str, Any] = {}  # reports by their title
-
-
-def keep_costly(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    """Pictures are drawn and networks simulated once: they are not what is tested."""
-    monkeypatch.setattr("rekka.report.page.draw_svg", lambda spec, prefix: "<svg></svg>")
-    for name, content in (
-        ("draw_svg_file", "<svg></svg>"),
-        ("draw_png", b"\x89PNG" + b"x" * 40),
-        ("draw_pdf", b"%PDF "),
-    ):
-        monkeypatch.setattr(report_module, name, lambda spec, content=content: content)
-    if command == "effects":
-        monkeypatch.setattr("rekka.report.charts.models.draw_svg_file", lambda spec: "<svg></svg>")
-    if command == "report":
-        make = report_module.make_report
-
-        def make_once(study: Any, **options: Any) -> Any:
-            title = options["title"]
-            return MADE[title] if title in MADE else MADE.setdefault(title, make(study, **options))
-
-        monkeypatch.setattr(report_module, "make_report", make_once)
-
-
 def prepare(place: Place, command: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any, Any, int]:
     """The command for the new files, the old files, the new ones, and the steps of writing them."""
-    keep_costly(monkeypatch, command)
     if command not in place.prepared:
         with monkeypatch.context() as counted:
             place.prepared[command] = make_files(place, command, Faults(counted))
@@ -275,51 +256,62 @@ def test_a_run_folder_on_a_full_disk(command, empty, monkeypatch):
             assert not name.endswith(".json") or json.loads(content)
 
 
+# Reads the tables into a file of each kind, in a process each, which kills itself at a step; tells how each ended.
+# What all of them need is imported before; nothing may touch polars by then, because its threads do not survive.
 KILL = """
 import os, signal, sys
 from rekka.core import files
+from rekka.commands import data
 from rekka.data import transitions
+from rekka.workflows import tables
 from rekka.cli import main
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-step = sys.argv.pop(1)
-if step == "fill":
-    store = transitions._store
-    def half(frame, file, kind):
-        store(frame, file, kind)
-        os.truncate(file, os.path.getsize(file) // 2)
-        die()
-    transitions._store = half
-else:
-    setattr(files.os, step, die)
-main()
+def write(kind, step):
+    if step == "fill":
+        store = transitions._store
+        def half(frame, file, kind):
+            store(frame, file, kind)
+            os.truncate(file, os.path.getsize(file) // 2)
+            die()
+        transitions._store = half
+    else:
+        setattr(files.os, step, die)
+    sys.argv[1:] = ["transitions", source, "--out", f"{out}/{kind}-{step}/t.{kind}"]
+    main()
+
+source, out, *ways = sys.argv[1:]
+for way in ways:
+    child = os.fork()
+    if not child:
+        write(*way.split("-"))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize(
-    ("kind", "step"),
+    "ways",
     [
-        ("csv", "fill"),
-        ("parquet", "fill"),
-        ("xlsx", "fill"),
-        ("csv", "fsync"),
-        ("parquet", "replace"),
-        *(
-            pytest.param(kind, step, marks=pytest.mark.slow)  # what is flushed and moved is the same for all
-            for kind, step in (("csv", "replace"), ("parquet", "fsync"), ("xlsx", "fsync"), ("xlsx", "replace"))
+        ("csv-fill", "parquet-fill", "xlsx-fill", "csv-fsync", "parquet-replace"),
+        pytest.param(  # what is flushed and moved is the same for all
+            ("csv-replace", "parquet-fsync", "xlsx-fsync", "xlsx-replace"), marks=pytest.mark.slow
         ),
     ],
 )
-def test_a_killed_process_leaves_the_old_file(kind, step, empty):
-    out = empty.out / f"t.{kind}"
-    out.write_bytes(b"old")
-    command = [sys.executable, "-c", KILL, step, "transitions", str(empty.folder / "tables"), "--out", str(out)]
-    assert subprocess.run(command, capture_output=True).returncode == -signal.SIGKILL
-    assert out.read_bytes() == b"old"
-    assert not (empty.out / "t.audit.csv").exists()
+def test_a_killed_process_leaves_the_old_file(ways, empty):
+    for way in ways:
+        (empty.out / way).mkdir()
+        (empty.out / way / f"t.{way.partition('-')[0]}").write_bytes(b"old")
+    command = [sys.executable, "-c", KILL, empty.folder / "tables", empty.out, *ways]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert list(map(int, done.stdout.split())) == [-signal.SIGKILL] * len(ways), done.stderr
+    for way in ways:
+        kind = way.partition("-")[0]
+        assert (empty.out / way / f"t.{kind}").read_bytes() == b"old"
+        assert not (empty.out / way / "t.audit.csv").exists()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "xlsx"])

@@ -26,7 +26,7 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(table, tmp_path_factory):
     out = tmp_path_factory.mktemp("model") / "pier.json"
-    done = call("fit", table, "--best", 9, "--worst", 5, "--out", out)
+    done = call("fit", table, "--no-test-fit", "--best", 9, "--worst", 5, "--out", out)
     assert done.exit_code == 0, done.stderr
     return out
 

@@ -489,7 +489,9 @@ def test_what_is_no_path(given, kind):
 def test_a_model_of_such_files_reads_the_next_ones_by_itself(tmp_path):
     Inventory(7).write(tmp_path)
     files, model = sorted(tmp_path.glob("*.txt")), tmp_path / "deck.json"
-    done = call("fit", *files, "--nbi", "--only", "Deck", "--use", "bridge_length", "--out", model)
+    done = call(
+        "fit", *files, "--nbi", "--no-test-fit", "--only", "Deck", "--use", "bridge_length", "--out", model
+    )
     assert model.exists(), done.output
     quick = ("--years", 2, "--intervals", "none", "--allow", "R109", "--out")
     told = call("forecast", model, *files, "--nbi", *quick, tmp_path / "told")

@@ -21,7 +21,7 @@ QUICK = ("--years", 3, "--intervals", "none", "--out")
 def folder(tmp_path_factory):
     """A table by an index with names of its own, a file to be joined, models and a run made of them."""
     folder = tmp_path_factory.mktemp("reading")
-    drawn = rekka.simulate_inventory(80, preset="plain", seed=3)
+    drawn = rekka.simulate_inventory(40, preset="plain", seed=3)
     frame = drawn.inspections.filter(pl.col("case").is_in(["Pier", "Bearing"]))
     frame = frame.rename({"bridge_id": "No", "state": "index", "date": "Day"})
     index = pl.col("index").replace_strict(INDEX, return_dtype=pl.Int64)
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
         "--use",
         "salt,age_at_inspection_1",
     )
-    assert call("fit", *given, "--out", folder / "models").exit_code == 0
+    assert call("fit", *given, "--no-test-fit", "--out", folder / "models").exit_code == 0
     options = ("--methods", "zscore", "--resamples", 0, "--no-report", "--no-confirm", "--partition", "bridge")
     done = call("compare", *given, "--out", folder / "run", *options)
     assert done.exit_code == 0, done.output
@@ -137,7 +137,7 @@ def test_a_recognised_scale_from_its_worst_end_stays_where_it_was(tmp_path):
     table = drawn.with_columns(state=number)
     table.write_csv(tmp_path / "table.csv")
     model = tmp_path / "pier.json"
-    assert call("fit", tmp_path / "table.csv", "--worst-first", "--out", model).exit_code == 0
+    assert call("fit", tmp_path / "table.csv", "--worst-first", "--no-test-fit", "--out", model).exit_code == 0
     table.filter(pl.col("state") < 8).write_csv(tmp_path / "later.csv")
     for more in ((), ("--worst-first",)):
         out = tmp_path / f"out{len(more)}"
@@ -183,7 +183,7 @@ def test_models_of_transitions_say_that_states_are_taken_in_order(tmp_path):
     pairs = rekka.read_transitions(drawn)
     pairs.frame.write_parquet(tmp_path / "t.parquet")
     drawn.write_csv(tmp_path / "table.csv")
-    assert call("fit", tmp_path / "t.parquet", "--out", tmp_path / "pier.json").exit_code == 0
+    assert call("fit", tmp_path / "t.parquet", "--no-test-fit", "--out", tmp_path / "pier.json").exit_code == 0
     assert load_models(tmp_path / "pier.json").reading.kind == "transitions"
     done = call("forecast", tmp_path / "pier.json", tmp_path / "table.csv", *QUICK, tmp_path / "out")
     told = " ".join(done.stdout.split())
@@ -242,7 +242,7 @@ def turned(tmp_path_factory):
     drawn.with_columns(state=number).write_csv(folder / "ratings.csv")
     pairs = folder / "pairs.csv"
     assert call("transitions", folder / "ratings.csv", "--worst-first", "--out", pairs).exit_code == 0
-    assert call("fit", pairs, "--out", folder / "model.json").exit_code == 0
+    assert call("fit", pairs, "--no-test-fit", "--out", folder / "model.json").exit_code == 0
     rows = {"bridge": list("ABCDE"), "case": ["Pier"] * 5, "rating": [5, 5, 4, 2, 1]}
     pl.DataFrame(rows).write_csv(folder / "list.csv")
     return folder

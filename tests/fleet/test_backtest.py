@@ -73,6 +73,15 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_simulations() -> Iterator[None]:
+    """Draw few networks, and leave the test of fit out, which ``test_fit_test.py`` is about."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backtest_totals, "NETWORKS", 200)
+        patch.setattr(backtest_totals, "check_fit", lambda *_, **__: None)
+        yield
+
+
 @pytest.fixture(scope="module")
 def panel() -> rekka.Panel:
     return read(draw_visits(150, 1))
@@ -380,12 +389,12 @@ def test_everything_is_plain_data(mixed):
 
 def test_the_same_seed_gives_the_same_result_however_much_is_drawn_at_once(panel, found, monkeypatch):
     seen: list[tuple[str, int, int]] = []
-    monkeypatch.setattr(backtest_totals, "ROWS_AT_ONCE", 40_000)
+    monkeypatch.setattr(backtest_totals, "ROWS_AT_ONCE", 4_000)
     again = backtest(panel, until=2006, draws=100, on_progress=lambda *done: seen.append(done))
     assert again.totals.equals(found.totals)
     assert again.scores.equals(found.scores)
     assert len(seen) > 5
-    assert seen[-1] == ("all", NETWORKS, NETWORKS)
+    assert seen[-1] == ("all", 200, 200)
     assert not backtest(panel, until=2006, draws=100, seed=1).totals.equals(found.totals)
     monkeypatch.setattr(backtest_totals, "MOST_VISITS", 1)
     backtest(panel, until=2006, draws=100, on_progress=lambda *done: seen.append(done))
@@ -402,8 +411,9 @@ def test_ages_under_other_names(panel):
     assert backtest(still, until=2006, draws=100, advance=["old", "new"]).scores.equals(named.scores)
 
 
-def test_drawn_networks_follow_the_exact_distribution(panel):
+def test_drawn_networks_follow_the_exact_distribution(panel, monkeypatch):
     """With known coefficients the mean over networks is the sum of the probabilities, to four standard errors."""
+    monkeypatch.setattr(backtest_totals, "NETWORKS", NETWORKS)
     cut = Cut(dt.date(2006, 12, 31))
     frame, _ = prepare(PairedRecords(rekka.pair_visits(panel)), cut, None)
     chains = link_chains(frame, cut)

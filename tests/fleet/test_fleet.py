@@ -27,9 +27,14 @@ def two_models():
     return make_model("Deck"), make_model("Pier", fit_model(3, "boxcox+zscore"))
 
 
-def test_totals_are_the_sums_of_members_and_rows_of_probabilities_add_up():
-    eligible = eligible_of(two_cases(), *two_models())
-    fleet, years = forecast(eligible)
+@pytest.fixture(scope="module")
+def both():
+    """A fleet of two cases, and all its years."""
+    return forecast(eligible_of(two_cases(), *two_models()))
+
+
+def test_totals_are_the_sums_of_members_and_rows_of_probabilities_add_up(both):
+    fleet, years = both
     states = [name for name in years.columns if name.startswith("p_")]
     assert states == ["p_1", "p_2", "p_3", "p_4"]
     total = years.select(pl.sum_horizontal(states)).to_series().to_numpy()
@@ -50,8 +55,8 @@ def test_totals_are_the_sums_of_members_and_rows_of_probabilities_add_up():
     assert fleet.network.filter(scope="network", what="in this state or worse")["state"].null_count() == 9
 
 
-def test_reached_never_decreases():
-    _, years = forecast(eligible_of(two_cases(), *two_models()))
+def test_reached_never_decreases(both):
+    _, years = both
     rise = years.with_columns(rise=pl.col("reached").diff().over(KEYS)).drop_nulls("rise")["rise"]
     assert rise.min() > -1e-13
     assert years["reached"].max() <= 1.0
@@ -108,8 +113,8 @@ def test_members_are_as_forecasts_of_single_rows_say():
 
 
 def test_units_and_order_do_not_matter(monkeypatch):
-    monkeypatch.setattr(module, "UNIT", 16)
-    frame = two_cases(50)
+    monkeypatch.setattr(module, "UNIT", 6)
+    frame = two_cases(20)
     ask = InventoryOptions(years=4, member_intervals=False)
     first, years = forecast(eligible_of(frame, *two_models(), ask=ask), units_at_once=1)
     again, same = forecast(eligible_of(frame, *two_models(), ask=ask), units_at_once=7)
@@ -120,7 +125,7 @@ def test_units_and_order_do_not_matter(monkeypatch):
     assert first.members.drop("row").equals(shuffled.members.drop("row"))
     assert first.network.equals(shuffled.network)
     assert years.equals(other)
-    monkeypatch.setattr(module, "UNIT", 23)
+    monkeypatch.setattr(module, "UNIT", 9)
     larger, wide = forecast(eligible_of(frame, *two_models(), ask=ask))
     assert wide.select("p_1", "reached").to_numpy() == pytest.approx(
         years.select("p_1", "reached").to_numpy(), abs=1e-13
@@ -130,7 +135,7 @@ def test_units_and_order_do_not_matter(monkeypatch):
 
 
 def test_draws_are_seeded_and_intervals_can_be_left_out():
-    frame = draw_members(10)
+    frame = draw_members(5)
     ask = InventoryOptions(years=3, intervals="normal", draws=100, seed=4)
     one, other = (forecast(eligible_of(frame, ask=ask))[0] for _ in range(2))
     assert one.network.equals(other.network)
@@ -160,8 +165,8 @@ def test_many_members_have_no_intervals_of_their_own_unless_asked_for(monkeypatc
     ].member_intervals
 
 
-def test_members_go_by_risk():
-    fleet, _ = forecast(eligible_of(two_cases(), *two_models()))
+def test_members_go_by_risk(both):
+    fleet, _ = both
     members = fleet.members
     ranked = members.filter(~pl.col("there"))
     assert members["there"].is_sorted()
@@ -266,8 +271,8 @@ def test_columns_of_the_inventory_that_are_called_like_ours_stay_apart():
     assert fleet.members["rank"].drop_nulls().to_list() == list(range(1, 6 - fleet.members["there"].sum()))
 
 
-def test_every_column_has_its_meaning():
-    fleet, years = forecast(eligible_of(two_cases(), *two_models()))
+def test_every_column_has_its_meaning(both):
+    fleet, years = both
     known = {part for name in MEANING for part in name.split(", ")}
     for name in {*fleet.members.columns, *years.columns, *fleet.network.columns} - set(COVARIATES):
         general = name.replace("_8", "_N").replace("_5", "_N").replace("reached_0", "reached_N")
@@ -307,7 +312,9 @@ def test_work_that_is_stopped_ends(monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        module.forecast_fleet(eligible_of(draw_members(40)), on_years=stop)
+        module.forecast_fleet(
+            eligible_of(draw_members(40), ask=InventoryOptions(years=8, intervals="none")), on_years=stop
+        )
     assert len(seen) == 1
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("rekka-fleet")]
 
@@ -315,5 +322,5 @@ def test_work_that_is_stopped_ends(monkeypatch):
 def test_progress_adds_up_to_all_members():
     for options in ({}, {"intervals": "normal", "draws": 100}, {"intervals": "none"}):
         ask, done = InventoryOptions(years=2, **options), []
-        module.forecast_fleet(eligible_of(two_cases(), *two_models(), ask=ask), on_progress=done.append)
-        assert sum(done) == pytest.approx(45)
+        module.forecast_fleet(eligible_of(two_cases(10), *two_models(), ask=ask), on_progress=done.append)
+        assert sum(done) == pytest.approx(15)

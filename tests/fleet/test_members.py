@@ -96,7 +96,7 @@ records = st.tuples(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(records, min_size=1, max_size=25),
     st.sampled_from(["worst", "first", "last", "set_aside"]),

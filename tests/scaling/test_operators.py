@@ -200,7 +200,7 @@ class TestEveryOperator:
             assert z.min() < z.max()
             assert in_order(x[:, 0], z[:, 0])
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(column=COLUMNS)
     def test_any_column_is_fitted_well_or_refused(self, method, column):
         x = np.asarray(column)[:, None]
