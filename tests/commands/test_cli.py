@@ -125,7 +125,23 @@ def test_transitions_for_machines(inspections, tmp_path):
     found = json.loads(done.stdout)
     assert (found["transitions"], found["records"]) == (2, 5)
     assert sum(line["count"] for line in found["audit"]) == 5
+    assert sum(line["transitions"] for line in found["moves"]) == 2
     assert set(pl.read_parquet(tmp_path / "out.parquet")["part"]) <= {"train", "validation", "golden"}
+
+
+def test_transitions_prints_the_moves_between_ratings(tmp_path):
+    rows = ["A,2001-01-01,c", "A,2005-01-01,d", "A,2009-01-01,d", "B,2001-01-01,a", "B,2006-01-01,d"]
+    (tmp_path / "t.csv").write_text("bridge_id,date,state\n" + "\n".join(rows))
+    done = call("transitions", tmp_path / "t.csv", "--out", tmp_path / "out.csv")
+    printed = done.stdout[done.stdout.index("Moves from rating to rating: all") :]
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
+    assert cells == [["a", "", "", "", "1"], ["b", "", "", "", ""], ["c", "", "", "", "1"], ["d", "", "", "", "1"]]
+    more = "\n".join(
+        f"{bridge}{n},{date}-01-01,{n % 2 + 1},C{n}" for n in range(4) for bridge in "AB" for date in (2001, 2005)
+    )
+    (tmp_path / "many.csv").write_text("bridge_id,date,state,case\n" + more)
+    done = call("transitions", tmp_path / "many.csv", "--out", tmp_path / "out.csv")
+    assert "Moves from rating to rating: all 4 components" in done.stdout
 
 
 def test_options_reach_the_mapping(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,6 +68,7 @@ def transitions(
         console = new_console(stderr=is_stream(out))  # nothing but the table goes there
         _print_list(console, "How the table was understood", found.panel.notes)
         _print_audit(console, found.audit)
+        _print_moves(console, found.audit.moves, found.panel.scale.names)
         total = count_of(found.audit.transitions, "transition")
         console.print(f"[bold]{total}[/] in {escape(str(out))}", highlight=False)
         if found.files[1:]:
@@ -181,6 +183,24 @@ def _print_audit(console: Console, audit: Any) -> None:
     for outcome, reason, count, rows in audit.table.rows():
         table.add_row(outcome, escape(reason), f"{count:,}", ", ".join(map(str, (rows or [])[:ROWS_SHOWN])))
     console.print(table)
+
+
+def _print_moves(console: Console, moves: Any, labels: Sequence[str]) -> None:
+    """Transitions from each rating to each other: by component where these are few, else of all together."""
+    cases = moves["case"].unique().sort().to_list()
+    each = [(escape(case), moves.filter(case=case)) for case in cases]
+    for name, own in each if len(cases) <= CASES_SHOWN else [(f"all {len(cases)} components", moves)]:
+        console.print(f"[bold]Moves from rating to rating: {name}[/]", highlight=False)
+        table = Table("from / to")
+        for label in labels:
+            table.add_column(escape(label), justify="right")
+        counts = Counter[tuple[int, int]]()
+        for first, second, count in own.select("state_1", "state_2", "transitions").rows():
+            counts[first, second] += count
+        for first, label in enumerate(labels, 1):
+            cells = (counts[first, second] for second in range(1, len(labels) + 1))
+            table.add_row(escape(label), *(f"{count:,}" if count else "" for count in cells))
+        console.print(table)
 
 
 def _print_partition(console: Console, partition: Any) -> None:

@@ -20,6 +20,7 @@ class Audit:
     ``table``      a line for each reason: outcome, reason, count, rows (numbers of the first ten)
     ``set_aside``  a line for each record excluded, with its reason; None where it went to a file
     ``records``    number of records
+    ``moves``      transitions by case, from ``state_1`` to ``state_2``
 
     Examples
     --------
@@ -27,7 +28,7 @@ class Audit:
     >>> audit = rekka.read_transitions(rekka.simulate_inventory(50, preset="plain").inspections).audit
     >>> audit.table["count"].sum() == audit.records
     True
-    >>> audit.count("kept") == audit.transitions
+    >>> audit.count("kept") == audit.transitions == audit.moves["transitions"].sum()
     True
 
     """
@@ -35,6 +36,7 @@ class Audit:
     table: pl.DataFrame
     set_aside: pl.DataFrame | None
     records: int
+    moves: pl.DataFrame
     upward: int = 0  # pairs whose condition improved, known repairs apart
     downward: int = 0  # pairs whose condition worsened, whatever became of them
 

@@ -43,6 +43,7 @@ ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
 WHOLE = ("state_1", "state_2", "visit_1", "visit_2", "history", "row_1", "row_2")
 ROWS_NAMED = 6  # of rows without a case
+MOVE = ("case", "state_1", "state_2")
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
 TEXT, PARQUET, EXCEL = (".csv",), (".parquet", ".pq"), (".xlsx",)
 PAIRED_ALREADY = TableReading(kind="transitions")
@@ -429,6 +430,7 @@ class _Account:
         self.counts = np.zeros(256, dtype=np.int64)
         self.rows: dict[str, list[int]] = {}  # the first of each reason
         self.upward = self.downward = 0
+        self.by_state: list[pl.DataFrame] = []  # transitions of each block, by case and states
 
     @property
     def moves(self) -> Moves:
@@ -439,6 +441,7 @@ class _Account:
         """Count a block's outcomes; return its excluded records, each with its reason."""
         self.counts += np.bincount(block.code, minlength=self.counts.size)
         self.upward, self.downward = self.upward + block.upward, self.downward + block.downward
+        self.by_state.append(block.pairs.group_by(MOVE).agg(transitions=pl.len().cast(pl.Int64)))
         excluded = self.reasons.filter(~pl.col("outcome").is_in([TRANSITION, LAST]))
         records = block.records.select(name for name in LISTED if name in block.records.columns)
         records = records.with_columns(code=pl.Series(block.code)).join(excluded, "code", maintain_order="left")
@@ -462,7 +465,8 @@ class _Account:
             reason = self.plan.reasons[blank][1]
             count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
             _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}); excluded")
-        return Audit(table, set_aside, self.plan.panel.records, self.upward, self.downward)
+        moves = pl.concat(self.by_state).group_by(MOVE).agg(pl.col("transitions").sum()).sort(MOVE)
+        return Audit(table, set_aside, self.plan.panel.records, moves, self.upward, self.downward)
 
 
 @dataclass(frozen=True)

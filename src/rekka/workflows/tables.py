@@ -108,6 +108,8 @@ class PairedTable:
             "transitions": self.audit.transitions,
             "records": self.audit.records,
             "audit": self.audit.table.to_dicts(),
+            "labels": list(self.panel.scale.names),
+            "moves": self.audit.moves.to_dicts(),
             "partition": None if split is None else {"scheme": split.scheme, "rows": split.counts().to_dicts()},
             "notes": self.panel.notes,
             "files": [str(file) for file in self.files],
