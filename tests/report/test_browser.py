@@ -4,8 +4,9 @@ import re
 from contextlib import contextmanager
 
 import pytest
-from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case, repeat_figures
+from page_cases import CHOSEN, HOSTILE, MANY, MOST_DRAWN, NONE, SHOWN, repeat_case, repeat_figures
 
+from rekka.report import outline
 from rekka.report import page as page_module
 from rekka.report.charts.base import CSS_VARIABLES, PAGE
 from rekka.report.charts.figures import list_figures
@@ -16,7 +17,6 @@ from rekka.report.text import LANGUAGES, load_words
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 A4_WIDTH = 680  # pixels between the margins of 15 mm
 LIVE = ".live svg"
-MANY = 16  # cases; more of them is more of the same
 MOST_NODES = 2_000  # elements of the page for one case more
 OVERFLOWING = """() => [...document.querySelectorAll("body *")].filter((one) =>
   !one.closest("svg, math, .unseen, .widest") && one.getBoundingClientRect().right > innerWidth + 1
@@ -334,6 +334,7 @@ def test_names_that_would_do_harm_do_none(drawn, artifacts):
 
 
 def test_of_very_many_cases_only_what_is_near_is_drawn(browser, document, tmp_path, monkeypatch):
+    monkeypatch.setattr(outline, "MOST_DRAWN", MOST_DRAWN)
     monkeypatch.setattr(page_module, "draw_svg", lambda spec, prefix: "<svg></svg>")
     figures = repeat_figures(list_figures(document, load_words("en"), PAGE), CHOSEN, MANY)
     monkeypatch.setattr(page_module, "list_figures", lambda *_: figures)

@@ -6,20 +6,20 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case, repeat_figures
+from page_cases import CHOSEN, HOSTILE, MANY, MOST_DRAWN, NONE, SHOWN, repeat_case, repeat_figures
 
 from rekka.core.errors import BadOption
+from rekka.report import outline
 from rekka.report import page as page_module
 from rekka.report.charts.base import PAGE
 from rekka.report.charts.figures import list_figures
-from rekka.report.outline import CUT, IN_SENTENCES, MOST_DRAWN, SECTIONS, UNDER, list_cases, list_sections
+from rekka.report.outline import CUT, IN_SENTENCES, SECTIONS, UNDER, list_cases, list_sections
 from rekka.report.page import render_page
 from rekka.report.tables.catalog import list_tables
 from rekka.report.text import load_words
 from rekka.report.views import Cell, Column, Row, TableView
 
 MOST_BYTES = 3_000_000
-MANY = 40  # cases; more of them is more of the same
 TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # letters that turn the direction of a line
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 WORDS = load_words("en")
@@ -353,6 +353,7 @@ def test_it_stays_below_three_megabytes(page):
 
 def test_very_many_cases(document, monkeypatch):
     drawn = []
+    monkeypatch.setattr(outline, "MOST_DRAWN", MOST_DRAWN)
     monkeypatch.setattr(page_module, "draw_svg", lambda spec, prefix: drawn.append(prefix) or "<svg></svg>")
     figures = repeat_figures(list_figures(document, WORDS, PAGE), CHOSEN, MANY)
     monkeypatch.setattr(page_module, "list_figures", lambda *_: figures)
