@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 import rekka
 from rekka.cli import app
 
-
 ON_VALIDATION = ("--select-on", "validation")  # folds take longer
 
 
@@ -500,7 +499,8 @@ def test_a_demo_leaves_files_of_others(tmp_path, monkeypatch):
 
 def test_a_model_of_two_presets_needs_the_preset():
     rows = rekka.simulate_transitions(200, n_states=3, seed=1)
-    study = rekka.compare(rows, methods=["zscore"], preset="both", guard={"resamples": 0})
+    options = {"guard": {"resamples": 0}, "select_on": "validation"}
+    study = rekka.compare(rows, methods=["zscore"], preset="both", **options)
     with pytest.raises(rekka.InputError, match="more than one preset; say which: paper, exact"):
         study.model("all", "zscore")
     assert study.model("all", "zscore", "exact").solver == "newton"

@@ -38,7 +38,9 @@ def _summarize_plain() -> Document:
     calibrations = {
         ("exact", case): study.calibration(case, "exact", replicates=19) for case in study.cases["case"]
     }
-    alone = rekka.compare(rows, guard={"resamples": 0}, select_on="validation")  # the paper's conditions take seconds to draw again
+    alone = rekka.compare(
+        rows, guard={"resamples": 0}, select_on="validation"
+    )  # the paper's conditions take seconds to draw again
     stability = rekka.stability(alone, resamples=2, kinds=["bootstrap"], cases=["Pier"], workers=1)
     return summarize(
         study,
