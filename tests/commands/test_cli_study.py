@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 import rekka
 from rekka.cli import app
 
+ON_VALIDATION = ("--select-on", "validation")  # folds take longer
+
 
 def call(*args):
     """As in ``test_cli``; the report of a comparison is looked at in ``test_cli_report``, resamples in ``study/``."""
@@ -54,7 +56,7 @@ def table(tmp_path_factory):
 def finished(table, tmp_path_factory):
     """A run under both presets."""
     out = tmp_path_factory.mktemp("runs") / "run"
-    done = call("compare", table, "--preset", "both", "--resamples", 2, "--out", out)
+    done = call("compare", table, "--preset", "both", "--resamples", 2, *ON_VALIDATION, "--out", out)
     assert done.exit_code == 0, done.stderr
     return out, done.stdout
 
@@ -166,7 +168,7 @@ def test_show_refuses_an_unknown_section(finished):
         (["--preset", "fast"], "preset is 'fast'; it can be exact, paper"),
         (["--cost", "money"], "cost is 'money'; it can be auto, seconds, evaluations"),
         (["--only", "Abutmen"], "There is no component 'Abutmen'. Components there: Abutment, Main girder, Slope protection. Did you mean Abutment?"),
-        (["--methods", "zscore,zscore"], None),
+        (["--methods", "zscore,zscore", "--only", "Slope protection"], None),
         (["--partition", "weekday"], "partition.scheme"),
         (["--partition", "date"], "scheme = 'date' and until, the last day of training, belong together"),
     ],
@@ -201,6 +203,7 @@ def test_two_workers_give_the_same_table(finished, table, tmp_path):
         2,
         "--only",
         "Main girder",
+        *ON_VALIDATION,
     )  # the clock of both presets together
     done = call("compare", table, *options, "--out", tmp_path / "two")
     assert done.exit_code == 0, done.stderr
@@ -427,6 +430,7 @@ def test_the_bar_of_trials_takes_any_name(odd, tmp_path):
         "--resamples",
         "0",
         "--no-report",
+        *ON_VALIDATION,
         "--out",
         str(tmp_path / "run"),
     ]
@@ -495,7 +499,8 @@ def test_a_demo_leaves_files_of_others(tmp_path, monkeypatch):
 
 def test_a_model_of_two_presets_needs_the_preset():
     rows = rekka.simulate_transitions(200, n_states=3, seed=1)
-    study = rekka.compare(rows, methods=["zscore"], preset="both", guard={"resamples": 0})
+    options = {"guard": {"resamples": 0}, "select_on": "validation"}
+    study = rekka.compare(rows, methods=["zscore"], preset="both", **options)
     with pytest.raises(rekka.InputError, match="more than one preset; say which: paper, exact"):
         study.model("all", "zscore")
     assert study.model("all", "zscore", "exact").solver == "newton"

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rekka.report.charts.figures import MOST_PROFILED
 from rekka.report.document import Document
 from rekka.report.views import FigureView
 from sharing import share
 
+MANY, MOST_DRAWN = 16, 12  # cases, and how many have their pictures on the page; more of them is more of the same
 CHOSEN, SHOWN, NONE = "Cross girder", "Longitudinal girder", "Slope protection"
 HOSTILE = {
     CHOSEN: '<script>window.harmed = 1; alert(1)</script>"><img src=x onerror="window.harmed = 1">',
@@ -55,7 +55,7 @@ def repeat_figures(figures: tuple[FigureView, ...], case: str, times: int) -> tu
         replace(figure, name=f"{figure.name}-{number}", case=f"{case} {number}")
         for number in range(1, times + 1)
         for figure in own
-        if number <= MOST_PROFILED or not figure.name.startswith("profiles")
+        if number <= MOST_DRAWN or not figure.name.startswith("profiles")
     )
 
 

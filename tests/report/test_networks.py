@@ -42,13 +42,17 @@ def network(study):
     return find_network(study).network
 
 
+@pytest.fixture(scope="module")
+def forecast(study):
+    return forecast_study(study).model_dump_json()
+
+
 @pytest.fixture
-def kept(run, study):
+def kept(run, forecast):
     """The forecast of the study, laid into the run folder as rekka forecast does, for one test."""
     file = run / "forecast" / "forecast.json"
     file.parent.mkdir()
-    found = forecast_study(study)
-    file.write_text(found.model_dump_json(), encoding="utf-8")
+    file.write_text(forecast, encoding="utf-8")
     yield file
     file.unlink()
     file.parent.rmdir()

@@ -6,20 +6,20 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, repeat_case, repeat_figures
+from page_cases import CHOSEN, HOSTILE, MANY, MOST_DRAWN, NONE, SHOWN, repeat_case, repeat_figures
 
 from rekka.core.errors import BadOption
+from rekka.report import outline
 from rekka.report import page as page_module
 from rekka.report.charts.base import PAGE
 from rekka.report.charts.figures import list_figures
-from rekka.report.outline import CUT, IN_SENTENCES, MOST_DRAWN, SECTIONS, UNDER, list_cases, list_sections
+from rekka.report.outline import CUT, IN_SENTENCES, SECTIONS, UNDER, list_cases, list_sections
 from rekka.report.page import render_page
 from rekka.report.tables.catalog import list_tables
 from rekka.report.text import load_words
 from rekka.report.views import Cell, Column, Row, TableView
 
 MOST_BYTES = 3_000_000
-MANY = 40  # cases; more of them is more of the same
 TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # letters that turn the direction of a line
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 WORDS = load_words("en")
@@ -327,9 +327,8 @@ def test_a_plan_that_cannot_be_read_leaves_the_margins_out(document):
         assert "log-loss margin" not in render_page(document.model_copy(update={"provenance": own}))
 
 
-def test_text_from_data_never_becomes_markup(hostile):
-    page = render_page(hostile)
-    read = Reader(page)
+def test_text_from_data_never_becomes_markup(hostile_page):
+    page, read = hostile_page, Reader(hostile_page)
     assert read.unclosed == []
     assert len(read.ids) == len(set(read.ids))
     assert not any(name.startswith("on") for _, name, _ in read.attributes)
@@ -343,10 +342,9 @@ def test_text_from_data_never_becomes_markup(hostile):
     assert "\\u2028" in page
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_names_from_data_keep_their_direction(page, hostile):
+def test_names_from_data_keep_their_direction(page, hostile_page):
     assert f"<bdi>{CHOSEN}</bdi>" in page
-    assert f'<option value="2" dir="auto">{HOSTILE[NONE]}</option>' in render_page(hostile)
+    assert f'<option value="2" dir="auto">{HOSTILE[NONE]}</option>' in hostile_page
 
 
 def test_it_stays_below_three_megabytes(page):
@@ -355,6 +353,7 @@ def test_it_stays_below_three_megabytes(page):
 
 def test_very_many_cases(document, monkeypatch):
     drawn = []
+    monkeypatch.setattr(outline, "MOST_DRAWN", MOST_DRAWN)
     monkeypatch.setattr(page_module, "draw_svg", lambda spec, prefix: drawn.append(prefix) or "<svg></svg>")
     figures = repeat_figures(list_figures(document, WORDS, PAGE), CHOSEN, MANY)
     monkeypatch.setattr(page_module, "list_figures", lambda *_: figures)

@@ -1,5 +1,7 @@
 """``study.plot`` and ``study.report``: charts that Altair takes, numbers that are the study's."""
 
+from functools import cache
+
 import altair as alt
 import polars as pl
 import pytest
@@ -15,6 +17,17 @@ def study():
     rows = draw_rows().vstack(draw_rows(("Slope",), n=20, seed=3))
     rows = rows.with_columns(member=pl.format("M-{}", pl.int_range(pl.len())))
     return rekka.compare(rows, methods=["zscore", "boxcox"], guard={"resamples": 2})
+
+
+@pytest.fixture(scope="module")
+def draw(study):
+    """A chart of the study by its name: Altair takes a second to check one, and several tests look at the same."""
+    return cache(lambda name, *arguments: getattr(study.plot, name)(*arguments))
+
+
+@pytest.fixture(scope="module")
+def report(study):
+    return study.report(calibrate=False)
 
 
 def values(chart, *fields):
@@ -45,8 +58,8 @@ def values(chart, *fields):
         ("ratios", ("Pier",)),
     ],
 )
-def test_altair_takes_every_chart(study, name, arguments, tmp_path):
-    chart = getattr(study.plot, name)(*arguments)
+def test_altair_takes_every_chart(draw, name, arguments, tmp_path):
+    chart = draw(name, *arguments)
     assert isinstance(chart, alt.ConcatChart)
     chart.save(tmp_path / "chart.svg")  # the schema is checked on the way
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
@@ -59,20 +72,20 @@ def test_calibration_of_every_choice_has_a_row_of_panels_for_each(study):
     assert [title.partition(": ")[0] for title in titles[::2]] == chosen
 
 
-def test_the_heat_map_has_every_case_by_every_method(study):
-    cells = values(study.plot.heatmap(), "case", "method")
+def test_the_heat_map_has_every_case_by_every_method(draw):
+    cells = values(draw("heatmap"), "case", "method")
     assert {case for case, _ in cells} == {"Pier", "Deck slab", "Slope"}
     assert len(cells) == 6
 
 
-def test_a_forecast_has_the_curve_and_when_the_state_is_reached(study):
-    titles = [panel["title"] for panel in study.plot.forecast("Pier").to_dict()["concat"]]
-    assert titles[:2] == [panel["title"] for panel in study.plot.curve("Pier").to_dict()["concat"]]
+def test_a_forecast_has_the_curve_and_when_the_state_is_reached(draw):
+    titles = [panel["title"] for panel in draw("forecast", "Pier").to_dict()["concat"]]
+    assert titles[:2] == [panel["title"] for panel in draw("curve", "Pier").to_dict()["concat"]]
     assert titles[2:] == ["Probability of state 4 or worse", "Years until state 4 or worse"]
 
 
-def test_the_network_of_one_case_is_smaller_than_that_of_all(study):
-    ends = [max(values(study.plot.network(*case), "year", "expected"))[1] for case in ((), ("Pier",))]
+def test_the_network_of_one_case_is_smaller_than_that_of_all(draw):
+    ends = [max(values(draw("network", *case), "year", "expected"))[1] for case in ((), ("Pier",))]
     assert ends[1] < ends[0]
 
 
@@ -84,7 +97,7 @@ def test_draws_are_shown_once_there_are_some(study):
 
 
 @pytest.mark.parametrize(
-    ("draw", "told"),
+    ("ask", "told"),
     [
         (lambda plot: plot.curve("Peer"), "Did you mean Pier"),
         (lambda plot: plot.heatmap("papers"), "preset is 'papers'"),
@@ -96,13 +109,13 @@ def test_draws_are_shown_once_there_are_some(study):
         (lambda plot: plot.calibration("Slope"), "Nothing was chosen for Slope"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(study, draw, told):
+def test_what_cannot_be_drawn_is_told(study, ask, told):
     with pytest.raises(BadOption, match=told):
-        draw(study.plot)
+        ask(study.plot)
 
 
-def test_a_notebook_shows_the_page_in_a_frame_of_its_own(study):
-    report = study.report(calibrate=False)
+@pytest.mark.usefixtures("no_pictures")
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report):
     shown = report._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
     assert "<script" not in shown
@@ -110,7 +123,7 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own(study):
     assert repr(report) == "<Report of inspection records: 3 cases, en>"
 
 
-def test_a_format_that_is_none_is_told(study, tmp_path):
+def test_a_format_that_is_none_is_told(report, tmp_path):
     with pytest.raises(BadOption, match="formats is 'gif'"):
-        study.report(calibrate=False).write_figures(tmp_path / "figures", formats=["gif"])
+        report.write_figures(tmp_path / "figures", formats=["gif"])
     assert not (tmp_path / "figures").exists()

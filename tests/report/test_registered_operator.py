@@ -29,6 +29,7 @@ def study():
     del REGISTRY["halves"]
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_report_names_the_operator_as_it_was_registered(study, lang, tmp_path):
     files = rekka.write_report(

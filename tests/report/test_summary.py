@@ -19,14 +19,16 @@ from rekka.report.document import VERSION, Document
 from rekka.report.summarize import _find_step, _judge_difference, _leave_tested, summarize
 from rekka.study.stability import load_stability
 
-CASES = ["Pier", "Main girder", "Slope protection"]  # one large, one middling, one that no fit suits
+CASES = ["Pier", "Abutment", "Slope protection"]  # one large, one small, one that no fit suits
+NO_RESAMPLES = {"resamples": 0}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reported") / "run"
-    rekka.compare(cases=CASES, methods=["zscore", "boxcox"], preset="both", out=folder)
-    rekka.stability(folder, resamples=2, kinds=["bootstrap"], cases=["Pier"])
+    methods, few = ["zscore", "boxcox"], {"resamples": 2}
+    rekka.compare(cases=CASES, methods=methods, preset="both", select_on="validation", guard=few, out=folder)
+    rekka.stability(folder, resamples=2, kinds=["bootstrap"], cases=["Abutment"], workers=1)
     return folder
 
 
@@ -77,7 +79,7 @@ def test_an_answer_has_the_figures_of_its_confirmation(study, document):
             row = confirmed[answer.case]
             names = [name for name in row if name in type(answer).model_fields and name not in ("case", "method")]
             assert {name: getattr(answer, name) for name in names} == {name: row[name] for name in names}
-    assert "Pier" in confirmed
+    assert "Abutment" in confirmed
     assert document.study.preset == "exact"
 
 
@@ -116,12 +118,12 @@ def test_tables_are_those_of_the_study(study, document):
 
 
 def test_models_stand_for_what_was_chosen(study, document):
-    model = next(one for one in document.models if one.case == "Pier")
-    fitted = study.model("Pier", preset="exact")
+    model = next(one for one in document.models if one.case == "Abutment")
+    fitted = study.model("Abutment", preset="exact")
     assert model.chosen
     assert model.log_likelihood == fitted.log_likelihood_
     assert [one.estimate for one in model.coefficients] == fitted.summary()["estimate"].to_list()
-    train = study.read_rows().frame.filter(case="Pier", part="train")
+    train = study.read_rows().frame.filter(case="Abutment", part="train")
     assert model.typical["traffic_mean"] == train["traffic_mean"].median()
 
 
@@ -147,18 +149,18 @@ def test_the_audit_adds_up_and_its_doctor_looked_at_the_rows_of_the_study(docume
 def test_stability_has_the_draws_of_the_run_folder(document):
     assert document.stability is not None
     assert (document.stability.kinds, document.stability.resamples) == (("bootstrap",), 2)
-    assert {share.case for share in document.stability.shares} == {"Pier"}
+    assert {share.case for share in document.stability.shares} == {"Abutment"}
     assert all(share.draws == 2 for share in document.stability.shares)
 
 
 def test_a_run_without_draws_has_no_stability(tmp_path):
-    rekka.compare(draw_rows(("Pier",)), methods=["zscore"], out=tmp_path / "run")
+    rekka.compare(draw_rows(("Pier",)), methods=["zscore"], guard=NO_RESAMPLES, out=tmp_path / "run")
     assert load_stability(tmp_path / "run") is None
     assert not (tmp_path / "run" / "stability").exists()
 
 
 def test_draws_of_another_run_are_not_taken_for_ours(run, tmp_path):
-    rekka.compare(cases=["Pier"], methods=["zscore"], guard={"resamples": 0}, out=tmp_path / "other")
+    rekka.compare(cases=["Slope protection"], methods=["zscore"], guard=NO_RESAMPLES, out=tmp_path / "other")
     (run / "stability").rename(tmp_path / "kept")
     try:
         assert load_stability(run) is None
@@ -191,7 +193,7 @@ def test_steps_can_be_given_and_a_wrong_name_is_told(study):
 
 
 def test_a_study_in_memory_tells_its_plan_and_no_more():
-    found = summarize(rekka.compare(draw_rows(("Pier",)), methods=["zscore"]))
+    found = summarize(rekka.compare(draw_rows(("Pier",)), methods=["zscore"], guard=NO_RESAMPLES))
     assert (found.provenance.begun, found.provenance.command, found.provenance.again) == (None, None, None)
     assert 'kind = "given"' in found.provenance.plan
     assert found.calibration == ()
@@ -226,7 +228,7 @@ def test_a_fit_that_is_no_maximum_has_no_intervals():
     assert all(one.median is not None for one in future.passages)
 
 
-def test_a_fit_without_a_finite_maximum_has_no_figures(study):
+def test_a_fit_without_a_finite_maximum_has_no_figures():
     found = summarize(rekka.compare(cases=["Slope protection"], methods=["zscore"], preset="paper", rule="pareto"))
     model = found.models[0]
     assert (model.chosen, model.coefficients, model.forecast) == (True, (), None)
@@ -236,7 +238,12 @@ def test_a_fit_without_a_finite_maximum_has_no_figures(study):
 def test_folders_of_whoever_ran_it_stay_out_of_the_report(tmp_path):
     (tmp_path / "my folder").mkdir()
     draw_rows(("Pier",)).write_csv(tmp_path / "my folder" / "rows.csv")
-    rekka.compare(tmp_path / "my folder" / "rows.csv", methods=["zscore"], out=tmp_path / "kept runs" / "one")
+    rekka.compare(
+        tmp_path / "my folder" / "rows.csv",
+        methods=["zscore"],
+        guard=NO_RESAMPLES,
+        out=tmp_path / "kept runs" / "one",
+    )
     text = rekka.make_report(tmp_path / "kept runs" / "one", calibrate=False).document.to_json()
     assert "rows.csv" in text
     for folder in ("my folder", "kept runs", tmp_path.name):
@@ -245,7 +252,9 @@ def test_folders_of_whoever_ran_it_stay_out_of_the_report(tmp_path):
 
 def test_the_study_file_in_the_report_runs_beside_the_table(tmp_path):
     draw_rows(("Pier",)).write_csv(tmp_path / "rows.csv")
-    first = rekka.compare(tmp_path / "rows.csv", methods=["zscore"], out=tmp_path / "kept runs" / "one")
+    first = rekka.compare(
+        tmp_path / "rows.csv", methods=["zscore"], guard=NO_RESAMPLES, out=tmp_path / "kept runs" / "one"
+    )
     (tmp_path / "study.toml").write_text(first.report(calibrate=False).document.provenance.plan)
     command = ["compare", str(tmp_path / "study.toml"), "--out", str(tmp_path / "again"), "--no-report"]
     assert CliRunner().invoke(app, command).exit_code == 0
@@ -255,7 +264,9 @@ def test_the_study_file_in_the_report_runs_beside_the_table(tmp_path):
 
 def test_control_characters_stay_out():
     rows = draw_rows(("Pi\x00er\x1b",))
-    assert [case.case for case in summarize(rekka.compare(rows, methods=["zscore"])).cases] == ["Pi\ufffder\ufffd"]
+    assert [
+        case.case for case in summarize(rekka.compare(rows, methods=["zscore"], guard=NO_RESAMPLES)).cases
+    ] == ["Pi\ufffder\ufffd"]
 
 
 @pytest.mark.parametrize(
