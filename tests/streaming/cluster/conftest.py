@@ -1,13 +1,15 @@
 """A cluster of two worker processes on this machine, for the tests of one file."""
 
 import gc
+import logging
 import os
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from rekka.streaming.cluster.clients import Session, connect
+from rekka.streaming.cluster.clients import LOOPBACK, Session, connect
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +26,16 @@ def apart() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+@pytest.fixture
+def threads(apart) -> Iterator[Any]:
+    """A scheduler and a worker that are threads of this process: nothing has to be started for them."""
+    from distributed import LocalCluster
+
+    options = {"processes": False, "protocol": "tcp", "host": LOOPBACK, "dashboard_address": None}
+    with LocalCluster(n_workers=1, threads_per_worker=1, silence_logs=logging.CRITICAL, **options) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
