@@ -22,7 +22,7 @@ EXACT: dict[str, Any] = {"cost": "evaluations", "select_on": "validation", "guar
 
 @pytest.fixture(scope="module")
 def inventory() -> rekka.Inventory:
-    return rekka.simulate_inventory(150, preset="plain")
+    return rekka.simulate_inventory(80, preset="plain")
 
 
 class TestWhatComesOut:
@@ -46,7 +46,7 @@ class TestWhatComesOut:
 
     def test_the_folder_has_what_it_should(self, tmp_path):
         run = tmp_path / "run"
-        study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], out=run)
+        study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], **EXACT, out=run)
         tables = ("trials", "cases", "baselines", "selection", "verdicts", "optimism", "confirmation", "methods",
                   "agreement", "presets", "floor")  # fmt: skip
         assert file_names(run) == sorted([
@@ -101,7 +101,7 @@ class TestWhatComesOut:
         assert sorted(os.listdir(tmp_path)) == ["run"]
 
     def test_the_built_in_inventory(self):
-        study = rekka.compare(cases=["Slope protection", "Abutment"], methods=["zscore"])
+        study = rekka.compare(cases=["Slope protection", "Abutment"], methods=["zscore"], **EXACT)
         assert study.cases.select("case", "train", "golden").rows() == [
             ("Slope protection", 27, 38),
             ("Abutment", 271, 438),
@@ -120,7 +120,7 @@ class TestWhatGoesIn:
 
     def test_a_partition(self):
         parts = rekka.partition_by_bridge(draw_rows().drop("part"), seed=11)
-        study = rekka.compare(parts, methods=["zscore"])
+        study = rekka.compare(parts, methods=["zscore"], **EXACT)
         assert study.scheme == parts.scheme
         assert study.plan.partition.scheme == "given"
         assert study.cases["train"].sum() == len(parts.train)
@@ -148,7 +148,7 @@ class TestWhatGoesIn:
         write_rows(tmp_path)
         (tmp_path / "deep").mkdir()
         monkeypatch.chdir(tmp_path / "deep")
-        rekka.compare("../rows.csv", methods=["max"], out="runs/one")
+        rekka.compare("../rows.csv", methods=["max"], **EXACT, out="runs/one")
         assert read_plan(tmp_path / "deep/runs/one/study.toml").data.source == ("../../../rows.csv",)
         monkeypatch.chdir("/")
         assert len(rekka.resume_study(tmp_path / "deep/runs/one").trials) == 2
@@ -159,16 +159,22 @@ class TestWhatGoesIn:
             .drop("part")
             .with_columns(date_2=pl.date(2010, 1, 1) + pl.duration(days=pl.int_range(pl.len()) % 100))
         )
-        study = rekka.compare(rows, methods=["zscore"], partition="date", until="2010-03-01")
+        study = rekka.compare(
+            rows, methods=["zscore"], partition="date", until="2010-03-01", guard={"resamples": 2}
+        )
         assert study.scheme.startswith("second visits up to 2010-03-01 train")
 
     def test_chosen_cases_covariates_and_chains(self):
         study = rekka.compare(
-            draw_rows(), methods=["boxcox+zscore"], cases=["Pier"], covariates=["traffic_mean", "bridge_length"]
+            draw_rows(),
+            methods=["boxcox+zscore"],
+            cases=["Pier"],
+            covariates=["traffic_mean", "bridge_length"],
+            **EXACT,
         )
         assert study.trials.select("case", "method").rows() == [("Pier", "boxcox+zscore")]
         assert study.cases["covariates"].to_list() == [["traffic_mean", "bridge_length"]]
-        bare = rekka.compare(draw_rows(), methods=["max", "boxcox"], covariates=[])
+        bare = rekka.compare(draw_rows(), methods=["max", "boxcox"], covariates=[], **EXACT)
         assert bare.trials["accuracy"].to_list() == bare.trials["no_covariates_accuracy"].to_list()
 
 
@@ -229,7 +235,7 @@ class TestWhatIsRefused:
             rekka.compare(file, out=file / "run")
 
     def test_a_folder_with_a_study(self, tmp_path):
-        rekka.compare(draw_rows(), methods=["max"], out=tmp_path / "run")
+        rekka.compare(draw_rows(), methods=["max"], **EXACT, out=tmp_path / "run")
         with pytest.raises(RunFolderError, match=r"holds a study already, with 2 trials done.*--resume run"):
             rekka.compare(draw_rows(), methods=["max"], out=tmp_path / "run")
 
@@ -265,7 +271,9 @@ class TestFailedTrialsStay:
             bridge_length=pl.when((case == "golden out of range") & golden).then(-50.0).otherwise("bridge_length"),
             flat=pl.lit(2.0),
         )  # fmt: skip
-        study = rekka.compare(rows, methods=["zscore", "boxcox"], preset="both", select_on="golden")
+        study = rekka.compare(
+            rows, methods=["zscore", "boxcox"], preset="both", select_on="golden", guard={"resamples": 1}
+        )
         assert len(study.trials) == 4 * len(cases)
         found = {
             row["case"]: row for row in study.trials.filter(preset="exact", method="boxcox").iter_rows(named=True)
@@ -315,7 +323,7 @@ class TestWorkers:
         assert model_texts(run) == model_texts(alone)
 
     def test_repeats_of_one_worker(self):
-        study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], repeats=3)
+        study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], **EXACT, repeats=3)
         (trial,) = study.results
         assert len(trial.seconds) == 3
         assert trial.outcome.seconds == trial.seconds[0]
