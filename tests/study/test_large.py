@@ -51,10 +51,10 @@ def ordinary(table: Path, tmp_path_factory: pytest.TempPathFactory) -> rekka.Stu
 
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
-    """Cases of more than 2,000 rows are large, blocks have 256 rows, and 500 rows are sorted at once."""
+    """Cases of more than 2,000 rows are large, blocks have 512 rows, and 1,500 rows are sorted at once."""
     patch.setattr(blocks, "WHOLE", 2000)
-    patch.setattr(blocks, "BLOCK_ROWS", 256)
-    patch.setattr(digests, "ROWS_AT_ONCE", 500)
+    patch.setattr(blocks, "BLOCK_ROWS", 512)
+    patch.setattr(digests, "ROWS_AT_ONCE", 1500)
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ class TestRows:
         plan = make_plan(data={"kind": "given"}, partition={"scheme": scheme, **until})
         theirs = split_rows(frame, plan.partition, plan.study)
         if many:
-            monkeypatch.setattr(partition_module, "ROWS_AT_ONCE", 1000)
+            monkeypatch.setattr(partition_module, "ROWS_AT_ONCE", 2000)
             monkeypatch.setattr(partition_module, "MANY_BRIDGES", 100)
         ours = open_rows(plan, frame.lazy(), Path(), GB)
         assert ours.streamed
