@@ -39,7 +39,14 @@ OPTIONS: dict[str, Any] = {
     "guard": {"resamples": 2},
 }
 WORDS = ("--methods", "zscore,boxcox", "--cost", "evaluations", "--select-on", "validation", "--resamples", 2)
-DRAWS: dict[str, Any] = {"resamples": 26, "kinds": ["bootstrap"]}  # two units of each case
+DRAWS: dict[str, Any] = {"resamples": 5, "kinds": ["bootstrap"]}  # two units of each case
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_units() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rekka.study.stability.BLOCK", 4)
+        yield
 
 
 @pytest.fixture(scope="module")
