@@ -2,9 +2,11 @@
 
 import gc
 import logging
+import multiprocessing
 import os
 import warnings
 from collections.abc import Iterator
+from multiprocessing import forkserver
 from typing import Any
 
 import pytest
@@ -40,5 +42,12 @@ def threads(apart) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def cluster(apart) -> Iterator[Session]:
-    with connect("local:2") as session:
+    """Its workers are forked from a process that has imported rekka: each of them would take seconds for it."""
+    import dask
+
+    how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    if how == "forkserver":
+        multiprocessing.set_forkserver_preload(["distributed", "rekka.study.runner"])
+        forkserver.ensure_running()
+    with dask.config.set({"distributed.worker.multiprocessing-method": how}), connect("local:2") as session:
         yield session

@@ -216,7 +216,6 @@ def test_what_is_not_waited_for_is_cancelled(cluster):
     assert list(crew(add, [(1, 1)])) == [2]  # at once, not after fifty
 
 
-@pytest.mark.slow  # it is killed in the middle of a fit above, and of a study in test_cluster_study.py
 def test_a_worker_killed_at_work_costs_a_retry(cluster):
     with closing(recruit(cluster)(wait, [(0.05, more) for more in range(30)])) as results:
         found = [next(results)]
