@@ -52,7 +52,12 @@ def made() -> Made:
         floored=rekka.compare(rows, preset="both", rule="pareto", cases=small),
         refused=rekka.compare(rows, cases=small[1:], select_on="validation", guard={"resamples": 1}),
         unselected=rekka.compare(
-            rows, preset="paper", cases=small[:1], select_on="validation", guard={"resamples": 1}
+            rows,
+            preset="paper",
+            methods=["zscore", "boxcox"],
+            cases=small[:1],
+            select_on="validation",
+            guard={"resamples": 1},
         ),
         rows=rows,
     )

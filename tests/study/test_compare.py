@@ -112,10 +112,10 @@ class TestWhatComesOut:
 class TestWhatGoesIn:
     def test_frames_transitions_and_files_are_the_same(self, tmp_path):
         rows = draw_rows()
-        plain = rekka.compare(rows, methods=METHODS, **EXACT)
+        plain = rekka.compare(rows, methods=["boxcox"], **EXACT)
         kinds = [rows.to_pandas(), rows.to_arrow(), rekka.read_transitions(rows), write_rows(tmp_path)]
         for data in kinds:
-            study = rekka.compare(data, methods=METHODS, **EXACT)
+            study = rekka.compare(data, methods=["boxcox"], **EXACT)
             assert untimed(study).equals(untimed(plain)), type(data)
 
     def test_a_partition(self):
@@ -155,7 +155,7 @@ class TestWhatGoesIn:
 
     def test_by_date(self):
         rows = (
-            draw_rows()
+            draw_rows(("Pier",))
             .drop("part")
             .with_columns(date_2=pl.date(2010, 1, 1) + pl.duration(days=pl.int_range(pl.len()) % 100))
         )

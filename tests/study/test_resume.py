@@ -109,7 +109,7 @@ class Zygote:
     def has_no_workers(self, within: float = 30.0) -> bool:
         until = time.monotonic() + within
         while self.workers() and time.monotonic() < until:
-            time.sleep(0.05)
+            time.sleep(0.2)
         return self.workers() == 0
 
 
