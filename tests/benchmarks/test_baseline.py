@@ -25,7 +25,7 @@ def fits(tmp_path_factory):
     fitted, matrices = (
         json.loads(call(*words, "--json").stdout)
         for words in (
-            ("fit", place / "demo", "--out", place / "models"),
+            ("fit", place / "demo", "--no-test-fit", "--out", place / "models"),
             ("matrix", place / "models", "--years", "1,5"),
         )
     )

@@ -147,6 +147,20 @@ def plain():
     return fit_model()
 
 
+def run_study():
+    rows = draw_rows(("Pier",), n=120)
+    return rekka.compare(
+        rows, methods=["zscore", "boxcox"], select_on="validation", guard={"resamples": 2}, covariates=COVARIATES
+    )
+
+
+@pytest.fixture(scope="module")
+def reported():
+    """A study of the exponential family, and its report."""
+    study = run_study()
+    return study, study.report(calibrate=False)
+
+
 def numbers(value, path=""):
     """Every number in a result, by where it is."""
     if isinstance(value, pl.DataFrame):
@@ -323,16 +337,15 @@ class TestTheSameModelInOtherWords:
         np.testing.assert_allclose(pooled[0] + shift, pooled[1], rtol=1e-4, atol=1e-6)
 
     @pytest.mark.usefixtures("no_pictures")
-    def test_a_study_and_its_report(self, family, monkeypatch):
-        rows, asked = draw_rows(("Pier",), n=200), {"methods": ["zscore", "boxcox"], "guard": {"resamples": 2}}
-        theirs = rekka.compare(rows, **asked)
+    def test_a_study_and_its_report(self, family, reported, monkeypatch):
+        theirs, known = reported
         options = PRESETS["exact"].options | {"family": family.name}
         monkeypatch.setitem(PRESETS, "exact", PRESETS["exact"].model_copy(update={"options": options}))
-        ours = rekka.compare(rows, **asked)
+        ours = run_study()
         judged = ("log_likelihood", "accuracy", "log_loss", "brier", "rps", "macro_recall")
         assert_same(ours.trials.select(judged), theirs.trials.select(judged))
         assert ours.trials["method"].equals(theirs.trials["method"])
-        report, known = (study.report(calibrate=False) for study in (ours, theirs))
+        report = ours.report(calibrate=False)
         for one, other in zip(report.document.models, known.document.models, strict=True):
             assert (one.method, one.certified) == (other.method, other.certified)
             for part in ("ratios", "years", "forecast"):

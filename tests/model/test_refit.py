@@ -114,7 +114,7 @@ def test_a_refit_forecasts_like_the_fit():
 
 def test_over_small_samples_both_say_the_same():
     verdicts = []
-    for seed in (*range(120), BARELY_RAN_AWAY):
+    for seed in (*range(60), BARELY_RAN_AWAY):
         fit, refit = both(small(seed))
         verdicts.append(fit.certificate.verdict)
         expected = fit.certificate.verdict if refit.certificate.starts else as_refit(fit.certificate.verdict)
@@ -122,8 +122,8 @@ def test_over_small_samples_both_say_the_same():
         assert refit.at_maximum == fit.certificate.certified, seed
         if refit.at_maximum:
             assert refit.log_likelihood == pytest.approx(fit.inference.log_likelihood, abs=1e-6), seed
-    assert verdicts.count(Verdict.CERTIFIED) > 60
-    assert verdicts.count(Verdict.NO_FINITE_MAXIMUM) > 15
+    assert verdicts.count(Verdict.CERTIFIED) > 30
+    assert verdicts.count(Verdict.NO_FINITE_MAXIMUM) > 7
 
 
 @pytest.mark.parametrize("seed", [*BELOW_A_HIGHER_MAXIMUM, *BELOW_INFINITY])

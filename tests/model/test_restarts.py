@@ -71,14 +71,14 @@ def test_one_absurd_outlier_does_not_stall_the_fit():
 
 
 def test_random_small_samples_are_never_certified_below_a_reachable_point():
-    """Against BFGS from six random starts on 60 small samples."""
+    """Against BFGS from four random starts on 40 small samples."""
     from scipy.optimize import minimize
 
     from rekka.model.likelihood import Likelihood, Rows
     from rekka.simulation.rows import draw_ends
 
     certified = 0
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         n_states, n = int(rng.integers(2, 5)), int(rng.choice([10, 20, 40]))
         x, start = rng.normal(size=n), rng.integers(0, n_states - 1, n)
@@ -100,11 +100,11 @@ def test_random_small_samples_are_never_certified_below_a_reachable_point():
             usable = np.isfinite(value) and np.isfinite(gradient).all()
             return (-value, -gradient) if usable else (1e10, np.zeros_like(beta))
 
-        for _ in range(6):
+        for _ in range(4):
             begin = np.column_stack([rng.normal(-1, 2, free), rng.normal(0, 1.5, free)]).ravel()
             found = minimize(objective, begin, jac=True, method="BFGS", options={"maxiter": 200})
             assert -found.fun <= model.log_likelihood_ + 1e-6, seed
-    assert certified > 20
+    assert certified > 15
 
 
 def heavy_tailed(seed, n=80, n_states=5):
@@ -154,9 +154,10 @@ def test_several_maxima_are_there(seed, lower, higher, monkeypatch):
     assert fit_frame(data).log_likelihood_ == pytest.approx(lower, abs=1e-3)
 
 
-@pytest.mark.parametrize(("seed", "_", "higher"), SEVERAL)
-@pytest.mark.parametrize("times", [63, 150])
-def test_the_highest_maximum_is_found_however_many_rows(seed, _, higher, times):
+@pytest.mark.parametrize(
+    ("times", "seed", "higher"), [(150, 361, -76.237), *((63, seed, higher) for seed, _, higher in SEVERAL)]
+)
+def test_the_highest_maximum_is_found_however_many_rows(times, seed, higher):
     data = pl.concat([heavy_tailed(seed)] * times)
     assert len(data) > restarts.MOST_ROWS
     model = fit_frame(data)
@@ -168,7 +169,7 @@ def test_the_highest_maximum_is_found_however_many_rows(seed, _, higher, times):
 
 def test_rows_in_any_order_and_in_blocks_give_the_same_maximum(monkeypatch):
     data = pl.concat([heavy_tailed(361)] * 70)
-    for seed in range(3):
+    for seed in range(2):
         shuffled = data.sample(fraction=1.0, shuffle=True, seed=seed)
         assert fit_frame(shuffled).log_likelihood_ / 70 == pytest.approx(-76.237, abs=1e-3)
     monkeypatch.setattr(sample, "SAMPLE", 1000)
@@ -193,7 +194,7 @@ def two_maxima():
     return pl.read_csv(file)
 
 
-@pytest.mark.parametrize("times", [1, 62, 63, 64, 70, 500])
+@pytest.mark.parametrize("times", [1, 62, 63, 64, 500])
 def test_the_published_rows_with_two_maxima(two_maxima, times):
     """Its maxima are -47.7795 and -48.3169 for each time; repeated 64 times the lower one was certified."""
     data = pl.concat([two_maxima] * times).sample(fraction=1.0, shuffle=True, seed=times)

@@ -14,7 +14,7 @@ QUICK = {"methods": ["zscore"], "guard": {"resamples": 2}}
 
 @pytest.fixture(scope="module")
 def study() -> rekka.Study:
-    return rekka.compare(draw_rows(("Pier",), n=300), **QUICK)
+    return rekka.compare(draw_rows(("Pier",), n=300), select_on="validation", **QUICK)
 
 
 @pytest.mark.parametrize("part", ["train", "validation", "golden"])
@@ -30,7 +30,7 @@ def test_of_the_chosen_model(study, part):
 
 
 def test_golden_rows_only_after_the_look():
-    study = rekka.compare(draw_rows(("Pier",), n=300), confirm=False, **QUICK)
+    study = rekka.compare(draw_rows(("Pier",), n=300), confirm=False, select_on="validation", **QUICK)
     with pytest.raises(BadOption, match="have not been looked at with zscore"):
         study.calibration("Pier", rows="golden")
     assert study.calibration("Pier", replicates=0).rows > 0

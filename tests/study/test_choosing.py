@@ -62,7 +62,9 @@ def test_rows_to_judge_on():
     ("guarded", "golden", "golden"), ("guarded", "folds", "folds"),
 ])  # fmt: skip
 def test_rule_and_rows_are_two_options(rule, select_on, judged):
-    study = rekka.compare(enough_rows(), methods=["zscore"], rule=rule, select_on=select_on)
+    study = rekka.compare(
+        enough_rows(), methods=["zscore"], rule=rule, select_on=select_on, guard={"resamples": 2}
+    )
     assert study.cases["judged_on"].to_list() == [judged]
     assert study.choices[0].rule == rule
     assert len(study.confirmation) == (judged != "golden")
@@ -138,7 +140,7 @@ def test_selecting_on_noise_is_optimistic():
 
 
 def test_a_case_of_few_validation_rows_is_judged_in_folds():
-    study = rekka.compare(draw_rows(("Pier",), n=200), methods=["zscore", "boxcox"])
+    study = rekka.compare(draw_rows(("Pier",), n=200), methods=["zscore", "boxcox"], guard={"resamples": 2})
     rows = draw_rows(("Pier",), n=200).filter(pl.col("part") != "golden")
     assert study.cases["judged_on"].to_list() == ["folds"]
     assert study.trials["scored"].to_list() == [len(rows)] * 2
@@ -217,7 +219,7 @@ def test_the_chosen_model_needs_no_name(study):
 
 
 def test_the_default_can_be_another():
-    study = rekka.compare(enough_rows(), methods=["zscore", "boxcox"], guard={"default": "boxcox"})
+    study = rekka.compare(enough_rows(), methods=["zscore", "boxcox"], guard={"default": "boxcox", "resamples": 2})
     assert study.choices[0].default == "boxcox"
 
 
@@ -285,11 +287,15 @@ def test_a_study_without_its_choices_can_be_shown(study):
 def test_where_convergence_is_enough_it_is_enough_in_resamples_too(study):
     """The paper's own sense: its optimizer says success where no certificate is given."""
     found = rekka.compare(
-        draw_rows(("Pier",), n=300), methods=["zscore"], preset="paper", guard={"certified": False, "resamples": 5}
+        draw_rows(("Pier",), n=120),
+        methods=["zscore"],
+        preset="paper",
+        select_on="validation",
+        guard={"certified": False, "resamples": 3},
     )
     verdict = found.choices[0].verdicts[0]
     assert found.choices[0].chosen == "zscore"
-    assert verdict.certified == verdict.drawn == 5
+    assert verdict.certified == verdict.drawn == 3
 
 
 def test_pareto_ties_go_to_the_default():

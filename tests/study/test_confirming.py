@@ -19,7 +19,7 @@ OPTIONS = {"methods": ["zscore", "minmax"], "guard": {"resamples": 2}}
 
 
 def rows() -> pl.DataFrame:
-    return draw_rows(("Pier",), n=300)
+    return draw_rows(("Pier",), n=120)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_the_same_model_again_is_the_same_look(run):
 
 
 def test_other_golden_rows_are_nobodys_business(run):
-    other = rekka.compare(draw_rows(("Pier",), n=300, seed=99), out=run.parent / "other", **OPTIONS)
+    other = rekka.compare(draw_rows(("Pier",), n=120, seed=99), out=run.parent / "other", **OPTIONS)
     assert len(other.confirmation) == 1
 
 

@@ -7,6 +7,7 @@ from rekka.data.transitions import ReadingOptions
 from rekka.scaling.registry import BEYOND, METHODS
 from rekka.study.compare import Request, begin_study, continue_study, move_plan
 from rekka.study.plan import SHRINKING, make_plan, read_plan
+from rekka.study.runner import RunOptions
 
 TABLE = "bridge_id,case,state_1,state_2,interval_years,age,part\n" + "".join(
     f"B{i % 9},deck,{1 + i % 2},{1 + i % 2 + (i % 3 == 0)},{3 + i % 4},{20 + i * 7 % 31},{('train', 'golden')[i % 4 == 3]}\n"
@@ -21,14 +22,22 @@ def project(tmp_path):
 
 
 def request(project, **study):
-    return Request([project / "rows.csv"], options={"study": study} if study else {})
+    return Request([project / "rows.csv"], options={"study": study, "guard": {"resamples": 0}})
 
 
 def test_groups_are_spelled_out(project):
-    wanted = {"study": {"methods": ("all", "zscore"), "presets": ("both",)}, "guard": {"resamples": 0}}
-    study = begin_study(Request([project / "rows.csv"], options=wanted), project / "run")
-    assert study.plan.study.methods == (*METHODS, *BEYOND, *SHRINKING)
-    assert study.plan.study.presets == ("paper", "exact")
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin_study(
+            request(project, methods=("all", "zscore"), presets=("both",)),
+            project / "run",
+            RunOptions(on_trial=stop),
+        )
+    plan = read_plan(project / "run" / "study.toml")
+    assert plan.study.methods == (*METHODS, *BEYOND, *SHRINKING)
+    assert plan.study.presets == ("paper", "exact")
 
 
 def test_paths_count_from_the_run_folder(project):

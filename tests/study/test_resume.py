@@ -41,8 +41,8 @@ OPTIONS: dict[str, Any] = {
     "select_on": "validation",
     "guard": {"resamples": 2},
 }
-LARGER: dict[str, Any] = OPTIONS | {"methods": ["max", "minmax", "zscore", "boxcox"], "preset": "both"}
-KILLS, SEED = 8 if "REKKA_FAULTS" in os.environ else 1, 20260924
+FAULTS = "REKKA_FAULTS" in os.environ  # at many more moments and steps
+KILLS, SEED = 8 if FAULTS else 1, 20260924
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes to be killed are forked")
 
@@ -110,7 +110,7 @@ class Zygote:
     def has_no_workers(self, within: float = 30.0) -> bool:
         until = time.monotonic() + within
         while self.workers() and time.monotonic() < until:
-            time.sleep(0.05)
+            time.sleep(0.2)
         return self.workers() == 0
 
 
@@ -123,37 +123,36 @@ def zygote(tmp_path_factory):
 
 @needs_fork
 class TestKilled:
-    def test_at_random_moments_and_finished(self, zygote, tmp_path):
+    def test_at_random_moments_and_finished(self, zygote, expected, tmp_path):
         """SIGKILL at moments spread over a whole run, again and again until it is done; then the next run."""
-        data = write_rows(tmp_path, draw_rows(("Pier", "Deck slab", "Bearing"), n=100))
-        assert zygote(tmp_path / "warm", data, LARGER) == 0
+        data = write_rows(tmp_path)
         began = time.monotonic()
-        assert zygote(tmp_path / "whole", data, LARGER) == 0
+        assert zygote(tmp_path / "whole", data, OPTIONS) == 0
         whole = time.monotonic() - began
         moments, kills = random.Random(SEED), 0
         for number in itertools.count():
             out = tmp_path / f"run {number}"
             for _ in range(50):
-                code = zygote(out, data, LARGER, after=moments.uniform(0.0, 0.8 * whole))
+                code = zygote(out, data, OPTIONS, after=moments.uniform(0.0, 0.8 * whole))
                 assert code in (0, -signal.SIGKILL), zygote.said
                 kills += code != 0
                 if code == 0:
                     break
             else:
-                assert zygote(out, data, LARGER) == 0, zygote.said
-            assert_same(out, tmp_path / "whole")
+                assert zygote(out, data, OPTIONS) == 0, zygote.said
+            assert_same(out, expected)
             if kills >= KILLS:
                 break
 
     def test_with_workers(self, zygote, expected, tmp_path):
         """While they start, while they fit, while their fits are timed; they end by themselves, and hold nothing."""
         data, out = write_rows(tmp_path), tmp_path / "run"
-        moments = ((0, 0.7), (1, 0.01), (4, 0.05)) if "REKKA_FAULTS" in os.environ else ((1, 0.01),)
+        moments = ((0, 0.7), (1, 0.01), (4, 0.05)) if FAULTS else ((1, 0.01),)
         for trials, jitter in moments:
             code = zygote(out, data, OPTIONS, workers=2, trials=trials, after=jitter)
             assert code in (0, -signal.SIGKILL), zygote.said
             assert zygote.has_no_workers()
-        assert zygote(out, data, OPTIONS, workers=2) == 0, zygote.said
+        assert zygote(out, data, OPTIONS, workers=2 if FAULTS else 1) == 0, zygote.said
         assert_same(out, expected)
 
     def test_by_ctrl_c_while_workers_fit(self, zygote, expected, tmp_path):
@@ -170,7 +169,7 @@ class TestKilled:
     def test_a_file_that_cannot_grow(self, zygote, expected, tmp_path):
         """The kernel refuses to write on, at a size that each kind of file passes in turn."""
         data, out = write_rows(tmp_path), tmp_path / "run"
-        for limit in (500, 1500, 2500, 4000, 6000, 9000, 14000):
+        for limit in (500, 1500, 6000, 14000):
             if zygote(out, data, OPTIONS, limit=limit) == 0:
                 break
             assert not [name for name in file_names(out) if "unfinished" in name]
@@ -250,8 +249,9 @@ def test_at_every_step_of_every_write(error, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(rekka.Study, "documents", lambda study: {})
     kept = [n for n in file_names(expected) if "/" in n or not n.endswith((".csv", ".json"))]
     data, bomb = write_rows(tmp_path), Bomb(monkeypatch, error)
-    # each fourth or seventh step is the last, so that every kind of step is, and all of them with REKKA_FAULTS
-    stride = 1 if "REKKA_FAULTS" in os.environ else 4 if isinstance(error, Died) else 7
+    # each seventh or eleventh step is the last, so that every kind of step is, and all of them with REKKA_FAULTS
+    stride = 1 if FAULTS else 7 if isinstance(error, Died) else 11
+    theirs = untimed(rekka.load_study(expected))
     for steps in itertools.count(step=stride):
         out = tmp_path / "runs" / f"{steps}"
         bomb.left = steps
@@ -267,7 +267,7 @@ def test_at_every_step_of_every_write(error, expected, tmp_path, monkeypatch):
             study = rekka.resume_study(out)
         else:
             study = rekka.compare(data, out=out, **OPTIONS)
-        assert untimed(study).equals(untimed(rekka.load_study(expected)))
+        assert untimed(study).equals(theirs)
         assert file_names(out) == sorted([*kept, "provenance.json", "confirmation.json", "trials.csv"])
         shutil.rmtree(out)
     # 3 files of the run, 2 of cases, 4 of trials, 2 choices, 1 look and 2 tables at 3 steps each; 8 models and
@@ -400,15 +400,17 @@ class TestGoesOn:
         assert_same(run, expected)
 
     @pytest.mark.parametrize("folder", ["cases", "trials", "models", "scalings"])
-    @pytest.mark.parametrize("content", [None, b"", b"{", b"\0\0\0\0"], ids=["gone", "empty", "half", "zeros"])
-    def test_with_every_record_damaged(self, run, expected, folder, content):
+    @pytest.mark.parametrize("gone", [True, False], ids=["gone", "damaged"])
+    def test_with_every_record_damaged(self, run, expected, folder, gone):
+        contents = itertools.cycle([b"\0\0\0\0", b"{", b""])
         for file in (run / folder).iterdir():
-            if content is None:
+            if gone:
                 file.unlink()
             else:
-                file.write_bytes(content)
+                file.write_bytes(next(contents))
         rekka.resume_study(run)
-        assert ("recomputed: " in log_of(run)) == (content is not None or folder in ("models", "scalings"))
+        again = 0 if gone and folder in ("cases", "trials") else len(list((run / folder).iterdir()))
+        assert log_of(run).count("recomputed: ") == again
         assert_same(run, expected)
 
     @pytest.mark.parametrize("name", ["partition.parquet", "provenance.json"])
@@ -560,12 +562,14 @@ class TestIsRefused:
             rekka.resume_study(run)
 
     def test_rows_of_a_program_that_were_not_kept(self, tmp_path):
-        (tmp_path / "study.toml").write_text(make_plan(data={"kind": "given"}).to_toml())
+        study = {"methods": METHODS, "select_on": "validation"}
+        plan = make_plan(data={"kind": "given"}, study=study, guard={"resamples": 2})
+        (tmp_path / "study.toml").write_text(plan.to_toml())
         with pytest.raises(
             RunFolderError, match=r"stopped before its rows were kept, and its rows came from a program"
         ):
             rekka.resume_study(tmp_path)
-        assert len(rekka.resume_study(tmp_path, draw_rows()).trials) == 8
+        assert len(rekka.resume_study(tmp_path, draw_rows()).trials) == 4
 
     def test_loading_without_provenance(self, run):
         file = run / "provenance.json"

@@ -16,11 +16,12 @@ from rekka.study.tables import TrialRow
 @pytest.fixture(scope="module")
 def study() -> rekka.Study:
     """Three cases: one that cannot be fitted, two that can."""
-    rows = draw_rows(("Pier", "Deck slab", "Bearing")).with_columns(
+    rows = draw_rows(("Pier", "Deck slab", "Bearing"), n=80).with_columns(
         double=pl.when(pl.col("case") == "Bearing").then("traffic_mean").otherwise(pl.col("bridge_length") ** 2)
     )
     cases = ["Pier", "Bearing", "Deck slab"]
-    return rekka.compare(rows, methods=["zscore", "max"], preset="both", guard={"resamples": 2}, cases=cases)
+    options = {"select_on": "validation", "guard": {"resamples": 2}}
+    return rekka.compare(rows, methods=["zscore", "max"], preset="both", cases=cases, **options)
 
 
 def test_trials_stand_in_the_order_of_the_plan(study):
@@ -79,7 +80,7 @@ def test_the_tables_are_all_there(study):
 
 def test_scores_of_no_rows_are_missing():
     rows = draw_rows().filter((pl.col("case") == "Pier") | (pl.col("part") != "golden"))
-    study = rekka.compare(rows, methods=["zscore"], select_on="golden")
+    study = rekka.compare(rows, methods=["zscore"], select_on="golden", guard={"resamples": 2})
     empty = study.trials.filter(case="Deck slab").row(0, named=True)
     assert empty["certified"]
     assert not empty["selected"]

@@ -49,7 +49,7 @@ def fork(request: dict[str, Any]) -> int:
             return os.waitstatus_to_exitcode(status)
         if began is None and count_trials(Path(request["out"])) >= request.get("trials", 0):
             began = time.monotonic()
-        time.sleep(0.001)
+        time.sleep(0.005)
     (os.killpg if request.get("group") else os.kill)(child, signal.Signals[request.get("signal", "SIGKILL")])
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 

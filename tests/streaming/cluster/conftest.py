@@ -1,13 +1,17 @@
 """A cluster of two worker processes on this machine, for the tests of one file."""
 
 import gc
+import logging
+import multiprocessing
 import os
 import warnings
 from collections.abc import Iterator
+from multiprocessing import forkserver
+from typing import Any
 
 import pytest
 
-from rekka.streaming.cluster.clients import Session, connect
+from rekka.streaming.cluster.clients import LOOPBACK, Session, connect
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +30,24 @@ def apart() -> Iterator[None]:
         gc.collect()
 
 
+@pytest.fixture
+def threads(apart) -> Iterator[Any]:
+    """A scheduler and a worker that are threads of this process: nothing has to be started for them."""
+    from distributed import LocalCluster
+
+    options = {"processes": False, "protocol": "tcp", "host": LOOPBACK, "dashboard_address": None}
+    with LocalCluster(n_workers=1, threads_per_worker=1, silence_logs=logging.CRITICAL, **options) as made:
+        yield made
+
+
 @pytest.fixture(scope="module")
 def cluster(apart) -> Iterator[Session]:
-    with connect("local:2") as session:
+    """Its workers are forked from a process that has imported rekka: each of them would take seconds for it."""
+    import dask
+
+    how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    if how == "forkserver":
+        multiprocessing.set_forkserver_preload(["distributed", "rekka.study.runner"])
+        forkserver.ensure_running()
+    with dask.config.set({"distributed.worker.multiprocessing-method": how}), connect("local:2") as session:
         yield session

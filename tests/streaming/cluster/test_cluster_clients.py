@@ -107,16 +107,17 @@ def test_a_cluster_that_cannot_be_started(monkeypatch):
     )
 
 
-def test_a_client_of_ones_own_stays_open(cluster):
-    with connect(cluster.client) as session:
-        assert session.client is cluster.client
-    assert cluster.client.status == "running"
+def test_a_client_of_ones_own_stays_open(threads):
+    with Client(threads, set_as_default=False) as client:
+        with connect(client) as session:
+            assert session.client is client
+        assert client.status == "running"
 
 
-def test_an_address_is_enough(cluster):
-    with connect(cluster.client.scheduler.address) as session:
+def test_an_address_is_enough(threads):
+    with connect(threads.scheduler_address) as session:
         assert session.client.submit(sum, [1, 2]).result() == 3
-        assert session.name == f"The cluster at {cluster.client.scheduler.address}"
+        assert session.name == f"The cluster at {threads.scheduler_address}"
 
 
 class Told(Client):

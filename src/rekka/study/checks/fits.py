@@ -110,7 +110,9 @@ def false_success(evidence: StudyEvidence) -> Finding:
     presets = []
     for preset in dict.fromkeys(one.key.preset for one in doubtful):
         here = [one for one in doubtful if one.key.preset == preset]
-        places = {place: [one for one in here if _place(one) == place] for place in map(_place, here)}
+        places = {
+            place: [one for one in here if _place(one) == place] for place in dict.fromkeys(map(_place, here))
+        }
         parts = [
             say("check.R602.part", n=len(some), place=_name_place(place), trials=name_within(some))
             for place, some in places.items()
