@@ -28,17 +28,22 @@ settings.load_profile("rekka")
 
 # The files that take longest, which go first, so that at the end no worker has a long one to itself.
 LONGEST = (
-    "study/test_resume", "report/test_browser", "commands/test_cli_study", "report/test_summary", "report/test_page",
-    "commands/test_write_faults", "streaming/cluster/test_cluster_study", "commands/test_cli_report",
-    "study/test_compare", "commands/test_cli_forecast", "report/test_report_tables", "study/test_stability",
-    "fleet/test_backtest", "commands/test_cli", "commands/test_outputs", "report/test_plots", "test_repository",
-    "commands/test_cli_fit", "model/test_family", "model/test_restarts", "study/test_large",
+    "report/test_browser", "study/test_resume", "commands/test_cli_study", "commands/test_write_faults",
+    "study/test_compare", "study/test_stability", "commands/test_cli_report", "commands/test_cli",
+    "report/test_summary", "report/test_plots", "test_repository", "study/test_checks",
+    "streaming/cluster/test_cluster_study", "evaluation/test_fit_test", "data/test_reading",
+    "commands/test_cli_forecast", "study/test_large", "data/test_malformed", "model/test_family",
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {f"tests/{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are cores: some wait for a browser, or for a process that they have killed."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_finish() -> None:

@@ -50,6 +50,7 @@ class TestFits:
         assert found.largest == found.coefficients == pytest.approx(1e-9)
         assert found.standard_errors == 0.0
 
+    @pytest.mark.slow
     def test_a_fit_that_was_not_made_is_a_value_and_is_not_compared(self, tmp_path):
         missing = scale_fits.call(HELD, tmp_path / "nowhere", tmp_path / "nowhere")
         assert missing.seconds is None

@@ -35,6 +35,7 @@ def test_the_study_adds_the_log_likelihoods_up(folder):
     assert version_tasks.run_study(folder, warm=True) < 0
 
 
+@pytest.mark.slow
 def test_a_version_is_measured_in_a_process_of_its_own(folder):
     found = versions.call(versions.ROOT / "src", FIT, folder, 1)
     assert found.log_likelihood == pytest.approx(version_tasks.fit_rows(folder, warm=False), rel=1e-12)

@@ -193,6 +193,7 @@ def test_groups_of_methods(table, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_same_table(finished, table, tmp_path):
     options = (
         "--clock",

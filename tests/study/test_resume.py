@@ -144,6 +144,7 @@ class TestKilled:
             if kills >= KILLS:
                 break
 
+    @pytest.mark.slow
     def test_with_workers(self, zygote, expected, tmp_path):
         """While they start, while they fit, while their fits are timed; they end by themselves, and hold nothing."""
         data, out = write_rows(tmp_path), tmp_path / "run"

@@ -220,6 +220,7 @@ def end_when_there(end: Callable[[], None], folder: Path) -> Thread:
     return watching
 
 
+@pytest.mark.slow
 def test_a_lost_scheduler_leaves_a_run_that_goes_on(started, data, alone, tmp_path):
     run = tmp_path / "run"
     watching = end_when_there(started.scheduler.kill, run / "trials")
