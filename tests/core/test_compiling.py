@@ -101,7 +101,7 @@ def test_where_nothing_can_be_kept_kernels_work_all_the_same(tmp_path, monkeypat
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "__pycache__" / "none"))
     monkeypatch.setenv("HOME", str(tmp_path / "__pycache__" / "none"))
-    compiling.tell_no_place.cache_clear()
+    compiling.warn_of_no_place.cache_clear()
     for _ in range(2):
         kernel = load_kernel(tmp_path)
         assert kernel(21) == 42

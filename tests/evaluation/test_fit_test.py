@@ -10,7 +10,7 @@ from test_cli import call
 
 import rekka
 from rekka.core.errors import BadOption, InputError
-from rekka.evaluation.calibration import FEW_SETS, MANY_ROWS, TEST_SETS, calibrate, check_fit, tell_untested
+from rekka.evaluation.calibration import FEW_SETS, MANY_ROWS, TEST_SETS, calibrate, check_fit, explain_untested
 from rekka.evaluation.resampling import Sample
 from rekka.model.fit import Options
 from rekka.model.survey import Contrast, FitTest, describe_years
@@ -158,7 +158,7 @@ def test_fit_without_it(table):
 def test_above_fifty_components_it_is_made_on_request(table, monkeypatch):
     monkeypatch.setattr("rekka.workflows.fit.MOST_TESTED", 0)
     said = words(call("fit", table).stdout)
-    assert tell_untested(1) in said
+    assert explain_untested(1) in said
     assert "Ask for it with --test-fit." in said
     assert "does not describe" not in said
     assert words(call("fit", table, "--test-fit").stdout).startswith(words(LINE))

@@ -57,14 +57,14 @@ def at(accuracy: float = 0.6, log_loss: float = 0.8, cost: float = 7.0, *, certi
 def test_the_default_stays_where_nothing_is_better():
     found, _ = run({"max": at(), "zscore": at(), "boxcox": at(cost=8)})
     assert found.chosen == found.default == "zscore"
-    assert [name for name, one in found.rulings.items() if one.kept] == ["max", "zscore"]
-    assert found.rulings["boxcox"].step is Step.PARETO
-    assert found.rulings["boxcox"].rival in ("max", "zscore")
+    assert [name for name, one in found.rule_verdicts.items() if one.kept] == ["max", "zscore"]
+    assert found.rule_verdicts["boxcox"].step is Step.PARETO
+    assert found.rule_verdicts["boxcox"].rival in ("max", "zscore")
 
 
 def test_step_1_drops_what_is_not_certified_and_asks_nothing_of_it():
     found, asked = run({"zscore": at(), "boxcox": at(0.99, 0.1, 1, certified=False)})
-    assert found.rulings["boxcox"].step is Step.CERTIFIED
+    assert found.rule_verdicts["boxcox"].step is Step.CERTIFIED
     assert found.chosen == "zscore"
     assert asked == ["zscore"]
 
@@ -74,13 +74,13 @@ def test_step_1_drops_what_is_not_certified_and_asks_nothing_of_it():
 )
 def test_step_1_drops_what_has_no_figures(standing):
     found, _ = run({"zscore": at(), "boxcox": standing})
-    assert found.rulings["boxcox"].step is Step.CERTIFIED
+    assert found.rule_verdicts["boxcox"].step is Step.CERTIFIED
 
 
 def test_nothing_certified_is_an_honest_none():
     found, asked = run({"zscore": at(certified=False), "boxcox": at(certified=False)})
     assert (found.default, found.chosen, asked) == (None, None, [])
-    assert all(not one.kept for one in found.rulings.values())
+    assert all(not one.kept for one in found.rule_verdicts.values())
 
 
 def test_no_methods_at_all():
@@ -106,7 +106,7 @@ def test_the_default_is_the_users():
 def test_step_3_accuracy(accuracy, margin, step):
     guard = Guard(accuracy_margin=margin)
     found, asked = run({"zscore": at(cost=9), "boxcox": at(accuracy)}, guard=guard)
-    assert found.rulings["boxcox"].step is step
+    assert found.rule_verdicts["boxcox"].step is step
     assert ("boxcox - zscore" in asked) == (step is None)  # no evidence is asked of what has fallen
 
 
@@ -122,46 +122,46 @@ def test_step_3_accuracy(accuracy, margin, step):
 def test_step_4_log_loss(difference, margin, step):
     guard = Guard(log_loss_margin=margin)
     found, _ = run({"zscore": at(cost=9), "boxcox": at()}, {"boxcox": difference}, guard=guard)
-    assert found.rulings["boxcox"].step is step
-    assert found.rulings["boxcox"].difference == difference
+    assert found.rule_verdicts["boxcox"].step is step
+    assert found.rule_verdicts["boxcox"].difference == difference
 
 
 @pytest.mark.parametrize(("share", "step"), [(1.0, None), (0.9, None), (0.85, Step.STABLE), (0.0, Step.STABLE)])
 def test_step_2_resamples(share, step):
     found, _ = run({"zscore": at(cost=9), "boxcox": at()}, shares={"boxcox": share})
-    assert found.rulings["boxcox"].step is step
-    assert found.rulings["boxcox"].share == Share(round(20 * share), 20)
+    assert found.rule_verdicts["boxcox"].step is step
+    assert found.rule_verdicts["boxcox"].share == Share(round(20 * share), 20)
 
 
 def test_step_2_holds_for_the_default_too():
     """Another stands in for it: nobody falls against a default that is certified by luck."""
     found, _ = run({"zscore": at(0.65), "ridge": at(0.6)}, shares={"zscore": 0.1})
     assert (found.default, found.chosen) == ("ridge", "ridge")
-    assert found.rulings["zscore"].step is Step.STABLE
+    assert found.rule_verdicts["zscore"].step is Step.STABLE
     found, _ = run({"zscore": at(), "boxcox": at()}, shares={"zscore": 0.1, "boxcox": 0.2})
     assert (found.default, found.chosen) == (None, None)
-    assert {one.step for one in found.rulings.values()} == {Step.STABLE}
+    assert {one.step for one in found.rule_verdicts.values()} == {Step.STABLE}
 
 
 def test_step_5_a_log_loss_shown_to_be_lower_replaces_whatever_it_costs():
     standings = {"max": at(), "zscore": at(), "boxcox": at(log_loss=0.75, cost=20), "log": at(cost=8)}
     found, _ = run(standings, {"boxcox": ends(-0.05, 0.01), "log": ends(-0.01, 0.02)})
     assert found.chosen == "boxcox"
-    assert {found.rulings[name].step for name in ("max", "zscore", "log")} == {Step.REPLACED}
-    assert found.rulings["zscore"].rival == "boxcox"
+    assert {found.rule_verdicts[name].step for name in ("max", "zscore", "log")} == {Step.REPLACED}
+    assert found.rule_verdicts["zscore"].rival == "boxcox"
 
 
 def test_step_5_is_not_moved_by_rounding():
     found, _ = run({"zscore": at(), "minmax": at()}, {"minmax": ends(-LOSS_TOLERANCE / 10)})
-    assert [name for name, one in found.rulings.items() if one.kept] == ["zscore", "minmax"]
+    assert [name for name, one in found.rule_verdicts.items() if one.kept] == ["zscore", "minmax"]
 
 
 def test_step_6_breaks_ties_by_accuracy_and_cost():
     found, _ = run({"zscore": at(), "boxcox": at(0.62)}, {"boxcox": ends(-0.01, 0.02)})
-    assert (found.chosen, found.rulings["zscore"].step) == ("boxcox", Step.PARETO)
+    assert (found.chosen, found.rule_verdicts["zscore"].step) == ("boxcox", Step.PARETO)
     found, _ = run({"zscore": at(), "boxcox": at(0.62, cost=8)}, {"boxcox": ends(-0.01, 0.02)})
     assert found.chosen == "zscore"  # more accurate and dearer: it joins, and the default stays
-    assert found.rulings["boxcox"].kept
+    assert found.rule_verdicts["boxcox"].kept
 
 
 FIGURE = st.sampled_from([0.5, 0.55, 0.6])
@@ -179,11 +179,11 @@ NAMES = ("zscore", "max", "boxcox", "log")
 )  # fmt: skip
 def test_what_holds_of_every_answer(standings, differences, shares):
     found, _ = run(standings, differences, shares)
-    assert list(found.rulings) == list(standings)
-    kept = [name for name, one in found.rulings.items() if one.kept]
+    assert list(found.rule_verdicts) == list(standings)
+    kept = [name for name, one in found.rule_verdicts.items() if one.kept]
     assert (found.chosen is None) == (not kept)
     assert found.chosen is None or found.chosen in kept
-    for name, ruling in found.rulings.items():
+    for name, ruling in found.rule_verdicts.items():
         assert ruling.kept == (ruling.step is None)
         if ruling.kept:
             one, default = standings[name], standings[found.default]
@@ -227,9 +227,9 @@ def test_the_papers_boxcox_winners_are_refused(case):
         found = paper_case(case, losses)
         assert found.default == "zscore"
         assert found.chosen != "boxcox"
-        assert found.rulings["boxcox"].step in (Step.LOG_LOSS, Step.ACCURACY)
+        assert found.rule_verdicts["boxcox"].step in (Step.LOG_LOSS, Step.ACCURACY)
         if points["boxcox"].accuracy >= points["zscore"].accuracy:
-            assert found.rulings["boxcox"].step is Step.LOG_LOSS
+            assert found.rule_verdicts["boxcox"].step is Step.LOG_LOSS
 
 
 def test_the_words_of_earlier_runs_are_read():
@@ -242,14 +242,14 @@ def test_of_those_left_the_default_is_chosen():
     """Whatever its place and whoever has the lower log loss, as long as that is not shown."""
     for names in (["max", "zscore"], ["zscore", "max"]):
         found, _ = run({name: at(log_loss=0.8 if name == "zscore" else 0.7) for name in names})
-        assert {name for name, one in found.rulings.items() if one.kept} == {"max", "zscore"}
+        assert {name for name, one in found.rule_verdicts.items() if one.kept} == {"max", "zscore"}
         assert found.chosen == "zscore"
 
 
 def test_a_difference_that_ends_at_the_margin_is_within_it():
     for high, step in ((0.02, None), (0.0201, Step.LOG_LOSS)):
         found, _ = run({"zscore": at(), "max": at()}, {"max": Interval(0.01, 0.0, high, 500, 100)})
-        assert found.rulings["max"].step is step
+        assert found.rule_verdicts["max"].step is step
 
 
 def test_of_no_resamples_all_are_certified():

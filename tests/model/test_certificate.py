@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import rekka
-from rekka.model.certificate import Verdict, _conditioning, _judge, plateau_share, remark_errors
+from rekka.model.certificate import Verdict, _conditioning, _judge, describe_errors, plateau_share
 from rekka.model.coordinates import build_layout
 from rekka.model.restarts import Restarts
 from rekka.model.separation import Separation
@@ -250,8 +250,12 @@ def test_the_rate_of_a_state_is_not_named_beside_an_effect_on_it():
     """Both are uncertain for one reason; alone, the rate is named."""
     layout = build_layout(["age"], 3, {"age": [1]}, None)
     coordinates = SimpleNamespace(standard=np.eye(3), unit=1.0)
-    remarks = remark_errors(coordinates, layout, np.zeros(3), SimpleNamespace(hessian=np.diag([0.01, 0.01, 1.0])))
+    remarks = describe_errors(
+        coordinates, layout, np.zeros(3), SimpleNamespace(hessian=np.diag([0.01, 0.01, 1.0]))
+    )
     assert "the effect of age on leaving state 1" in remarks[0]
     assert "the rate of" not in remarks[0]
-    remarks = remark_errors(coordinates, layout, np.zeros(3), SimpleNamespace(hessian=np.diag([1.0, 0.01, 0.01])))
+    remarks = describe_errors(
+        coordinates, layout, np.zeros(3), SimpleNamespace(hessian=np.diag([1.0, 0.01, 0.01]))
+    )
     assert "the rate of leaving state 2" in remarks[0]

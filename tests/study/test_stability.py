@@ -182,7 +182,7 @@ class TestSelection:
             fits = {method: refitting(rows, key, done.plan.study.seed) for method, key in keys.items()}
             attempts = {name: attempt(lambda d, fit=fit: fit(d.inside), draw) for name, fit in fits.items()}
             found = apply_to_draw(done.plan, preset, attempts)
-            kept, chosen = tuple(name for name, one in found.rulings.items() if one.kept), found.chosen
+            kept, chosen = tuple(name for name, one in found.rule_verdicts.items() if one.kept), found.chosen
             assert (kept, chosen) == (done.choice(case).kept, done.choice(case).chosen)
 
     def test_golden_rows_are_not_looked_at(self, study, drawn):
@@ -338,7 +338,7 @@ class TestAttempt:
         assert found.status is Status.TRANSFORM_FAILED
         assert found.certified
         ruled = apply_to_draw(study.plan, "exact", {"boxcox": found})
-        assert (ruled.rulings["boxcox"].kept, ruled.chosen) == (False, None)
+        assert (ruled.rule_verdicts["boxcox"].kept, ruled.chosen) == (False, None)
 
     def test_other_errors_are_not_swallowed(self):
         def fit(_: Draw) -> Any:

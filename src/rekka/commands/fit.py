@@ -62,7 +62,7 @@ def fit(
 
       rekka fit nation/ --memory 1GB --out models
     """
-    from rekka.report.terminal.models import print_summary, tell_tests
+    from rekka.report.terminal.models import describe_tests, print_summary
 
     errors, console = new_console(stderr=True), new_console()
     with show_progress(errors) as on_progress:
@@ -82,7 +82,7 @@ def fit(
         if brief:
             print_summary(console, described, asked["bootstrap"])
         untested = None if fits.tested or "test_fit" in asked else len(described)
-        for line in (*tell_tests(described, untested), *_list_lines(asked.get("out"), fits, tables)):
+        for line in (*describe_tests(described, untested), *_list_lines(asked.get("out"), fits, tables)):
             print_line(console, line)
     if any(one.failed for one in fits.components):
         raise typer.Exit(1)

@@ -37,7 +37,7 @@ def njit(*signature: Any, cache: bool = True, **options: Any) -> Callable[[Calla
         except RuntimeError as error:
             if "cannot cache function" not in str(error):
                 raise
-            tell_no_place()
+            warn_of_no_place()
             return _NUMBA.njit(*signature, **options)(function)
 
     return compiled
@@ -49,7 +49,7 @@ def announce() -> None:
 
 
 @once
-def tell_no_place() -> None:
+def warn_of_no_place() -> None:
     """Say, once in a process, that kernels cannot be kept."""
     LOGGER.warning(NO_PLACE)
 
@@ -58,7 +58,7 @@ class Announcer(event.Listener):
     """Listener to compilations that announces ours, once, if they take longer than ``patience`` seconds."""
 
     def __init__(self, tell: Callable[[], None], patience: float = PATIENCE) -> None:
-        self._tell, self._patience = tell, patience
+        self._announce, self._patience = tell, patience
         self._lock, self._under_way = Lock(), 0
         self._timer: Timer | None = None
 
@@ -85,7 +85,7 @@ class Announcer(event.Listener):
             if not waiting:
                 self._timer = None  # a later kernel may take longer
         if waiting:
-            self._tell()
+            self._announce()
 
 
 def _is_ours(event: Any) -> bool:

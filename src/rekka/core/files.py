@@ -198,7 +198,9 @@ def naming(path: Path) -> Iterator[None]:
     except WriteError as error:
         if not _in_unfinished(Path(error.file)):
             raise
-        raise WriteError(_tell(path, error.cause, error.remedy), **error.values | {"file": str(path)}) from None
+        raise WriteError(
+            _format_failure(path, error.cause, error.remedy), **error.values | {"file": str(path)}
+        ) from None
     except (RekkaError, BrokenPipeError):
         raise
     except Exception as error:
@@ -206,7 +208,7 @@ def naming(path: Path) -> Iterator[None]:
         if found is None or _is_elsewhere(error, path):
             raise
         number, cause, remedy = found
-        failed = WriteError(_tell(path, cause, remedy), file=str(path), cause=cause, remedy=remedy)
+        failed = WriteError(_format_failure(path, cause, remedy), file=str(path), cause=cause, remedy=remedy)
         failed.errno = number
         raise failed from None
 
@@ -227,7 +229,7 @@ def _probe(folder: Path) -> int | None:
     return None
 
 
-def _tell(path: Path, cause: str, remedy: str) -> str:
+def _format_failure(path: Path, cause: str, remedy: str) -> str:
     return f"{path} cannot be written: {cause}. {remedy}"
 
 

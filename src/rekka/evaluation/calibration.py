@@ -136,7 +136,7 @@ DRAWN_AGAIN = "the rows drawn and fitted anew"
 DRAWN_BOTH = "the training rows drawn and fitted anew, the held-out rows drawn and predicted"
 
 
-def tell_untested(components: int) -> str:
+def explain_untested(components: int) -> str:
     """Reason why no test of fit was made of very many components."""
     return (
         f"The test of fit was not made: there are {components:,} components, and it takes a second or so for "

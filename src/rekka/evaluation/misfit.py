@@ -148,11 +148,11 @@ def _floor(evidence: Evidence) -> Iterator[str]:
         return
     yield (
         f"{words}, and none of the training rows: the fit is surer than its rows can make it. "
-        f"{_tell_beyond(evidence)} A ridge penalty or a prior holds the coefficients."
+        f"{_explain_beyond(evidence)} A ridge penalty or a prior holds the coefficients."
     )
 
 
-def _tell_beyond(evidence: Evidence) -> str:
+def _explain_beyond(evidence: Evidence) -> str:
     """Reason why held-out rows are at the floor where no training row is."""
     if evidence.certificate is None or not evidence.certificate.certified:
         return RAN_AWAY

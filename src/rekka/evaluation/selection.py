@@ -146,7 +146,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ruling:
+class RuleVerdict:
     """Whether a method is kept; if not, the step at which it fell, and the evidence that was asked for."""
 
     kept: bool
@@ -161,7 +161,7 @@ class Guarded(NamedTuple):
 
     default: str | None
     chosen: str | None
-    rulings: dict[str, Ruling]
+    rule_verdicts: dict[str, RuleVerdict]
 
 
 def choose_guarded(
@@ -173,18 +173,18 @@ def choose_guarded(
 ) -> Guarded:
     """The guarded rule. ``difference(a, b)`` is log loss of a minus that of b; both are asked only as needed."""
     there = {name: one for name, one in standings.items() if one.comparable}
-    rulings = {name: Ruling(False, Step.CERTIFIED) for name in standings if name not in there}  # 1
+    rule_verdicts = {name: RuleVerdict(False, Step.CERTIFIED) for name in standings if name not in there}  # 1
     shares = {name: share(name) for name in there}
     found: dict[str, Interval] = {}
 
     def drop(name: str, step: Step, rival: str | None = None) -> None:
-        rulings[name] = Ruling(False, step, found.get(name), shares[name], rival)
+        rule_verdicts[name] = RuleVerdict(False, step, found.get(name), shares[name], rival)
         del there[name]
 
     for name in [name for name in there if shares[name].value < guard.stable_share - ROUNDING]:
         drop(name, Step.STABLE)  # 2
     if not there:
-        return Guarded(None, None, {name: rulings[name] for name in standings})
+        return Guarded(None, None, {name: rule_verdicts[name] for name in standings})
     default = guard.default if guard.default in there else min(there, key=lambda name: there[name].log_loss)
     for name in [name for name in there if name != default]:
         if there[name].accuracy < there[default].accuracy - guard.accuracy_margin - ACCURACY_TOLERANCE:
@@ -201,6 +201,6 @@ def choose_guarded(
     for name in [name for name in points if name not in front]:
         rivals = [one for one in points if dominates(points[one], points[name], cost_tolerance)]
         drop(name, Step.PARETO, next((one for one in rivals if one in front), rivals[0]))  # 6
-    rulings |= {name: Ruling(True, None, found.get(name), shares[name]) for name in there}
+    rule_verdicts |= {name: RuleVerdict(True, None, found.get(name), shares[name]) for name in there}
     chosen = min(there, key=lambda name: (name != default, there[name].log_loss), default=None)
-    return Guarded(default, chosen, {name: rulings[name] for name in standings})
+    return Guarded(default, chosen, {name: rule_verdicts[name] for name in standings})

@@ -26,7 +26,7 @@ from rekka.core.folders import check_folder, plain
 from rekka.core.sheets import to_parquet, write_csv
 from rekka.data.direction import refuse_upside_down
 from rekka.data.transitions import ReadingOptions, refuse_text
-from rekka.evaluation.calibration import MOST_TESTED, tell_untested
+from rekka.evaluation.calibration import MOST_TESTED, explain_untested
 from rekka.fleet.backtest_rows import (
     LOSSES_SCHEMA,
     Cut,
@@ -239,7 +239,7 @@ def backtest(
         lost.append(count_losses(records, rows, chains, cut))
         results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name)))
     labels = None if records.found.scale is None else records.found.scale.names
-    untested = [tell_untested(len(names))] if test_fit is None and not settings.test_fit else []
+    untested = [explain_untested(len(names))] if test_fit is None and not settings.test_fit else []
     found = Backtest(
         until=cut.words,
         since=None if cut.since is None else str(cut.since),

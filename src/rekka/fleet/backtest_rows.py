@@ -289,7 +289,7 @@ def count_losses(records: PairedRecords, frame: pl.DataFrame, chains: Chains, cu
     transition are not counted.
     """
     frame = frame if "member" in frame.columns else frame.with_columns(member=pl.lit(""))
-    keys = [*MEMBER, *_tell_apart(frame)]
+    keys = [*MEMBER, *_identify_visits(frame)]
     linked = _ends(frame[chains.place], keys).with_columns(linked=pl.lit(value=True)).unique()
     visits = _list_visits(records, frame, keys, cut).join(linked, on=keys, how="left")
     known = pl.col("moment") <= cut.moment
@@ -302,7 +302,7 @@ def count_losses(records: PairedRecords, frame: pl.DataFrame, chains: Chains, cu
     return counted.sort("case", "visits", "reason", descending=[False, True, False])
 
 
-def _tell_apart(frame: pl.DataFrame) -> list[str]:
+def _identify_visits(frame: pl.DataFrame) -> list[str]:
     """Columns that identify visits of a member; no number, which a restart begins again, where others do."""
     there = visit_keys(frame)
     return [key for key in there if key != VISIT] or there

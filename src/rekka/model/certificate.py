@@ -164,7 +164,7 @@ def certify(
     verdict, reasons = _judge(escapes, condition, decrement, restarts, weakest)
     remarks, thin = [], list[str]()
     if verdict in (Verdict.CERTIFIED, Verdict.LOCAL_MAXIMUM):
-        thin = remark_errors(coordinates, layout, psi, here) + remark_departures(
+        thin = describe_errors(coordinates, layout, psi, here) + describe_departures(
             coordinates, layout, here, frequency
         )
         remarks += [f"{fact}, but the likelihood falls that way: this maximum stands" for fact in held]
@@ -222,7 +222,7 @@ def count_pairs(weight: Array, informative: int) -> Array:
     return weight * (informative / able) if 0 < able < informative else weight
 
 
-def remark_errors(coordinates: Coordinates[Any], layout: Layout, psi: Array, here: Evaluation) -> list[str]:
+def describe_errors(coordinates: Coordinates[Any], layout: Layout, psi: Array, here: Evaluation) -> list[str]:
     """Name effects whose standard error, per standard deviation of the covariate, is beyond what rows can mean.
 
     ``here`` is per unit of mean weight. A mean weight above 1 counts as so many rows, one below 1 as one row. An
@@ -257,7 +257,7 @@ def _name_effect(layout: Layout, parameter: int) -> str:
     return f"the effect of {layout.terms[term]} on {where}" if term else f"the rate of {where}"
 
 
-def remark_departures(
+def describe_departures(
     coordinates: Coordinates[Any], layout: Layout, here: Evaluation, frequency: Array
 ) -> list[str]:
     """Name states that fewer than FEW_EVENTS rows leave for each coefficient that only they determine.

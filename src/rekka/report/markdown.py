@@ -99,7 +99,7 @@ def render_markdown(
     for section in SECTIONS:
         own = [table for table in tables if find_section(table.name) == section and table.name not in LISTED]
         drawn = [figure for figure in figures if find_section(figure.name) == section]
-        body = [*_tell_section(section, document, words)]
+        body = [*_explain_section(section, document, words)]
         body += [f"### {escape_markdown(table.title)}\n\n{markdown_table(table)}" for table in own]
         body += [_render_figure(figure, pictures or {}, words) for figure in drawn]
         if section in DRAWN and not drawn and can_draw:
@@ -148,7 +148,7 @@ def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -
     return words.get(f"section.{section}.{'none' if nothing.get(section) else 'lead'}", "")
 
 
-def _tell_section(section: str, document: Document, words: Words) -> Iterator[str]:
+def _explain_section(section: str, document: Document, words: Words) -> Iterator[str]:
     """Sentences of a section."""
     tell = Wording(words)
     if section == "findings":

@@ -26,7 +26,7 @@ from rekka.evaluation.selection import (
     Guard,
     Guarded,
     Point,
-    Ruling,
+    RuleVerdict,
     Share,
     Standing,
     Step,
@@ -225,7 +225,7 @@ def choose_case(contest: Contest) -> Choice:
         cost=contest.cost,
         default=guarded.default,
         chosen=guarded.chosen,
-        verdicts=tuple(_describe(contest, name, guarded.rulings[name]) for name in contest.trials),
+        verdicts=tuple(_describe(contest, name, guarded.rule_verdicts[name]) for name in contest.trials),
         optimism=optimism,
     )
 
@@ -269,12 +269,14 @@ def _choose_pareto(standings: Mapping[str, Standing], default: str, tolerance: f
     """The Pareto set; of several the most accurate is the one to use, then the cheapest, then the default."""
     there = {name: one for name, one in standings.items() if one.comparable}
     kept = pareto_set({name: Point(one.accuracy, one.cost) for name, one in there.items()}, tolerance)
-    rulings = {
-        name: Ruling(True) if name in kept else Ruling(False, Step.PARETO if name in there else Step.CERTIFIED)
+    rule_verdicts = {
+        name: RuleVerdict(True)
+        if name in kept
+        else RuleVerdict(False, Step.PARETO if name in there else Step.CERTIFIED)
         for name in standings
     }
     best = min(kept, key=lambda name: (-there[name].accuracy, there[name].cost, name != default), default=None)
-    return Guarded(None, best, rulings)
+    return Guarded(None, best, rule_verdicts)
 
 
 def measure_optimism(contest: Contest, chosen: str) -> Optimism | None:
@@ -315,23 +317,23 @@ def _judge_outside(contest: Contest, outside: Index) -> Mapping[str, BridgeScore
     return contest.once(lambda name: score_folds(sample, refitting(rows, contest.key(name), seed), seed))
 
 
-def _describe(contest: Contest, method: str, ruling: Ruling) -> MethodVerdict:
+def _describe(contest: Contest, method: str, verdict: RuleVerdict) -> MethodVerdict:
     """Describe what the rule made of a method, with the figures it needed."""
     trial, found = contest.trials[method], contest.judged.get(method)
     scores = trial.scores if found is None else found.scores
     figures: dict[str, Any] = {}
     if scores is not None:
         figures = {name: getattr(scores, name) for name in ("accuracy", "log_loss", "at_floor")}
-    if ruling.difference is not None:
-        mean, low, high, _, bridges = ruling.difference
+    if verdict.difference is not None:
+        mean, low, high, _, bridges = verdict.difference
         figures |= {"difference": mean, "low": low, "high": high, "bridges": bridges}
-    if ruling.share is not None:
-        figures |= {"certified": ruling.share.certified, "drawn": ruling.share.drawn}
+    if verdict.share is not None:
+        figures |= {"certified": verdict.share.certified, "drawn": verdict.share.drawn}
     return MethodVerdict(
         method=method,
-        kept=ruling.kept,
-        step=ruling.step,
+        kept=verdict.kept,
+        step=verdict.step,
         cost=None if trial.outcome is None else contest.price(method),
-        rival=ruling.rival,
+        rival=verdict.rival,
         **{n: None if n in ("accuracy", "log_loss") and math.isnan(v) else v for n, v in figures.items()},
     )

@@ -119,7 +119,9 @@ def refit_draws(rows: CaseRows, plan: StudyPlan, unit: Unit, seed: int) -> pl.Da
             by_method = {method: attempts[models[method]] for method in methods}
             found = apply_to_draw(plan, unit.preset, by_method)
             lines += [
-                _lay_out(unit, draw, method, by_method[method], found.rulings[method].kept, method == found.chosen)
+                _lay_out(
+                    unit, draw, method, by_method[method], found.rule_verdicts[method].kept, method == found.chosen
+                )
                 for method in methods
             ]
     return pl.DataFrame(lines, schema=SCHEMA)

@@ -31,8 +31,8 @@ def list_tables(document: Document, words: Words) -> tuple[TableView, ...]:
         *(study.tabulate_grid(document, preset, words) for preset in presets),
         *(table.view(document, words) for table in AFTER_GRIDS),
     ]
-    return tuple(_tell_empty(table, words) for table in found if table.rows or table.name in ALWAYS)
+    return tuple(_explain_empty(table, words) for table in found if table.rows or table.name in ALWAYS)
 
 
-def _tell_empty(table: TableView, words: Words) -> TableView:
+def _explain_empty(table: TableView, words: Words) -> TableView:
     return table if table.rows else replace(table, note=words(f"table.{table.name}.empty"))

@@ -341,7 +341,7 @@ def has_intervals(table: TableView) -> bool:
     return any(end is not None for cell in cells for end in cell.parts[1:])
 
 
-def tell_penalised(methods: Iterable[str], words: Words) -> str:
+def explain_penalised(methods: Iterable[str], words: Words) -> str:
     """The meaning of likelihood where a penalty or a prior goes with it; nothing where none does."""
     return words("table.penalised.note") if any(one in SHRINKING for one in methods) else ""
 

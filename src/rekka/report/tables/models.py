@@ -37,11 +37,11 @@ from rekka.report.tables.cells import (
     Fields,
     Table,
     estimate,
+    explain_penalised,
     join_row,
     optional,
     span,
     special,
-    tell_penalised,
     text_cell,
 )
 from rekka.report.text import MINUS, MISSING, Words, name_method
@@ -254,7 +254,7 @@ def _note_models(document: Document, words: Words) -> Iterator[str]:
 
 def _note_certificates(document: Document, words: Words) -> Iterator[str]:
     yield words("table.certificates.note")
-    yield tell_penalised((one.method for one in _list_certified(document)), words)
+    yield explain_penalised((one.method for one in _list_certified(document)), words)
 
 
 def _title_years(table: TableView, document: Document, words: Words) -> TableView:

@@ -31,6 +31,7 @@ from rekka.report.tables.cells import (
     coded_cell,
     counted,
     estimate,
+    explain_penalised,
     join_row,
     leave_columns,
     mark_cell,
@@ -39,7 +40,6 @@ from rekka.report.tables.cells import (
     others,
     span,
     special,
-    tell_penalised,
     text_cell,
 )
 from rekka.report.text import MISSING, Words, name_method
@@ -204,7 +204,7 @@ METHODS = Table(  # paper, Table method-summary
     counted("certified", "trials", alone=True),
     "selected pareto mean_accuracy median_seconds median_seconds_low median_iterations at_floor_share",
     rows=lambda document: document.methods,
-    note=lambda document, words: (words("table.methods.note"), tell_penalised(document.study.methods, words)),
+    note=lambda document, words: (words("table.methods.note"), explain_penalised(document.study.methods, words)),
 )  # fmt: skip
 SELECTION = Table(  # paper, Table selection
     "selection", SelectionPart,

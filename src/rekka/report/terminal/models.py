@@ -11,7 +11,7 @@ from rich.padding import Padding
 
 from rekka.core.errors import count_of, name_some
 from rekka.estimator import ExponentialHazardMarkovModel
-from rekka.evaluation.calibration import tell_untested
+from rekka.evaluation.calibration import explain_untested
 from rekka.fleet.models import CaseModel, describe_misfit, split_notes
 from rekka.forecast.effects import Effects, show_years
 from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, describe_intervals, lay_out, round_together
@@ -59,7 +59,7 @@ def print_model(
         told = test.causes if test.rejected else (f"{test.describe()}.",)
         console.print(escape(" ".join(["test of fit:", *told])), highlight=False)
     if model.resampled_ is not None:
-        console.print(_tell_bootstrap(model.resampled_), highlight=False)
+        console.print(_describe_bootstrap(model.resampled_), highlight=False)
     console.print()
 
 
@@ -71,7 +71,7 @@ def _show_ratio(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return show(row["hazard_ratio"], "four_digits"), interval, f"{row['unit']:g}"
 
 
-def _tell_bootstrap(drawn: Resampled) -> str:
+def _describe_bootstrap(drawn: Resampled) -> str:
     """Number of refits that reached a maximum, in words."""
     told = (
         f"bootstrap: {len(drawn.beta):,} of {count_of(drawn.asked, 'refit')} to {drawn.groups:,} bridges drawn "
@@ -116,10 +116,10 @@ def _shorten(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
 
-def tell_tests(described: Sequence[dict[str, Any]], untested: int | None) -> list[str]:
+def describe_tests(described: Sequence[dict[str, Any]], untested: int | None) -> list[str]:
     """Summarize several tests, or say that none was made because there are too many components."""
     if untested is not None:
-        return [tell_untested(untested)]
+        return [explain_untested(untested)]
     tests = [one["fit_test"] for one in described if one.get("fit_test") is not None]
     rejected = sum(test["rejected"] for test in tests)
     if not rejected or len(tests) < 2:
@@ -142,7 +142,7 @@ def print_matrices(
     """The matrices of a model: a table for each, and what to know of them."""
     first = made[0]
     head, notes = split_notes(note for one in made for note in one.notes)
-    where = [_tell_covariates(model, first.covariates, given)]
+    where = [_describe_covariates(model, first.covariates, given)]
     if layout != MEDIAN:
         where.append(f"Over the years: {first.course}.")
     _print_head(console, model.name, _list_warnings(model, head), where)
@@ -164,7 +164,7 @@ def _print_square(console: Console, one: Matrix) -> None:
         (_name_state(one, state), *("" if to < state else _show_probability(p) for to, p in enumerate(row)))
         for state, row in enumerate(one.probability)
     )
-    title = f"Probability of each state after {_tell_years(one.years)}"
+    title = f"Probability of each state after {_format_years(one.years)}"
     print_texts(console, title, ("from / to", *range(1, one.n_states + 1)), lines)
 
 
@@ -177,9 +177,8 @@ def _print_long(console: Console, one: Matrix) -> None:
         for first in range(one.n_states)
         for last in range(first, one.n_states)
     )
-    title = (
-        f"Probability of each state after {_tell_years(one.years)}; {describe_intervals(one.level, one.intervals)}"
-    )
+    intervals = describe_intervals(one.level, one.intervals)
+    title = f"Probability of each state after {_format_years(one.years)}; {intervals}"
     print_texts(console, title, ("from", "to", "probability", "low", "high"), lines)
 
 
@@ -188,7 +187,7 @@ def _print_percent(console: Console, one: Matrix, decimals: int) -> None:
     for state, row in enumerate(one.probability):
         shares = [f"{share:.{decimals}f}" for share in round_together(row[state:], decimals)]
         lines.append((_name_state(one, state), *shares, *[""] * state))
-    title = f"Percent that stay, and that are so many states worse, after {_tell_years(one.years)}"
+    title = f"Percent that stay, and that are so many states worse, after {_format_years(one.years)}"
     heads = ("state", "stays", *(f"{number} worse" for number in range(1, one.n_states)))
     print_texts(console, title, heads, lines)
 
@@ -213,7 +212,7 @@ def _name_state(one: Matrix, state: int) -> str:
     return str(state + 1) if label == str(state + 1) else f"{state + 1} ({label})"
 
 
-def _tell_years(years: float) -> str:
+def _format_years(years: float) -> str:
     return f"{years:g} year{'' if years == 1 else 's'}"
 
 
@@ -230,7 +229,7 @@ def print_effects(console: Console, model: CaseModel, given: Mapping[str, float]
     """Sentences, then their figures, then what to know."""
     head, notes = split_notes(found.notes)
     where = [
-        _tell_covariates(model, found.covariates, given),
+        _describe_covariates(model, found.covariates, given),
         f"Over the years: {found.course}.",
     ]
     _print_head(console, f"{model.name}: years {found.journey}", _list_warnings(model, head), where)
@@ -298,7 +297,7 @@ def _list_warnings(model: CaseModel, head: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(head), *(line for line in (model.unchosen, model.misfit) if line is not None)]
 
 
-def _tell_covariates(model: CaseModel, values: Mapping[str, float], given: Mapping[str, Any]) -> str:
+def _describe_covariates(model: CaseModel, values: Mapping[str, float], given: Mapping[str, Any]) -> str:
     """'At age_at_inspection_1 = 40 (given), traffic_mean = 5,200 (typical).'."""
     if not values:
         return "The model has no covariates."

@@ -84,10 +84,10 @@ def print_selection(console: Console, study: Study) -> None:
             if losses := describe_losses(trials.filter(case=case)):
                 rows.append(Row((Cell(None, ""), Cell(None, losses, faint=True))))
         title = TITLES[study.plan.study.rule].format(preset)
-        print_view(console, TableView("selection", title, columns, tuple(rows), _tell_optimism(study, preset)))
+        print_view(console, TableView("selection", title, columns, tuple(rows), _describe_optimism(study, preset)))
 
 
-def _tell_optimism(study: Study, preset: str) -> str:
+def _describe_optimism(study: Study, preset: str) -> str:
     """Optimism of scores on golden rows that chose; nothing where these were kept out of the choice."""
     judged = study.optimism.filter(preset=preset, judged_on="golden")
     if judged.is_empty():
