@@ -129,13 +129,16 @@ def share_sample(counts: NDArray[np.int64], size: int) -> Array:
 def choose_rows(W: Array, weight: Array, share: float, unit: float) -> tuple[NDArray[np.intp], Array]:
     """Places of the rows W (p+1, m) of one start and end that are drawn, and how many rows each stands for.
 
-    All that lie far out or weigh far more than the mean ``unit``, and this share of the others, drawn at random
-    from a fixed seed: every so-manyth row could be the same one again and again.
+    All that lie far out or weigh far more than the mean ``unit``, and this share of the others: every so-manyth in
+    the order of how far out they lie, so that the sample has as many near and far as all rows have. A random draw
+    can lose a maximum.
     """
-    far = (np.square(W).sum(axis=0) > FAR_OUT * len(W)) | (weight > FAR_OUT * unit)
+    distance = np.square(W).sum(axis=0)
+    far = (distance > FAR_OUT * len(W)) | (weight > FAR_OUT * unit)
     out, near = (np.flatnonzero(far), np.flatnonzero(~far)) if share > 0 else (np.empty(0, np.intp),) * 2
     size = math.ceil(near.size * share)
-    some = near if size == near.size else np.sort(np.random.default_rng(0).choice(near, size, replace=False))
+    ordered = near[np.argsort(distance[near], kind="stable")]
+    some = np.sort(ordered[((np.arange(size) + 0.5) * (near.size / max(size, 1))).astype(np.intp)])
     return np.concatenate([out, some]), np.repeat([1.0, near.size / max(size, 1)], [out.size, size])
 
 
