@@ -22,7 +22,7 @@ from rekka.study.plan import read_plan
 from rekka.study.trial import run_trial
 from version_files import COLUMNS, CONFIRMED, FILES, TRIAL
 
-VERSIONS = ["0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0"]
+VERSIONS = ["0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "0.9.0"]
 WITH_FORECASTS = VERSIONS[2:]
 CASES = ["Deck slab", "Main girder"]
 
@@ -158,7 +158,7 @@ def test_a_run_folder_forecasts(version, copy_run):
 def test_the_plan_of_a_run_folder_is_a_study_file(version):
     plan = read_plan(FILES / version / "run" / "study.toml")
     assert plan.study.methods == ("zscore", "boxcox")
-    assert plan.study.clock == ("middle" if version == "0.8.0" else "start")  # 0.8.0 brought the choice
+    assert plan.study.clock == ("middle" if version >= "0.8.0" else "start")  # 0.8.0 brought the choice
 
 
 @pytest.mark.parametrize("version", WITH_FORECASTS)

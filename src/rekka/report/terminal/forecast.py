@@ -204,7 +204,7 @@ def _explain(document: ForecastFile) -> list[str]:
         return []
     lines = [
         "parameters: interval of the expected number, because the model was fitted to a sample; prediction: "
-        "interval of the number itself, to which chance in each member's course adds"
+        "interval of the number itself, which also depends on how each member happens to deteriorate"
     ]
     if len(document.models) > 1:
         lines.append("components, and members of one bridge, are taken as independent")
