@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from threading import Event, Thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
@@ -196,7 +197,8 @@ def side_by_side(
     mine = {"initializer": _end_with, "initargs": (os.getpid(),), "max_nbytes": None}
     workers = min(workers, len(tasks)) or 1
     parallel = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", batch_size=1, **mine)
-    results = parallel(delayed(function)(*task) for task in tasks)
+    with _ignore_interrupts():
+        results = parallel(delayed(function)(*task) for task in tasks)
     try:
         for result in results:  # noqa: UP028 (yield from would close it, warnings and all, before we can)
             yield result
@@ -205,6 +207,23 @@ def side_by_side(
             warnings.simplefilter("ignore")  # that some were not waited for
             results.close()
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _ignore_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C while processes are started, for some hundredths of a second.
+
+    They then ignore it for good, and do not print where it met them; this process ends them. Only a main thread
+    can do so.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
 def _fit_untimed(rows: CaseRows, key: Key, seed: int) -> Fitted:
