@@ -25,7 +25,7 @@ demo: $(VENV)/.user
 test: $(VENV)/.developer
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python tests/warm_kernels.py & $(BIN)/mypy && wait $$!
+	$(BIN)/python tests/warm_up.py & $(BIN)/mypy && wait $$!
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 release-check: $(VENV)/.developer

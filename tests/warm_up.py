@@ -1,9 +1,13 @@
-"""Compile the kernels before the tests run: ``python tests/warm_kernels.py``.
+"""Compile before the tests run: ``python tests/warm_up.py``.
 
-Two workers of a test run would each compile them all; here each of two processes compiles a half.
+Each worker of a test run would compile all kernels, all tests and all modules that they import; here each of three
+processes compiles a part.
 """
 
+import contextlib
+import os
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 
 def warm_fits() -> None:
@@ -47,7 +51,15 @@ def warm_steps() -> None:
     EXPONENTIAL.cross(np.array([[1.0, 0.0]]), theta, h, 1, 0.5)
 
 
+def warm_tests() -> None:
+    """Collect all tests: Python then has what they and their imports compile to."""
+    import pytest
+
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        pytest.main(["--collect-only", "-q"])
+
+
 if __name__ == "__main__":
-    with ProcessPoolExecutor(2) as pool:
-        for half in [pool.submit(warm_fits), pool.submit(warm_steps)]:
-            half.result()
+    with ProcessPoolExecutor(3) as pool:
+        for part in [pool.submit(warm) for warm in (warm_fits, warm_tests, warm_steps)]:
+            part.result()
