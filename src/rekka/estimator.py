@@ -506,9 +506,7 @@ def likelihood_ratio_test(
     (2, True)
 
     """
-    check_is_fitted(smaller)
-    check_is_fitted(larger)
-    return likelihood_ratio(smaller._fit, larger._fit)
+    return likelihood_ratio(_take_fit(smaller), _take_fit(larger))
 
 
 def nested_models(models: Mapping[str, ExponentialHazardMarkovModel]) -> TitledTable:
@@ -529,9 +527,15 @@ def nested_models(models: Mapping[str, ExponentialHazardMarkovModel]) -> TitledT
     [2, 4]
 
     """
-    for model in models.values():
-        check_is_fitted(model)
-    return nested_table({name: model._fit for name, model in models.items()})
+    return nested_table({name: _take_fit(model) for name, model in models.items()})
+
+
+def _take_fit(model: ExponentialHazardMarkovModel) -> Fit:
+    """Fit of a model whose log-likelihood is that of its rows."""
+    check_is_fitted(model)
+    if model.class_weight is not None:
+        raise BadOption("A likelihood ratio test needs fits without class weights.", option="class_weight")
+    return model._fit
 
 
 def log_loss_scorer(estimator: Any, X: Any, y: Any) -> float:

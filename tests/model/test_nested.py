@@ -91,6 +91,12 @@ def test_a_table_of_models(rows):
             {"names": [AGE, TRAFFIC]},
             "without class weights",
         ),
+        (
+            {"names": [AGE], "class_weight": "inverse_frequency", "groups": True},
+            {"names": [AGE, TRAFFIC]},
+            "without class weights",
+        ),
+        ({"names": [AGE], "clock": "start"}, {"names": [AGE, TRAFFIC]}, "with another clock: the values of age"),
         ({"names": [AGE], "n": 499}, {"names": [AGE, TRAFFIC]}, "other rows: 499 with 4 states, 500 with 4"),
         ({"names": [AGE], "turned": True}, {"names": [AGE, TRAFFIC]}, "values of age_at_inspection_1 differ"),
         (
@@ -106,9 +112,10 @@ def test_a_table_of_models(rows):
     ],
 )
 def test_what_is_not_comparable_is_refused(rows, smaller, larger, message):
-    def make(names, n=500, turned=False, **options):
+    def make(names, n=500, turned=False, groups=False, **options):
         own = rows.head(n)
-        return fit(own.with_columns(pl.col(AGE) + 1.0) if turned else own, *names, **options)
+        own = own.with_columns(pl.col(AGE) + 1.0) if turned else own
+        return fit(own, *names, groups=own["bridge_id"] if groups else None, **options)
 
     with pytest.raises(BadOption, match=message):
         rekka.likelihood_ratio_test(make(**smaller), make(**larger))

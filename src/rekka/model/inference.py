@@ -21,7 +21,6 @@ from rekka.scaling.operators import FittedScaling
 
 Array = NDArray[np.float64]
 CHUNK = 16_384  # rows whose scores are held at once
-ROBUST = "sandwich, robust by row"  # standard errors of a fit with class weights
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Inference:
 
     coefficients: Array
     covariance: Array
-    kind: str  # "observed information", "sandwich, clustered by 417 groups" or ROBUST
+    kind: str  # "observed information", "sandwich, clustered by 417 groups" or "sandwich, robust by row"
     log_likelihood: float
     degrees_of_freedom: float
     aic: float
@@ -50,7 +49,7 @@ class Meat(NamedTuple):
     @property
     def kind(self) -> str:
         """Name of the standard errors."""
-        return ROBUST if self.by_row else f"sandwich, clustered by {self.groups} groups"
+        return "sandwich, robust by row" if self.by_row else f"sandwich, clustered by {self.groups} groups"
 
 
 def infer(
