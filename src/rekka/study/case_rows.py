@@ -110,8 +110,11 @@ class CaseRows:
         """The rows of a part, or of the folds."""
         if isinstance(self.table, Path):
             return pl.scan_parquet(self.table, glob=False).filter(case=self.name, part=part)
-        parts = ("train", VALIDATION) if part == IN_FOLDS else (part,)
-        return pl.concat([self.table[one] for one in parts]).lazy()
+        return self._join_parts(self.table, part).lazy()
+
+    @staticmethod
+    def _join_parts(table: Mapping[str, pl.DataFrame], part: str) -> pl.DataFrame:
+        return pl.concat([table["train"], table[VALIDATION]]) if part == IN_FOLDS else table[part]
 
     def collect(self, query: pl.LazyFrame) -> pl.DataFrame:
         """Collect a query over the rows; an unreadable file is named."""
@@ -128,7 +131,7 @@ class CaseRows:
         names = self.covariates if covariates is None else covariates
         reading = Reading("state_1", "state_2", "interval_years", names, group=BRIDGE)
         if not isinstance(self.table, Path):
-            return FrameSource(self.query(part).collect(), reading, block_rows=blocks.BLOCK_ROWS)
+            return FrameSource(self._join_parts(self.table, part), reading, block_rows=blocks.BLOCK_ROWS)
         size = {"threads": count_threads(threads), "block_rows": blocks.BLOCK_ROWS}
         if self.held and part == "train":
             return FrameSource(self.cache.keep(self.name, part, self._hold), reading, **size)
