@@ -1,5 +1,6 @@
 # make demo    draw an inventory, compare four scalings in its ten cases under two presets, write the report
 # make test    lint, type-check and run all tests
+# make check   the first part of it: lint, and compile what the tests use
 # make release-check    what is slow by nature: all tests again with their coverage measured, every fault injected,
 #              the frozen baseline; before a release
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
@@ -16,17 +17,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 BEFORE ?= db4879d  # the version before this one, 0.8.0
 
-.PHONY: demo test release-check bench clean
+.PHONY: demo test check release-check bench clean
 
 demo: $(VENV)/.user
 	@$(BIN)/rekka demo
 	@echo "(the command is $(BIN)/rekka)"
 
-test: $(VENV)/.developer
+test: check
+	$(BIN)/mypy & types=$$!; \
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST); tests=$$?; \
+	wait $$types && exit $$tests
+
+check: $(VENV)/.developer
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python tests/warm_up.py & $(BIN)/mypy && wait $$!
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST)
+	$(BIN)/python tests/warm_up.py
 
 release-check: $(VENV)/.developer
 	$(ONE_THREAD) REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term -m "slow or not slow" $(PYTEST)
