@@ -160,12 +160,17 @@ class CaseRows:
 
     def column(self, part: str, name: str) -> pl.Series:
         """One column of a part."""
+        if not isinstance(self.table, Path):
+            return self._join_parts(self.table, part)[name]
         return self.collect(self.query(part).select(name)).to_series()
 
-    def find_range(self, part: str, name: str) -> tuple[float, float]:
-        """Least and largest value of a column."""
-        low, high = self.collect(self.query(part).select(low=pl.col(name).min(), high=pl.col(name).max())).row(0)
-        return float(low), float(high)
+    def find_ranges(self, part: str) -> dict[str, tuple[float, float]]:
+        """Least and largest value of each covariate."""
+        if not self.covariates:
+            return {}
+        ends = (pl.concat_list(pl.col(name).min(), pl.col(name).max()) for name in self.covariates)
+        found = self.collect(self.query(part).select(*ends)).row(0)
+        return {name: (float(low), float(high)) for name, (low, high) in zip(self.covariates, found, strict=True)}
 
     def states(self, part: str) -> set[int]:
         """The states in which rows of a part start or end."""

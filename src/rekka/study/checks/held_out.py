@@ -94,8 +94,7 @@ def _measure_excess(rows: CaseRows) -> Iterable[Excess]:
     """The covariates of a case that are outside somewhere."""
     if not (rows.counts["train"] and rows.counts[GOLDEN]):
         return
-    for name in rows.covariates:
-        low, high = rows.find_range("train", name)
+    for name, (low, high) in rows.find_ranges("train").items():
         golden = rows.column(GOLDEN, name).to_numpy().astype(float)
         distance = np.maximum(np.maximum(low - golden, golden - high), 0.0) / (high - low)
         if distance.any():
