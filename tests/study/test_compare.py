@@ -329,6 +329,7 @@ class TestWorkers:
         assert trial.outcome.seconds == trial.seconds[0]
         assert study.trials["timings"].to_list() == [3]
 
+    @pytest.mark.slow  # starts processes; two workers of a comparison are tested each time
     def test_a_full_disk_ends_the_workers(self, tmp_path, monkeypatch):
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")

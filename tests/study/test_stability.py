@@ -425,6 +425,7 @@ class TestRunFolder:
         stability(tmp_path / "other", **options)
         assert len(made) == 2
 
+    @pytest.mark.slow  # starts processes; two workers of a comparison are tested each time
     def test_side_by_side_and_the_same(self, run, drawn):
         seen = []
         found = stability(run, resamples=6, workers=2, on_unit=lambda *told: seen.append(told[1:]))
