@@ -132,8 +132,8 @@ def test_a_trial_that_was_not_done_is_fitted_as_its_version_did(version, copy_ru
     study = rekka.resume_study(run)
     assert len(made) == 1
     found, before = study.trials.row(3, named=True), expected_of(version)["trials"][3]
-    for name in ("log_likelihood", "accuracy", "log_loss"):
-        assert found[name] == pytest.approx(before[name], rel=1e-9), name
+    for name in ("log_likelihood", "accuracy", "log_loss"):  # processors find Box-Cox's exponent to 1e-7 or so
+        assert found[name] == pytest.approx(before[name], rel=1e-7), name
 
 
 @pytest.mark.parametrize("version", VERSIONS)
