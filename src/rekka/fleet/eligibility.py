@@ -25,6 +25,7 @@ from rekka.core.errors import (
     missing_columns,
 )
 from rekka.core.numerics import generator
+from rekka.core.ratings import plain_labels
 from rekka.data.pairing import MONTHS, count_months
 from rekka.fleet.members import Members
 from rekka.fleet.models import CaseModel, Matched
@@ -301,7 +302,8 @@ def _list_notes(members: Members, groups: Sequence[EligibleGroup], base: date | 
     notes += [f"{one.case}: no intervals, because {one.uncertainty.why}" for one in groups if one.uncertainty.why]
     for group in groups:
         ours, theirs = group.model.labels, members.scale and members.scale.names
-        if ours and theirs and ours[: group.fit.n_states] != theirs[: group.fit.n_states]:
+        known = group.fit.n_states
+        if ours and theirs and plain_labels(ours[:known]) != plain_labels(theirs[:known]):
             notes.append(
                 f"{group.case}: the model's states are {', '.join(ours)}, those of {members.name} "
                 f"{', '.join(theirs)}; they are taken in this order"
