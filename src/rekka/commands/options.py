@@ -117,6 +117,11 @@ def read_list(text: str, hint: str, example: str) -> list[float]:
 
 
 ONLY = Flag("--only", Many, "only", "CASE", "Only this component. Repeatable.")
+THRESHOLD = Flag(
+    "--threshold", Text, "threshold", "RATING",
+    "The rating whose reaching is asked for, by its label: 4, Poor, d, III, 'below 70'. Default: 4 (Poor) of "
+    "ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.",
+)  # fmt: skip
 USE = Flag(
     "--use", Text, "covariates", "LIST", "Only these covariates, such as age_at_inspection_1,traffic_mean.",
     read=split_list,

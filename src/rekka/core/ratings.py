@@ -263,9 +263,7 @@ class Ratings:
         classes = {name.lower(): highest for name, highest in NBI_CLASSES.items()} if self.nbi else {}
         spans = self._spans or ()
         if bare in classes:
-            return next(
-                (state for state, (_, high) in zip(states, spans, strict=True) if high <= classes[bare]), None
-            )
+            return self._find_class(classes[bare])
         if not _FORMS["number"].fullmatch(bare):
             return None
         number = float(bare)
@@ -278,6 +276,13 @@ class Ratings:
                 if text in limits[1:]:
                     return limits.index(text, 1) + 1
         return int(number) if number in states else None
+
+    def _find_class(self, highest: float) -> int | None:
+        """First rating of a class by the highest number of it; None where a rating is partly of the class."""
+        spans = self._spans or ()
+        found = next((state for state, (_, high) in enumerate(spans, start=1) if high <= highest), None)
+        whole = found is not None and (found == 1 or spans[found - 2][0] > highest)
+        return found if whole else None
 
     def _explain_choices(self, asked: object) -> str:
         """Sentence on which ratings there are, and what may have been meant."""
@@ -305,9 +310,11 @@ class Ratings:
         """Threshold where none is given, and why."""
         worst = len(self.labels)
         usual = min(USUAL_THRESHOLD, worst)
-        if self.nbi and self._spans is not None:
-            poor = next((n for n, (_, high) in enumerate(self._spans, 1) if high <= NBI_CLASSES["Poor"]), worst)
-            return poor, "the default where ratings run from 9 to 0"
+        if self.nbi:
+            poor = self._find_class(NBI_CLASSES["Poor"])
+            if poor is not None:
+                return poor, "the default where ratings run from 9 to 0"
+            return worst, "the default, the worst rating"
         if self.roman and worst <= ROMAN_RATINGS:
             return min(ROMAN_THRESHOLD, worst), f"the default of {self.labels[0]} to {self.labels[-1]}"
         if worst >= USUAL_THRESHOLD:

@@ -28,7 +28,8 @@ RECOGNISED = 0.5  # share of the records that must be on a scale for it to be th
 _FULL_WIDTH = 0xFEE0  # from a letter to its full width
 _STYLES = {  # kinds of scale, and how each is written
     "Roman numerals": (
-        ROMAN, tuple(map(str.upper, ROMAN)), tuple(map(chr, range(0x2160, 0x216A))), tuple(map(chr, range(0x2170, 0x217A))),
+        ROMAN, tuple(map(str.upper, ROMAN)), tuple(map(chr, range(0x2160, 0x216A))),
+        tuple(map(chr, range(0x2170, 0x217A))),
     ),
     "letters": (
         LETTERS, tuple(map(str.upper, LETTERS)), tuple(chr(ord(one) + _FULL_WIDTH) for one in LETTERS),
