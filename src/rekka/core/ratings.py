@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
+from typing import Any
 
 from rekka.core.errors import BadOption, did_you_mean, name_some
-from rekka.core.language import ENGLISH, Words, load_words
+from rekka.core.language import ENGLISH, Said, Words, load_words, say
 
 USUAL_THRESHOLD = 4  # of a scale that is none of those below, or the worst of fewer ratings
 ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
@@ -167,35 +168,40 @@ class Ratings:
 
     def name(self, state: int, words: Words | None = None) -> str:
         """Name of a rating as people read it: its label, and that of its class where it is all of one."""
-        label = self._say(state, words)
-        if self.nbi and self._spans is not None:
-            low, high = self._spans[state - 1]
-            for name, highest in NBI_CLASSES.items():
-                below = [other for other in NBI_CLASSES.values() if other < highest]
-                if high == highest and low == (max(below) + 1 if below else -math.inf):
-                    return _words(words)("rating.class", name=name, label=label)
-        return label
+        told = self.say_name(state)
+        return told if isinstance(told, str) else _words(words).format(told)
+
+    def _find_own_class(self, state: int) -> str | None:
+        """Class of the National Bridge Inventory that a rating is all of."""
+        low, high = self._spans[state - 1] if self.nbi and self._spans is not None else (0.0, 0.0)
+        for name, highest in NBI_CLASSES.items():
+            below = [other for other in NBI_CLASSES.values() if other < highest]
+            if self.nbi and high == highest and low == (max(below) + 1 if below else -math.inf):
+                return name
+        return None
 
     def or_worse(self, state: int, words: Words | None = None) -> str:
         """Name of a rating and all worse ones: '4 or below', 'c or worse', 'below 70', 'Poor (4 or below)'."""
-        say, form = _words(words), self._forms[state - 1]
+        if state > len(self.labels):
+            return Ratings.of(self.labels, state).or_worse(state, words)
+        tell, form = _words(words), self._forms[state - 1]
         if self._bands and form is not None:
             kind, _, written = form
             if kind == "from_to":
                 key, limit = ("below", written[1]) if self.falling else ("and_above", written[0])
-                return say(f"rating.{key}", limit=limit)
+                return tell(f"rating.{key}", limit=limit)
             return self._say(state, words)
         if self.falling and self._spans is not None and form is not None:
             high = self._spans[state - 1][1]
             if high == math.inf:
                 return self.name(state, words)
-            told = say("rating.or_below", number=form[2][-1])
+            told = tell("rating.or_below", number=form[2][-1])
             names = [name for name, highest in NBI_CLASSES.items() if highest <= high]
             whole = self.nbi and high in NBI_CLASSES.values()
-            return say("rating.class", name=say.join(names, "or"), label=told) if whole else told
+            return tell("rating.class", name=tell.join(names, "or"), label=told) if whole else told
         if form is not None and form[0] == "or_above":
             return self._say(state, words)
-        return say("rating.or_worse", label=form[2][0] if form is not None else self._say(state, words))
+        return tell("rating.or_worse", label=form[2][0] if form is not None else self._say(state, words))
 
     def phrase(self, state: int, words: Words | None = None) -> str:
         """'rating c', or what ratings are called in the language."""
@@ -207,16 +213,35 @@ class Ratings:
 
     @property
     def _noun(self) -> str:
-        return "rating.roman" if self.roman and len(self.labels) <= ROMAN_RATINGS else "rating.one"
+        return f"rating.one{self._kind}"
+
+    @property
+    def _kind(self) -> str:
+        """What the texts of the language files are called for ratings that have a noun of their own."""
+        return "_roman" if self.roman and len(self.labels) <= ROMAN_RATINGS else ""
+
+    def said(self, states: Sequence[int], *, first: bool = False) -> Said:
+        """'rating c', 'ratings b, c' for a sentence that is put into words later; ``first`` at its beginning."""
+        key = f"rating.{'these' if first else 'some'}{self._kind}"
+        return say(key, n=len(states), labels=[self.say_name(state) for state in states])
+
+    def say_name(self, state: int) -> Said | str:
+        """Name of a rating for a sentence that is put into words later."""
+        if state > len(self.labels):
+            return str(state)
+        label, form = self.labels[state - 1], self._forms[state - 1]
+        if form is None or form[0] == "number":
+            return label
+        told = say(f"rating.{form[0]}", **_places(form))
+        name = self._find_own_class(state)
+        return told if name is None else say("rating.class", name=name, label=told)
 
     def _say(self, state: int, words: Words | None) -> str:
         """A label; one that rekka made, of a group or band, in the language."""
         form = self._forms[state - 1]
         if form is None or form[0] == "number":
             return self.labels[state - 1]
-        kind, _, written = form
-        names = {"from_to": ("low", "high"), "below": ("limit",), "and_above": ("limit",)}.get(kind, ("number",))
-        return _words(words)(f"rating.{kind}", **dict(zip(names, written, strict=True)))
+        return _words(words)(f"rating.{form[0]}", **_places(form))
 
     def mean(self, position: float) -> float:
         """A mean of states in the users' own numbers, where ratings are whole numbers one apart; else as it is."""
@@ -361,6 +386,16 @@ class Ratings:
         """
         return _STATES.sub(self._reword, text)
 
+    def reword_all(self, value: Any) -> Any:
+        """Plain data with every sentence in it reworded; keys stay."""
+        if isinstance(value, str):
+            return self.reword(value)
+        if isinstance(value, dict):
+            return {name: one if name == "say" else self.reword_all(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(map(self.reword_all, value))
+        return value
+
     def _reword(self, found: re.Match[str]) -> str:
         where, capital, first, others = found[1] or "", found[2], found[3], found[4]
         several = ", " in others or " and " in others or " or " in others
@@ -369,7 +404,7 @@ class Ratings:
         return f"{where}{noun} {self._take(int(first))}{rest}"
 
     def _take(self, state: int) -> str:
-        return self.labels[state - 1] if 1 <= state <= len(self.labels) else str(state)
+        return self.name(state) if state else str(state)
 
 
 def _words(words: Words | None) -> Words:
@@ -382,6 +417,13 @@ def _parse(label: str) -> Form | None:
         if found is not None:
             return kind, tuple(map(float, found.groups())), found.groups()
     return None
+
+
+def _places(form: Form) -> dict[str, str]:
+    """Values of the places in the text of a label that rekka made."""
+    kind, _, written = form
+    names = {"from_to": ("low", "high"), "below": ("limit",), "and_above": ("limit",)}.get(kind, ("number",))
+    return dict(zip(names, written, strict=True))
 
 
 def _ordinal(number: int) -> str:

@@ -80,10 +80,10 @@ class Contrast:
     expected: float
 
     def describe(self, labels: Sequence[str] | None = None) -> str:
-        """'51 of 51 stayed in rating 4 over 1 year where 28.0 were expected'."""
-        ratings = Ratings.of(labels, max(self.start, self.end, len(labels or ())))
-        first, last = ratings.phrase(self.start), ratings.name(self.end)
-        went = f"stayed in {first}" if self.start == self.end else f"went from {first} to {last}"
+        """'51 of 51 stayed in state 4 over 1 year where 28.0 were expected', of ratings where they have labels."""
+        stayed, went = f"stayed in state {self.start}", f"went from state {self.start} to {self.end}"
+        went = stayed if self.start == self.end else went
+        went = went if labels is None else Ratings(tuple(labels)).reword(went)
         expected = f"{self.expected:,.1f}" if self.expected >= LEAST_SHOWN else f"fewer than {LEAST_SHOWN:g}"
         years = describe_years(self.years_low, self.years_high)
         return f"{self.observed:,} of {self.rows:,} {went} over {years} where {expected} were expected"
