@@ -19,6 +19,7 @@ from typing import Any
 from rekka.core.errors import BadOption, did_you_mean, name_some
 from rekka.core.language import ENGLISH, Said, Words, load_words, say
 
+START = "start"  # the option of a rating to start from
 USUAL_THRESHOLD = 4  # of a scale that is none of those below, or the worst of fewer ratings
 ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 LETTERS = tuple("abcdefghij")
@@ -217,7 +218,7 @@ class Ratings:
 
     @property
     def _kind(self) -> str:
-        """What the texts of the language files are called for ratings that have a noun of their own."""
+        """Ending of the keys of the language files, for ratings that have a noun of their own."""
         return "_roman" if self.roman and len(self.labels) <= ROMAN_RATINGS else ""
 
     def said(self, states: Sequence[int], *, first: bool = False) -> Said:
@@ -265,6 +266,8 @@ class Ratings:
         worst = len(self.labels)
         if isinstance(asked, str):
             found = self._find_text(plain_label(asked))
+            if found is None and option == START:  # a member that is rated 9 is in the group of 9 and 8
+                found = self._find_group(asked)
             if found is not None:
                 return found
         elif not isinstance(asked, bool) and isinstance(asked, Integral) and 1 <= asked <= worst:
@@ -279,7 +282,8 @@ class Ratings:
 
     def _find_text(self, asked: str) -> int | None:
         states = range(1, len(self.labels) + 1)
-        bare = asked.removeprefix("rating ").removesuffix(" or worse")
+        bare = asked.removeprefix("rating ").removesuffix(" or below" if self.falling else " or worse")
+        bare = bare.removesuffix(" or worse")
         for name in (lambda one: self.labels[one - 1], self.name, self.or_worse):
             for text in (asked, bare):
                 found = [state for state in states if plain_label(name(state)) == text]
@@ -302,6 +306,14 @@ class Ratings:
                     return limits.index(text, 1) + 1
         return int(number) if number in states else None
 
+    def _find_group(self, asked: str) -> int | None:
+        """Rating that a number is within."""
+        text = plain_label(asked)
+        if self._spans is None or not _FORMS["number"].fullmatch(text):
+            return None
+        within = (state for state, (low, high) in enumerate(self._spans, 1) if low <= float(text) <= high)
+        return next(within, None)
+
     def _find_class(self, highest: float) -> int | None:
         """First rating of a class by the highest number of it; None where a rating is partly of the class."""
         spans = self._spans or ()
@@ -315,19 +327,9 @@ class Ratings:
         told = f"The ratings are {name_some(self.labels)}, best first"
         if self.nbi:
             told += f"; {', '.join(NBI_CLASSES)} are known too"
-        merged = None
-        if isinstance(asked, str) and self._spans is not None and _FORMS["number"].fullmatch(plain_label(asked)):
-            number = float(plain_label(asked))
-            merged = next(
-                (
-                    label
-                    for label, (low, high) in zip(self.labels, self._spans, strict=True)
-                    if low <= number <= high
-                ),
-                None,
-            )
-        if merged is not None:
-            return f"{told}: {asked} is within {merged!r}, which is one rating here."
+        place = self._find_group(asked) if isinstance(asked, str) else None
+        if place is not None:
+            return f"{told}: {asked} is within {self.labels[place - 1]!r}, which is one rating here."
         return f"{told}.{did_you_mean(asked, names) if isinstance(asked, str) else ''}"
 
     @cached_property
