@@ -356,7 +356,10 @@ def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, w
     """Summarize a case in sentences; ``whole`` says whether all lost visits are known."""
     if result.scores is None or result.totals is None or result.forecasts is None:
         return " ".join(
-            [f"{result.case}: not forecast: {str(result.reason).rstrip('.')}.", *_describe_lost(lost, whole)]
+            [
+                f"{result.case}: not forecast: {result.ratings.reword(str(result.reason)).rstrip('.')}.",
+                *_describe_lost(lost, whole),
+            ]
         )
     horizon = result.forecasts["horizon_years"].to_numpy()
     far = f"{horizon.min():.3g} to {horizon.max():.3g} years ahead"

@@ -92,9 +92,7 @@ def split_notes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def describe_misfit(case: str, test: FitTest | None, labels: Sequence[str] | None = None) -> str | None:
     """Sentence 'Deck: the model does not describe its data (...): ...'; None where no test rejects."""
-    if test is None or not test.rejected:
-        return None
-    return f"{case}: {Ratings(tuple(labels or ())).reword(test.describe(labels))}."
+    return f"{case}: {test.describe(labels)}." if test is not None and test.rejected else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,11 +79,10 @@ class Contrast:
     observed: int
     expected: float
 
-    def describe(self, labels: Sequence[str] | None = None) -> str:
-        """'51 of 51 stayed in state 4 over 1 year where 28.0 were expected', of ratings where they have labels."""
+    def describe(self) -> str:
+        """'51 of 51 stayed in state 4 over 1 year where 28.0 were expected'; ``Ratings.reword`` puts labels in."""
         stayed, went = f"stayed in state {self.start}", f"went from state {self.start} to {self.end}"
         went = stayed if self.start == self.end else went
-        went = went if labels is None else Ratings(tuple(labels)).reword(went)
         expected = f"{self.expected:,.1f}" if self.expected >= LEAST_SHOWN else f"fewer than {LEAST_SHOWN:g}"
         years = describe_years(self.years_low, self.years_high)
         return f"{self.observed:,} of {self.rows:,} {went} over {years} where {expected} were expected"
@@ -117,7 +116,7 @@ class FitTest:
         """The result in one line; ``labels`` are the names of the states, best first."""
         if not self.rejected:
             return f"the model describes its data as far as the test of fit can tell (p = {self.p_value:.2g})"
-        facts = "; ".join(one.describe(labels) for one in self.contrasts)
+        facts = Ratings(tuple(labels or ())).reword("; ".join(one.describe() for one in self.contrasts))
         return f"the model does not describe its data (test of fit p = {self.p_value:.2g}): {facts}"
 
     def to_dict(self, labels: Sequence[str] | None = None) -> dict[str, Any]:
