@@ -35,8 +35,8 @@ def test_what_a_person_is_told(folder, tmp_path):
     assert "Bearing: scores of the forecasts of" in said
     assert "log loss, floored" in said
     assert "infinite" in said
-    for title in ("by years ahead", "visits in rating 4 or worse", "visits in each rating, all together",
-                  "visits still in the state of the origin"):  # fmt: skip
+    for title in ("by years ahead", "visits in rating d or worse", "visits in each rating, all together",
+                  "visits still in the rating of the origin"):  # fmt: skip
         assert f"Bearing: {title}" in said
     assert "Bearing: fitted to" in said
     assert "up to visit 3;" in said

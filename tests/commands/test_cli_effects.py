@@ -78,14 +78,18 @@ def test_advancing_age_is_another_course(models):
 def test_tables(written):
     done, folder = written
     assert done.exit_code == 0, done.stderr
-    effects, profiles = (pl.read_csv(folder / name) for name in ("effects.csv", "profiles.csv"))
+    effects, profiles = (
+        pl.read_csv(folder / name, schema_overrides={"label": pl.String})
+        for name in ("effects.csv", "profiles.csv")
+    )
     assert effects.select("case", "covariate").rows() == [
         ("Deck", SLOPE), ("[Pier]", SLOPE), ("[Pier]", "traffic_mean"),
     ]  # fmt: skip
     assert effects["hazard_ratio_4"].is_null().to_list() == [True, False, False]
     assert effects["certified"].all()
     assert not effects["change"].str.contains(GUARD, literal=True).any()
-    assert effects["sentence"].str.contains("the mean time from rating a").all()
+    assert effects["sentence"].str.contains("the mean time from rating ").all()
+    assert effects.select("start_label", "threshold_label").rows() == [("1", "3"), ("a", "d"), ("a", "d")]
     assert set(profiles["covariate"]) == {SLOPE, "traffic_mean"}
     assert profiles["outside"].any()
     assert not profiles["outside"].all()
@@ -102,7 +106,7 @@ def test_pictures(written):
     for name in pictures:
         assert name in done.stdout
         text = " ".join(ElementTree.parse(folder / name).getroot().itertext())
-        assert "hazard of leaving the state (per year)" in text
+        assert "hazard of leaving the rating (per year)" in text
         assert "95 % intervals (delta)" in text
         assert "Shaded: beyond them, extrapolated." in text
     assert "traffic_mean (vehicles/day)" in (folder / pictures[2]).read_text()
@@ -145,7 +149,7 @@ def test_an_old_file_has_effects_but_no_profiles(models, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--threshold", "9"], 2, "BadOption: The state to reach is 9;"),
+        (["--threshold", "9"], 2, "BadOption: threshold is '9'. The ratings are a, b, c, d, e, best first."),
         (["--start", "4"], 2, "BadOption: start is '4'; a rating from a to c is needed"),
         (["--change", "age"], 2, "'age' is not like age_at_inspection_1=+10"),
         (["--change", f"{SLOPE}=10"], 2, "BadOption: changes gives '10' for age_at_inspection_1; +10 or -10"),
