@@ -326,12 +326,12 @@ def test_upward_moves_set_aside_bias_the_hazards():
 def test_states_never_left_and_never_seen():
     stuck = produce("R104")
     assert only(stuck, "R104").message == (
-        "No row leaves states 1, 2, so the best hazard there is 0 and the likelihood has no finite maximum."
+        "No row leaves ratings 1, 2, so the best hazard there is 0 and the likelihood has no finite maximum."
     )
     assert "R402" in codes(stuck)  # and state 3 is never stayed in
     passed = only(check_transitions(by_hand([1, 1] * 60, [1, 3] * 60)), "R105")
     assert passed.severity is Severity.WARNING
-    assert passed.message == "No row starts or ends in state 2, although the worst state is 3."
+    assert passed.message == "No row starts or ends in rating 2, although the worst is rating 3."
     shifted = only(check_transitions(by_hand([2, 2] * 60, [2, 3] * 60)), "R105")
     assert shifted.severity is Severity.STOP
     assert shifted.message.endswith("Its hazard cannot be estimated: no row passes through.")
@@ -341,18 +341,18 @@ def test_separation_names_state_and_covariate():
     finding = only(produce("R402"), "R402")
     assert finding.severity is Severity.STOP
     assert finding.message == (
-        "State 1: the rows that left it and those that ended in it are separated by x. "
+        "Rating 1: the rows that left it and those that ended in it are separated by x. "
         "The likelihood has no finite maximum (separation): the coefficients grow without limit."
     )
-    assert finding.remedy == "Add a ridge penalty (methods ridge, pooled), use fewer covariates, or merge states."
+    assert finding.remedy == "Add a ridge penalty (methods ridge, pooled), use fewer covariates, or merge ratings."
     assert finding.values == {"states": [1], "terms": ["intercept", "x"], "certain": True}
     assert only(produce("R403"), "R403").severity is Severity.WARNING
 
 
 def test_a_state_that_no_row_ends_in_is_not_helped_by_a_ridge():
     finding = only(check_transitions(by_hand([1] * 120, [2] * 120)), "R402")
-    assert finding.message.startswith("State 1: no row ends in it.")
-    assert finding.remedy.startswith("Merge state 1 with a neighbour. A ridge penalty does not help")
+    assert finding.message.startswith("Rating 1: no row ends in it.")
+    assert finding.remedy.startswith("Merge rating 1 with a neighbour. A ridge penalty does not help")
 
 
 def test_events_per_parameter_count_rows_that_pass_through():
@@ -361,10 +361,10 @@ def test_events_per_parameter_count_rows_that_pass_through():
     finding = only(check_transitions(frame), "R401")
     assert finding.values["events"] == {"2": 6}
     assert finding.message == (
-        "Events per parameter under 5: 3.0 in state 2 (6 events), with 2 coefficients a state. "
+        "Events per parameter under 5: 3.0 in rating 2 (6 events), with 2 coefficients a rating. "
         "A fit there is exploratory."
     )
-    assert only(check_transitions(frame), "R106").message == "Fewer than 10 departures: 6 from state 2."
+    assert only(check_transitions(frame), "R106").message == "Fewer than 10 departures: 6 from rating 2."
 
 
 def test_constant_and_collinear_covariates_are_all_named():
@@ -434,7 +434,7 @@ def test_golden_rows_outside_the_training_range():
 def test_partition_messages():
     beyond = [f for f in produce("R503").findings if f.code == "R503"]
     assert len(beyond) == 2  # validation and golden
-    assert beyond[0].message.startswith("Beyond state 4, the worst of the training rows: ")
+    assert beyond[0].message.startswith("Worse than rating 4, the worst of the training rows: ")
     missing = only(produce("R504"), "R504")
     assert (missing.case, missing.severity) == ("Bearing", Severity.STOP)
     assert (
@@ -551,12 +551,12 @@ def test_jumps_over_states_are_counted_beside_those_that_rates_explain(decks):
     finding = only(check_transitions(decks), "R110")
     assert finding.severity is Severity.WARNING
     assert finding.message.startswith(
-        "36 of 80 rows that moved (45.0%) went over several states in one interval, far more often than the rates of "
-        "leaving each state explain: 36 from state 1 to 5, 0.2 expected. For example row 400."
+        "36 of 80 rows that moved (45.0%) went over several ratings in one interval, far more often than the rates of "
+        "leaving each rating explain: 36 from rating 1 to 5, 0.2 expected. For example row 400."
     )
     assert (finding.case, finding.count, finding.rows) == ("Deck", 36, tuple(range(400, 420)))
     assert finding.values["jumps"][0] | {"expected": 0} == {"start": 1, "end": 5, "rows": 36, "expected": 0}
-    for cure in ("errors of inspection", "visits that are missing", "merge states", "shorter intervals"):
+    for cure in ("errors of inspection", "visits that are missing", "merge ratings", "shorter intervals"):
         assert cure in finding.remedy
     step_by_step, jumps = decks.filter(pl.col("state_2") < 5), decks.filter(state_2=5)
     few = check_transitions(pl.concat([step_by_step] * 20 + [jumps[:10]]))

@@ -35,8 +35,8 @@ def test_what_a_person_is_told(folder, tmp_path):
     assert "Bearing: scores of the forecasts of" in said
     assert "log loss, floored" in said
     assert "infinite" in said
-    for title in ("by years ahead", "visits in state 4 or worse", "visits in each state, all together",
-                  "visits still in the state of the origin"):  # fmt: skip
+    for title in ("by years ahead", "visits in rating d or worse", "visits in each rating, all together",
+                  "visits still in the rating of the origin"):  # fmt: skip
         assert f"Bearing: {title}" in said
     assert "Bearing: fitted to" in said
     assert "up to visit 3;" in said
@@ -97,7 +97,7 @@ def test_a_case_that_cannot_be_fitted_ends_in_its_sentence_and_code_1(tmp_path):
     done = call("backtest", table, "--until", 2006, "--draws", 100)
     assert done.exit_code == 1
     said = words(done.stdout)
-    assert "still: not forecast: Every row stays in state 1" in said
+    assert "still: not forecast: Every row stays in rating 1" in said
     assert "NOT CERTIFIED: the model is where its optimizer stopped" in said
     assert "moves: scores of the forecasts of" in said
 

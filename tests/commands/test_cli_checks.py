@@ -62,7 +62,7 @@ def test_an_issue_is_told_with_its_remedy(tiny):
     assert done.stdout.startswith("What to look at: 1 issue, ")
     assert "R701 issue  A component for which nothing was chosen" in done.stdout
     assert "Nothing was chosen for [Pier] (max, zscore dropped at step 1, a certified maximum)." in done.stdout
-    assert "-> Leave covariates out, merge states" in done.stdout
+    assert "-> Leave covariates out, merge ratings" in done.stdout
     assert call("checks", tiny, "--quick", "--strict").exit_code == 1
 
 
@@ -97,7 +97,7 @@ def test_a_test_of_fit_that_a_run_does_not_have_is_made(sound, tiny, monkeypatch
         done = call("checks", sound, "--strict")
         assert asked == [("[Pier]", "exact", "train")]
         assert "R611 issue  A chosen model that does not describe its training rows" in done.stdout
-        assert "[Pier] (p 0.005): too few left state 2." in done.stdout
+        assert "[Pier] (p 0.005): too few left rating b." in done.stdout
         assert done.exit_code == 1
         assert "not applicable: R611, R705" in call("checks", sound, "--quick").stdout
         patch.setattr("rekka.evaluation.calibration.MOST_TESTED", 0)

@@ -39,14 +39,14 @@ def written(models, tmp_path_factory):
 def test_sentences_then_figures(models):
     done = call("effects", models / "pier.json")
     assert done.exit_code == 0, done.stderr
-    assert done.stdout.startswith("[Pier]: years from state 1 (a) to state 4 (d)\nAt age_at_inspection_1 = ")
+    assert done.stdout.startswith("[Pier]: years from rating a to d or worse\nAt age_at_inspection_1 = ")
     assert re.search(
-        r"Ten more years of age shorten the mean time from state 1 \(a\) to state 4 \(d\) from [\d.]+ to [\d.]+ "
+        r"Ten more years of age shorten the mean time from rating a to d or worse from [\d.]+ to [\d.]+ "
         r"years, by [\d.]+ years \(95 %: [\d.]+ to [\d.]+\)\.",
         done.stdout,
     )
     assert "before and after each change; 95 % intervals (normal)" in done.stdout
-    assert "Hazard ratio of each state for the same change" in done.stdout
+    assert "Hazard ratio of leaving each rating for the same change" in done.stdout
     assert "Nothing was written; --out FOLDER says where." in done.stdout
 
 
@@ -59,7 +59,7 @@ def test_changes_as_given(models):
     assert (case["start"], case["threshold"], case["case"]) == (2, 3, "[Pier]")
     first, second = case["effects"]
     assert (first["change"], first["before"], first["after"]) == ("minus 20", 50.0, 30.0)
-    assert first["told"].startswith("20 fewer years of age lengthen the mean time from state 2 (b) to state 3 (c)")
+    assert first["told"].startswith("20 fewer years of age lengthen the mean time from rating b to c or worse")
     assert second["told"].startswith("Half the traffic ")
 
 
@@ -78,14 +78,18 @@ def test_advancing_age_is_another_course(models):
 def test_tables(written):
     done, folder = written
     assert done.exit_code == 0, done.stderr
-    effects, profiles = (pl.read_csv(folder / name) for name in ("effects.csv", "profiles.csv"))
+    effects, profiles = (
+        pl.read_csv(folder / name, schema_overrides={"label": pl.String})
+        for name in ("effects.csv", "profiles.csv")
+    )
     assert effects.select("case", "covariate").rows() == [
         ("Deck", SLOPE), ("[Pier]", SLOPE), ("[Pier]", "traffic_mean"),
     ]  # fmt: skip
     assert effects["hazard_ratio_4"].is_null().to_list() == [True, False, False]
     assert effects["certified"].all()
     assert not effects["change"].str.contains(GUARD, literal=True).any()
-    assert effects["sentence"].str.contains("the mean time from state 1").all()
+    assert effects["sentence"].str.contains("the mean time from rating ").all()
+    assert effects.select("start_label", "threshold_label").rows() == [("1", "3"), ("a", "d"), ("a", "d")]
     assert set(profiles["covariate"]) == {SLOPE, "traffic_mean"}
     assert profiles["outside"].any()
     assert not profiles["outside"].all()
@@ -102,7 +106,7 @@ def test_pictures(written):
     for name in pictures:
         assert name in done.stdout
         text = " ".join(ElementTree.parse(folder / name).getroot().itertext())
-        assert "hazard of leaving the state (per year)" in text
+        assert "hazard of leaving the rating (per year)" in text
         assert "95 % intervals (delta)" in text
         assert "Shaded: beyond them, extrapolated." in text
     assert "traffic_mean (vehicles/day)" in (folder / pictures[2]).read_text()
@@ -145,8 +149,8 @@ def test_an_old_file_has_effects_but_no_profiles(models, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--threshold", "9"], 2, "BadOption: The state to reach is 9;"),
-        (["--start", "4"], 2, "BadOption: start is 4; a state from 1 to 3 is needed"),
+        (["--threshold", "9"], 2, "BadOption: threshold is '9'. The ratings are a, b, c, d, e, best first."),
+        (["--start", "4"], 2, "BadOption: start is '4'; a rating from a to c is needed"),
         (["--change", "age"], 2, "'age' is not like age_at_inspection_1=+10"),
         (["--change", f"{SLOPE}=10"], 2, "BadOption: changes gives '10' for age_at_inspection_1; +10 or -10"),
         (["--change", "load=+1"], 2, "BadOption: change names load, which is not a covariate here;"),

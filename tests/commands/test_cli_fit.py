@@ -108,7 +108,7 @@ def test_where_no_case_can_be_fitted_nothing_is_written(tmp_path):
     (tmp_path / "t.csv").write_text("bridge_id,state_1,state_2,interval_years\nA,1,1,5\nB,1,1,4\n")
     done = call("fit", tmp_path / "t.csv", "--bootstrap", 2, "--out", tmp_path / "models")
     assert done.exit_code == 1
-    assert "all cannot be fitted: Every row stays in state 1" in done.stderr
+    assert "all cannot be fitted: Every row stays in rating 1" in done.stderr
     assert done.stdout.splitlines() == ["Nothing was written: no component could be fitted."]
     assert not (tmp_path / "models").exists()
 
@@ -162,7 +162,7 @@ def test_many_components_are_counted_by_verdict(tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0].startswith("24 components: ")
     assert "        1  not fitted" in lines
-    assert "component 07: Every row stays in state 1" in done.stdout
+    assert "component 07: Every row stays in rating 1" in done.stdout
     assert len(lines) < 20
     whole = call("fit", tmp_path / "t.csv", "--all")
     assert all(name in whole.stdout for name in names if name != "component 07")

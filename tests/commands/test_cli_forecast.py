@@ -71,12 +71,12 @@ def test_what_a_person_is_told(models, tables, tmp_path):
     assert f"{found.members} members of 2 components forecast for 12 years from {found.base}" in said
     assert "members of Bearing (no model in models)." in said
     assert "bridge_length is missing" in said
-    assert "all cases: expected number of members in each state" in said
-    assert "year 1 2 3 4 5 4 or worse 95% parameters 95% prediction" in said
+    assert "all cases: expected number of members in each rating" in said
+    assert "year a b c d e d or worse 95% parameters 95% prediction" in said
     assert f" {found.base.year + 12} " in said
-    assert "The first 3 not there yet, the soonest to be at the threshold or worse" in said
+    assert "The first 3 not there yet, the soonest to be rated d or worse" in said
     assert "Remarks on members" in said
-    assert "in state 4 or worse already:" in said
+    assert "rated d or worse already:" in said
     assert "prediction: interval of the number itself" in said
     assert "components, and members of one bridge, are taken as independent" in said
     assert f"next: rekka effects {models}" in said
@@ -147,9 +147,9 @@ def test_a_model_that_is_not_certified(tables, tmp_path):
         (
             ["--threshold", 1],
             2,
-            "threshold is 1; a state from 2 to 5 is needed, for the model of Deck slab knows 5",
+            "Deck slab: threshold is '1', the best rating, which every member has reached. The ratings are a, b,",
         ),
-        (["--threshold", 6], 2, "threshold is 6; a state from 2 to 5 is needed"),
+        (["--threshold", 6], 2, "Deck slab: threshold is '6'. The ratings are a, b, c, d, e, best first."),
         (["--age", "old"], 2, "age is 'old'; it can be advances, held, fixed."),
         (["--advance", "agee"], 2, "advance names agee, which is not a covariate of any model"),
         (["--intervals", "profile"], 2, "intervals is 'profile'; it can be delta, normal, bootstrap, none."),

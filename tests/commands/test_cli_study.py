@@ -455,7 +455,7 @@ def test_the_bar_of_trials_takes_any_name(odd, tmp_path):
 def test_fit_goes_on_after_a_case_that_cannot_be_fitted(odd, tmp_path):
     done = call("fit", odd, "--out", tmp_path / "models")
     assert done.exit_code == 1
-    assert "stuck cannot be fitted: Every row stays in state 1" in done.stderr
+    assert "stuck cannot be fitted: Every row stays in rating 1" in done.stderr
     assert "length [m]" in done.stdout
     names = {file.name for file in (tmp_path / "models").iterdir()}
     assert {"a-b.json", "a-b-1.json", "a-b-1-1.json", "case.json", "coefficients.csv"} <= names

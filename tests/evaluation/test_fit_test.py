@@ -17,8 +17,8 @@ from rekka.model.survey import Contrast, FitTest, describe_years
 from rekka.study.compare import load_study
 
 LINE = (
-    "Deck: the model does not describe its data (test of fit p = 0.01): 51 of 51 stayed in state 4 over 1 year where "
-    "27.8 were expected; 36 of 436 went from state 1 to 5 over 1 year where 0.2 were expected."
+    "Deck: the model does not describe its data (test of fit p = 0.01): 51 of 51 stayed in rating 4 over 1 year where "
+    "27.8 were expected; 36 of 436 went from rating 1 to 5 over 1 year where 0.2 were expected."
 )
 
 
@@ -68,7 +68,7 @@ def test_a_certified_matrix_that_contradicts_its_data_is_rejected(decks):
         (1, 5, 36, 436),
     ]
     assert f"Deck: {test.describe()}." == LINE
-    assert "stayed in state 4 (d) over 1 year" in test.describe(list("abcde"))
+    assert "stayed in rating d over 1 year" in test.describe(list("abcde"))
     (cause,) = test.causes
     assert cause.startswith("Jumps over states: 36 of 436 went from state 1 to 5 over 1 year")
     assert "(51 of 51 stayed in state 4 over 1 year where 27.8 were expected)" in cause
@@ -269,7 +269,7 @@ def test_a_study_tests_what_it_chooses_once(run):
 def test_a_rejected_test_is_an_issue(run):
     finding = next(one for one in rekka.check_study(run) if one.code == "R611")
     assert finding.verdict == "issue"
-    assert "stayed in state 4 over 1 year" in finding.explanation
+    assert "stayed in rating 4 over 1 year" in finding.explanation
     assert "scaling" not in finding.explanation + finding.remedy
     assert "R611 issue" in call("checks", run, "--quick").stdout
 
@@ -280,7 +280,7 @@ def test_the_report_says_it_at_its_top(run):
     report = study.report(calibrate=False)
     text = report.to_markdown()
     assert "Deck: the model does not describe its data (test of fit p = 0.010): " in text[:3000]
-    assert "stayed in state 4 where" in text[:3000]
+    assert "stayed in rating 4 where" in text[:3000]
     assert json.loads(report.document.model_dump_json())["models"][0]["fit_test"]["p_value"] == 0.01
     assert "モデルはデータに適合していない" in study.report(calibrate=False, lang="ja").to_markdown()[:3000]
 

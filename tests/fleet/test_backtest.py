@@ -325,11 +325,12 @@ def test_states_that_the_training_rows_do_not_know():
     reached = milder.filter(~early, state=4)
     assert (case["states"], case["threshold"], case["beyond_states"]) == (3, 3, len(reached))
     assert case["visits"] == 240 - len(reached) == len(found.forecasts)
-    assert f"{len(reached)} later visits with a state beyond 3, the worst that any training row ends in" in str(
-        found
+    assert (
+        f"{len(reached)} later visits with a rating worse than 3, the worst that any training row ends in"
+        in str(found)
     )
     asked = backtest(read(milder), until=2006, threshold=4, draws=100)
-    assert "State 4 is beyond 3, the worst of the training rows, and not forecast." in str(asked)
+    assert "Rating 4 is worse than 3, the worst of the training rows, and not forecast." in str(asked)
     assert asked.totals["or_worse"].sum() == 0
 
 
@@ -356,7 +357,7 @@ def test_cases_that_fail_are_kept_and_the_others_go_on(mixed):
     assert list(told) == ["good", "late", "separated", "still"]
     assert mixed.cases["certified"].to_list() == [True, None, False, None]
     assert "late: not forecast: no transition ends by 2006-12-31" in told["late"]
-    assert "still: not forecast: Every row stays in state 1" in told["still"]
+    assert "still: not forecast: Every row stays in rating 1" in told["still"]
     assert told["separated"].startswith("NOT CERTIFIED: the model is where its optimizer stopped")
     assert "without a prediction interval: the fit is not a certified maximum" in told["separated"]
     assert "Exploratory, too small to conclude from: 90 training rows, fewer than 100" in told["separated"]

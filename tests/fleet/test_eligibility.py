@@ -31,7 +31,7 @@ def test_each_member_is_forecast_or_has_a_reason():
     )
     eligible = eligible_of(frame, ask=InventoryOptions(since=date(2023, 1, 1)))
     assert reasons(eligible) == {
-        "the state is above 4, the worst of the training rows": 1,
+        "the rating is worse than 4, the worst of the training rows": 1,
         "traffic_mean is missing": 1,
         "bridge_length is missing": 1,
         "seen after 2023-01-01, the day that the forecast counts from": 1,
@@ -114,7 +114,9 @@ def test_what_advances():
 
 def test_nobody_can_be_forecast():
     frame = draw_members(3).with_columns(state=pl.lit(7))
-    with pytest.raises(InputError, match=r"no member can be forecast \(the state is above 4, .*: 3 members\)"):
+    with pytest.raises(
+        InputError, match=r"no member can be forecast \(the rating is worse than 4, .*: 3 members\)"
+    ):
         eligible_of(frame)
 
 
@@ -147,7 +149,7 @@ def test_old_models_do_not_know_their_range():
     eligible = eligible_of(draw_members(3), make_model(fit=replace(fit_model(), survey=None)))
     fleet, years = forecast(eligible)
     assert not years["outside"].any()
-    assert set(fleet.remarks["Deck"]) <= {"in state 4 or worse already"}
+    assert set(fleet.remarks["Deck"]) <= {"rated 4 or worse already"}
     assert [note for note in eligible.notes if "earlier version" in note] == [
         "the model of Deck: of an earlier version, without the range of the training rows, so that "
         "extrapolation beyond it is not marked"
@@ -171,5 +173,5 @@ def test_cases_that_nobody_asked_for_are_not_set_aside():
 def test_the_state_after_the_worst_of_the_training_rows_cannot_be_forecast():
     frame = draw_members(5).with_columns(state=pl.Series([1, 2, 3, 4, 5]))
     eligible = eligible_of(frame)
-    assert reasons(eligible) == {"the state is above 4, the worst of the training rows": 1}
+    assert reasons(eligible) == {"the rating is worse than 4, the worst of the training rows": 1}
     assert eligible.groups[0].rows["state"].max() == 4

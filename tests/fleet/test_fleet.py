@@ -178,7 +178,7 @@ def test_members_go_by_risk(both):
     assert (there["mean_years"] == 0.0).all()
     assert (there["state"] >= there["threshold"]).all()
     assert there["state"].is_sorted(descending=True)
-    assert fleet.remarks["Deck"]["in state 4 or worse already"] == len(there.filter(case="Deck"))
+    assert fleet.remarks["Deck"]["rated 4 or worse already"] == len(there.filter(case="Deck"))
 
 
 def test_who_may_never_get_there_goes_by_the_end_and_ties_by_name():

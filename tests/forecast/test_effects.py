@@ -138,7 +138,7 @@ def test_an_effect_on_another_state_is_none_here():
     found = marginal_effects(fit, threshold=3, options=DELTA)
     assert found.effects[1].mean_difference.value == 0.0
     assert found.sentences()[1].startswith(
-        "20 more metres of length have no effect on the mean time from state 1 to state 3 in this model, which is "
+        "20 more metres of length have no effect on the mean time from rating 1 to 3 or worse in this model, which is "
     )
     assert marginal_effects(fit, threshold=5, options=DELTA).effects[1].mean_difference.value != 0.0
 
@@ -182,7 +182,7 @@ def test_a_model_without_covariates_has_no_effects():
 
 @pytest.mark.parametrize(("start", "threshold"), [(4, 4), (0, 4), (True, 4), (1.5, 4)])
 def test_a_start_that_is_there_already_is_refused(fit, start, threshold):
-    with pytest.raises(rekka.InputError, match="a state from 1 to 3 is needed, better than state 4"):
+    with pytest.raises(rekka.InputError, match="a state from 1 to 3 is needed, better than 4"):
         marginal_effects(fit, start=start, threshold=threshold)
 
 
@@ -199,7 +199,7 @@ def effect(change, before, after, low=np.nan, high=np.nan):
 
 
 TEN, TWICE = Change("age", 10.0), Change("traffic_mean", 2.0, times=True)
-WAY = "from state 1 to state 4"
+WAY = "from rating 1 to 4 or worse"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_sentences(one, told):
 
 def test_names_of_states_are_told_where_there_are_any(fit):
     found = marginal_effects(fit, options=DELTA, labels=["a", "b", "c", "d", "e", "f"])
-    assert found.journey == "from state 1 (a) to state 4 (d)"
+    assert found.journey == "from rating a to d or worse"
     assert found.labels == tuple("abcde")
     assert marginal_effects(fit, options=DELTA, labels=list("12345")).journey == WAY
 

@@ -146,7 +146,7 @@ class TestForecast:
             made.columns
         )
         assert str(made).startswith(
-            "states over the years; age_at_inspection_1 advancing by the year (fitted at the middle of each "
+            "ratings over the years; age_at_inspection_1 advancing by the year (fitted at the middle of each "
             "interval); 95% intervals"
         )
 
@@ -195,9 +195,11 @@ def test_a_model_that_is_no_maximum_is_watermarked(model):
         ({"years": "ten"}, BadOption, r"a whole number or a list of times in years is needed"),
         ({"start": 6}, BadStates, r"row 0: state 6 is above K = 5, the worst state of the training rows"),
         ({"start": 0}, BadStates, r"start is 0 in row 0; whole numbers from 1, the best state, are needed"),
-        ({"start": "b"}, BadOption, r"start is 'b'; a state, or one for each of 1 rows, is needed"),
+        ({"start": "b"}, BadOption, r"start is 'b'. The ratings are 1, 2, 3, 4, 5, best first"),
         ({"threshold": 6}, BadOption, r"The state to reach is 6; a whole number from 2 to 5"),
         ({"threshold": 1}, BadOption, r"The state to reach is 1"),
+        ({"threshold": "1"}, BadOption, r"threshold is '1', the best rating, which every member has reached"),
+        ({"threshold": "six"}, BadOption, r"threshold is 'six'. The ratings are 1, 2, 3, 4, 5, best first"),
         ({"X": {"traffic": 3.0}}, BadOption, r"traffic is not a covariate of this model"),
         ({"X": {AGE: float("nan")}}, BadValues, r"missing or infinite"),
         ({"X": pl.DataFrame({AGE: [1.0], TRAFFIC: [1.0]})}, BadOption, r"X has no column state_1"),
@@ -236,4 +238,4 @@ def test_an_old_model_asks_for_covariates(model):
 def test_effects_in_words(model):
     found = model.marginal_effects({AGE: "+10"}, draws=200)
     sentence, *_ = found.sentences()
-    assert sentence.startswith("Ten more years of age shorten the mean time from state 1 to state 4 from ")
+    assert sentence.startswith("Ten more years of age shorten the mean time from rating 1 to 4 or worse from ")

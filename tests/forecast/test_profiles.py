@@ -145,7 +145,7 @@ def test_the_table_has_a_row_for_each_value_and_state(model):
     np.testing.assert_array_equal(second["hazard_per_year_low"], found.hazard_low[:, 1])
     np.testing.assert_array_equal(second["mean_years"], found.years)
     np.testing.assert_array_equal(second["outside"], found.outside)
-    assert "mean years from state 1 to state 4, along age_at_inspection_1" in table.title
+    assert "mean years from rating 1 to 4 or worse, along age_at_inspection_1" in table.title
 
 
 def test_an_uncertified_model_has_no_bands():

@@ -243,7 +243,7 @@ def test_the_future_is_followed_by_year_and_by_case(window, document, artifacts)
     chart = draw(window, "#figure-network")
     chart.locator(".mark-rule path, .mark-rule line").last.hover(force=True)
     window.locator("#vg-tooltip-element.visible").wait_for()
-    assert "state 1" in window.locator("#vg-tooltip-element").inner_text()
+    assert "rating a" in window.locator("#vg-tooltip-element").inner_text()
     window.locator("#case").select_option(label=CHOSEN)
     assert window.locator("#future-1").get_attribute("open") == ""
     assert not window.locator("#future-2").is_visible()

@@ -137,8 +137,8 @@ def test_the_chance_and_the_years_are_the_documents(model):
     assert column(until, "state") == [1, 2, 3]
     assert column(until, "median") == pytest.approx([one.median for one in found.passages], rel=1e-5)
     assert column(until, "low") == pytest.approx([one.median_low for one in found.passages], rel=1e-5)
-    assert "state 4 or worse" in chance.title
-    assert f"from state 1 {found.passages[0].median:.1f}" in until.alt
+    assert "rating 4 or worse" in chance.title
+    assert f"from rating 1 {found.passages[0].median:.1f}" in until.alt
 
 
 def test_years_beyond_the_axis_end_in_an_arrow(model):
@@ -206,7 +206,7 @@ def test_the_network_has_the_documents_numbers(document):
     )
     assert column(reached, "expected") == pytest.approx([one.reached for one in years], rel=1e-5)
     assert column(reached, "first") == [one.predicted_low for one in years]
-    assert reached.title == "Members in state 4 or worse"
+    assert reached.title == "Members at rating 4 or worse"
     assert f"{last.reached:,.0f} expected after 30 years" in reached.alt
     names = [
         layer["encoding"]["fill"]["scale"]["domain"]
@@ -228,7 +228,7 @@ def test_several_thresholds_have_words_of_their_own(document):
     years = tuple(one.model_copy(update={"threshold": None}) for one in document.network.years)
     figure = draw_network(document.network.model_copy(update={"years": years}), THEME)
     assert "or in the worst of fewer" in figure.panels[1].title
-    assert figure.panels[1].alt.startswith("In state 4, or the worst of fewer states")
+    assert figure.panels[1].alt.startswith("At the threshold of their component, or worse")
 
 
 # Models that are not to be relied on

@@ -80,8 +80,8 @@ def test_axes_have_units():
         panel.spec["layer"][-1]["encoding"] for panel in draw(covariate="age_at_inspection_1").panels
     )
     assert hazards["x"]["axis"]["title"] == years["x"]["axis"]["title"] == "age_at_inspection_1 (years)"
-    assert hazards["y"]["axis"]["title"] == "hazard of leaving the state (per year)"
-    assert years["y"]["axis"]["title"] == "mean years from state 1 to state 3"
+    assert hazards["y"]["axis"]["title"] == "hazard of leaving the rating (per year)"
+    assert years["y"]["axis"]["title"] == "mean years from rating 1 to 3 or worse"
 
 
 def test_without_intervals_there_are_no_bands():
@@ -129,8 +129,8 @@ def test_the_charts_are_valid_and_can_be_drawn(palette):
     alt.LayerChart.from_dict(spec | {"config": {k: v for k, v in spec["config"].items() if k != "legend"}})
     svg = draw_svg_file(combine(draw()))
     for text in (
-        "Hazard of leaving each state",
-        "Mean years from state 1",
-        "hazard of leaving the state (per year)",
+        "Hazard of leaving each rating",
+        "Mean years from rating 1",
+        "hazard of leaving the rating (per year)",
     ):
         assert text in svg

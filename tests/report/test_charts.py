@@ -490,7 +490,7 @@ def test_wide_intervals_are_cut_and_told(document):
     assert wide["interval"] == "1.00×10⁻⁹ to 300"
     assert (narrow["cut_low"], narrow["cut_high"]) == (False, False)
     assert "ends in an arrow" in figure.caption
-    assert figure.panels[0].alt == "Intervals that exclude 1: 1 of 2 (age ' in state 2: 1.20)."
+    assert figure.panels[0].alt == "Intervals that exclude 1: 1 of 2 (age ' in rating 2: 1.20)."
     empty = model.model_copy(update={"ratios": ()})
     assert ratios(empty, document.study.covariates, THEME) is None
 

@@ -175,7 +175,7 @@ def test_the_headline_counts(document, page):
 
 def test_a_default_that_was_turned_down_is_marked(page):
     assert "Not chosen: not to be used. This is the fit of the default method, z-score" in page
-    assert "There are no fitted hazards to show: states 1, 3" in page
+    assert "There are no fitted hazards to show: ratings a, c" in page
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -258,7 +258,7 @@ def test_a_model_without_covariates_is_not_compared_with_itself(document):
     bare = change(change(document, "models", typical={}), "cases", covariates=(), constant=())
     bare = change(bare, "study", covariates=())
     lines = plain(told_of(bare, CHOSEN).lines)
-    assert "The model has no covariates: one hazard for each state, the same for every member." in lines
+    assert "The model has no covariates: one hazard for each rating, the same for every member." in lines
     assert not any(one.startswith("Typical member") for one in lines)
     shown = plain(explain_scores(bare, TELL).lines)
     assert shown[0].startswith("In 1 component no covariate is left in the model")

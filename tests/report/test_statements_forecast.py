@@ -48,7 +48,8 @@ def test_a_chosen_case_says_how_long_it_takes_and_for_whom(document):
     assert told.warning is None
     assert told.label == f"median of {first.median:.1f} years to state {found.threshold}"
     assert lines[0].startswith(
-        f"Half of such members are in state {found.threshold} or worse after {first.median:.1f} years, starting in state 1"
+        f"Half of such members are at rating {'abcde'[found.threshold - 1]} or worse after {first.median:.1f} years, "
+        "starting from rating a"
     )
     assert "(95% interval of the parameters: " in lines[0]
     assert lines[1].endswith("with a probability of 95%.")
@@ -113,26 +114,26 @@ def test_a_model_that_is_not_certified_is_told_before_all_else(document):
     [
         (
             {"years_after": 20.0, "difference": -5.0, "difference_low": -8.0, "difference_high": -2.0},
-            "10 more years of age: half reach state 4 after 20.0 years instead of 25.0, 5.0 years sooner "
+            "10 more years of age: half reach rating 4 or worse after 20.0 years instead of 25.0, 5.0 years sooner "
             "(95%: 2.0 to 8.0).",
         ),
         (
             {"years_after": 30.0, "difference": 5.0, "difference_low": 2.0, "difference_high": math.inf},
-            "10 more years of age: half reach state 4 after 30.0 years instead of 25.0, 5.0 years later "
+            "10 more years of age: half reach rating 4 or worse after 30.0 years instead of 25.0, 5.0 years later "
             "(95%: 2.0 to >200).",
         ),
         (
             {"years_after": 26.0, "difference": 1.0, "difference_low": -2.0, "difference_high": 4.0},
-            "10 more years of age: no clear effect. Half reach state 4 after 26.0 years instead of 25.0, a "
+            "10 more years of age: no clear effect. Half reach rating 4 or worse after 26.0 years instead of 25.0, a "
             "difference of +1.0 (95%: −2.0 to +4.0).",
         ),
         (
             {"years_after": 20.0, "difference": -5.0, "difference_low": None, "difference_high": None},
-            "10 more years of age: half reach state 4 after 20.0 years instead of 25.0.",
+            "10 more years of age: half reach rating 4 or worse after 20.0 years instead of 25.0.",
         ),
         (
             {"years_after": math.inf, "difference": math.inf},
-            "10 more years of age: no effect can be given, because half of the members may never reach state 4.",
+            "10 more years of age: no effect can be given, because half of the members may never reach rating 4 or worse.",
         ),
     ],
 )
@@ -165,7 +166,7 @@ def test_the_network_says_who_from_when_and_how_many(document):
     assert lines[0].endswith("rekka forecast RUN INVENTORY")
     assert lines[1].startswith(f"Years are counted from {network.base}")
     first, last = network.of(None)[0], network.of(None)[-1]
-    assert lines[2] == f"In state {first.threshold} or worse: {first.reached:.0f} at the beginning."
+    assert lines[2] == f"At rating {'abcde'[first.threshold - 1]} or worse: {first.reached:.0f} at the beginning."
     assert lines[4].startswith(f"After 30 years: {last.reached:.0f} expected (95% interval of the parameters: ")
     assert f"will be {last.predicted_low:.0f} to {last.predicted_high:.0f}" in lines[4]
     assert "Forecasts assume that nothing is repaired." in lines
@@ -199,7 +200,7 @@ def test_several_thresholds_are_told(document):
     years = tuple(one.model_copy(update={"threshold": None}) for one in document.network.years)
     network = document.network.model_copy(update={"years": years})
     lines = explain_network(document.model_copy(update={"network": network}), TELL).lines
-    assert lines[2].startswith("In state 4, or the worst of a component with fewer states, or worse: ")
+    assert lines[2].startswith("At the threshold of their component (")
 
 
 # In any language, and as Markdown
@@ -219,8 +220,8 @@ def test_markdown_says_the_same(document):
     text = render_markdown(document, list_tables(document, TELL.words), (), TELL.words)
     section = text.split("## Forecast\n")[1].split("\n## ")[0]
     assert "### The network" in section
-    assert "Half of such members are in state" in section
+    assert "Half of such members are at rating" in section
     assert "> Not chosen: not to be forecast with." in section
-    assert "### Years until a state" in section
+    assert "### Years until a rating" in section
     bare = render_markdown(uncertify(document), (), (), TELL.words)
     assert f"> NOT CERTIFIED: {CHOSEN}, {SHOWN}." in bare

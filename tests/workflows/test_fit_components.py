@@ -37,7 +37,7 @@ def test_a_component_that_cannot_be_fitted_has_a_reason_and_the_others_go_on(tmp
     rows = rows.with_columns(state_2=pl.when(stuck).then(1).otherwise("state_2"))
     found = rekka.fit_components(rows, test_fit=False, out=tmp_path / "models")
     assert list(found.models) == ["Deck slab"]
-    assert found.reasons["Pier"].startswith("Every row stays in state 1")
+    assert found.reasons["Pier"].startswith("Every row stays in rating 1")
     assert [one.failed for one in found.components] == [False, True]
     assert found.components[1].to_dict() == {"case": "Pier", "reason": found.reasons["Pier"]}
     assert found.coefficients["case"].unique().to_list() == ["Deck slab"]

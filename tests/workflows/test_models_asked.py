@@ -119,7 +119,7 @@ def test_a_component_without_a_model_is_a_note(fits):
     for verb in (rekka.tabulate_matrices, rekka.measure_effects):
         found = verb(some, intervals="none")
         assert [one.model.name for one in found.components] == ["Deck slab"]
-        assert [note for note in found.notes if note.startswith("Pier: Every row stays in state 1")]
+        assert [note for note in found.notes if note.startswith("Pier: Every row stays in rating 1")]
 
 
 # Forecasts

@@ -7,14 +7,14 @@ nearly refuses, impossible ones, far ones, skewed ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from rekka.checks.engine import Finding, Severity, Subject, check
-from rekka.checks.table import Array, Component, Mask, name_states
+from rekka.checks.table import Array, Component, Mask
 from rekka.core.errors import ScalingError
-from rekka.core.language import say
+from rekka.core.language import Said, say
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS
 from rekka.model.coordinates import INTERCEPT, build_layout, orthonormal_coordinates
 from rekka.model.fit import Options, refit_rows
@@ -74,7 +74,8 @@ def check_absorbed(case: Component) -> Iterator[Finding]:
     count = int(here.sum())
     if count and case.moves:
         values = {"state": case.n_states, "share": count / len(case.row)}
-        yield case.find(Severity.NOTE, rows=case.row[here], count=count, values=values)
+        worst = case.name_ratings(case.n_states - 1)
+        yield case.find(Severity.NOTE, rows=case.row[here], count=count, values=values, state=worst)
 
 
 @check(Subject.TRAINING, R108=Severity.STOP)
@@ -105,13 +106,14 @@ def check_departures(case: Component) -> Iterator[Finding]:
             code="R105",
             count=unseen.size,
             values={"states": (unseen + 1).tolist(), "departures": departures[unseen].tolist()},
-            where=name_states(unseen),
-            worst=case.n_states,
+            where=case.name_ratings(*unseen),
+            worst=case.name_ratings(case.n_states - 1),
         )
     stuck = np.flatnonzero(seen & (departures == 0))
     if stuck.size:
         values = {"states": (stuck + 1).tolist()}
-        yield case.find(Severity.STOP, code="R104", count=stuck.size, values=values, where=name_states(stuck))
+        where = case.name_ratings(*stuck)
+        yield case.find(Severity.STOP, code="R104", count=stuck.size, values=values, where=where)
     rare = np.flatnonzero((departures > 0) & (departures < FEW_DEPARTURES))
     if rare.size:
         yield case.find(
@@ -119,7 +121,7 @@ def check_departures(case: Component) -> Iterator[Finding]:
             code="R106",
             count=rare.size,
             values={"departures": {str(k + 1): int(departures[k]) for k in rare}},
-            each=[say("check.R106.state", n=int(departures[k]), state=int(k) + 1) for k in rare],
+            each=[say("check.R106.state", n=int(departures[k]), state=case.name_ratings(k)) for k in rare],
         )
 
 
@@ -161,9 +163,14 @@ def _describe_jumps(case: Component, here: Mask, observed: Array, expected: Arra
         count=count,
         values={"share": count / moved, "jumps": jumps},
         moved=moved,
-        each=[say("check.R110.jump", **jump) for jump in jumps[:MOST_TOLD]],
+        each=[_describe_jump(case, jump) for jump in jumps[:MOST_TOLD]],
         first=first,
     )
+
+
+def _describe_jump(case: Component, jump: dict[str, Any]) -> Said:
+    start, end = case.name_ratings(jump["start"] - 1), case.ratings.say_name(jump["end"])
+    return say("check.R110.jump", **jump | {"start": start, "end": end})
 
 
 @check(Subject.TRAINING, R401=Severity.WARNING, limits={"few": FEW_EVENTS})
@@ -184,7 +191,8 @@ def check_events(case: Component) -> Iterator[Finding]:
                 "events_per_parameter": {str(k + 1): float(ratio[k]) for k in few},
             },
             each=[
-                say("check.R401.state", ratio=float(ratio[k]), state=int(k) + 1, n=int(departures[k])) for k in few
+                say("check.R401.state", ratio=float(ratio[k]), state=case.name_ratings(k), n=int(departures[k]))
+                for k in few
             ],
         )
 
@@ -214,9 +222,9 @@ def _describe(case: Component, separation: Separation) -> Finding:
         do="merge" if separation.nobody_stayed else "remedy",
         count=len(states),
         values={"states": states, "terms": terms, "certain": certain},
-        where=say("these_states", n=len(states), states=states),
+        where=case.name_ratings(*(state - 1 for state in states), first=True),
         names=[term for term in terms if term != INTERCEPT],
-        first=states[0],
+        first=case.name_ratings(states[0] - 1),
     )
 
 

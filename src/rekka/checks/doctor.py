@@ -147,8 +147,10 @@ def check_transitions(
         raise InputError("The table has no rows. At least one transition is needed.")
     bad = find_unusable(rows, names)
     usable = rows.filter(~any_of(bad))
-    cases = split_cases(usable, names)
-    parts = {} if partition is None else {part: read_part(getattr(partition, part), names) for part in PARTS}
+    labels = None if scale is None else scale.names
+    cases = split_cases(usable, names, labels)
+    held = () if partition is None else PARTS
+    parts = {part: read_part(getattr(partition, part), names, labels) for part in held}
     lines = _read_audit(audit)
     moves = moves or _find_moves(lines, rows)
     table = CheckedTable(rows, names, bad, cases, parts, partition, moves, lines, tuple(notes), scale)

@@ -64,6 +64,7 @@ def _find_unsupported(train: Component, rows: Component, part: str) -> Iterator[
             rows=rows.row[here],
             count=count,
             values={"part": part, "training_states": train.n_states, "states": rows.n_states},
+            training_states=train.name_ratings(train.n_states - 1),
             of=say(f"count.{part}_row", n=len(rows.row)),
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rekka.checks.engine import Finding, Severity, Subject, check, find
 from rekka.core.errors import BadCovariates, BadOption, missing_columns
 from rekka.core.language import Said, say
+from rekka.core.ratings import Ratings
 from rekka.data.attributes import NAMES, PLACES
 from rekka.data.direction import Moves
 from rekka.data.partition import Partition
@@ -43,6 +44,12 @@ class Component:
     end: Ints
     dt: Array
     x: Array
+    labels: tuple[str, ...] | None = None  # of the states
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, max(self.n_states, len(self.labels or ())))
 
     @property
     def n_states(self) -> int:
@@ -92,6 +99,10 @@ class Component:
         columns = [self.covariates.index(name) for name in names]
         return replace(self, covariates=names, x=self.x[:, columns])
 
+    def name_ratings(self, *places: SupportsInt, first: bool = False) -> Said:
+        """'rating c', 'ratings b, c', of places from 0; ``first`` at the beginning of a sentence."""
+        return self.ratings.said([int(place) + 1 for place in places], first=first)
+
     def find(self, severity: Severity, *names: str, **options: Any) -> Finding:
         """A finding on this component, whose sentences can ask for its number of rows."""
         return find(severity, *names, case=self.name, total=len(self.row), **options)
@@ -114,11 +125,6 @@ class CheckedTable:
     audit: pl.DataFrame | None
     notes: tuple[str, ...]
     scale: Scale | None
-
-
-def name_states(states: NDArray[np.intp] | Sequence[int]) -> Said:
-    """'state 2', 'states 2, 3', of places from 0."""
-    return say("states", n=len(states), states=[int(k) + 1 for k in states])
 
 
 def find_covariates(frame: pl.DataFrame, covariates: Sequence[str] | None) -> tuple[str, ...]:
@@ -185,7 +191,7 @@ def any_of(marks: pl.DataFrame) -> pl.Series:
     return marks.select(pl.any_horizontal(pl.all())).to_series()
 
 
-def split_cases(table: pl.DataFrame, names: Sequence[str]) -> Components:
+def split_cases(table: pl.DataFrame, names: Sequence[str], labels: tuple[str, ...] | None = None) -> Components:
     """Arrays of usable rows, component by component, in the order of their names."""
     cases = {}
     for rows in table.partition_by("case", maintain_order=True):
@@ -193,14 +199,14 @@ def split_cases(table: pl.DataFrame, names: Sequence[str]) -> Components:
         state_1, state_2 = (rows[state].cast(pl.Int64).to_numpy() - 1 for state in ("state_1", "state_2"))
         x = rows.select(names).to_numpy() if names else np.zeros((rows.height, 0))
         row, dt = rows["row_1"].fill_null(-1).to_numpy(), rows["interval_years"].to_numpy()
-        cases[name] = Component(name, tuple(names), row, state_1, state_2, dt, x)
+        cases[name] = Component(name, tuple(names), row, state_1, state_2, dt, x, labels)
     return dict(sorted(cases.items()))
 
 
-def read_part(frame: pl.DataFrame, names: Sequence[str]) -> Components:
+def read_part(frame: pl.DataFrame, names: Sequence[str], labels: tuple[str, ...] | None = None) -> Components:
     """Usable rows of one part."""
     table = read_rows(frame, names)
-    return split_cases(table.filter(~any_of(find_unusable(table, names))), names)
+    return split_cases(table.filter(~any_of(find_unusable(table, names))), names, labels)
 
 
 NO_LOSS = "(?i)not inspected|not applicable|not the route|a second record|another record|repeated"  # no visit lost

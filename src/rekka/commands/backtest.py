@@ -23,8 +23,8 @@ FLAGS = (
     Flag("--age", str, "age", "HOW", "Ages: advances, held (at the oldest of the training rows) or fixed.",
          "advances"),
     options.GOES_ON, options.CLOCK,
-    Flag("--threshold", options.Number, "threshold", "STATE",
-         "Visits in this state or worse are counted; 4, or the worst.", least=2),
+    options.THRESHOLD._replace(words=options.THRESHOLD.words.replace(
+        "The rating whose reaching is asked for", "Visits in this rating or worse are counted")),
     Flag("--level", float, "level", None, "Of the intervals, such as 0.95.", 0.95),
     Flag("--draws", int, "draws", None, "Of the coefficients, for prediction intervals.", 500, 100),
     Flag("--seed", int, "seed", None, "The same seed gives the same result.", 0, 0),
@@ -45,7 +45,7 @@ def backtest(
     """Fit the model to the past, forecast from there, and compare the forecasts with later inspections.
 
     Forecasts start from each member's last visit up to --until and are compared with all later ones: scores of
-    the model and of two baselines (no change, no covariates), and the numbers found in each state against those
+    the model and of two baselines (no change, no covariates), and the numbers found in each rating against those
     expected, with prediction intervals. Members that were repaired are counted, not scored.
 
     For example:

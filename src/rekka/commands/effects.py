@@ -1,4 +1,4 @@
-"""``rekka effects``: what each covariate does to the years until a state, in sentences, tables and pictures."""
+"""``rekka effects``: what each covariate does to the years until a rating, in sentences, tables and pictures."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_line
 
 FLAGS = (
-    Flag("--start", int, "start", "STATE", "The state to start from.", 1),
-    Flag("--threshold", options.Number, "threshold", "STATE",
-         "The years until this state. Default: 4, or the worst of fewer."),
+    Flag("--start", options.Text, "start", "RATING", "The rating to start from, by its label. Default: the best."),
+    options.THRESHOLD,
     Flag("--change", options.Many, "changes", "NAME=CHANGE",
          "A change, such as age_at_inspection_1=+10 or traffic_mean=x2. Default: ten years, twice the traffic, a "
          "round step of others. Repeatable.",
@@ -29,7 +28,7 @@ FLAGS = (
 
 @asks(*FLAGS)
 def effects(model: options.ModelPath, asked: options.Asked, as_json: options.AsJson = False) -> None:
-    """Describe the effect of each covariate on the years until a state: as sentences, with intervals.
+    """Describe the effect of each covariate on the years until a rating: as sentences, with intervals.
 
     One covariate is changed at a time, the others stay typical, and the mean years from --start to --threshold
     are compared before and after. With --out, hazards and years along the range of each covariate are written too,
@@ -39,7 +38,7 @@ def effects(model: options.ModelPath, asked: options.Asked, as_json: options.AsJ
 
       rekka effects girder.json
 
-      rekka effects models --threshold 3 --change age_at_inspection_1=+20 --out effects
+      rekka effects models --threshold c --change age_at_inspection_1=+20 --out effects
 
       rekka effects run --only "Main girder" --at traffic_mean=20000 --age advances
     """

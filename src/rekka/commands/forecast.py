@@ -17,8 +17,7 @@ from rekka.report.terminal.parts import quote
 FOLDER = "forecast"  # in the run folder, or where the command is called
 FLAGS = (
     Flag("--years", int, "years", None, "How many years, 1 to 200.", 30),
-    Flag("--threshold", options.Number, "threshold", "STATE",
-         "The state whose reaching is asked for. Default: 4, or the worst of fewer."),
+    options.THRESHOLD,
     Flag("--from", options.Text, "since", "DATE", "The day of year 0. Default: the latest inspection."),
     Flag("--age", str, "age", "HOW",
          "How age advances: advances, held (not beyond the oldest of the training rows) or fixed.", "advances"),
@@ -63,7 +62,7 @@ def forecast(
     asked: options.Asked,
     as_json: options.AsJson = False,
 ) -> None:
-    """Forecast every member of an inventory, and the network: states by year, years until a state, risks.
+    """Forecast every member of an inventory, and the network: ratings by year, years until a rating, risks.
 
     Each member is forecast from its last inspection, first to the day of year 0, then year by year, with the model
     of its component. Members that cannot be forecast are listed with a reason. Totals have two intervals: of the
@@ -73,7 +72,7 @@ def forecast(
 
       rekka forecast run inspections.xlsx
 
-      rekka forecast models bridges.csv --years 50 --threshold 3 --format xlsx --out plan-2030
+      rekka forecast models bridges.csv --years 50 --threshold Poor --format xlsx --out plan-2030
 
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
     """

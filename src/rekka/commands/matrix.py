@@ -15,7 +15,7 @@ FLAGS = (
          read=partial(read_list, hint="--years", example="1,2,5")),
     Flag("--layout", str, "layout", "NAME",
          "square; long (with intervals); percent (that stay and move on, as in element tables); median (years in "
-         "each state).", "square"),
+         "each rating).", "square"),
     *options.AT, options.INTERVALS, *options.DRAWS,
     Flag("--decimals", int, "decimals", None, "Of percentages, which sum to 100 as rounded.", 1),
     options.ONLY,

@@ -80,6 +80,12 @@ def split_list(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(","))
 
 
+def read_labels(text: str) -> list[str | list[str]]:
+    """Read labels with commas between them; those with a slash between them are one rating."""
+    groups = ([one.strip() for one in part.split("/")] for part in text.split(","))
+    return [group if len(group) > 1 and all(group) else "/".join(group) for group in groups]
+
+
 def read_pairs(texts: Sequence[str], hint: str, example: str) -> dict[str, str]:
     """Read NAME=VALUE of an option, several with commas between them, or the option several times."""
     found: dict[str, str] = {}
@@ -111,6 +117,11 @@ def read_list(text: str, hint: str, example: str) -> list[float]:
 
 
 ONLY = Flag("--only", Many, "only", "CASE", "Only this component. Repeatable.")
+THRESHOLD = Flag(
+    "--threshold", Text, "threshold", "RATING",
+    "The rating whose reaching is asked for, by its label: 4, Poor, d, III, 'below 70'. Default: 4 (Poor) of "
+    "ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.",
+)  # fmt: skip
 USE = Flag(
     "--use", Text, "covariates", "LIST", "Only these covariates, such as age_at_inspection_1,traffic_mean.",
     read=split_list,
@@ -198,7 +209,9 @@ READING = (
     Flag("--keep", Many, "columns.keep", "COLUMN", "A column to carry along. Repeatable."),
     Flag("--wide", Text, "wide.state", "PATTERN", "States in columns: '{year}', 'BCI {year}', 'rank_{visit}'."),
     Flag("--wide-date", Text, "wide.date", "PATTERN", "Their dates, for columns by visit: 'date_{visit}'."),
-    Flag("--labels", Text, "state.labels", "LIST", "States, best first, such as good,fair,poor."),
+    Flag("--labels", Text, "state.labels", "LIST",
+         "Ratings, best first, such as good,fair,poor; several that are one with a slash: 9/8,7,6,5,4/3/2/1/0.",
+         read=read_labels),
     Flag("--best", Number, "state.best", "NUMBER", "The best state's number; with --worst."),
     Flag("--worst", Number, "state.worst", "NUMBER", "The worst state's number."),
     Flag("--worst-first", bool, "state.worst_first", None, "1, a or I is the worst."),

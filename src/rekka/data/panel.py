@@ -327,7 +327,7 @@ def read_records(
         raise UnreadableTable(f"{name} has no rows.", file=name)
     read, scale = read_states(states["text"], states["count"], plan.state, plan.table.decimal)
     states = states.hstack(read)
-    notes.append(f"{name}: states are {scale.words}")
+    notes.append(f"{name}: ratings are {scale.words}")
     codes = states.select(code_states()).to_series()
     state_problem = pl.lit(0)
     if (codes != RecordProblem.NONE).any():  # a clean column is not looked up twice

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, MissingColumns, UnreadableTable, did_you_mean, name_some
+from rekka.core.ratings import name_groups, plain_labels
 from rekka.data.mapping import State, TableMapping, Wide, is_there, load_mapping
 from rekka.data.tables import EXCEL, TEXT, SourceTable
 from rekka.data.text import FileOptions
@@ -57,7 +58,7 @@ class TableReading(BaseModel):
 
     def is_like(self, other: TableReading) -> bool:
         """Whether both read tables in one way: the same columns, and one scale of which one may have seen more."""
-        pairs = zip(self.labels or (), other.labels or (), strict=False)
+        pairs = zip(plain_labels(self.labels or ()), plain_labels(other.labels or ()), strict=False)
         same = all(
             self.mapping.get(part, {}) == other.mapping.get(part, {}) for part in ("columns", "wide")
         ) and all(mine == theirs for mine, theirs in pairs)
@@ -171,14 +172,14 @@ def _is_same(was: State, own: State, labels: Sequence[str]) -> bool:
         if own.bands is not None and was.bands is not None:
             return own.bands == was.bands
         return len(own.bands or _list_names(own)) + (own.bands is not None) == len(labels)
-    names, before = ([name.lower() for name in some] for some in (_list_names(own), labels))
+    names, before = (plain_labels(some) for some in (_list_names(own), labels))
     return names == before or (len(names) == len(before) and not set(names) & set(before))
 
 
 def _list_names(state: State) -> list[str]:
     """Names of a scale that is given by labels or by its ends."""
     if state.labels is not None:
-        return ["/".join(map(str, one if isinstance(one, list) else [one])) for one in state.labels]
+        return [*name_groups([list(map(str, one if isinstance(one, list) else [one])) for one in state.labels])]
     if state.best is not None and state.worst is not None:
         step = 1 if state.worst > state.best else -1
         return [str(number) for number in range(state.best, state.worst + step, step)]
@@ -192,7 +193,8 @@ def _name_scale(state: State) -> str:
     if state.best is not None:
         return f"with --best {state.best} --worst {state.worst}"
     if state.labels is not None:
-        return f"with --labels {','.join(_list_names(state))}"
+        groups = (one if isinstance(one, list) else [one] for one in state.labels)
+        return f"with --labels {','.join('/'.join(map(str, group)) for group in groups)}"
     return "with --worst-first" if state.worst_first else ""
 
 

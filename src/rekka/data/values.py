@@ -11,6 +11,7 @@ from itertools import pairwise
 import polars as pl
 
 from rekka.core.errors import BadOption, BadStates, BadValues
+from rekka.core.ratings import LETTERS, ROMAN, name_groups
 from rekka.data.mapping import State
 
 BLANK = ("", "-", "--", ".", "―", "ー", "\u2212", "na", "n/a", "nan", "none", "null", "#n/a", "未点検")
@@ -24,8 +25,18 @@ MOST_STATES = 20
 INDEX_ENDS = (0.0, 100.0)  # of an index, where placeholders are; 0 is no damage where higher is worse
 GIVEN = "as given"
 RECOGNISED = 0.5  # share of the records that must be on a scale for it to be the one
-_ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
-_LETTERS = tuple("abcdefghij")
+_FULL_WIDTH = 0xFEE0  # from a letter to its full width
+_STYLES = {  # kinds of scale, and how each is written
+    "Roman numerals": (
+        ROMAN, tuple(map(str.upper, ROMAN)), tuple(map(chr, range(0x2160, 0x216A))),
+        tuple(map(chr, range(0x2170, 0x217A))),
+    ),
+    "letters": (
+        LETTERS, tuple(map(str.upper, LETTERS)), tuple(chr(ord(one) + _FULL_WIDTH) for one in LETTERS),
+        tuple(chr(ord(one.upper()) + _FULL_WIDTH) for one in LETTERS),
+    ),
+}  # fmt: skip
+_RATED = 9  # highest of whole numbers whose bands are named as ratings: 9 to 0 of the National Bridge Inventory
 _ERAS = {"m": 1867, "明治": 1867, "t": 1911, "大正": 1911, "s": 1925, "昭和": 1925, "h": 1988, "平成": 1988,
          "r": 2018, "令和": 2018}  # fmt: skip
 
@@ -251,7 +262,8 @@ def _explain_turn(spec: State, names: Sequence[str]) -> str:
     if spec.best is not None:
         return f"Exchange the two ends: --best {spec.worst} --worst {spec.best}."
     if spec.labels is not None:
-        return f"Write the labels the other way round, best first: --labels {','.join(names[::-1])}."
+        turned = ",".join("/".join(group) for group in _list_groups(spec)[::-1])
+        return f"Write the labels the other way round, best first: --labels {turned}."
     if spec.worst_first:
         return f"Leave out --worst-first, by which {names[0]} is the best."
     return f"If {names[0]} is the worst, say --worst-first; or give --best and --worst, or --labels, best first."
@@ -268,11 +280,16 @@ def _apply(frame: pl.DataFrame, spec: State, missing: Sequence[str]) -> tuple[pl
     if spec.best is not None and spec.worst is not None:
         return _by_ends(frame, spec.best, spec.worst, f"from {spec.best}, the best, to {spec.worst}, the worst")
     if spec.labels is not None:
-        groups = [[str(one) for one in (group if isinstance(group, list) else [group])] for group in spec.labels]
+        groups = _list_groups(spec)
         _check_labels(groups, missing)
         return _by_labels(frame, groups, GIVEN)
     states, scale = _recognise(frame)
     return _turn(states, scale) if spec.worst_first else (states, scale)
+
+
+def _list_groups(spec: State) -> list[list[str]]:
+    """Labels of each state, as a mapping gives them."""
+    return [[str(one) for one in (group if isinstance(group, list) else [group])] for group in spec.labels or ()]
 
 
 def _turn(states: pl.DataFrame, scale: Scale) -> tuple[pl.DataFrame, Scale]:
@@ -293,9 +310,11 @@ def _canonical(text: str) -> str:
 
 
 def _by_labels(frame: pl.DataFrame, groups: list[list[str]], how: str) -> tuple[pl.DataFrame, Scale]:
-    places = {_canonical(label): place for place, group in enumerate(groups, start=1) for label in group}
+    numbered = list(enumerate(groups, start=1))
+    places = {_canonical("/".join(group)): place for place, group in numbered}  # a label may have a slash in it
+    places |= {_canonical(label): place for place, group in numbered for label in group}
     state = pl.col("label").replace_strict(places, default=None, return_dtype=pl.Int16)
-    names = tuple("/".join(group) for group in groups)
+    names = name_groups(groups)
     words = f"{', '.join(names)}, best first, {how}"
     outside = pl.col("label").is_not_null() & state.is_null() & (how == GIVEN)
     return frame.select(state=state, outside=outside), Scale(names, words)
@@ -341,10 +360,20 @@ def _by_bands(frame: pl.DataFrame, bands: Sequence[float]) -> tuple[pl.DataFrame
     state = pl.when(number.is_not_null()).then(pl.sum_horizontal(beyond) + 1).cast(pl.Int16)
     inner = [f"{min(pair):g} to {max(pair):g}" for pair in pairwise(bands)]
     ends = ("{:g} and above", "below {:g}") if falling else ("below {:g}", "{:g} and above")
-    names = (ends[0].format(bands[0]), *inner, ends[1].format(bands[-1]))
+    names = _name_whole(frame, bands) or (ends[0].format(bands[0]), *inner, ends[1].format(bands[-1]))
     words = f"an index in bands: {'; '.join(names)}"
     found = _find_ends(frame, INDEX_ENDS if falling else INDEX_ENDS[1:])
     return frame.select(state=state, outside=pl.lit(value=False)), Scale(names, words, ends=found)
+
+
+def _name_whole(frame: pl.DataFrame, bands: Sequence[float]) -> tuple[str, ...]:
+    """Names of bands of ratings 9 to 0: from 8 to below 9 there is 8 alone; none of other indices."""
+    seen = frame["number"].drop_nulls()
+    limits = [_RATED + 1, *(int(limit) for limit in bands), 0]
+    whole = bool(((seen == seen.floor()) & seen.is_between(0, _RATED)).all()) and [*limits[1:-1]] == [*bands]
+    if not whole or any(first <= second for first, second in pairwise(limits)):
+        return ()
+    return name_groups([[str(one) for one in range(high - 1, low - 1, -1)] for high, low in pairwise(limits)])
 
 
 def _find_ends(frame: pl.DataFrame, values: Sequence[float]) -> tuple[IndexEnd, ...]:
@@ -363,20 +392,27 @@ def _recognise(frame: pl.DataFrame) -> tuple[pl.DataFrame, Scale]:
     records = int(filled["count"].sum())
     if not records:
         raise BadStates("Every state is blank: there is no condition to model.")
-    for kind, labels in (("Roman numerals", _ROMAN), ("letters", _LETTERS)):
+    for kind, styles in _STYLES.items():
+        labels = styles[0]
         seen = filled.filter(pl.col("label").is_in(labels))
         if seen["count"].sum() > RECOGNISED * records:
             last = max(labels.index(label) for label in seen["label"])
-            groups = [[label] for label in labels[: max(last + 1, 2)]]
-            rare = _rare(seen, groups[-1][0])
+            written = max(styles, key=lambda style: _count_written(seen, style))
+            groups = [[label] for label in written[: max(last + 1, 2)]]
+            rare = _rare(seen, labels[last], groups[-1][0])
             return _by_labels(frame, groups, f"recognised as {kind}{rare}")
     return _recognise_numbers(frame, filled, records)
 
 
-def _rare(seen: pl.DataFrame, worst: str) -> str:
+def _count_written(seen: pl.DataFrame, style: Sequence[str]) -> int:
+    """Number of records that are written in a style: Ⅲ, III or iii."""
+    return int(seen.filter(pl.col("text").str.strip_chars(SPACES).is_in(style))["count"].sum())
+
+
+def _rare(seen: pl.DataFrame, worst: str, written: str = "") -> str:
     """A word on a worst state that may be a slip: it decides how long the scale is."""
     count = int(seen.filter(label=worst)["count"].sum())
-    return f"; {worst} stands there only {'once' if count == 1 else 'twice'}" if count in (1, 2) else ""
+    return f"; {written or worst} stands there only {'once' if count == 1 else 'twice'}" if count in (1, 2) else ""
 
 
 def _recognise_numbers(frame: pl.DataFrame, filled: pl.DataFrame, records: int) -> tuple[pl.DataFrame, Scale]:

@@ -23,6 +23,7 @@ import polars as pl
 from rekka.core.errors import BadOption, bad_option, count_of, missing_columns
 from rekka.core.files import has_columns, make_folder, write_text, write_whole
 from rekka.core.folders import check_folder, plain
+from rekka.core.ratings import Ratings
 from rekka.core.sheets import to_parquet, write_csv
 from rekka.data.direction import refuse_upside_down
 from rekka.data.transitions import ReadingOptions, refuse_text
@@ -64,7 +65,8 @@ WORDS = {"rps": "ranked probability score", "log_loss_exact": "log loss"}
 DRAWS = 500
 CASES: dict[str, Any] = {
     "case": pl.String, "certified": pl.Boolean, "reason": pl.String, "covariates": pl.List(pl.String),
-    "constant": pl.List(pl.String), "states": pl.Int64, "threshold": pl.Int64, "training_rows": pl.Int64,
+    "constant": pl.List(pl.String), "states": pl.Int64, "threshold": pl.Int64,
+    "threshold_label": pl.String, "training_rows": pl.Int64,
     "training_bridges": pl.Int64, "members": pl.Int64, "visits": pl.Int64, "beyond_states": pl.Int64,
     "outside_range": pl.Int64, "lost_members": pl.Int64, "lost_visits": pl.Int64,
     "fit_p_value": pl.Float64, "misfit": pl.String, "summary": pl.String,
@@ -116,6 +118,7 @@ class Backtest:
     lost: pl.DataFrame
     forecasts: pl.DataFrame
     notes: tuple[str, ...]
+    labels: tuple[str, ...] | None = None  # of the states, where the table has any
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data of all but the single forecasts."""
@@ -149,7 +152,7 @@ def backtest(
     age: str = ADVANCES,
     advance: Sequence[str] | None = None,
     clock: str = MIDDLE,
-    threshold: int | None = None,
+    threshold: int | str | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
@@ -182,8 +185,9 @@ def backtest(
         Covariates that are ages; by default those that are called so.
     clock : "middle" or "start"
         Where in an interval ages are taken by the fit, as for ``ExponentialHazardMarkovModel``.
-    threshold : int, optional
-        The state at or beyond which visits are counted; 4, or K where there are fewer.
+    threshold : int or str, optional
+        The rating at or beyond which visits are counted: a number from 1, the best, or a label as text. By
+        default 4 (Poor) of ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.
     level : float
         Of all intervals.
     draws : int
@@ -223,6 +227,10 @@ def backtest(
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
     names = frame["case"].unique().sort().to_list()
+    labels = None if records.found.scale is None else records.found.scale.names
+    if isinstance(threshold, str):
+        worst = frame.select(pl.max_horizontal("state_1", "state_2").cast(pl.Int64).max()).item() or 2
+        threshold = Ratings.of(labels, max(worst, len(labels or ()))).choose_threshold(threshold)
     settings = Settings(
         cut=cut,
         covariates=used,
@@ -230,6 +238,7 @@ def backtest(
         forecast=ForecastOptions(NORMAL, level, draws, seed, age, None if advance is None else tuple(advance)),
         threshold=threshold,
         test_fit=len(names) <= MOST_TESTED if test_fit is None else test_fit,
+        labels=labels,
     )
     _check(settings, frame)
     results, lost = [], [pl.DataFrame(schema=LOSSES_SCHEMA)]
@@ -238,7 +247,6 @@ def backtest(
         chains = link_chains(rows, cut)
         lost.append(count_losses(records, rows, chains, cut))
         results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name)))
-    labels = None if records.found.scale is None else records.found.scale.names
     untested = [explain_untested(len(names))] if test_fit is None and not settings.test_fit else []
     found = Backtest(
         until=cut.words,
@@ -256,6 +264,7 @@ def backtest(
         lost=pl.concat(lost),
         forecasts=_join(results, "forecasts"),
         notes=(*notes, *_describe_traffic(used, cut), *untested),
+        labels=labels,
     )
     if folder is not None:
         found.write(folder)
@@ -320,7 +329,8 @@ def _tabulate_cases(
         rows.append(
             {name: getattr(one, name, None) for name in CASES}
             | {
-                "reason": one.reason or "; ".join(one.flaws) or None,
+                "threshold_label": None if one.threshold is None else one.ratings.labels[one.threshold - 1],
+                "reason": one.ratings.reword(one.reason or "; ".join(one.flaws)) or None,
                 "lost_members": int(gone["members"].sum()),
                 "lost_visits": int(gone["visits"].sum()),
                 "fit_p_value": None if one.fit_test is None else one.fit_test.p_value,
@@ -346,7 +356,10 @@ def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, w
     """Summarize a case in sentences; ``whole`` says whether all lost visits are known."""
     if result.scores is None or result.totals is None or result.forecasts is None:
         return " ".join(
-            [f"{result.case}: not forecast: {str(result.reason).rstrip('.')}.", *_describe_lost(lost, whole)]
+            [
+                f"{result.case}: not forecast: {result.ratings.reword(str(result.reason)).rstrip('.')}.",
+                *_describe_lost(lost, whole),
+            ]
         )
     horizon = result.forecasts["horizon_years"].to_numpy()
     far = f"{horizon.min():.3g} to {horizon.max():.3g} years ahead"
@@ -355,9 +368,9 @@ def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, w
     forecast = f"{count_of(result.visits, 'later visit')} of {count_of(result.members, 'member')} forecast, {far}"
     sentences = [f"{result.case}: fitted to {trained}; {forecast}, {result.ageing}."]
     if not result.certified:
-        sentences.insert(0, f"{NOT_CERTIFIED} ({'; '.join(result.flaws)}).")
+        sentences.insert(0, f"{NOT_CERTIFIED} ({result.ratings.reword('; '.join(result.flaws))}).")
     if result.fit_test is not None and result.fit_test.rejected:
-        sentences.append(" ".join(result.fit_test.causes))
+        sentences.append(result.ratings.reword(" ".join(result.fit_test.causes)))
     sentences += _describe_scores(result.scores)
     sentences += _describe_totals(result, result.totals, settings)
     sentences += [*_describe_limits(result), *_describe_lost(lost, whole)]
@@ -402,12 +415,12 @@ def _describe_totals(result: CaseResult, totals: pl.DataFrame, settings: Setting
     """Compare the numbers found at the threshold or worse with those expected."""
     if result.threshold is None:
         return [
-            f"State {settings.threshold} is beyond {result.states}, the worst of the training rows, and not "
-            "forecast."
+            f"{_name_asked(result, settings)} is worse than {result.ratings.name(result.states or 1)}, the worst "
+            "of the training rows, and not forecast."
         ]
     worse = totals.filter(pl.col("or_worse"))
     line = worse.filter(by=ALL).row(0, named=True)
-    where = f"state {result.threshold}" + (" or worse" if result.threshold != result.states else "")
+    where = result.ratings.phrase_or_worse(result.threshold)
     found = f"Of {count_of(line['visits'], 'visit')}, {line['observed']:,} found {where}; expected were"
     if line["inside"] is None:
         return [f"{found} {line['expected']:,.0f}, without a prediction interval: {result.why}."]
@@ -419,6 +432,12 @@ def _describe_totals(result: CaseResult, totals: pl.DataFrame, settings: Setting
         f"{'' if line['inside'] else ' has'}."
     ]
     return told + _describe_periods(worse)
+
+
+def _name_asked(result: CaseResult, settings: Settings) -> str:
+    """'Rating e': the threshold that was asked for."""
+    asked = settings.threshold or 0
+    return f"Rating {Ratings.of(result.labels, max(asked, len(result.labels or ()))).name(asked)}"
 
 
 def _describe_periods(worse: pl.DataFrame) -> list[str]:
@@ -443,8 +462,8 @@ def _describe_limits(result: CaseResult) -> list[str]:
         )
     if result.beyond_states:
         told.append(
-            f"{count_of(result.beyond_states, 'later visit')} with a state beyond {result.states}, the worst that "
-            "any training row ends in, left out."
+            f"{count_of(result.beyond_states, 'later visit')} with a rating worse than "
+            f"{result.ratings.name(result.states or 1)}, the worst that any training row ends in, left out."
         )
     if result.torn:
         told.append(

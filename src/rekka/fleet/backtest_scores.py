@@ -31,13 +31,14 @@ from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, InputError, MissingColumns
 from rekka.core.numerics import generator, quiet
+from rekka.core.ratings import Ratings
 from rekka.evaluation.calibration import check_fit
 from rekka.evaluation.goodness import find_links
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.scores import RowScores, mean_interval, score_persistence_rows, score_rows, split_supported
 from rekka.fleet.backtest_rows import Chains, Cut, take_training
 from rekka.forecast.ageing import FIXED, Ageing, plan_ageing
-from rekka.forecast.forecast import WORST_ASKED, ForecastOptions
+from rekka.forecast.forecast import ForecastOptions
 from rekka.forecast.propagation import YEAR, Propagator, cross_gaps
 from rekka.forecast.uncertainty import NONE, Uncertainty
 from rekka.model import inputs
@@ -59,7 +60,8 @@ SCORES_SCHEMA: dict[str, Any] = {
     "mean": pl.Float64, "low": pl.Float64, "high": pl.Float64, "visits": pl.Int64, "bridges": pl.Int64,
 }  # fmt: skip
 TOTALS_SCHEMA: dict[str, Any] = {
-    "by": pl.String, "group": pl.Int64, "state": pl.Int64, "or_worse": pl.Boolean, "visits": pl.Int64,
+    "by": pl.String, "group": pl.Int64, "state": pl.Int64, "label": pl.String, "or_worse": pl.Boolean,
+    "visits": pl.Int64,
     "observed": pl.Int64, "expected": pl.Float64, "predicted_low": pl.Int64, "predicted_high": pl.Int64,
     "inside": pl.Boolean, "expected_no_covariates": pl.Float64, "unchanged": pl.Int64,
 }  # fmt: skip
@@ -79,6 +81,7 @@ class Settings:
     forecast: ForecastOptions
     threshold: int | None = None
     test_fit: bool = False
+    labels: tuple[str, ...] | None = None  # of the states
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,7 @@ class CaseResult:
     threshold: int | None = None
     training_rows: int = 0
     training_bridges: int = 0
+    labels: tuple[str, ...] | None = None  # of the states
     moves: int = 0  # states left in the training rows
     members: int = 0
     visits: int = 0
@@ -111,6 +115,11 @@ class CaseResult:
     scores: pl.DataFrame | None = None
     totals: pl.DataFrame | None = None
     forecasts: pl.DataFrame | None = None
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, self.states or len(self.labels or ()))
 
     @property
     def events_per_parameter(self) -> float:
@@ -166,7 +175,8 @@ def _run(
         flaws=fit.certificate.reasons,
         fit_test=_test(fit, train, settings) if settings.test_fit else None,
         states=fit.n_states,
-        threshold=_find_threshold(settings.threshold, fit.n_states),
+        threshold=_find_threshold(settings.threshold, Ratings.of(settings.labels, fit.n_states)),
+        labels=settings.labels,
         ageing=ageing.words,
         moves=int((train["state_2"] - train["state_1"]).sum()),
         members=visits.chains.origin.size,
@@ -205,8 +215,8 @@ def _run(
         outside_range=int(outside.sum()),
         why=uncertainty.why,
         scores=tabulate_scores(p, visits, cut.period, level),
-        totals=tabulate_totals(cells, p, visits, drawn, cut.period, result.threshold, level),
-        forecasts=_list_forecasts(frame, visits, p[MODEL], np.asarray(outside)),
+        totals=tabulate_totals(cells, p, visits, drawn, cut.period, result.threshold, level, result.ratings),
+        forecasts=_list_forecasts(frame, visits, p[MODEL], np.asarray(outside), result.ratings),
     )
 
 
@@ -227,11 +237,11 @@ def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:
     return check_fit(fit, sample, options=settings.options, follows=find_links(train))
 
 
-def _find_threshold(asked: int | None, n_states: int) -> int | None:
+def _find_threshold(asked: int | None, ratings: Ratings) -> int | None:
     """State at or beyond which visits are counted; None where the training rows do not know the one asked for."""
     if asked is None:
-        return min(WORST_ASKED, n_states)
-    return asked if asked <= n_states else None
+        return ratings.default_threshold
+    return asked if asked <= len(ratings.labels) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,6 +466,7 @@ def tabulate_totals(
     kind: str,
     threshold: int | None,
     level: float,
+    ratings: Ratings,
 ) -> pl.DataFrame:
     """Table of totals by group of visits and state, and for the threshold or worse.
 
@@ -474,7 +485,7 @@ def tabulate_totals(
             n = {name: some[..., low:high].sum(axis=-1) for name, some in here.items()}
             observed, plain = int(n["observed"]), float(n[PLAIN]) if PLAIN in n else None
             ends = _predict(n.get("drawn"), observed, level)
-            head = (by, group, low + 1, place == k, number)
+            head = (by, group, low + 1, ratings.labels[low], place == k, number)
             lines.append((*head, observed, float(n[MODEL]), *ends, plain, int(n[SAME])))
     return pl.DataFrame(lines, schema=TOTALS_SCHEMA, orient="row")
 
@@ -488,7 +499,9 @@ def _predict(drawn: Counts | None, observed: int, level: float) -> tuple[int | N
     return low, high, low <= observed <= high
 
 
-def _list_forecasts(frame: pl.DataFrame, visits: Visits, p: Array, outside: NDArray[np.bool_]) -> pl.DataFrame:
+def _list_forecasts(
+    frame: pl.DataFrame, visits: Visits, p: Array, outside: NDArray[np.bool_], ratings: Ratings
+) -> pl.DataFrame:
     """Table of the visits that were forecast, in the order of members and time."""
     chains = visits.chains
     origin, found = frame[chains.origin[chains.member]], frame[chains.place]
@@ -496,7 +509,9 @@ def _list_forecasts(frame: pl.DataFrame, visits: Visits, p: Array, outside: NDAr
     for kind in ("date", "visit", "row"):
         if {f"{kind}_1", f"{kind}_2"} <= set(frame.columns):
             columns |= {f"origin_{kind}": origin[f"{kind}_1"], kind: found[f"{kind}_2"]}
-    columns |= {"horizon_years": chains.horizon, "state": visits.start + 1, "observed": visits.end + 1}
+    columns["horizon_years"] = chains.horizon
+    for name, label, states in (("state", "label", visits.start), ("observed", "observed_label", visits.end)):
+        columns |= {name: states + 1, label: [ratings.labels[state] for state in states.tolist()]}
     columns |= {f"p_{k + 1}": p[:, k] for k in range(p.shape[1])}
     listed = pl.DataFrame(columns | {"outside": outside})
     return listed[np.lexsort((chains.step, chains.origin[chains.member]))]

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rekka.core.columns import make_row, rows_of
 from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
+from rekka.core.ratings import Ratings
 from rekka.core.validation import find_invalid
 from rekka.fleet.eligibility import REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
@@ -37,7 +38,7 @@ class AskPart(_Part):
     """Options of the forecast."""
 
     years: int
-    threshold: int | None
+    threshold: int | str | None
     since: datetime.date | None
     age: str
     advance: tuple[str, ...] | None
@@ -68,11 +69,17 @@ class UsedModel(_Part):
     intervals: str
     why: str | None  # why there are no intervals
     threshold: int
+    threshold_label: str | None = None
     members: int
     there: int  # of them at the threshold or worse when last seen
     clock: str | None = None  # where in an interval the fit took what advances: middle or start
     lag_years: float | None = None  # that it is behind; None where the mean interval is not known
     fit_test: FitTest | None = None  # None where it was not made
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, self.n_states)
 
     @property
     def misfit(self) -> str | None:
@@ -130,6 +137,7 @@ class MemberRisk(_Part):
     state: int
     label: str | None = None
     threshold: int
+    threshold_label: str | None = None
     reached: tuple[float, ...]  # in the years of ``ForecastFile.shown``
     reached_low: float | None = None  # at the end
     reached_high: float | None = None
@@ -264,6 +272,7 @@ def list_aside(fleet: Fleet) -> tuple[ExcludedPart, ...]:
 def _describe_model(group: EligibleGroup) -> UsedModel:
     fit = group.fit
     own = {
+        "labels": None if group.ratings.numbered and not group.model.labels else group.ratings.labels,
         "scaling": fit.scaling.method,
         "advancing": group.ageing.names,
         "training_rows": fit.n_rows,

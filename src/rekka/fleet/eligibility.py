@@ -25,6 +25,7 @@ from rekka.core.errors import (
     missing_columns,
 )
 from rekka.core.numerics import generator
+from rekka.core.ratings import Ratings, plain_labels
 from rekka.data.pairing import MONTHS, count_months
 from rekka.fleet.members import Members
 from rekka.fleet.models import CaseModel, Matched
@@ -47,7 +48,7 @@ class InventoryOptions(ForecastOptions):
     """Options of an inventory's forecast."""
 
     years: int = 30
-    threshold: int | None = None  # None: 4, or the worst state where there are fewer
+    threshold: int | str | None = None  # a state or a label; None: what the scale makes usual
     since: date | None = None  # None: the latest inspection of the inventory
     intervals: str = DELTA
     member_intervals: bool | None = None  # None: where that takes less than a minute
@@ -74,6 +75,12 @@ class EligibleGroup:
     threshold: int
     uncertainty: Uncertainty
     rows: pl.DataFrame  # of the members, with gap_years where the inventory has dates
+    ratings: Ratings
+
+    @property
+    def threshold_label(self) -> str:
+        """Label of the threshold."""
+        return self.ratings.labels[self.threshold - 1]
 
     @property
     def fit(self) -> Fit:
@@ -143,14 +150,14 @@ def find_eligible(members: Members, matched: Matched, options: InventoryOptions)
             continue
         model = matched.found[case]
         ageing = _plan(model, matched, options)
-        judged = rows.with_columns(_find_reasons(rows, model.fit, ageing, base, members))
+        ratings = _find_ratings(model, members)
+        judged = rows.with_columns(_find_reasons(rows, model.fit, ageing, base, members, ratings))
         aside.append(judged.filter(pl.col(REASON).is_not_null()))
         kept = judged.filter(pl.col(REASON).is_null()).drop(REASON)
         if len(kept):
-            threshold = _choose_threshold(options.threshold, model, case)
-            groups.append(
-                EligibleGroup(case, model, ageing, threshold, _find_uncertainty(model, case, options), kept)
-            )
+            threshold = _choose_threshold(options.threshold, ratings, case)
+            uncertainty = _find_uncertainty(model, case, options)
+            groups.append(EligibleGroup(case, model, ageing, threshold, uncertainty, kept, ratings))
     listed = pl.concat(aside).select(*names, "state", REASON)
     if sum(len(group.rows) for group in groups) + len(listed) != len(frame):
         raise AssertionError("a member was neither forecast nor set aside")
@@ -158,7 +165,7 @@ def find_eligible(members: Members, matched: Matched, options: InventoryOptions)
         counts = listed.group_by(REASON).len().sort("len", REASON, descending=[True, False])
         reasons = "; ".join(f"{reason}: {count_of(count, 'member')}" for reason, count in counts.rows())
         raise InputError(f"{members.name}: no member can be forecast ({reasons}).")
-    notes = tuple(_list_notes(members, groups, base))
+    notes = tuple(_list_notes(members, groups, base, options))
     return Eligible(members, options, tuple(groups), listed, base, notes, matched.missing)
 
 
@@ -218,16 +225,26 @@ def _plan(model: CaseModel, matched: Matched, options: InventoryOptions) -> Agei
     return plan_ageing(model.fit, options.age, names)
 
 
-def _choose_threshold(asked: int | None, model: CaseModel, case: str) -> int:
-    states = model.fit.n_states
-    if asked is not None and not 2 <= asked <= states:
+def _find_ratings(model: CaseModel, members: Members) -> Ratings:
+    """Ratings of a component: as the inventory calls them, if it names all that the model knows, or the model."""
+    known = [names for names in (members.scale and members.scale.names, model.labels) if names]
+    whole = next((names for names in known if len(names) >= model.fit.n_states), None)
+    return Ratings.of(whole or max(known, key=len, default=None), model.fit.n_states)
+
+
+def _choose_threshold(asked: int | str | None, ratings: Ratings, case: str) -> int:
+    states = len(ratings.labels)
+    if isinstance(asked, int) and not 2 <= asked <= states:
         raise BadOption(
             f"threshold is {asked}; a state from 2 to {states} is needed, for the model of {case} knows {states} "
             "states. Choose another, or other components with --only.",
             option="threshold",
             value=asked,
         )
-    return check_threshold(asked, states)
+    try:
+        return check_threshold(asked, states, ratings.labels)
+    except BadOption as error:
+        raise BadOption(f"{case}: {error}", **error.values) from None
 
 
 def _find_uncertainty(model: CaseModel, case: str, options: InventoryOptions) -> Uncertainty:
@@ -236,12 +253,14 @@ def _find_uncertainty(model: CaseModel, case: str, options: InventoryOptions) ->
     return find_uncertainty(model.fit, options.intervals, level=options.level, draws=options.draws, seed=seed)
 
 
-def _find_reasons(rows: pl.DataFrame, fit: Fit, ageing: Ageing, base: date | None, members: Members) -> pl.Series:
+def _find_reasons(
+    rows: pl.DataFrame, fit: Fit, ageing: Ageing, base: date | None, members: Members, ratings: Ratings
+) -> pl.Series:
     """First reason why each member cannot be forecast, null where it can."""
     absent = [name for name in fit.covariates if name not in rows.columns]
     if absent:
         return pl.Series(REASON, [f"there is no column {absent[0]}"] * len(rows), dtype=pl.String)
-    worse = f"the state is above {fit.n_states}, the worst of the training rows"
+    worse = f"the rating is worse than {ratings.name(fit.n_states)}, the worst of the training rows"
     tests = [(pl.col("state") > fit.n_states, worse)]
     if members.dated:
         late = f"seen after {base}, the day that the forecast counts from"
@@ -286,13 +305,13 @@ def _refuse(fit: Fit, x: Array) -> dict[int, str]:
     return found
 
 
-def _list_notes(members: Members, groups: Sequence[EligibleGroup], base: date | None) -> list[str]:
+def _list_notes(
+    members: Members, groups: Sequence[EligibleGroup], base: date | None, options: InventoryOptions
+) -> list[str]:
     """Notes on how the forecast starts."""
     old = [group.case for group in groups if group.fit.survey is None]
-    thresholds = ", ".join(f"{group.case} {group.threshold}" for group in groups)
     notes = [_describe_start(members, groups, base), *dict.fromkeys(group.ageing.words for group in groups)]
-    if len({group.threshold for group in groups}) > 1:
-        notes.append(f"years are counted until state 4, or the worst where there are fewer: {thresholds}")
+    notes += _explain_thresholds(groups, options)
     if old:
         notes.append(
             f"the model{'s' if len(old) > 1 else ''} of {', '.join(old)}: of an earlier version, without the "
@@ -301,12 +320,30 @@ def _list_notes(members: Members, groups: Sequence[EligibleGroup], base: date | 
     notes += [f"{one.case}: no intervals, because {one.uncertainty.why}" for one in groups if one.uncertainty.why]
     for group in groups:
         ours, theirs = group.model.labels, members.scale and members.scale.names
-        if ours and theirs and ours[: group.fit.n_states] != theirs[: group.fit.n_states]:
+        known = group.fit.n_states
+        if ours and theirs and plain_labels(ours[:known]) != plain_labels(theirs[:known]):
             notes.append(
                 f"{group.case}: the model's states are {', '.join(ours)}, those of {members.name} "
                 f"{', '.join(theirs)}; they are taken in this order"
             )
     return [*notes, "repairs to come are not counted: condition only worsens"]
+
+
+def _explain_thresholds(groups: Sequence[EligibleGroup], options: InventoryOptions) -> list[str]:
+    """Notes on the threshold, and on which number in the files is which rating."""
+    given = options.threshold is not None
+    told: dict[str, list[str]] = {}
+    for group in groups:
+        told.setdefault(group.ratings.explain_threshold(group.threshold, given=given), []).append(group.case)
+    notes = [f"{', '.join(cases)}: {one}" if len(told) > 1 else one for one, cases in told.items() if one]
+    if not notes and len({group.threshold for group in groups}) > 1:
+        each = ", ".join(f"{group.case} {group.threshold}" for group in groups)
+        notes.append(f"years are counted until rating 4, or the worst where there are fewer: {each}")
+    widest = max((group.ratings for group in groups), key=lambda one: len(one.labels))
+    if not widest.numbered:
+        names = ", ".join(f"{number} is {label}" for number, label in enumerate(widest.labels, start=1))
+        notes.append(f"in the files ratings have their label and a number from 1, the best: {names}")
+    return notes
 
 
 def _describe_start(members: Members, groups: Sequence[EligibleGroup], base: date | None) -> str:
@@ -346,7 +383,7 @@ class Remarks:
 def list_remarks(group: EligibleGroup, years: int) -> Remarks:
     """Remarks on the members of a group: at the threshold already, outside the range of the training rows."""
     found = Remarks(len(group.rows))
-    there = f"in state {group.threshold} or worse already"
+    there = f"rated {group.ratings.or_worse(group.threshold)} already"
     found.add(group.there, there, lambda _: there)
     for column, name in enumerate(group.fit.covariates):
         _remark_covariate(found, group, column, name, years)

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import BadOption, BadStates, BadValues, count_of, name_rows
+from rekka.core.ratings import plain_labels
 from rekka.data.audit import FIRST_ROWS
 from rekka.data.direction import Moves, refuse_upside_down
 from rekka.data.mapping import State, TableMapping, load_mapping
@@ -294,7 +295,7 @@ def read_members(
         told += more
     moves = kind.moves or _count_moves(last.panel)
     if reading is not None and reading.kind == "transitions":
-        known = _is_given(plan.state) or last.panel.scale.names == tuple(labels or ())
+        known = _is_given(plan.state) or plain_labels(last.panel.scale.names) == plain_labels(labels or ())
         if kind.labelled and not known and not moves.any:
             _refuse_numbers(last.panel, who)
         told += [_compare_numbers(last.panel, who)]
@@ -351,7 +352,7 @@ def _recognise_again(
         rules = load_mapping({"rules": reading.mapping.get("rules", {})}, own.model_dump(exclude_unset=True))
         kind = _recognise(source, None, rules, nbi=True)
         scale = kind.read({}).scale
-        if reading.labels is not None and scale.names != reading.labels:
+        if reading.labels is not None and plain_labels(scale.names) != plain_labels(reading.labels):
             raise BadOption(
                 f"{who} read {reading.explain()}; files of the National Bridge Inventory have ratings from 9 to "
                 "0. Give a table that is like the model's."
@@ -403,8 +404,8 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
             wider = kind.find_last({"state": {**dict.fromkeys(SCALES), **reading.given}})
         except BadStates:
             wider = last
-        names = wider.panel.scale.names
-        if len(names) > len(reading.labels) and names[: len(reading.labels)] == reading.labels:
+        names, known = plain_labels(wider.panel.scale.names), plain_labels(reading.labels)
+        if len(names) > len(known) and names[: len(known)] == known:
             return wider, [f"{last.panel.name}: states beyond {reading.labels[-1]}, the worst that {who} had"]
     if off > MOST_OFF * filled:
         raise BadStates(
@@ -479,7 +480,8 @@ def _settle_states(
     """Find the last visits under the labels of a model where these fit, else as the table and its mapping say."""
     if labels is None or _is_given(state) or not kind.labelled:
         return kind.find_last(changes), []
-    section = {**changes.get("state", {}), "labels": list(labels)}
+    groups = [label.split("/") if "/" in label else label for label in labels]
+    section = {**changes.get("state", {}), "labels": groups}
     named: LastVisits | None = None
     try:
         named = kind.find_last({**changes, "state": section})

@@ -17,6 +17,7 @@ from rekka.core.errors import (
     no_such_case,
 )
 from rekka.core.folders import PLAN, digest, locate
+from rekka.core.ratings import Ratings
 from rekka.data.panel import ALL_CASES
 from rekka.data.reading import TableReading
 from rekka.forecast.forecast import NOT_CERTIFIED
@@ -57,6 +58,11 @@ class CaseModel:
         return describe_misfit(self.name, self.fit.fit_test, self.labels)
 
     @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, self.fit.n_states)
+
+    @property
     def unchosen(self) -> str | None:
         """Sentence that the study did not choose this model, where it did not."""
         told = f"NOT CHOSEN: the study chose no model for {self.name}; this is the fit of its default method."
@@ -70,7 +76,7 @@ class CaseModel:
             "file": self.file,
             "certified": self.certified,
             "chosen": self.chosen,
-            "reasons": list(self.fit.certificate.reasons),
+            "reasons": [*map(self.ratings.reword, self.fit.certificate.reasons)],
             "fit_test": None if test is None else test.to_dict(self.labels),
         }
 

@@ -200,7 +200,7 @@ def _take_back(folder: Path, made: list[Path]) -> None:
 def list_notes(document: ForecastFile) -> list[tuple[str, str]]:
     """Notes for a reader of the tables, each with its subject; the meanings of the columns come last."""
     models = [
-        (f"model of {one.case}", f"{one.file}; {one.verdict}; threshold {one.threshold}")
+        (f"model of {one.case}", f"{one.file}; {one.verdict}; threshold {one.ratings.or_worse(one.threshold)}")
         for one in document.models
     ]
     return [

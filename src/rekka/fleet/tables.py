@@ -41,7 +41,8 @@ MEANING = {
     "state": "state found at its last visit, from 1, the best",
     "label": "the same as the inventory calls it",
     GAP: "years from its last visit to year 0",
-    "threshold": "the state whose reaching is asked for",
+    "threshold": "the state whose reaching is asked for, from 1, the best",
+    "threshold_label": "the same as the inventory or the model calls it",
     "there": "whether it was at the threshold or worse when last seen",
     "reached_N": "probability of the threshold or worse N years after year 0",
     "reached_N_low, reached_N_high": "interval of this, from the uncertainty of the parameters",
@@ -92,12 +93,13 @@ def tabulate_members(
     if members.dated:
         columns["last_seen"] = rows["date"]
     columns["state"] = rows["state"]
-    if members.scale is not None:
-        columns["label"] = [members.scale.names[state - 1] for state in rows["state"].to_list()]
+    if members.scale is not None or not group.ratings.numbered:
+        columns["label"] = [group.ratings.labels[state - 1] for state in rows["state"].to_list()]
     columns |= {_free(name, horizon): rows[name].cast(pl.Float64) for name in members.covariates}
     if GAP in rows.columns:
         columns[GAP] = rows[GAP]
-    columns |= {"threshold": [group.threshold] * len(rows), "there": group.there}
+    columns["threshold"] = [group.threshold] * len(rows)
+    columns |= {"threshold_label": [group.threshold_label] * len(rows), "there": group.there}
     columns |= {f"reached_{year}": reached[:, year] for year in choose_years(horizon)}
     columns[f"expected_state_{horizon}"] = expected[:, horizon]
     columns |= _lay_out_passage(passage, eligible.base)
@@ -170,14 +172,10 @@ def rank_members(members: pl.DataFrame, horizon: int) -> pl.DataFrame:
 
 def tabulate_network(totals: Mapping[str, Totals], together: Totals | None, eligible: Eligible) -> pl.DataFrame:
     """Table of totals: a row for each case, year and quantity, and for all cases where there are several."""
-    groups, scale = eligible.groups, eligible.members.scale
-    labels = next((group.model.labels for group in groups if group.model.labels), None)
-    labels = labels if scale is None else scale.names
-    parts = [
-        _tabulate_totals(CASE, group.case, totals[group.case], [group], eligible.base, labels) for group in groups
-    ]
+    groups = eligible.groups
+    parts = [_tabulate_totals(CASE, group.case, totals[group.case], [group], eligible.base) for group in groups]
     if together is not None:
-        parts.append(_tabulate_totals(NETWORK, ALL, together, groups, eligible.base, labels))
+        parts.append(_tabulate_totals(NETWORK, ALL, together, groups, eligible.base))
     return pl.concat(parts, how="vertical_relaxed")
 
 
@@ -192,13 +190,13 @@ def _tabulate_totals(
     totals: Totals,
     groups: Sequence[EligibleGroup],
     base: date | None,
-    labels: Sequence[str] | None,
 ) -> pl.DataFrame:
     times, quantities = totals.expected.shape
     thresholds = {group.threshold for group in groups}
     states = [*range(1, totals.states + 1), thresholds.pop() if len(thresholds) == 1 else None]
     (low, high), (predicted_low, predicted_high) = totals.interval(), totals.predict()
-    known = dict(enumerate(labels or (), start=1))
+    widest = max((group.ratings for group in groups), key=lambda one: len(one.labels))
+    known = {} if widest.numbered else dict(enumerate(widest.labels, start=1))
     dates = [None if base is None else add_years(base, year) for year in range(times)]
     numbers = {
         "expected": totals.expected,

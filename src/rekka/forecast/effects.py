@@ -27,6 +27,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, did_you_mean
+from rekka.core.ratings import Ratings
 from rekka.forecast.first_passage import find_first_passage
 from rekka.forecast.forecast import (
     AT_REST,
@@ -259,8 +260,13 @@ class Effects:
 
     @property
     def journey(self) -> str:
-        """'from state 1 to state 4', with the names of the states where they have any."""
-        return f"from {_name_state(self.start, self.labels)} to {_name_state(self.threshold, self.labels)}"
+        """'from rating 1 to 4 or worse', in the labels of the states where they have any."""
+        return name_journey(self.ratings, self.start, self.threshold)
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, max(len(self.labels), self.threshold))
 
     def sentences(self) -> tuple[str, ...]:
         """Sentences, one for each covariate."""
@@ -272,7 +278,7 @@ class Effects:
         intervals = describe_intervals(self.level, self.intervals)
         what = (
             f"effects on the years {self.journey}; {self.course}; {intervals}\n"
-            "ratios are after / before; hazard ratios are of leaving each state, at the outset"
+            "ratios are after / before; hazard ratios are of leaving each rating, at the outset"
         )
         frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.selectors.float().fill_nan(None))
         hidden = tuple(name for name in frame.columns if name not in SHOWN)
@@ -282,6 +288,8 @@ class Effects:
         """Plain data, None where there is no number."""
         names = ("start", "threshold", "covariates", "level", "intervals", "course", "certified")
         found = {name: getattr(self, name) for name in names}
+        for name in ("start", "threshold"):
+            found[f"{name}_label"] = self.ratings.labels[found[name] - 1]
         found |= {"labels": list(self.labels), "notes": list(self.notes)}
         rows = self.table().drop("certified", strict=False).to_dicts()  # none without covariates
         return found | {
@@ -293,8 +301,8 @@ def marginal_effects(
     fit: Fit,
     options: ForecastOptions = AT_REST,
     *,
-    start: int = 1,
-    threshold: int | None = None,
+    start: int | str = 1,
+    threshold: int | str | None = None,
     changes: Mapping[str, str | float] | None = None,
     at: Mapping[str, float] | None = None,
     labels: Sequence[str] | None = None,
@@ -304,14 +312,14 @@ def marginal_effects(
     ``changes`` are written '+10' or 'x2', by covariate; ``at`` has the values of covariates that are not to be
     typical before the change.
     """
-    worst = check_threshold(threshold, fit.n_states)
-    check_start(start, worst)
+    worst = check_threshold(threshold, fit.n_states, labels)
+    first = check_start(start, worst, fit.n_states, labels)
     x = typical_covariates(fit, at)[0]
     planned = plan_changes(fit, x, changes)
     rows = np.tile(x, (1 + len(planned), 1))
     for place, change in enumerate(planned):
         rows[1 + place, place] = change.apply(float(x[place]))
-    cohort = make_cohort(fit, np.full(len(rows), start - 1, dtype=np.int64), rows, options)
+    cohort = make_cohort(fit, np.full(len(rows), first - 1, dtype=np.int64), rows, options, labels)
     with np.errstate(over="ignore"):  # years may be without end
         passage = find_first_passage(cohort.propagator, cohort.start, worst - 1, [HALF])
     found = tuple(
@@ -319,25 +327,42 @@ def marginal_effects(
         for place, change in enumerate(planned)
     )
     return Effects(
-        start=start,
+        start=first,
         threshold=worst,
         covariates=dict(zip(fit.covariates, x.tolist(), strict=True)),
         effects=found,
         **cohort.conditions,
-        notes=(*cohort.notes, *_list_remarks(cohort, planned, float(passage.quantile[0, 0, 0]))),
+        notes=(
+            *cohort.notes,
+            *_list_remarks(cohort, planned, float(passage.quantile[0, 0, 0])),
+            *filter(None, [cohort.ratings.explain_threshold(worst, given=threshold is not None)]),
+        ),
         labels=tuple(labels[: fit.n_states]) if labels is not None else (),
     )
 
 
-def check_start(start: int, threshold: int) -> None:
-    """Refuse a start that is no state, or is not better than the state to be reached."""
-    if isinstance(start, bool) or not isinstance(start, int | np.integer) or not 1 <= start < threshold:
+def check_start(
+    start: int | str, threshold: int, n_states: int | None = None, labels: Sequence[str] | None = None
+) -> int:
+    """State to start from, 1-based; refused where it is none, or is not better than the state to be reached."""
+    ratings = Ratings.of(labels, threshold if n_states is None else n_states)
+    found = ratings.find(start, "start") if isinstance(start, str) else start
+    if isinstance(found, bool) or not isinstance(found, int | np.integer) or not 1 <= found < threshold:
+        needed = f"a state from 1 to {threshold - 1}"
+        if not ratings.numbered:
+            needed = f"a rating from {ratings.labels[0]} to {ratings.labels[threshold - 2]}"
         raise BadOption(
-            f"start is {start!r}; a state from 1 to {threshold - 1} is needed, better than state {threshold}, "
-            "which is to be reached.",
+            f"start is {start!r}; {needed} is needed, better than {ratings.name(threshold)}, which is to be "
+            "reached.",
             option="start",
             value=start,
         )
+    return int(found)
+
+
+def name_journey(ratings: Ratings, start: int, threshold: int) -> str:
+    """'from rating 1 to 4 or worse'."""
+    return f"from {ratings.phrase(start)} to {ratings.or_worse(threshold)}"
 
 
 def _row_of(effect: Effect) -> dict[str, Any]:
@@ -453,8 +478,3 @@ def _find_decimals(by: Estimate) -> int:
     """Decimals, one to three, with which no figure other than 0 looks like 0."""
     least = min((abs(one) for one in by if np.isfinite(one) and one != 0), default=1.0)
     return next((places for places in range(1, MOST_DECIMALS) if least >= HALF * 10.0**-places), MOST_DECIMALS)
-
-
-def _name_state(state: int, labels: Sequence[str]) -> str:
-    label = labels[state - 1] if labels else str(state)
-    return f"state {state}" if label == str(state) else f"state {state} ({label})"

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, BadStates, BadValues, did_you_mean, name_rows
+from rekka.core.ratings import Ratings
 from rekka.forecast.ageing import ADVANCES, FIXED, Ageing, plan_ageing
 from rekka.forecast.first_passage import LONGEST, find_first_passage, mix
 from rekka.forecast.propagation import Propagator, States, propagate
@@ -25,7 +26,6 @@ from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
-WORST_ASKED = 4  # the state whose reaching is asked for, unless told or there are fewer
 NOT_CERTIFIED = "NOT CERTIFIED: the model is where its optimizer stopped, not a certified maximum"
 
 
@@ -55,13 +55,22 @@ AT_REST = ForecastOptions(age=FIXED)  # covariates stay as they are
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """Members forecast together: states (n,) 0-based and covariates (n, p) at the start, ageing, uncertainty."""
+    """Members forecast together: states (n,) 0-based and covariates (n, p) at the start, ageing, uncertainty.
+
+    ``labels`` are those of the states, where known.
+    """
 
     fit: Fit
     start: States
     x: Array
     ageing: Ageing
     uncertainty: Uncertainty
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, self.fit.n_states)
 
     @property
     def propagator(self) -> Propagator:
@@ -76,7 +85,8 @@ class Cohort:
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings that belong to every figure."""
-        found = [] if self.certified else [f"{NOT_CERTIFIED} ({'; '.join(self.fit.certificate.reasons)})."]
+        reasons = self.ratings.reword("; ".join(self.fit.certificate.reasons))
+        found = [] if self.certified else [f"{NOT_CERTIFIED} ({reasons})."]
         if self.uncertainty.why is not None:
             found.append(f"No intervals: {self.uncertainty.why}.")
         if self.fit.resampled is not None and self.uncertainty.kind == BOOTSTRAP:
@@ -109,16 +119,32 @@ def entitle(notes: Sequence[str], what: str, course: str, level: float, interval
     return "\n".join([*notes, f"{what}; {course}; {shown}"])
 
 
-def make_cohort(fit: Fit, start: States, x: Array, options: ForecastOptions = DEFAULT) -> Cohort:
+def make_cohort(
+    fit: Fit,
+    start: States,
+    x: Array,
+    options: ForecastOptions = DEFAULT,
+    labels: Sequence[str] | None = None,
+) -> Cohort:
     """Cohort of members in states ``start`` (n,), 0-based, with raw covariates x (n, p)."""
     beyond = np.flatnonzero(start >= fit.n_states)
     if beyond.size:
         raise BadStates(
-            f"{name_rows(beyond)}: state {int(start[beyond[0]]) + 1} is above K = {fit.n_states}, the worst state "
-            "of the training rows, and cannot be forecast. Leave such rows out, or fit with more states.",
+            f"{name_rows(beyond)}: {_name_beyond(int(start[beyond[0]]) + 1, fit, labels)} and cannot be forecast. "
+            "Leave such rows out, or fit with more states.",
             rows=beyond.tolist(),
         )
-    return Cohort(fit, start, x, plan_ageing(fit, options.age, options.advance), options.find_uncertainty(fit))
+    known = None if labels is None else tuple(labels)
+    ageing = plan_ageing(fit, options.age, options.advance)
+    return Cohort(fit, start, x, ageing, options.find_uncertainty(fit), known)
+
+
+def _name_beyond(state: int, fit: Fit, labels: Sequence[str] | None) -> str:
+    """'state 6 is above K = 5, the worst state of the training rows,', in labels where there are any."""
+    if labels is None or len(labels) < state:
+        return f"state {state} is above K = {fit.n_states}, the worst state of the training rows,"
+    worst = Ratings.of(labels, fit.n_states).name(fit.n_states)
+    return f"rating {labels[state - 1]} is worse than {worst}, the worst of the training rows,"
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +154,7 @@ class Forecast:
     ``reached`` is the probability of ``threshold`` or worse, ``expected`` the mean state; each has low and high.
     ``predicted_low`` and ``predicted_high`` are the states between which one member will be at that time.
     ``outside`` (n, T) says where covariates have left the range of the training rows: beyond it the model
-    extrapolates, and its intervals do not know that.
+    extrapolates, and its intervals do not know that. ``labels`` are those of the states, where known.
 
     Examples
     --------
@@ -160,6 +186,12 @@ class Forecast:
     predicted_low: States
     predicted_high: States
     outside: NDArray[np.bool_]
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, self.probability.shape[2])
 
     def table(self) -> TitledTable:
         """Table with a row for each member and time: probabilities, mean state, threshold, with intervals."""
@@ -167,6 +199,7 @@ class Forecast:
         columns: dict[str, Any] = {
             "row": np.repeat(np.arange(n), times),
             "start": np.repeat(self.start, times),
+            **_label("start_label", np.repeat(self.start, times), self.ratings),
             "years": np.tile(self.years, n),
         }
         for k in range(states):
@@ -180,11 +213,20 @@ class Forecast:
             "certified": [self.certified] * (n * times),
         }
         hidden = tuple(f"p_{k + 1}_{end}" for k in range(states) for end in ("low", "high"))
-        title = entitle(self.notes, "states over the years", self.course, self.level, self.intervals)
+        what = "ratings over the years"
+        if not self.ratings.numbered:
+            names = ", ".join(f"p_{number}: {label}" for number, label in enumerate(self.ratings.labels, start=1))
+            what = f"{what} ({names})"
+        title = entitle(self.notes, what, self.course, self.level, self.intervals)
         return table(title, columns, hidden=(*hidden, "certified"))
 
     def __str__(self) -> str:
         return str(self.table())
+
+
+def _label(column: str, states: Sequence[int] | States, ratings: Ratings) -> dict[str, list[str]]:
+    """Column of the labels of states; none where they are the states' numbers."""
+    return {} if ratings.numbered else {column: [ratings.labels[state - 1] for state in states]}
 
 
 def _with_ends(name: str, forecast: Forecast, field: str, place: Any = ...) -> dict[str, Array]:
@@ -192,10 +234,12 @@ def _with_ends(name: str, forecast: Forecast, field: str, place: Any = ...) -> d
     return {column: getattr(forecast, field + end)[place].ravel() for column, end in ends.items()}
 
 
-def forecast_rows(cohort: Cohort, years: int | Sequence[float] | Array, threshold: int | None = None) -> Forecast:
+def forecast_rows(
+    cohort: Cohort, years: int | Sequence[float] | Array, threshold: int | str | None = None
+) -> Forecast:
     """Forecast the states of a cohort; a whole number of years means every year up to it."""
     times = read_years(years)
-    worst = check_threshold(threshold, cohort.fit.n_states)
+    worst = check_threshold(threshold, cohort.fit.n_states, cohort.labels)
     p = np.stack(list(propagate(cohort.propagator, cohort.start, times)), axis=2)  # (B, n, T, K)
     uncertainty, states = cohort.uncertainty, cohort.fit.n_states
     expected = p @ np.arange(1, states + 1)
@@ -220,6 +264,7 @@ def forecast_rows(cohort: Cohort, years: int | Sequence[float] | Array, threshol
         predicted_low=_first_beyond(below, tail),
         predicted_high=_first_beyond(below, 1.0 - tail),
         outside=outside,
+        labels=cohort.labels,
     )
 
 
@@ -228,14 +273,14 @@ def _first_beyond(below: Array, share: float) -> States:
     return np.asarray((below < share - 1e-12).sum(axis=-1) + 1, dtype=np.int64)
 
 
-def years_until(cohort: Cohort, state: int, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> TitledTable:
+def years_until(cohort: Cohort, state: int | str, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> TitledTable:
     """Table of years until a state or worse: mean and median with intervals, and those of a single member.
 
     ``predicted_low`` and ``predicted_high`` are the times by which a member gets there with the probabilities that
     the level leaves at both ends; ``q`` columns are quantiles at the estimate.
     """
-    worst = check_threshold(state, cohort.fit.n_states)
-    uncertainty = cohort.uncertainty
+    worst = check_threshold(state, cohort.fit.n_states, cohort.labels)
+    uncertainty, ratings = cohort.uncertainty, cohort.ratings
     tail = (1.0 - uncertainty.level) / 2
     asked = check_quantiles(quantiles)
     wanted = [tail, 0.5, 1.0 - tail, *asked]
@@ -246,11 +291,13 @@ def years_until(cohort: Cohort, state: int, quantiles: Sequence[float] = (0.1, 0
         uncertainty.interval(median, LOG),
     )
     return table(
-        cohort.entitle(f"years until state {worst} or worse"),
+        cohort.entitle(f"years until {ratings.phrase_or_worse(worst)}"),
         {
             "row": np.arange(len(cohort.start)),
             "start": cohort.start + 1,
+            **_label("start_label", cohort.start + 1, ratings),
             "state": np.full(len(cohort.start), worst),
+            **_label("label", [worst] * len(cohort.start), ratings),
             "mean": mean[0],
             "mean_se": uncertainty.deviation(mean),
             "mean_low": mean_low,
@@ -273,9 +320,10 @@ def years_in_states(cohort: Cohort) -> TitledTable:
     found = []
     for k in range(free):
         here = replace(cohort, start=np.full(n, k, dtype=np.int64))
-        found.append(years_until(here, k + 2, ()).drop("state").rename({"start": "state"}))
+        until = years_until(here, k + 2, ()).drop("state", "label", strict=False)
+        found.append(until.rename({"start": "state", "start_label": "label"}, strict=False))
     rows = pl.concat(found).sort("row", "state", maintain_order=True)
-    return table(cohort.entitle("years in each state"), rows.to_dict(), hidden=("certified",))
+    return table(cohort.entitle("years in each rating"), rows.to_dict(), hidden=("certified",))
 
 
 def read_years(years: Any) -> Array:
@@ -296,10 +344,10 @@ def read_years(years: Any) -> Array:
     return times
 
 
-def check_threshold(state: int | None, n_states: int) -> int:
-    """Check the state to be reached, 1-based; None means 4, or K where there are fewer."""
-    if state is None:
-        return min(WORST_ASKED, n_states)
+def check_threshold(state: int | str | None, n_states: int, labels: Sequence[str] | None = None) -> int:
+    """Check the state to be reached, 1-based, or its label; None means what the scale of ratings makes usual."""
+    if state is None or isinstance(state, str):
+        return Ratings.of(labels, n_states).choose_threshold(state)
     if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 2 <= state <= n_states:
         raise BadOption(
             f"The state to reach is {state!r}; a whole number from 2 to {n_states} (K, the worst state of "
@@ -318,8 +366,13 @@ def check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:
     return tuple(map(float, quantiles))
 
 
-def read_start(values: Any, n: int) -> States:
-    """Read start states, 1-based: one for all, or one a row; return them (n,) 0-based."""
+def read_start(values: Any, n: int, ratings: Ratings | None = None) -> States:
+    """Read start states, 1-based or labels: one for all, or one a row; return them (n,) 0-based."""
+    if ratings is not None:
+        if isinstance(values, str):
+            values = ratings.find(values, "start")
+        elif isinstance(values, Sequence) and any(isinstance(one, str) for one in values):
+            values = [ratings.find(one, "start") for one in values]
     try:
         start = np.broadcast_to(np.asarray(values, dtype=float), (n,))
     except (TypeError, ValueError):

@@ -114,7 +114,7 @@ def transition_matrices(
     if (times <= 0).any():
         raise BadOption(f"years holds {times[0]:g}; a matrix needs a time above 0.", option="years")
     start = np.arange(fit.n_states)
-    cohort = make_cohort(fit, start, np.tile(_check_covariates(fit, x), (start.size, 1)), options)
+    cohort = make_cohort(fit, start, np.tile(_check_covariates(fit, x), (start.size, 1)), options, labels)
     names = tuple(str(state + 1) for state in start) if labels is None else tuple(labels[: start.size])
     return tuple(
         _make_matrix(cohort, p, float(time), names, case)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rekka.core.errors import BadOption, InputError
+from rekka.core.ratings import Ratings
 from rekka.forecast.effects import Effects, marginal_effects
 from rekka.forecast.forecast import (
     AT_REST,
@@ -110,20 +111,20 @@ class Forecasts:
         years: int | Sequence[float] = 30,
         *,
         start: Any = None,
-        threshold: int | None = None,
+        threshold: int | str | None = None,
         **given: Unpack[Given],
     ) -> Forecast:
         """Forecast states over the years: probabilities, mean state, probability of ``threshold`` or worse.
 
         ``years`` is a number of years or a list of times; ``start`` a state, or one a row; None takes the column
-        of start states of a dataframe, and state 1 without one.
+        of start states of a dataframe, and state 1 without one. States are numbers from 1, or labels as texts.
         """
         return forecast_rows(self._make_cohort(X, start, replace(DEFAULT, **given)), years, threshold)
 
     @_show_options(DEFAULT)
     def years_to_reach(
         self,
-        state: int,
+        state: int | str,
         X: Any = None,
         *,
         start: Any = None,
@@ -157,8 +158,8 @@ class Forecasts:
         changes: Mapping[str, str | float] | None = None,
         X: Mapping[str, float] | None = None,
         *,
-        start: int = 1,
-        threshold: int | None = None,
+        start: int | str = 1,
+        threshold: int | str | None = None,
         **given: Unpack[Given],
     ) -> Effects:
         """Effects of changing each covariate on the years from ``start`` until ``threshold``: words and figures.
@@ -175,7 +176,7 @@ class Forecasts:
     def _make_cohort(self, X: Any, start: Any, options: ForecastOptions) -> Cohort:
         check_is_fitted(self)
         x = self._read_covariates(X)
-        return make_cohort(self._fit, self._read_start(X, start, len(x)), x, options)
+        return make_cohort(self._fit, self._read_start(X, start, len(x)), x, options, self.labels_)
 
     def _read_covariates(self, X: Any) -> Array:
         if X is None or isinstance(X, Mapping):
@@ -187,7 +188,8 @@ class Forecasts:
 
     def _read_start(self, X: Any, start: Any, n: int) -> NDArray[np.int64]:
         if start is not None or X is None or isinstance(X, Mapping):
-            return read_start(1 if start is None else start, n)
+            ratings = Ratings.of(self.labels_, max(self._fit.n_states, len(self.labels_ or ())))
+            return read_start(1 if start is None else start, n, ratings)
         frame = inputs.as_frame(X)
         if self.start not in frame.columns:
             raise BadOption(

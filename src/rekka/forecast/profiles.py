@@ -11,7 +11,7 @@ has no value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, OutsideTrainingRange, did_you_mean
-from rekka.forecast.effects import check_start
+from rekka.core.ratings import Ratings
+from rekka.forecast.effects import check_start, name_journey
 from rekka.forecast.first_passage import find_first_passage
 from rekka.forecast.forecast import (
     AT_REST,
@@ -69,6 +70,17 @@ class Profile:
     course: str
     certified: bool
     notes: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, self.hazard.shape[1] + 1)
+
+    @property
+    def journey(self) -> str:
+        """'from rating 1 to 4 or worse'."""
+        return name_journey(self.ratings, self.start, self.threshold)
 
     def table(self) -> TitledTable:
         """Table with a row for each value and state; the mean years are repeated in every row of a value."""
@@ -86,13 +98,14 @@ class Profile:
         }
         columns = {name: np.repeat(values, states) for name, values in by_point.items()}
         columns |= {"state": np.tile(np.arange(1, states + 1), points)}
+        columns |= {"label": np.tile(np.array(self.ratings.labels[:states], dtype=object), points)}
         columns |= {name: values.ravel() for name, values in by_state.items()}
         columns |= {name: np.repeat(values, states) for name, values in years.items()}
         columns |= {"certified": np.full(points * states, self.certified)}
         frame = pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
         what = (
-            f"hazards a year of leaving each state, and mean years from state {self.start} to state "
-            f"{self.threshold}, along {self.covariate}; {self.course}; "
+            f"hazards a year of leaving each rating, and mean years {self.journey}, along {self.covariate}; "
+            f"{self.course}; "
             f"{describe_intervals(self.level, self.intervals)}"
         )
         return table("\n".join([*self.notes, what]), frame.to_dict(), hidden=("certified",))
@@ -103,9 +116,10 @@ def profile_covariate(
     covariate: str,
     options: ForecastOptions = AT_REST_BY_DELTA,
     *,
-    start: int = 1,
-    threshold: int | None = None,
+    start: int | str = 1,
+    threshold: int | str | None = None,
     at: Mapping[str, float] | None = None,
+    labels: Sequence[str] | None = None,
 ) -> Profile:
     """Compute hazards and mean years along one covariate; ``at`` has values of others that are not typical."""
     if covariate not in fit.covariates:
@@ -115,15 +129,15 @@ def profile_covariate(
             option="covariate",
             value=covariate,
         )
-    worst = check_threshold(threshold, fit.n_states)
-    check_start(start, worst)
+    worst = check_threshold(threshold, fit.n_states, labels)
+    first = check_start(start, worst, fit.n_states, labels)
     typical = typical_covariates(fit, at)[0]
     place = fit.covariates.index(covariate)
     values = _make_grid(fit, place, typical)
     x = np.tile(typical, (values.size, 1))
     x[:, place] = values
-    states = np.full(values.size, start - 1, dtype=np.int64)
-    cohort = make_cohort(fit, states, x, options)
+    states = np.full(values.size, first - 1, dtype=np.int64)
+    cohort = make_cohort(fit, states, x, options, labels)
     with np.errstate(over="ignore"):  # years may be without end
         years = find_first_passage(cohort.propagator, states, worst - 1, []).mean
     hazard, low, high = _find_hazards(cohort)
@@ -144,8 +158,9 @@ def profile_covariate(
         rug=fit.survey.quantiles[place],
         typical=float(typical[place]),
         others=others,
-        start=start,
+        start=first,
         threshold=worst,
+        labels=Ratings.of(labels, fit.n_states).labels,
         **cohort.conditions,
         notes=(*cohort.notes, *told),
     )

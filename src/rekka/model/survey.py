@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rekka.core.ratings import Ratings
+
 Array = NDArray[np.float64]
 
 LEAST_SHOWN = 0.1  # rows expected; fewer are said to be fewer
@@ -77,10 +79,10 @@ class Contrast:
     observed: int
     expected: float
 
-    def describe(self, labels: Sequence[str] | None = None) -> str:
-        """'51 of 51 stayed in state 4 over 1 year where 28.0 were expected'."""
-        first, last = (name_state(state, labels) for state in (self.start, self.end))
-        went = f"stayed in state {first}" if self.start == self.end else f"went from state {first} to {last}"
+    def describe(self) -> str:
+        """'51 of 51 stayed in state 4 over 1 year where 28.0 were expected'; ``Ratings.reword`` puts labels in."""
+        stayed, went = f"stayed in state {self.start}", f"went from state {self.start} to {self.end}"
+        went = stayed if self.start == self.end else went
         expected = f"{self.expected:,.1f}" if self.expected >= LEAST_SHOWN else f"fewer than {LEAST_SHOWN:g}"
         years = describe_years(self.years_low, self.years_high)
         return f"{self.observed:,} of {self.rows:,} {went} over {years} where {expected} were expected"
@@ -114,18 +116,12 @@ class FitTest:
         """The result in one line; ``labels`` are the names of the states, best first."""
         if not self.rejected:
             return f"the model describes its data as far as the test of fit can tell (p = {self.p_value:.2g})"
-        facts = "; ".join(one.describe(labels) for one in self.contrasts)
+        facts = Ratings(tuple(labels or ())).reword("; ".join(one.describe() for one in self.contrasts))
         return f"the model does not describe its data (test of fit p = {self.p_value:.2g}): {facts}"
 
     def to_dict(self, labels: Sequence[str] | None = None) -> dict[str, Any]:
         """Plain data, with the verdict and the line that says it."""
         return asdict(self) | {"rejected": self.rejected, "sentence": self.describe(labels)}
-
-
-def name_state(state: int, labels: Sequence[str] | None) -> str:
-    """A state by its number (1-based), with its label where that says more: '4 (Poor)'."""
-    label = labels[state - 1] if labels is not None and state <= len(labels) else str(state)
-    return str(state) if label == str(state) else f"{state} ({label})"
 
 
 def describe_years(low: float, high: float) -> str:

@@ -36,6 +36,7 @@ from rekka.core.columns import (
     Years,
 )
 from rekka.core.errors import DamagedFile
+from rekka.core.ratings import Ratings
 from rekka.core.validation import find_invalid
 from rekka.model.survey import FitTest
 from rekka.study.hypotheses import Hypothesis
@@ -233,6 +234,12 @@ class NetworkPart(Value):
     risks: tuple[RiskPart, ...]
     aside: tuple[AsidePart, ...]
     notes: tuple[str, ...]
+    labels: tuple[str, ...] | None = None  # of the states, as the inventory or its models call them
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, max((len(one.expected) for one in self.years), default=0))
 
     def of(self, case: str | None) -> tuple[NetworkYear, ...]:
         """The years of a case, or of all."""
@@ -654,6 +661,7 @@ class Document(Value):
     version: Literal[2] = VERSION
     rekka: str
     title: Text  # what the study is of, where somebody said so or a table has a name
+    labels: tuple[str, ...] | None = None  # of states 1 to K; None where they are numbers
     study: StudyPart
     cases: tuple[CasePart, ...]
     answers: tuple[Answer, ...]
@@ -672,6 +680,12 @@ class Document(Value):
     no_network: Text = None  # what stood against it
     audit: AuditPart
     provenance: ProvenancePart
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        worst = max((case.n_states for case in self.cases), default=0)
+        return Ratings.of(self.labels, max(worst, len(self.labels or ())))
 
     def to_json(self) -> str:
         """The document as text: the same for the same study."""

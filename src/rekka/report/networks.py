@@ -98,6 +98,7 @@ def describe_network(found: ForecastFile, kind: Kind, models: Models | None) -> 
         years=tuple(_list_years(found)),
         risks=tuple(_list_risks(found)),
         aside=tuple(_list_aside(found)),
+        labels=max((one.labels or () for one in found.models), key=len, default=()) or None,
         **_copy(found, "horizon", "members", "there", "outside", "notes"),
     )
 

@@ -10,11 +10,12 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
 from markupsafe import Markup, escape
 
+from rekka.core.ratings import Ratings
 from rekka.model.certificate import DECREMENT_LIMIT, HARDLY_DETERMINED
 from rekka.model.clock import AGE_NAMES, START
 from rekka.report.document import (
@@ -295,8 +296,8 @@ def _list_misfits(document: Document, say: Wording) -> Iterator[Markup]:
                 "page.misfit.stayed" if one.start == one.end else "page.misfit.went",
                 observed=show_count(one.observed),
                 rows=show_count(one.rows),
-                start=one.start,
-                end=one.end,
+                start=document.ratings.phrase(one.start, say.words),
+                end=document.ratings.phrase(one.end, say.words),
                 years=say.range(one.years_low, one.years_high, show_years),
                 expected=show_number(one.expected, 1),
             )
@@ -661,7 +662,7 @@ def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseSt
     if model is None or model.forecast is None:
         key = "no_number" if model is not None and model.coefficients else "no_model"
         return CaseStatements("nothing", say(f"{FORECAST}.nothing"), None, (say(f"{FORECAST}.{key}"),))
-    found = model.forecast
+    found, ratings = model.forecast, document.ratings
     first = next((one for one in found.passages if one.start == 1), None)
     label = "not_certified" if not model.certified else "label" if model.chosen else "not_chosen"
     years = show_years(None if first is None else first.median)
@@ -669,10 +670,10 @@ def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseSt
     usable = model.chosen and model.certified
     return CaseStatements(
         "chosen" if usable else "other",
-        say(f"{FORECAST}.{label}", years=years, state=found.threshold),
+        say(f"{FORECAST}.{label}", years=years, rating=ratings.phrase_or_worse(found.threshold, say.words)),
         None if usable else say(f"{FORECAST}.{warning}", method=say.method(model.method)),
-        (*_explain_passage(found, first, say), *_explain_ageing(document, found, say)),
-        effects=tuple(explain_effect(one, found, say) for one in found.effects),
+        (*_explain_passage(found, first, ratings, say), *_explain_ageing(document, found, say)),
+        effects=tuple(explain_effect(one, found, ratings, say) for one in found.effects),
     )
 
 
@@ -682,11 +683,18 @@ def list_warnings(document: Document, say: Wording) -> tuple[Markup, ...]:
     return (say(f"{FORECAST}.uncertified", names=say.names(names)),) if names else ()
 
 
-def _explain_passage(found: CaseForecast, first: PassagePart | None, say: Wording) -> Iterator[Markup]:
-    """Years from state 1 until the threshold: the median with both intervals."""
+def _explain_passage(
+    found: CaseForecast, first: PassagePart | None, ratings: Ratings, say: Wording
+) -> Iterator[Markup]:
+    """Years from the best rating until the threshold: the median with both intervals."""
     if first is None:
         return
-    places = {"state": found.threshold, "level": show_level(found.level), "years": show_years(first.median)}
+    places = {
+        "rating": ratings.phrase_or_worse(found.threshold, say.words),
+        "first": ratings.phrase(1, say.words),
+        "level": show_level(found.level),
+        "years": show_years(first.median),
+    }
     if first.median_low is None:
         yield say(f"{FORECAST}.median_alone", **places)
         return
@@ -712,11 +720,11 @@ def _explain_ageing(document: Document, found: CaseForecast, say: Wording) -> It
         yield say(f"{FORECAST}.beyond", year=show_count(found.extrapolated_from), largest=largest)
 
 
-def explain_effect(one: EffectPart, found: CaseForecast, say: Wording) -> Markup:
+def explain_effect(one: EffectPart, found: CaseForecast, ratings: Ratings, say: Wording) -> Markup:
     """The effect of a change on the median years, as a sentence: shorter, longer, or no clear effect."""
     places = {
         "change": _name_change(one, say),
-        "state": found.threshold,
+        "rating": ratings.phrase_or_worse(found.threshold, say.words),
         "before": show_years(one.years_before),
         "after": show_years(one.years_after),
         "level": show_level(found.level),
@@ -774,11 +782,20 @@ def _list_lines(network: NetworkPart, say: Wording) -> Iterator[Markup]:
             yield say(f"{NETWORK}.{name}", members=say.count("members", count))
 
 
+def _name_threshold(network: NetworkPart, one: NetworkYear, say: Wording) -> str:
+    """'rating d or worse'; where components have several thresholds, all of them."""
+    name = partial(network.ratings.phrase_or_worse, words=say.words)
+    if one.threshold is not None:
+        return name(one.threshold)
+    known = sorted({year.threshold for year in network.years if year.threshold is not None})
+    return say.words(f"{NETWORK}.thresholds", ratings=say.words.join(map(name, known), "comma"))
+
+
 def _explain_year(network: NetworkPart, one: NetworkYear, say: Wording) -> Markup:
     """Members in the threshold or worse: expected, and between which numbers."""
     return say(
         f"{NETWORK}.{'now' if one.year == 0 else 'then_alone' if one.low is None else 'then'}",
-        state=say.words(f"{NETWORK}.thresholds") if one.threshold is None else show_count(one.threshold),
+        rating=_name_threshold(network, one, say),
         number=show_count(one.reached),
         years=one.year,
         level=show_level(network.level),

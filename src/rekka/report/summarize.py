@@ -29,6 +29,7 @@ from rekka.checks.engine import Finding, leave_said
 from rekka.core.columns import finite, make_row, missing, rows_of
 from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
+from rekka.data.values import Scale
 from rekka.evaluation.calibration import Calibration
 from rekka.forecast.effects import Effect, marginal_effects, round_step
 from rekka.forecast.forecast import (
@@ -142,13 +143,21 @@ def list_years(fit: Fit, typical: Array, level: float) -> tuple[YearsPart, ...]:
         return rows_of(YearsPart, hazard_table(fit, typical[None], level))
 
 
-def expect(fit: Fit, typical: Array, *, level: float, seed: int, certified: bool) -> CaseForecast | None:
+def expect(
+    fit: Fit,
+    typical: Array,
+    *,
+    level: float,
+    seed: int,
+    certified: bool,
+    labels: Sequence[str] | None = None,
+) -> CaseForecast | None:
     """All that is forecast for raw covariates ``typical`` (p,); None where a hazard at them is no number."""
     eta = fit.log_hazards(typical[None])
     if not np.isfinite(eta).all() or (np.abs(eta) > LARGEST).any():
         return None
     kind = NORMAL if certified else NONE
-    threshold = check_threshold(None, fit.n_states)
+    threshold = check_threshold(None, fit.n_states, labels)
     cohort = _make_cohort(fit, typical, 1, ForecastOptions(kind, level, DRAWS, seed))
     found = forecast_rows(cohort, HORIZON, threshold)
     passages = ForecastOptions(kind, level, PASSAGE_DRAWS, seed)
@@ -287,6 +296,7 @@ def describe_calibration(study: Study, preset: str, case: str, found: Calibratio
         "by_start": [make_row(CountPart, {"state": row["start"]}, row) for row in told["by_start"]],
         "by_end": [make_row(CountPart, {"state": row["end"]}, row) for row in told["by_end"]],
         "reliability": [make_row(BinPart, row) for row in told["reliability"]],
+        "causes": study.ratings.reword_all(tuple(found.causes)),
     }
     return make_row(CalibrationPart, own, told["goodness"], told, found)
 
@@ -306,7 +316,7 @@ def describe_model(
     offer = offer_model(study, case.name, preset)
     key, trial, text = offer.key, offer.trial, offer.text
     if trial is None or text is None:
-        return _without_figures(key, trial, chosen=offer.chosen)
+        return _without_figures(key, trial, study, chosen=offer.chosen)
     fit, _, _ = load_model(text)
     train = rows.frame.filter(case=case.name, part="train")
     x = train.select(fit.covariates).to_numpy().astype(np.float64).reshape(len(train), len(fit.covariates))
@@ -326,15 +336,17 @@ def describe_model(
             "coefficients": list_coefficients(fit, level),
             "ratios": list_ratios(fit, typical, {one.name: one.step for one in covariates}, level),
             "years": list_years(fit, typical, level),
-            "forecast": expect(fit, typical, level=level, seed=seed, certified=trial.certified),
+            "forecast": expect(
+                fit, typical, level=level, seed=seed, certified=trial.certified, labels=study.ratings.labels
+            ),
         }
         found = make_row(ModelPart, own, key, fit.inference, fit)
     return found if trial.certified else _without_intervals(found)
 
 
-def _without_figures(key: Key, trial: Trial | None, *, chosen: bool) -> ModelPart:
+def _without_figures(key: Key, trial: Trial | None, study: Study, *, chosen: bool) -> ModelPart:
     nothing: dict[str, Any] = {"typical": {}, "coefficients": (), "ratios": (), "years": ()}
-    reason = None if trial is None else trial.reason
+    reason = None if trial is None or trial.reason is None else study.ratings.reword(trial.reason)
     return make_row(ModelPart, nothing | {"chosen": chosen, "certified": False, "reason": reason}, key)
 
 
@@ -366,7 +378,8 @@ def describe_audit(study: Study, rows: StudyRows, said: Sequence[Finding]) -> Au
     """
     parts = {part: rows.frame.filter(part=part) for part in PARTS}
     held = Partition(**parts, scheme=rows.scheme)
-    found = check_transitions(rows.frame, covariates=rows.covariates, partition=held).findings
+    scale = None if study.reading is None or not study.reading.labels else Scale(study.reading.labels, "")
+    found = check_transitions(rows.frame, covariates=rows.covariates, partition=held, scale=scale).findings
     parts_of = (describe_finding(one) for one in leave_said(found, said))
     return AuditPart(
         records=sum(count for _, _, count in rows.audit) or None,
@@ -433,6 +446,7 @@ def summarize(
     document = Document(
         rekka=rekka.__version__,
         title=title or next(iter(_name_sources(study, provenance)), None),
+        labels=None if study.reading is None else study.reading.labels,
         study=_describe_study(study, preset, covariates, _name_sources(study, provenance)),
         cases=tuple(map(describe_case, study.described)),
         answers=tuple(_answer(study, case, preset) for case in study.described),

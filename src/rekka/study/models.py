@@ -87,7 +87,8 @@ def _explain_unchosen(study: Study, case: str, preset: str) -> str:
     choice = study.choice(case, preset)
     if choice is None:
         return "no model was chosen"
-    why = in_english(explain_case(choice, study.plan.guard, study.trials_of(choice))).removeprefix("none: ")
+    said = study.ratings.reword_all(explain_case(choice, study.plan.guard, study.trials_of(choice)))
+    why = in_english(said).removeprefix("none: ")
     return f"no model was chosen: {why.partition('. ')[0]}"
 
 
@@ -111,7 +112,7 @@ def offer_model(study: Study, case: str, preset: str) -> Offer:
     offer = Offer(key, trial, chosen is not None)
     if trial is None:
         return replace(offer, reason=f"the trial of {key.method} has not been run yet")
-    why = f": {trial.reason}" if trial.reason else ""
+    why = f": {study.ratings.reword(trial.reason)}" if trial.reason else ""
     if chosen is None and not trial.certified:
         return replace(offer, reason=f"nothing was chosen, and {key.method} is not certified{why}")
     if trial.certificate is not None and trial.certificate.maximum_exists is False:

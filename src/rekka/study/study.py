@@ -20,6 +20,7 @@ from rekka.core.columns import read_row, schema_of
 from rekka.core.errors import BadOption, bad_option, did_you_mean
 from rekka.core.language import Said
 from rekka.core.numerics import quiet
+from rekka.core.ratings import Ratings
 from rekka.data.partition import PARTS
 from rekka.data.reading import TableReading
 from rekka.evaluation.calibration import MOST_TESTED, REPLICATES, Calibration, calibrate, check_fit
@@ -132,12 +133,19 @@ class Study:
     reading: TableReading | None = None  # how the tables were read: forecasts read theirs in the same way
 
     @cached_property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are, as the tables call them."""
+        labels = None if self.reading is None else self.reading.labels
+        worst = max((case.n_states for case in self.described), default=0)
+        return Ratings.of(labels, max(worst, len(labels or ())))
+
+    @cached_property
     def trials(self) -> pl.DataFrame:
         """A row for each trial: what became of it, its costs, certificate, scores and counts; if the study's rule
         selects it, and if the paper's would, on the same scores.
         """  # noqa: D205
         cases = {case.name: case for case in self.described}
-        lines = [_lay_out(trial, cases[trial.key.case]) for trial in self.results]
+        lines = [self.ratings.reword_all(_lay_out(trial, cases[trial.key.case])) for trial in self.results]
         own = {name: kind for name, kind in SCHEMA.items() if name not in MARKS}
         table = mark_selected(pl.DataFrame(lines, schema=own), self.plan.study.costs())
         kept = {(choice.case, choice.preset, method) for choice in self.choices for method in choice.kept}
@@ -172,6 +180,11 @@ class Study:
 
     def explain(self, choice: Choice, verdict: MethodVerdict | None = None) -> Said:
         """Explain a choice, or why one of its methods was kept or dropped: a key with values, for any language."""
+        said = self._explain(choice, verdict)
+        reworded: Said = self.ratings.reword_all(said)
+        return reworded
+
+    def _explain(self, choice: Choice, verdict: MethodVerdict | None) -> Said:
         if verdict is not None:
             return explain_method(choice, verdict, self.plan.guard, self.trials_of(choice)[verdict.method])
         if self.plan.study.rule == PARETO:
@@ -314,7 +327,7 @@ class Study:
             raise self._no_trial(key)
         text = self.read_fitted(key).model
         if text is None:
-            raise BadOption(f"The trial {key} has no model: {trial.reason}")
+            raise BadOption(f"The trial {key} has no model: {self.ratings.reword(trial.reason or '')}")
         return text
 
     def calibration(

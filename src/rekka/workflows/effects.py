@@ -42,7 +42,9 @@ class ComponentEffects:
         found = self.effects
         known = {
             "start_state": found.start,
+            "start_label": found.ratings.labels[found.start - 1],
             "threshold_state": found.threshold,
+            "threshold_label": found.ratings.labels[found.threshold - 1],
             "level": found.level,
             "intervals": found.intervals,
             "course": found.course,
@@ -80,8 +82,8 @@ class MeasuredEffects:
 def measure_effects(
     models: Any,
     *,
-    start: int = 1,
-    threshold: int | None = None,
+    start: int | str = 1,
+    threshold: int | str | None = None,
     changes: Mapping[str, str | float] | None = None,
     at: Mapping[str, float] | None = None,
     age: str = FIXED,
@@ -94,14 +96,16 @@ def measure_effects(
     out: str | Path | None = None,
     on_progress: OnProgress = say_nothing,
 ) -> MeasuredEffects:
-    """Measure what each covariate, changed by itself, does to the mean years from one state to another.
+    """Measure what each covariate, changed by itself, does to the mean years from one rating to another.
 
     Parameters
     ----------
     models : path, Study or ComponentFits
         A model file of ``rekka fit``, a folder of them, a run folder; or what ``fit_components`` returned.
-    start, threshold : int
-        The state to start from and the state to be reached; 4, or the worst of fewer, by default.
+    start, threshold : int or str
+        The rating to start from and the rating to be reached: a number from 1, the best, or a label as text. By
+        default the best, and what the scale makes usual: 4 (Poor) of 9 to 0, III of I to IV, else the fourth, or
+        the worst of fewer.
     changes : dict, optional
         Changes by covariate, such as {"age_at_inspection_1": "+10", "traffic_mean": "x2"}. Default: ten years,
         twice the traffic, a round step of others.
@@ -145,7 +149,9 @@ def measure_effects(
 def _list_profiles(model: CaseModel, options: ForecastOptions, **ends: Any) -> tuple[Profile, ...]:
     """Profiles of all covariates; on their many points the delta method takes the place of draws."""
     quick = replace(options, intervals=DELTA) if options.intervals == NORMAL else options
-    return tuple(profile_covariate(model.fit, name, quick, **ends) for name in model.fit.covariates)
+    return tuple(
+        profile_covariate(model.fit, name, quick, labels=model.labels, **ends) for name in model.fit.covariates
+    )
 
 
 def _refuse_place(out: Path, models: Sequence[CaseModel], inputs: Sequence[Path]) -> None:

@@ -22,6 +22,7 @@ from rekka.core.files import (
     write_text,
 )
 from rekka.core.folders import check_folder, digest, relate
+from rekka.core.ratings import Ratings
 from rekka.core.sheets import write_csv
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.reading import TableReading
@@ -64,7 +65,14 @@ class ComponentFit:
         if self.model is None:
             return []
         blank = {} if self.model.certificate_.certified else dict.fromkeys(OF_A_MAXIMUM)
-        return [row | blank for row in self.model.summary().to_dicts()]
+        rows = (row | blank for row in self.model.summary().to_dicts())
+        labels = self.ratings.labels
+        return [{"state": row["state"], "label": labels[row["state"] - 1]} | row for row in rows]
+
+    @property
+    def ratings(self) -> Ratings:
+        """Ratings that the states are."""
+        return Ratings.of(self.labels, len(self.labels or ()) if self.model is None else self.model.n_states_)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -83,8 +91,8 @@ class ComponentFit:
                 "words": clock.words,
             },
             "certificate": model.certificate_.headline,
-            "reasons": model.certificate_.reasons,
-            "remarks": model.certificate_.remarks,
+            "reasons": self.ratings.reword_all(model.certificate_.reasons),
+            "remarks": self.ratings.reword_all(model.certificate_.remarks),
             "coefficients": self.coefficients,
             "bootstrap": drawn
             and {"asked": drawn.asked, "certified": len(drawn.beta), "bridges": drawn.groups, "seed": drawn.seed},
@@ -309,7 +317,7 @@ class _Work:
         except FOR_EVERY_CASE:
             raise
         except InputError as error:
-            return replace(one, reason=str(error))
+            return replace(one, reason=one.ratings.reword(str(error)))
         held = self.found.hold(case, rows) if self.bootstrap or self.tests else None
         many = f"more than {count_of(blocks.WHOLE, 'row')} are not refitted." if held is None else None
         if self.bootstrap:

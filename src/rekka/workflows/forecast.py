@@ -94,7 +94,8 @@ def forecast_inventory(
     on_progress : callable, optional
         Called with a stage, a name, how many members are done, and of how many.
     **asked
-        years (30; 1 to 200), threshold (the state to be reached; 4, or the worst of fewer), age ("advances",
+        years (30; 1 to 200), threshold (the rating to be reached: a number from 1, the best, or a label as text;
+        by default 4, Poor, of 9 to 0, III of I to IV, else the fourth, or the worst of fewer), age ("advances",
         "held" or "fixed"), intervals ("delta", "normal", "bootstrap" or "none"), level (0.95), draws (1000), seed
         (0), member_intervals (by default for up to 2,000 members).
 

@@ -21,7 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import altair as alt
+from rich.cells import cell_len
 
+from rekka.core.ratings import Ratings
 from rekka.report.document import Document, ModelPart
 from rekka.report.text import Words, join_names, join_sentences, name_method
 from rekka.report.views import FigureView, PanelView
@@ -182,12 +184,31 @@ _OTHER_CASE = f"{PICKED} != '' && datum.case != {PICKED}"
 _SHORTEN = f"length(datum.value) > {LONGEST_NAME} ? slice(datum.value, 0, {LONGEST_NAME - 1}) + '…' : datum.value"
 
 
+MOST_LETTERS = 20  # of a rating at an axis
+NUMBERS = Ratings(())  # ratings that are the numbers of the states
+
+
 @dataclass(frozen=True)
 class Theme:
     """Language and colours of a set of charts."""
 
     words: Words
     palette: Palette
+    ratings: Ratings = NUMBERS  # that the states are
+
+    def name_states(self, field: str = "datum.value") -> Spec:
+        """Labels of an axis or a legend of states: nothing where they are numbers."""
+        if self.ratings.numbered:
+            return {}
+        names = [self.ratings.name(state, self.words) for state in range(1, len(self.ratings.labels) + 1)]
+        return {"labelExpr": f"{json.dumps(names, ensure_ascii=False)}[{field} - 1]"}
+
+    @property
+    def letters(self) -> int:
+        """Width of the longest name of a rating, in letters; 0 where ratings are numbers."""
+        names = (self.ratings.name(state, self.words) for state in range(1, len(self.ratings.labels) + 1))
+        wide = 0 if self.ratings.numbered else max(map(cell_len, names))
+        return min(wide, MOST_LETTERS)
 
 
 @dataclass(frozen=True)
@@ -358,9 +379,13 @@ def name_axis(extent: int, **more: Any) -> Spec:
     return {"title": None, "minExtent": extent, "maxExtent": extent, "ticks": False, "domain": False, **more}
 
 
-def number_axis(title: str, **more: Any) -> Spec:
-    """An axis with numbers, of a fixed width, so that the panel's width is known; wider for long ``values``."""
-    longest = max((len(f"{value:g}") for value in more.get("values", ())), default=0)
+def number_axis(title: str, letters: int = 0, **more: Any) -> Spec:
+    """An axis with numbers, of a fixed width, so that the panel's width is known; wider for long ``values``.
+
+    ``letters`` are those of the longest label where it is no number.
+    """
+    longest = max((len(f"{value:g}") for value in more.get("values", ())), default=letters)
+    longest = max(longest, letters)
     extent = max(NUMBER_LABELS - 16, round(longest * LETTER) + 8)
     return {"title": title, "minExtent": extent, "maxExtent": extent, **more}
 

@@ -17,7 +17,7 @@ MOST_PROFILED = 24  # cases with a panel for each covariate: they are the heavie
 
 def list_figures(document: Document, words: Words, palette: Palette) -> tuple[FigureView, ...]:
     """Every figure that has something to show."""
-    drawn = _draw_all(document, Theme(words, palette))
+    drawn = _draw_all(document, Theme(words, palette, document.ratings))
     return tuple(figure for figure in drawn if figure is not None)
 
 

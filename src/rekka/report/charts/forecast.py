@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -63,6 +65,8 @@ SHARE = (  # as show_share does it, in the words of Vega
 # 8,000 as 8k: there is no room for more
 THOUSANDS = "datum.value >= 1000 ? format(datum.value / 1000, '~r') + 'k' : format(datum.value, ',')"
 
+LEGEND_LETTERS = 48  # in a line of a legend
+NEAR = 0.05  # a mean that is so near to a rating is called by it
 Passages = dict[str | int, PassagePart]  # years until the threshold by state now, or by case
 
 show_mean = partial(show_number, digits=2)
@@ -77,9 +81,9 @@ def draw_curve(model: ModelPart, number: str, theme: Theme) -> FigureView | None
     found, words = model.forecast, theme.words
     if found is None:
         return None
-    place = place_model(model, words)
-    message = _describe_mean(found, words)
-    shares = _describe_shares(found, words)
+    place = place_model(model, words) | {"first": theme.ratings.phrase(1, words)}
+    message = _describe_mean(found, theme)
+    shares = _describe_shares(found, theme)
     panels = (
         ("mean", words("figure.curve.panel_mean"), message, _mean_states(found, theme)),
         ("shares", words("figure.curve.panel_shares"), shares, _state_shares(found, theme)),
@@ -99,15 +103,18 @@ def draw_reach(model: ModelPart, number: str, theme: Theme) -> FigureView | None
     found, words = model.forecast, theme.words
     if found is None:
         return None
-    place = place_model(model, words) | {"state": found.threshold}
+    ratings = theme.ratings
+    worse = ratings.phrase_or_worse(found.threshold, words)
+    place = place_model(model, words) | {"rating": worse, "first": ratings.phrase(1, words)}
     passages: Passages = {one.start: one for one in found.passages}
     message = words(
         "figure.reach.alt_chance",
         years=f"{found.years[-1]:g}",
         share=show_share(found.reached[-1]),
-        state=found.threshold,
+        rating=worse,
     )
-    until = _describe_passages(passages, "figure.reach.from_state", found.threshold, words)
+    named = {ratings.phrase(one.start, words): one for one in found.passages}
+    until = _describe_passages(named, "figure.reach.from_state", worse, words)
     bars = _years_until(passages, "state", HEIGHT, found.level, theme)
     panels = (
         ("chance", words("figure.reach.panel_chance", **place), message, _reach(found, theme)),
@@ -134,10 +141,11 @@ def draw_reaching(document: Document, theme: Theme) -> FigureView | None:
     certified = all(one.certified for one, _ in models)
     chart = _years_until(passages, "case", len(passages) * ROW, level, theme)
     thresholds = sorted({found.threshold for _, found in models})
-    message = _describe_passages(passages, "figure.reach.of_case", thresholds[0], words)
+    worse = words.join((theme.ratings.phrase_or_worse(one, words) for one in thresholds), "comma")
+    message = _describe_passages(passages, "figure.reach.of_case", worse, words)
     panels = [("reaching", words("figure.reaching.title"), message, chart)]
     caption = (
-        words("figure.reaching.caption", states=join_names(map(str, thresholds), words)),
+        words("figure.reaching.caption", ratings=worse),
         words("figure.reaching.bands", level=show_level(level))
         if certified
         else words("figure.curve.uncertified"),
@@ -151,10 +159,11 @@ def _mean_states(found: CaseForecast, theme: Theme) -> Chart:
 
     A state is a strip as high as the distance between two, so that one who is surely in it has a place there.
     """
-    words, states = theme.words, len(found.probability[0])
+    words, ratings, states = theme.words, theme.ratings, len(found.probability[0])
+    axis: Spec = {"values": list(range(1, states + 1)), "format": "d"} | theme.name_states()
     y = {
         "scale": {"domain": [0.5, states + 0.5], "reverse": True, "nice": False},
-        "axis": number_axis(words("figure.axis.mean_state"), values=list(range(1, states + 1)), format="d"),
+        "axis": number_axis(words("figure.axis.mean_state"), theme.letters, **axis),
     }
     mean, member = (words(f"figure.band.{name}", level=show_level(found.level)) for name in ("mean", "member"))
     bands = (
@@ -164,11 +173,12 @@ def _mean_states(found: CaseForecast, theme: Theme) -> Chart:
     rows = []
     ends = (found.expected_low, found.expected_high, found.predicted_low, found.predicted_high)
     for year, middle, low, high, best, worst in zip(found.years, found.expected, *ends, strict=True):
-        row: dict[str, Any] = {"year": shorten(year), "mean": shorten(middle), "mean_text": show_mean(middle)}
+        row: dict[str, Any] = {"year": shorten(year), "mean": shorten(middle)}
+        row["mean_text"] = show_mean(ratings.mean(middle))
         if low is not None and high is not None and best is not None and worst is not None:
             row |= shorten_ends(low, high) | {"best": best - HALF, "worst": worst + HALF}
-            row["interval"] = show_range(low, high, show_mean, words)
-            row["member"] = words("figure.curve.states", states=show_range(best, worst, show_count, words))
+            row["interval"] = show_range(ratings.mean(low), ratings.mean(high), show_mean, words)
+            row["member"] = _name_span(best, worst, theme)
         rows.append(row)
     return draw_line(
         "mean",
@@ -182,10 +192,17 @@ def _mean_states(found: CaseForecast, theme: Theme) -> Chart:
     )
 
 
+def _name_span(best: int, worst: int, theme: Theme) -> str:
+    """'rating b to d'."""
+    ratings, words = theme.ratings, theme.words
+    first, last = ratings.phrase(best, words), ratings.name(worst, words)
+    return first if best == worst else words("number.range", low=first, high=last)
+
+
 def _reach(found: CaseForecast, theme: Theme) -> Chart:
     """The probability of the threshold or worse, with the band of the parameters' uncertainty."""
     words = theme.words
-    title = words("figure.axis.reached", state=found.threshold)
+    title = words("figure.axis.reached", rating=theme.ratings.phrase_or_worse(found.threshold, words))
     y = {"scale": {"domain": [0, 1], "nice": False}, "axis": number_axis(title, tickCount=5, format=".1f")}
     name = words("figure.band.chance", level=show_level(found.level))
     rows = []
@@ -228,7 +245,8 @@ def _stack_states(
     states = [name for name in rows[0] if name != "year"]
     base = {"x": quantity("year", **year_axis(words, last))}
     colours = [shade(1 - place / max(len(states) - 1, 1)) for place in range(len(states))]
-    key = legend(len(states), words("figure.axis.state"), "bottom", titleOrient="left")
+    more: Spec = {"titleOrient": "left", **theme.name_states()}
+    key = legend(_count_columns(len(states), theme), words("figure.axis.state"), "bottom", **more)
     areas = {
         "y": quantity(
             "share", stack="zero", scale={"domain": [0, 1]}, axis=number_axis(title, tickCount=5, format=".1f")
@@ -245,10 +263,16 @@ def _stack_states(
         dashed: Spec = {"color": palette.ink, "strokeWidth": 1.2, "strokeDash": [4, 3]}
         layers.append(layer("rule", base, rows=[{"year": shorten(beyond)}], **dashed))
     tooltip = [quantity("year", title=year, format=".0f")]
-    tooltip += [category(f"text_{one}", title=words("figure.curve.state", state=one)) for one in states]
+    tooltip += [category(f"text_{one}", title=theme.ratings.phrase(int(one), words)) for one in states]
     texts = [{"calculate": SHARE.format(one), "as": f"text_{one}"} for one in states]
     layers.append(draw_hover(base, tooltip, palette, texts))
     return Chart(layers, rows, width=INNER_WIDTH, height=HEIGHT)
+
+
+def _count_columns(states: int, theme: Theme) -> int:
+    """Ratings in a line of a legend: all, or fewer where their names are long."""
+    names = (theme.ratings.name(state, theme.words) for state in range(1, states + 1))
+    return max(1, min(states, LEGEND_LETTERS // max(map(len, names))))
 
 
 def _keep_apart(share: float) -> float:
@@ -270,11 +294,12 @@ def _describe_ageing(found: CaseForecast, words: Words) -> str:
     )
 
 
-def _describe_mean(found: CaseForecast, words: Words) -> str:
+def _describe_mean(found: CaseForecast, theme: Theme) -> str:
+    words, ratings = theme.words, theme.ratings
     pairs = zip(found.years, found.probability, strict=True)
     half = next((year for year, row in pairs if row[-1] >= HALF), None)
-    years, last = f"{found.years[-1]:g}", show_number(found.expected[-1], 1)
-    worst = len(found.probability[0])
+    years, last = f"{found.years[-1]:g}", _name_mean(found.expected[-1], theme)
+    worst = ratings.phrase(len(found.probability[0]), words)
     return join_sentences(
         (
             words("figure.curve.alt_mean", years=years, last=last),
@@ -284,9 +309,22 @@ def _describe_mean(found: CaseForecast, words: Words) -> str:
     )
 
 
-def _describe_shares(found: CaseForecast, words: Words) -> str:
+def _name_mean(mean: float, theme: Theme) -> str:
+    """A mean rating: a number where ratings are, else the two that it is between, or the one that it is near."""
+    ratings, words = theme.ratings, theme.words
+    if ratings.numbered or ratings.has_numbers:
+        return show_number(ratings.mean(mean), 1)
+    nearest = round(mean)
+    if abs(mean - nearest) < NEAR:
+        return ratings.name(nearest, words)
+    names = (ratings.name(state, words) for state in (math.floor(mean), math.ceil(mean)))
+    return words("figure.curve.between", first=next(names), second=next(names))
+
+
+def _describe_shares(found: CaseForecast, theme: Theme) -> str:
+    words = theme.words
     items = (
-        words("figure.curve.share", state=state, share=show_share(share))
+        words("figure.curve.share", rating=theme.ratings.phrase(state, words), share=show_share(share))
         for state, share in enumerate(found.probability[-1], start=1)
     )
     return words("figure.curve.alt_shares", years=f"{found.years[-1]:g}", items=join_names(items, words))
@@ -299,15 +337,20 @@ def _years_until(passages: Passages, field: str, height: float, level: float, th
     """A row for each start: the median, what is known of it, and how long one member may take."""
     words, palette = theme.words, theme.palette
     farthest = _find_farthest(passages)
-    rows = [_passage_row(one, farthest, words) | {field: name} for name, one in passages.items()]
+    rows = [
+        _passage_row(one, farthest, words)
+        | {field: name, f"{field}_text": theme.ratings.name(name, words) if isinstance(name, int) else name}
+        for name, one in passages.items()
+    ]
     of_cases = field == "case"
     banded = any("high" in row for row in rows)
     fields = ("median_text", "interval_text", "member_text", "mean_years_text")
-    base: Spec = {"tooltip": tips(words, field, *(fields if banded else fields[::3]))}
+    base: Spec = {"tooltip": tips(words, f"{field}_text", *(fields if banded else fields[::3]))}
     if of_cases:
         base |= {"y": case_axis([str(name) for name in passages]), "opacity": dim()}
     else:
-        axis = number_axis(words("figure.axis.state_now"), ticks=False, domain=False, grid=False)
+        plain: Spec = {"ticks": False, "domain": False, "grid": False, **theme.name_states()}
+        axis = number_axis(words("figure.axis.state_now"), theme.letters, **plain)
         base |= {"y": category("state", scale={"domain": list(passages)}, sort=None, axis=axis)}
     axis = {"title": words("figure.axis.until"), "tickCount": 6, "gridDash": [2, 3]}
     x = {"scale": {"domain": [0, farthest], "nice": False}, "axis": axis}
@@ -374,11 +417,11 @@ def _explain_arrows(passages: Passages, words: Words) -> str:
     return words("figure.reach.far", years=f"{farthest:g}") if far else ""
 
 
-def _describe_passages(passages: Passages, key: str, threshold: int, words: Words) -> str:
+def _describe_passages(passages: Mapping[Any, PassagePart], key: str, worse: str, words: Words) -> str:
     items = (
         words(key, name=isolate_name(str(name)), years=show_years(one.median)) for name, one in passages.items()
     )
-    return words("figure.reach.alt_until", state=threshold, items=join_names(items, words))
+    return words("figure.reach.alt_until", rating=worse, items=join_names(items, words))
 
 
 # The network
@@ -389,6 +432,7 @@ def draw_network(network: NetworkPart, theme: Theme, case: str | None = None) ->
     words, years = theme.words, network.of(case)
     if not years:
         return None
+    theme = replace(theme, ratings=network.ratings)
     certified = all(one.certified for one in years)
     banded = any(one.low is not None for one in years)
     place = {
@@ -397,11 +441,12 @@ def draw_network(network: NetworkPart, theme: Theme, case: str | None = None) ->
     }
     threshold = years[-1].threshold
     reached = "figure.network.panel_thresholds" if threshold is None else "figure.network.panel_reached"
-    message = _describe_reached(years, words)
-    last, numbers = _describe_last(years, words), _reached(years, network.level, banded, theme)
+    message = _describe_reached(years, theme)
+    worse = None if threshold is None else theme.ratings.phrase_or_worse(threshold, words)
+    last, numbers = _describe_last(years, theme), _reached(years, network.level, banded, theme)
     panels = (
         ("network-shares", words("figure.network.panel_shares"), last, _shares(years, theme)),
-        ("network-reached", words(reached, state=threshold), message, numbers),
+        ("network-reached", words(reached, rating=worse), message, numbers),
     )
     caption = (
         words("figure.network.caption", **place),
@@ -449,12 +494,12 @@ def _reached(years: Sequence[NetworkYear], level: float, banded: bool, theme: Th
     return draw_line("expected", bands if banded else (), rows, y, fields, theme)
 
 
-def _describe_reached(years: Sequence[NetworkYear], words: Words) -> str:
+def _describe_reached(years: Sequence[NetworkYear], theme: Theme) -> str:
     """Members in the threshold or worse, now and at the end."""
-    first, last = years[0], years[-1]
+    first, last, words = years[0], years[-1], theme.words
     return words(
         "figure.network.alt_thresholds" if last.threshold is None else "figure.network.alt_reached",
-        state=last.threshold,
+        rating="" if last.threshold is None else theme.ratings.phrase_or_worse(last.threshold, words),
         now=show_count(first.reached),
         then=show_count(last.reached),
         members=show_count(last.members),
@@ -462,10 +507,10 @@ def _describe_reached(years: Sequence[NetworkYear], words: Words) -> str:
     )
 
 
-def _describe_last(years: Sequence[NetworkYear], words: Words) -> str:
-    last = years[-1]
+def _describe_last(years: Sequence[NetworkYear], theme: Theme) -> str:
+    last, words = years[-1], theme.words
     items = (
-        words("figure.network.count", state=state, count=show_count(number))
+        words("figure.network.count", rating=theme.ratings.phrase(state, words), count=show_count(number))
         for state, number in enumerate(last.expected, start=1)
     )
     return words("figure.network.alt_shares", years=show_count(last.year), items=join_names(items, words))

@@ -20,6 +20,7 @@ from rekka.forecast.matrices import describe_intervals
 from rekka.forecast.profiles import Profile
 from rekka.report.charts.base import (
     INNER_WIDTH,
+    LETTER,
     PRINT,
     WIDTH,
     Chart,
@@ -73,6 +74,7 @@ RUG = 7  # pixels of a tick
 MANY_TIMES = 8.0  # the largest is so many times the smallest: a logarithmic axis
 ROOM = 1.3  # times beyond what is shown, on a logarithmic axis
 DRAWN = 1e100  # figures beyond it, and below 1 over it, are those of a fit gone wrong, and on no axis
+AXIS_LETTERS = 30  # of all labels under a panel; more are slanted
 BAND = 0.12  # opacity: bands of several states lie over each other
 LONGEST_LEGEND = 5  # states in a line of it
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1], [1, 3], [10, 2, 2, 2, 2, 2])
@@ -94,7 +96,7 @@ def draw_calibration(
     held = sum((one.low or 0.0) <= one.forecast <= (one.high or 0.0) for one in known)
     counts = {"held": show_count(held), "bins": show_count(len(known))}
     message = words("figure.calibration.alt_reliability", **counts) if known else ""
-    ends = _describe_counts(part, words)
+    ends = _describe_counts(part, theme)
     panels = (
         ("reliability", words("figure.calibration.panel_reliability"), message, _reliability(part, theme)),
         ("counts", words("figure.calibration.panel_counts"), ends, _end_counts(part, theme)),
@@ -162,6 +164,7 @@ def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
     rows = [
         {
             "state": one.state,
+            "state_text": theme.ratings.name(one.state, words),
             "observed": one.observed,
             "expected": shorten(one.expected),
             "observed_text": show_count(one.observed),
@@ -177,10 +180,12 @@ def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
         "legend": legend(orient="bottom", symbolType="square"),
     }
     ends = [one.state for one in part.by_end]
-    end_axis = {"title": words("figure.axis.end_state"), "labelAngle": 0}
+    longest = max(len(theme.ratings.name(state, words)) for state in ends)
+    slanted = -30 if longest * len(ends) > AXIS_LETTERS else 0
+    end_axis = {"title": words("figure.axis.end_state"), "labelAngle": slanted, **theme.name_states()}
     base = {
         "x": {"field": "state", "type": "ordinal", "scale": {"domain": ends}, "axis": end_axis},
-        "tooltip": tips(words, "state", "observed_text", "expected_text", "residual"),
+        "tooltip": tips(words, "state_text", "observed_text", "expected_text", "residual"),
     }
     axis = number_axis(words("figure.axis.rows"), tickCount=6, format="~s")
     bars, dashes = (
@@ -194,11 +199,12 @@ def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
     return Chart(layers, rows, width=INNER_WIDTH, height=SIDE)
 
 
-def _describe_counts(part: CalibrationPart, words: Words) -> str:
+def _describe_counts(part: CalibrationPart, theme: Theme) -> str:
+    words = theme.words
     items = (
         words(
             "figure.calibration.count",
-            state=one.state,
+            rating=theme.ratings.phrase(one.state, words),
             observed=show_count(one.observed),
             expected=show_number(one.expected, 1),
         )
@@ -218,7 +224,7 @@ def draw_ratios(
     if chart is None:
         return None
     place = place_model(model, words)
-    message = _describe_ratios(model, words)
+    message = _describe_ratios(model, theme)
     cut = any(row[f"cut_{end}"] for row in chart.rows for end in ARROWS)
     caption = (
         words("figure.ratios.caption", **place),
@@ -238,7 +244,10 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
     known = [one for one in model.ratios if one.ratio is not None or None not in (one.low, one.high)]
     if not known:
         return None
-    rows = [_ratio_row(one, units.get(one.covariate), words) for one in known]
+    rows = [
+        _ratio_row(one, units.get(one.covariate), words) | {"state_text": theme.ratings.name(one.state, words)}
+        for one in known
+    ]
     numbers = [row[name] for row in rows for name in ("ratio", "low", "high") if name in row]
     numbers += [place for end, (_, place) in ARROWS.items() if any(row[f"cut_{end}"] for row in rows)]
     low, high = min([*numbers, 0.8]) / 1.08, max([*numbers, 1.25]) * 1.08
@@ -250,10 +259,10 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
     base = {
         "y": _covariate_axis(names, len(states)),
         "yOffset": category("state", scale={"domain": states, "paddingOuter": 0.2}),
-        "tooltip": tips(words, "covariate", "state", "ratio_text", "interval"),
+        "tooltip": tips(words, "covariate", "state_text", "ratio_text", "interval"),
     }
-    label = {"x": quantity("edge", **x), "text": category("state")}
-    head = [edge | {"state": words("figure.axis.state")}]
+    label = {"x": quantity("edge", **x), "text": category("state_text")}
+    head = [edge | {"state_text": words("figure.axis.state")}]
     rule: Spec = {"color": theme.palette.muted, "strokeWidth": 1.2}
     layers = [
         layer("rule", {"x": quantity("at", **x)}, rows=[{"at": 1}], **rule),
@@ -262,7 +271,8 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
         layer("text", label | {"y": {"value": -4}}, rows=head, fontSize=10, dx=10),
     ]
     height = len(names) * (len(states) * STATE_ROW + BETWEEN)
-    return Chart(layers, [row | edge for row in rows], width=WIDTH - LABELS - STATES, height=height)
+    right = STATES + round(theme.letters * LETTER)
+    return Chart(layers, [row | edge for row in rows], width=WIDTH - LABELS - right, height=height)
 
 
 def _ratio_marks(base: Spec, rows: Rows, x: Spec, colour: str) -> Iterable[Spec]:
@@ -313,8 +323,9 @@ def _covariate_axis(names: list[str], states: int) -> Spec:
     return category("covariate", scale=scale, sort=None, axis=axis)
 
 
-def _describe_ratios(model: ModelPart, words: Words) -> str:
+def _describe_ratios(model: ModelPart, theme: Theme) -> str:
     """The intervals that leave 1 out; or that there are none."""
+    words = theme.words
     known = [(one, one.low, one.high) for one in model.ratios if one.low is not None and one.high is not None]
     if not known:
         return words("figure.ratios.no_intervals" if model.certified else "figure.ratios.uncertified")
@@ -323,7 +334,7 @@ def _describe_ratios(model: ModelPart, words: Words) -> str:
         words(
             "figure.ratios.item",
             covariate=isolate_name(one.covariate),
-            state=one.state,
+            rating=theme.ratings.phrase(one.state, words),
             ratio=show_figure(one.ratio),
         )
         for one in clear
@@ -364,7 +375,7 @@ def draw_profiles(
         title = words("figure.profiles.unit", name=name, unit=unit) if unit else name
         lines = ProfileLines(one.values, one.rug, one.hazard, one.hazard_low, one.hazard_high)
         chart = profile(lines, title, words("figure.axis.hazard"), theme)
-        panels.append((f"profile-{n}", name, _describe_profile(one, words), chart))
+        panels.append((f"profile-{n}", name, _describe_profile(one, theme), chart))
     banded = any(low is not None for one in profiles for row in one.hazard_low for low in row)
     caption = (
         words("figure.profiles.caption", **place),
@@ -374,12 +385,18 @@ def draw_profiles(
     return make_figure("profiles", panels, caption, theme, place, name=f"profiles-{number}", model=model)
 
 
-def _describe_profile(one: ProfilePart, words: Words) -> str:
+def _describe_profile(one: ProfilePart, theme: Theme) -> str:
     """From the least to the largest of the training rows: how the hazard of leaving each state changes."""
+    words, ratings = theme.words, theme.ratings
     inside = [place for place, beyond in enumerate(one.outside) if not beyond]
     first, last = one.hazard[inside[0]], one.hazard[inside[-1]]
     items = (
-        words("figure.profiles.item", state=state, first=show_figure(low), last=show_figure(high))
+        words(
+            "figure.profiles.item",
+            rating=ratings.phrase(state, words),
+            first=show_figure(low),
+            last=show_figure(high),
+        )
         for state, (low, high) in enumerate(zip(first, last, strict=True), start=1)
     )
     ends = {"low": show_figure(one.values[inside[0]]), "high": show_figure(one.values[inside[-1]])}
@@ -404,7 +421,7 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
     if by_state:
         colours = [palette.methods[n % len(palette.methods)] for n in range(count)]
         dashes = [DASHES[n % len(DASHES)] for n in range(count)]
-        below: Spec = {"titleOrient": "left", "symbolType": "stroke", "symbolOpacity": 1}
+        below: Spec = {"titleOrient": "left", "symbolType": "stroke", "symbolOpacity": 1, **theme.name_states()}
         key = legend(min(count, LONGEST_LEGEND), words("figure.axis.state"), "bottom", **below)
         colour = {"color": category("state", scale={"domain": states, "range": colours}, legend=key)}
         dash: Spec = {"strokeDash": category("state", scale={"domain": states, "range": dashes}, legend=key)}
@@ -415,6 +432,7 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
     rug = [{"at": at} for at in dict.fromkeys(map(shorten, lines.rug))]
     tick = {"x": quantity("at", **x), "y": {"value": HEIGHT}, "y2": {"value": HEIGHT - RUG}}
     middle = {"y": quantity("middle", **y)}
+    label = theme.name_states("datum.state") if by_state else {}
     layers = []
     if ground:
         beyond = span("x", "first", "last", **x)
@@ -427,7 +445,8 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
         layer("rule", tick, rows=rug, color=palette.ink, opacity=0.55, strokeWidth=0.8),
         layer(
             "point",
-            base | middle | colour | {"tooltip": _profile_tips(words)},
+            base | middle | colour | {"tooltip": _profile_tips(theme)},
+            transform=[{"calculate": label["labelExpr"], "as": "state_text"}] if label else (),
             filled=True,
             size=60,
             opacity=0,
@@ -437,11 +456,13 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
     return Chart(layers, rows, width=INNER_WIDTH, height=HEIGHT)
 
 
-def _profile_tips(words: Words) -> list[Spec]:
+def _profile_tips(theme: Theme) -> list[Spec]:
     """Tooltips that Vega writes from the numbers: a page has thousands of these rows, without words."""
+    words = theme.words
+    state = "state" if theme.ratings.numbered else "state_text"
     ends = (("middle", "hazard"), ("low", "low"), ("high", "high"))
     return [
-        category("state", title=words("figure.tip.state"), format=""),
+        category(state, title=words("figure.tip.state"), format=""),
         quantity("value", title=words("figure.tip.value"), format=",.4~r"),
         *(quantity(field, title=words(f"figure.tip.{name}"), format=".3~r") for field, name in ends),
     ]
@@ -496,11 +517,11 @@ def draw_profile(found: Profile, name: str) -> FigureView | None:
     """Hazards beside mean years, in English for print; None for a covariate of one value, or without numbers."""
     if len(found.values) <= 1:
         return None
-    theme = Theme(load_words("en"), PRINT)
+    theme = Theme(load_words("en"), PRINT, found.ratings)
     key = UNITS.get(found.covariate)
     covariate = found.covariate if key is None else f"{found.covariate} ({theme.words(f'unit.{key}')})"
-    way = f"ean years from state {found.start} to state {found.threshold}"
-    hazards = ("hazards", "Hazard of leaving each state", "hazard of leaving the state (per year)")
+    way = f"ean years {found.journey}"
+    hazards = ("hazards", "Hazard of leaving each rating", "hazard of leaving the rating (per year)")
     panels = []
     for (part, title, axis), ends in (
         (hazards, (found.hazard, found.hazard_low, found.hazard_high)),

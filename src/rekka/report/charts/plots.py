@@ -35,7 +35,7 @@ class Plots:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._theme = Theme(load_words("en"), PRINT)
+        self._theme = Theme(load_words("en"), PRINT, study.ratings)
 
     def tradeoff(self, preset: str | None = None) -> alt.ConcatChart:
         """Accuracy against cost, the Pareto set outlined; beside it how often each method converged."""

@@ -51,6 +51,7 @@ from rekka.study.tables import TrialRow
 NATIVE = "native"
 INTERCEPT = "intercept"
 TYPICAL_DIGITS = 4  # of a covariate
+OF_NETWORK = ("state_seen",)  # columns of ratings as the inventory calls them
 EVERY = 5  # years between the rows of a table; the document has every year
 
 
@@ -140,6 +141,36 @@ def _typical(make: Fields) -> Iterator[Field]:
         )
 
 
+def rating(key: str, attribute: str = "", *, worse: bool = False) -> Callable[[Fields], Field]:
+    """A column of ratings by their names, or with ``worse`` of them and all worse ones; for a file numbers too.
+
+    Where ratings are numbers from 1, it is these.
+    """
+    read = attrgetter(attribute or key)
+
+    def make(fields: Fields) -> Field:
+        document, words = fields.document, fields.words
+        ratings = (
+            document.ratings if document.network is None or key not in OF_NETWORK else document.network.ratings
+        )
+        own = fields.column(key, "number", "", "count")
+        if ratings.numbered:
+            return Field(own, lambda one: Cell(read(one), MISSING if read(one) is None else str(read(one))))
+        title = words("column.label_of", what=own.title)
+        parts = (own, replace(fields.column(key), key=f"{key}_label", title=title))
+
+        def cell(one: Any) -> Cell:
+            state = read(one)
+            if state is None:
+                return Cell(None, MISSING, parts=(None, None))
+            name = ratings.or_worse(state, words) if worse else ratings.name(state, words)
+            return Cell(state, name, parts=(state, ratings.labels[state - 1]))
+
+        return Field(replace(fields.column(key), parts=parts), cell)
+
+    return make
+
+
 def _typical_cell(model: ModelPart, name: str) -> Cell:
     value = model.typical.get(name)
     return Cell(value, numbers.show_figure(value, TYPICAL_DIGITS))
@@ -186,8 +217,15 @@ def _count_states(document: Document) -> int:
 def _shares(make: Fields) -> Iterator[Field]:
     """The probability of each state."""
     for state in range(1, _count_states(make.document) + 1):
-        made = make.number("share_of_state", FINE.form, partial(_take_state, "probability", state), state=state)
-        yield replace(made, optional=True)
+        name = make.document.ratings.phrase(state, make.words)
+        made = make.number("share_of_state", FINE.form, partial(_take_state, "probability", state), rating=name)
+        yield replace(_rename(made, f"share_of_state_{state}"), optional=True)
+
+
+def _rename(field: Field, key: str) -> Field:
+    """The field under another key: columns of ratings are known by their numbers, whatever their headings."""
+    parts = tuple(replace(part, key=part.key.replace(field.column.key, key)) for part in field.column.parts)
+    return replace(field, column=replace(field.column, key=key, parts=parts))
 
 
 def _take_state(name: str, state: int, one: Any) -> float | None:
@@ -198,7 +236,9 @@ def _take_state(name: str, state: int, one: Any) -> float | None:
 def _to_states(make: Fields) -> Iterator[Field]:
     """The probability of going to each state."""
     for state in range(1, _count_states(make.document) + 1):
-        yield optional(estimate("to_state", f"to_{state}", by=FINE, state=state))(make)
+        name = make.document.ratings.phrase(state, make.words)
+        made = optional(estimate("to_state", f"to_{state}", by=FINE, rating=name))(make)
+        yield _rename(made, f"to_state_{state}")
 
 
 def _list_years(document: Document) -> Iterator[SimpleNamespace]:
@@ -207,6 +247,11 @@ def _list_years(document: Document) -> Iterator[SimpleNamespace]:
     for model, found in _each_forecast(document):
         for place in range(0, len(found.years), EVERY):
             row = {name: getattr(found, name)[place] for name in names}
+            for name in ("expected", "expected_low", "expected_high"):
+                row[name] = None if row[name] is None else document.ratings.mean(row[name])
+            low, high = row["expected_low"], row["expected_high"]
+            if low is not None and high is not None and low > high:  # of numbers that fall
+                row["expected_low"], row["expected_high"] = high, low
             yield _join(model, row, year=found.years[place], threshold=found.threshold)
 
 
@@ -280,14 +325,17 @@ def _tabulate_network(name: str, *columns: str, of_cases: bool) -> Table:
 
     def states(make: Fields) -> Iterator[Field]:
         for state in range(1, max((len(one.expected) for one in rows(make.document)), default=0) + 1):
-            yield make.number("members_in_state", "members", partial(_take_state, "expected", state), state=state)
+            network = make.document.network
+            name = (network or make.document).ratings.phrase(state, make.words)
+            made = make.number("members_in_state", "members", partial(_take_state, "expected", state), rating=name)
+            yield _rename(made, f"members_in_state_{state}")
         if not all(one.certified for one in rows(make.document)):
             yield make.read("certified")
 
     return Table(
         name, NetworkYear,
         *columns,
-        "year threshold?",
+        "year", optional(rating("threshold", worse=True)),
         estimate("members_reached", "reached", ends=""),
         optional(span("members_predicted", "predicted")),
         "members",
@@ -310,6 +358,23 @@ def _reached_in(make: Fields) -> Field:
     return make.number("reached_in", "fine_share", attrgetter("reached"), years=soon)
 
 
+def _predicted(make: Fields) -> Field:
+    """Ratings between which one member will be: 'b to d'; for a file the numbers of both."""
+    made, ratings, words = span("predicted_states", "predicted")(make), make.document.ratings, make.words
+    if ratings.numbered:
+        return made
+
+    def cell(one: Any) -> Cell:
+        low, high = one.predicted_low, one.predicted_high
+        if low is None or high is None:
+            return made.cell(one)
+        first, last = ratings.name(low, words), ratings.name(high, words)
+        text = first if low == high else words("number.range", low=first, high=last)
+        return replace(made.cell(one), text=text)
+
+    return replace(made, cell=cell)
+
+
 CALIBRATION = Table(
     "calibration", CalibrationPart,
     "preset case method rows moves_observed moves_expected p_value at_floor",
@@ -318,7 +383,7 @@ CALIBRATION = Table(
 )  # fmt: skip
 COUNTS = Table(
     "calibration_counts", (CalibrationCount, CalibrationPart),
-    "preset case method counted state observed expected residual",
+    "preset case method counted", rating("state"), "observed expected residual",
     rows=_list_counts,
 )  # fmt: skip
 STABILITY = Table(
@@ -343,17 +408,18 @@ CERTIFICATES = Table(
 )  # fmt: skip
 COEFFICIENTS = Table(
     "coefficients", (CoefficientPart, ModelPart),
-    "case method leaving=state", special("term", _term_cell), _per, estimate("estimate", ends=""), "se? p?",
+    "case method", rating("leaving", "state"), special("term", _term_cell), _per,
+    estimate("estimate", ends=""), "se? p?",
     rows=_each("coefficients"), level=_confidence,
 )  # fmt: skip
 RATIOS = Table(
     "ratios", (RatioPart, ModelPart),
-    "case method leaving=state covariate", _step, estimate("hazard_ratio", "ratio", ends=""),
+    "case method", rating("leaving", "state"), "covariate", _step, estimate("hazard_ratio", "ratio", ends=""),
     rows=_each("ratios"), level=_confidence,
 )  # fmt: skip
 YEARS = Table(
     "years", (YearsPart, ModelPart),
-    "case method in_state=state", estimate("hazard"), estimate("mean_years", "years"),
+    "case method", rating("in_state", "state"), estimate("hazard"), estimate("mean_years", "years"),
     rows=_each("years"), level=_confidence, finish=_title_years,
 )  # fmt: skip
 TYPICAL = Table(
@@ -363,7 +429,7 @@ NETWORK = _tabulate_network("network", of_cases=False)
 NETWORK_CASES = _tabulate_network("network_cases", "case", of_cases=True)
 RISKS = Table(
     "risks", RiskPart,
-    "rank bridge case member? seen? state_seen=state threshold",
+    "rank bridge case member? seen?", rating("state_seen", "state"), rating("threshold", worse=True),
     _reached_in,
     estimate("mean_until", "mean"),
     "median_until=median calendar? remark?",
@@ -377,7 +443,7 @@ ASIDE = Table(
 )  # fmt: skip
 PASSAGES = Table(
     "passages", (PassagePart, ForecastYear, ModelPart),
-    "case method", _flag("certified"), "threshold state_now=start",
+    "case method", _flag("certified"), rating("threshold", worse=True), rating("state_now", "start"),
     estimate("median_until", "median"),
     optional(span("member_until", "predicted")),
     estimate("mean_until", "mean"),
@@ -387,8 +453,8 @@ FORECAST = Table(
     "forecast", (ForecastYear, ModelPart),
     "case method", _flag("is_chosen=chosen", "certified"), "year",
     estimate("expected_state", "expected"),
-    optional(span("predicted_states", "predicted")),
-    "threshold",
+    optional(_predicted),
+    rating("threshold", worse=True),
     estimate("reached"),
     _shares,
     "outside",
@@ -407,6 +473,7 @@ EFFECTS = Table(
 )  # fmt: skip
 MATRICES = Table(
     "matrices", (MatrixPart, PassagePart, ModelPart),
-    "case method", _flag("is_chosen=chosen", "certified"), "period=years state_now=start", _to_states,
+    "case method", _flag("is_chosen=chosen", "certified"), "period=years", rating("state_now", "start"),
+    _to_states,
     rows=_list_matrices, level=_confidence, certified=_is_certified,
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from rekka.core.errors import count_of, name_some
+from rekka.core.ratings import Ratings
 from rekka.fleet.backtest import FILES, Backtest
 from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
 from rekka.model.certificate import HARDLY_DETERMINED
@@ -58,12 +59,18 @@ def _print_headline(console: Console, document: ForecastFile) -> None:
     members = f"{count_of(document.members, 'member')} of {cases}"
     console.print(
         f"[bold]{members} forecast for {count_of(document.horizon, 'year')} {since}[/]; "
-        f"{document.there:,} of them were at the threshold or worse when last seen.",
+        f"{document.there:,} of them were {_name_threshold(document)} when last seen.",
         highlight=False,
     )
     for line in _list_left_out(document):
         print_plain(console, line)
     console.print()
+
+
+def _name_threshold(document: ForecastFile) -> str:
+    """'rated d or worse', or 'at the threshold or worse' where components differ in it."""
+    worse = {one.ratings.or_worse(one.threshold) for one in document.models}
+    return f"rated {worse.pop()}" if len(worse) == 1 else "at the threshold or worse"
 
 
 def _list_left_out(document: ForecastFile) -> list[str]:
@@ -80,8 +87,9 @@ def _list_left_out(document: ForecastFile) -> list[str]:
 
 def _print_models(console: Console, document: ForecastFile) -> None:
     marks = texts("certificate", _show_marks, right=False)
-    names = "case members there n_states threshold training_rows"
-    print_rows(console, "The models", UsedModel, names, marks, rows=document.models)
+    worse = texts("threshold", lambda one: one.ratings.or_worse(one.threshold))
+    names = ("case members there n_states", worse, "training_rows", marks)
+    print_rows(console, "The models", UsedModel, *names, rows=document.models)
 
 
 def _show_marks(model: UsedModel) -> str:
@@ -115,7 +123,9 @@ def _print_network(console: Console, document: ForecastFile) -> None:
     here = together or document.network
     states = sorted({total.state for total in here if total.what != REACHED and total.state is not None})
     reached = next(total for total in here if total.what == REACHED)
-    worse = "threshold or worse" if reached.state is None else f"{reached.state} or worse"
+    labels = {total.state: total.label for total in here if total.what != REACHED}
+    ratings = Ratings(tuple(labels.get(state) or str(state) for state in states))
+    worse = "threshold or worse" if reached.state is None else ratings.or_worse(reached.state)
     marked = "" if reached.chosen else ", some by a model that was NOT CHOSEN"
     level = f"{document.asked.level:.0%}"
     lines = []
@@ -125,9 +135,9 @@ def _print_network(console: Console, document: ForecastFile) -> None:
         expected = [show(one.expected, "members") for one in (*(now[False, state] for state in states), total)]
         own = show_range(total.low, total.high, "members")
         lines.append((str((total.date or total).year), *expected, own, _show_prediction(total)))
-    title = f"{here[0].case}: expected number of members in each state{marked}"
-    heads = ("year", *states, worse, f"{level} parameters", f"{level} prediction")
-    print_texts(console, title, heads, lines)
+    title = f"{here[0].case}: expected number of members in each rating{marked}"
+    heads = ("year", *map(ratings.name, states), worse, f"{level} parameters", f"{level} prediction")
+    print_texts(console, title, heads, lines, split=True)
 
 
 def _show_prediction(total: TotalPart) -> str:
@@ -149,7 +159,7 @@ def _print_cases(console: Console, document: ForecastFile) -> None:
         )
         for one in document.models
     )
-    title = "Each component: expected number at the threshold or worse, with intervals"
+    title = f"Each component: expected number {_name_threshold(document)}, with intervals"
     heads = ("case", "members", *(f"year {year}" for year in years), "prediction, last year")
     print_texts(console, title, heads, lines)
 
@@ -173,8 +183,8 @@ def _print_risks(console: Console, document: ForecastFile) -> None:
         lines.append((str(risk.rank), *named, _show_state(risk), *figures))
     print_texts(
         console,
-        f"The first {len(document.risks)} not there yet, the soonest to be at the threshold or worse",
-        ("", *(name.removesuffix("_id") for name in names), "state", *(f"in {year}" for year in years), "years",
+        f"The first {len(document.risks)} not there yet, the soonest to be {_name_threshold(document)}",
+        ("", *(name.removesuffix("_id") for name in names), "rating", *(f"in {year}" for year in years), "years",
          "half by" if base else "median"),
         lines,
         "in N: probability of the threshold or worse N years after year 0. years: those by which 10 and 90 of 100 "
@@ -185,7 +195,7 @@ def _print_risks(console: Console, document: ForecastFile) -> None:
 
 
 def _show_state(risk: MemberRisk) -> str:
-    return f"{risk.state}" if risk.label in (None, str(risk.state)) else f"{risk.state} ({risk.label})"
+    return str(risk.state) if risk.label is None else risk.label
 
 
 def _print_remarks(console: Console, document: ForecastFile) -> None:
@@ -268,8 +278,8 @@ def _print_backtest_cases(console: Console, found: Backtest, scored: Sequence[st
         ("case", "visits", "RPS", "no change", "log loss", "no cov.", "found", "expected", ""),
         lines,
         "RPS: ranked probability score, lower is better; no change: that of the baseline that every member "
-        "keeps its state. no cov.: log loss of the model without covariates. found, expected: visits in the "
-        f"threshold state or worse, with the {100 * found.level:g} % prediction interval. {INSIDE}: inside it. "
+        "keeps its rating. no cov.: log loss of the model without covariates. found, expected: visits in the "
+        f"threshold rating or worse, with the {100 * found.level:g} % prediction interval. {INSIDE}: inside it. "
         f"{NOT_CERTIFIED}: the fit is not a certified maximum.",
     )
 
@@ -292,7 +302,7 @@ def _print_scores(console: Console, found: Backtest, case: str) -> None:
         ("score", "model", "no cov.", "no change", "model - no cov.", "model - no change"),
         lines,
         "Lower is better, except for accuracy. no cov.: the model without covariates. no change: every member "
-        "keeps its state, with an infinite log loss as soon as one state has changed; floored: no probability "
+        "keeps its rating, with an infinite log loss as soon as one has changed; floored: no probability "
         f"below 1e-12. The last two columns are {100 * found.level:g} % intervals of the difference, by bridge.",
     )
 
@@ -329,14 +339,16 @@ def _print_totals(console: Console, found: Backtest, case: str) -> None:
     start = _list_totals(found, case, "start", or_worse=False)
     stayed = [line for line in start if line["group"] == line["state"]]
     if worse:
-        _print_counts(console, f"{case}: visits in state {worse[0]['state']} or worse", period, worse, "group")
+        ratings = Ratings.of(found.labels, found.cases.filter(case=case)["states"].item())
+        named = ratings.phrase_or_worse(worse[0]["state"])
+        _print_counts(console, f"{case}: visits in {named}", period, worse, "group")
     everything = _list_totals(found, case, "all", or_worse=False)
-    _print_counts(console, f"{case}: visits in each state, all together", "state", everything, "state")
-    _print_counts(console, f"{case}: visits still in the state of the origin", "state", stayed, "state")
+    _print_counts(console, f"{case}: visits in each rating, all together", "rating", everything, "label")
+    _print_counts(console, f"{case}: visits still in the rating of the origin", "rating", stayed, "label")
     explain(
         console,
         f"expected, with the {100 * found.level:g} % prediction interval of the number found; {INSIDE}: inside "
-        "it. no cov.: expected by the model without covariates. no change: if every member had kept its state.",
+        "it. no cov.: expected by the model without covariates. no change: if every member had kept its rating.",
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
 from rekka.core.errors import count_of, name_some
+from rekka.core.ratings import Ratings
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import explain_untested
 from rekka.fleet.models import CaseModel, describe_misfit, split_notes
@@ -34,29 +36,29 @@ def print_model(
     coefficients: Sequence[Mapping[str, Any]],
 ) -> None:
     """Coefficients, certificate and test of fit; a misfit stands above all."""
-    test = model.fit_test_
+    test, ratings = model.fit_test_, Ratings.of(labels, model.n_states_)
     misfit = describe_misfit(case, test, labels)
     if misfit is not None:
         print_warning(console, misfit)
     scale = "native units" if model.coefficient_scale_ == "native" else f"units of {model.coefficient_scale_}"
     print_texts(
         console,
-        f"{case}: {count_of(rows, 'row')}, {model.n_states_} states, log-likelihood {model.log_likelihood_:.4f}; "
+        f"{case}: {count_of(rows, 'row')}, {model.n_states_} ratings, log-likelihood {model.log_likelihood_:.4f}; "
         f"{scale}",
-        ("state", "term", "estimate", "std.err.", "ratio", "95 % interval", "per"),
+        ("rating", "term", "estimate", "std.err.", "ratio", "95 % interval", "per"),
         (
-            (str(row["state"]), row["term"], show(row["estimate"], "four_digits"), show(row["se"], "two_digits"),
-             *_show_ratio(row))
+            (ratings.name(row["state"]), row["term"], show(row["estimate"], "four_digits"),
+             show(row["se"], "two_digits"), *_show_ratio(row))
             for row in coefficients
         ),
-        "ratio: hazard ratio of leaving the state, for a change of the covariate by the number under per.",
+        "ratio: hazard ratio of leaving the rating, for a change of the covariate by the number under per.",
         left=2,
     )  # fmt: skip
     if model.clock_.words:
         console.print(escape(model.clock_.words), style="dim", highlight=False)
-    console.print(escape(str(model.certificate_)), highlight=False)
+    console.print(escape(ratings.reword(str(model.certificate_))), highlight=False)
     if test is not None:
-        told = test.causes if test.rejected else (f"{test.describe()}.",)
+        told = map(ratings.reword, test.causes) if test.rejected else (f"{test.describe()}.",)
         console.print(escape(" ".join(["test of fit:", *told])), highlight=False)
     if model.resampled_ is not None:
         console.print(_describe_bootstrap(model.resampled_), highlight=False)
@@ -152,33 +154,38 @@ def print_matrices(
         for one in made:
             _print_percent(console, one, decimals)
     else:
-        room = console.width - max(len(_name_state(one, state)) for one in made for state in range(one.n_states))
-        wide = any(one.n_states * CELL > room for one in made)
+        wide = any(_measure(one) > console.width for one in made)
         for one in made:
             (_print_long if layout == LONG or wide else _print_square)(console, one)
     print_notes(console, notes)
 
 
+def _measure(one: Matrix) -> int:
+    """Letters that a square matrix takes: a column of ratings, and one for each."""
+    names = [cell_len(_name_rating(one, state)) for state in range(one.n_states)]
+    return max(names) + sum(max(CELL, 1 + name) for name in names)
+
+
 def _print_square(console: Console, one: Matrix) -> None:
     lines = (
-        (_name_state(one, state), *("" if to < state else _show_probability(p) for to, p in enumerate(row)))
+        (_name_rating(one, state), *("" if to < state else _show_probability(p) for to, p in enumerate(row)))
         for state, row in enumerate(one.probability)
     )
-    title = f"Probability of each state after {_format_years(one.years)}"
-    print_texts(console, title, ("from / to", *range(1, one.n_states + 1)), lines)
+    title = f"Probability of each rating after {_format_years(one.years)}"
+    print_texts(console, title, ("from / to", *(_name_rating(one, to) for to in range(one.n_states))), lines)
 
 
 def _print_long(console: Console, one: Matrix) -> None:
     lines = (
         (
-            *(_name_state(one, state) for state in (first, last)),
+            *(_name_rating(one, state) for state in (first, last)),
             *(_show_probability(some[first, last]) for some in (one.probability, one.low, one.high)),
         )
         for first in range(one.n_states)
         for last in range(first, one.n_states)
     )
     intervals = describe_intervals(one.level, one.intervals)
-    title = f"Probability of each state after {_format_years(one.years)}; {intervals}"
+    title = f"Probability of each rating after {_format_years(one.years)}; {intervals}"
     print_texts(console, title, ("from", "to", "probability", "low", "high"), lines)
 
 
@@ -186,9 +193,9 @@ def _print_percent(console: Console, one: Matrix, decimals: int) -> None:
     lines = []
     for state, row in enumerate(one.probability):
         shares = [f"{share:.{decimals}f}" for share in round_together(row[state:], decimals)]
-        lines.append((_name_state(one, state), *shares, *[""] * state))
-    title = f"Percent that stay, and that are so many states worse, after {_format_years(one.years)}"
-    heads = ("state", "stays", *(f"{number} worse" for number in range(1, one.n_states)))
+        lines.append((_name_rating(one, state), *shares, *[""] * state))
+    title = f"Percent that stay, and that are so many ratings worse, after {_format_years(one.years)}"
+    heads = ("rating", "stays", *(f"{number} worse" for number in range(1, one.n_states)))
     print_texts(console, title, heads, lines)
 
 
@@ -198,18 +205,18 @@ def _print_medians(console: Console, one: Matrix) -> None:
     told = describe_intervals(one.level, one.intervals)
     lines = (
         (
-            _name_state(one, state - 1),
+            _name_rating(one, state - 1),
             *(show(found[f"t{state}{end}_years"], "four_digits") for end in ("", "_low", "_high")),
         )
         for state in range(1, one.n_states)
     )
-    title = f"Median years in each state before it is left, shape 1{aged}; {told}"
-    print_texts(console, title, ("state", "median years", "low", "high"), lines)
+    title = f"Median years in each rating before it is left, shape 1{aged}; {told}"
+    print_texts(console, title, ("rating", "median years", "low", "high"), lines)
 
 
-def _name_state(one: Matrix, state: int) -> str:
-    label = one.labels[state]
-    return str(state + 1) if label == str(state + 1) else f"{state + 1} ({label})"
+def _name_rating(one: Matrix, place: int) -> str:
+    """Name of a rating by its place from 0."""
+    return Ratings(one.labels).name(place + 1)
 
 
 def _format_years(years: float) -> str:
@@ -266,15 +273,16 @@ def _print_years(console: Console, found: Effects) -> None:
 
 
 def _print_ratios(console: Console, found: Effects) -> None:
-    """A row for each covariate and state, which fits any number of states."""
+    """A row for each covariate and rating, which fits any number of ratings."""
     lines = []
+    ratings = Ratings.of(found.labels, max((len(one.hazard_ratios) + 1 for one in found.effects), default=1))
     for one in found.effects:
         for state, ratio in enumerate(one.hazard_ratios, start=1):
             change = (one.change.covariate, one.change.written) if state == 1 else ("", "")
             ends = show_range(ratio.low, ratio.high, "figure")
-            lines.append((*change, str(state), show(ratio.value, "figure"), ends))
-    title = "Hazard ratio of each state for the same change (above 1: left sooner)"
-    print_texts(console, title, ("covariate", "change", "state", "ratio", "interval"), lines)
+            lines.append((*change, ratings.name(state), show(ratio.value, "figure"), ends))
+    title = "Hazard ratio of leaving each rating for the same change (above 1: left sooner)"
+    print_texts(console, title, ("covariate", "change", "rating", "ratio", "interval"), lines, left=3)
 
 
 def _show_years(value: float, sign: str = "") -> str:

@@ -47,7 +47,7 @@ def print_cases(console: Console, study: Study) -> None:
         CasePart,
         "case train validation golden n_states persistence_accuracy no_covariates_accuracy no_covariates_log_loss",
         rows=map(describe_case, study.described),
-        note="no change: accuracy of the baseline that every member keeps its state. "
+        note="no change: accuracy of the baseline that every member keeps its rating. "
         "no cov.: accuracy, and log loss, of the model without covariates.",
     )
 
@@ -135,8 +135,8 @@ def print_confirmation(console: Console, study: Study) -> None:
         first = "Confirmed on the confirmation rows, which no choice has used"
         title = first if number == 1 else f"Look {number} at the confirmation rows: no confirmation"
         note = (
-            "no change: accuracy of the baseline that every member keeps its state. minus no cov.: log loss minus "
-            "that of the model without covariates, with its interval by bridge; below 0 is better."
+            "no change: accuracy of the baseline that every member keeps its rating. minus no cov.: log loss "
+            "minus that of the model without covariates, with its interval by bridge; below 0 is better."
             + (" !: looked at before, with another model." if any(row.seen is not None for row in rows) else "")
         )
         if rows:
@@ -162,8 +162,8 @@ def print_calibration(console: Console, study: Study) -> None:
         CalibrationPart,
         "case preset method rows moves_observed moves_expected p_value at_floor_share",
         rows=found,
-        note="moves: rows that left their state, and how many were expected to. p: of counts by start state, end "
-        "state and interval like these or farther off, were the model right (by simulation).",
+        note="moves: rows that left their rating, and how many were expected to. p: of counts by start rating, "
+        "end rating and interval like these or farther off, were the model right (by simulation).",
     )
     print_remarks(
         console, [f"{one.case} ({one.preset}): {cause}".rstrip(".") for one in found for cause in one.causes]

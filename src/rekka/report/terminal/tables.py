@@ -49,11 +49,15 @@ def print_texts(
     lines: Iterable[Sequence[str]],
     note: str = "",
     left: int = 1,
+    split: bool = False,
 ) -> None:
-    """A table of texts, whose headings come from the data; ``left`` columns go to the left."""
+    """A table of texts, whose headings come from the data; ``left`` columns go to the left.
+
+    One that is to be ``split`` is shown in parts that fit the terminal.
+    """
     columns = (Column(str(head), str(head), "number" if n >= left else "text") for n, head in enumerate(heads))
     rows = (Row(tuple(Cell(None, text) for text in line)) for line in lines)
-    print_view(console, TableView("", title, tuple(columns), tuple(rows), note))
+    print_view(console, TableView("", title, tuple(columns), tuple(rows), note), split=split)
 
 
 def show(value: float | None, form: str) -> str:

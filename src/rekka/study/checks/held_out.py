@@ -121,12 +121,13 @@ def unseen_states(evidence: StudyEvidence) -> Finding:
             new[name] = only
     if not new:
         return passed()
+    ratings = evidence.study.ratings
     facts = [
         say(
             "check.R503.case",
             case=name_case(name),
-            where=say("states", n=len(states), states=states),
-            known=sorted(evidence.rows[name].states("train")),
+            where=ratings.said(states),
+            known=[ratings.say_name(state) for state in sorted(evidence.rows[name].states("train"))],
         )
         for name, states in new.items()
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from rekka.checks.engine import Finding, Severity, Subject, load_checks, run_checks, sort_findings
@@ -29,8 +30,10 @@ def check_study(study: Study | str | Path, *, calibrations: Calibrations | None 
 
     """
     load_checks("rekka.study.checks")
-    evidence = StudyEvidence(study if isinstance(study, Study) else load_study(study), calibrations)
-    return sort_findings(run_checks(Subject.STUDY, evidence))
+    known = study if isinstance(study, Study) else load_study(study)
+    findings = run_checks(Subject.STUDY, StudyEvidence(known, calibrations))
+    reword = known.ratings.reword_all  # what a fit says of its states was stored without their labels
+    return sort_findings(replace(one, places=reword(one.places)) for one in findings)
 
 
 def headline(findings: Collection[Finding]) -> str:
