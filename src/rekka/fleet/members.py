@@ -17,13 +17,14 @@ from rekka.core.errors import BadOption, BadStates, BadValues, count_of, name_ro
 from rekka.data.audit import FIRST_ROWS
 from rekka.data.direction import Moves, refuse_upside_down
 from rekka.data.mapping import State, TableMapping, load_mapping
+from rekka.data.merging import apply_scale
 from rekka.data.nbi import is_nbi, read_nbi
 from rekka.data.pairing import MONTHS, SAME_DAY, SOURCES, count_months, plan_pairing
 from rekka.data.panel import PAIRED, Panel, RecordProblem, find_tables, read_panel
 from rekka.data.reading import TableReading, choose_options, fit_to, loosen, reuse
 from rekka.data.tables import ROW, is_folder, open_table
 from rekka.data.text import collect
-from rekka.data.transitions import count_panel_moves, read_transitions
+from rekka.data.transitions import count_panel_moves, merge_ratings, read_transitions
 from rekka.data.values import Scale
 from rekka.fleet.lists import MEMBER, read_ends, read_list, recognise_list
 
@@ -287,6 +288,8 @@ def read_members(
     plan = load_mapping(mapping, changes)
     if reading is None or reading.kind == "transitions":
         kind = _look_back(_recognise(source, mapping, plan, nbi), until)
+        if reading is not None and kind.carry:  # the transitions, too, may be of ratings that were merged
+            own, kind = kind, replace(kind, read=lambda changes: merge_ratings(own.read(changes)))
         last, told = _settle_states(kind, plan.state, labels, changes)
     else:
         kind, told = _recognise_again(source, mapping, changes, nbi, reading, needed, who)
@@ -350,6 +353,9 @@ def _recognise_again(
     if nbi or (reading.kind == "nbi" and is_nbi(source)):
         rules = load_mapping({"rules": reading.mapping.get("rules", {})}, own.model_dump(exclude_unset=True))
         kind = _recognise(source, None, rules, nbi=True)
+        if reading.merged:
+            merged = apply_scale(kind.read({}), reading.state)
+            kind = replace(kind, read=lambda changes: merged)
         scale = kind.read({}).scale
         if reading.labels is not None and scale.names != reading.labels:
             raise BadOption(
@@ -417,7 +423,7 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
 
 def _is_given(state: State) -> bool:
     """Whether the scale is given by options or a mapping, and not only recognised."""
-    return state.model_copy(update={"missing": []}) != State()
+    return state.model_copy(update={"missing": [], "merge": True}) != State()
 
 
 def _refuse_numbers(panel: Panel, who: str) -> None:
