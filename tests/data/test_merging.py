@@ -5,8 +5,9 @@ import pytest
 
 import rekka
 from component_tables import ENGLISH, state_export
-from rekka.data.merging import ENOUGH_DEPARTURES, ENOUGH_FOR_POOR, choose_groups
-from rekka.data.transitions import merge_ratings
+from rekka.core.errors import StoppedByCheck
+from rekka.data.merging import ENOUGH_DEPARTURES, choose_groups
+from rekka.data.transitions import ReadingOptions, merge_ratings
 
 NAMES = tuple("9876543210")
 
@@ -47,12 +48,24 @@ def test_every_component_counts_and_all_share_the_scale():
     one, two = moves(0, 4, 4), moves(0, 4, 4, cases=("Deck", "Pier"))
     alone = two.with_columns(transitions=pl.when(case="Deck").then("transitions").otherwise(1))
     assert choose_groups(one, NAMES).states == choose_groups(two, NAMES).states
-    assert choose_groups(alone, NAMES).states == tuple((k,) for k in range(1, 11))  # 15 of 20 nowhere: left alone
+    assert [choose_groups(some, NAMES).enough for some in (one, two, alone)] == [10, 10, 5]  # 15 of 20 there
+
+
+def test_a_small_table_has_to_do_with_fewer_or_stays_as_it_is():
+    groups = choose_groups(moves(1, 1, 1, 1), NAMES)  # 3 departures each
+    assert (groups.enough, groups.states[-1]) == (2, (5, 6, 7, 8, 9, 10))
+    tiny = choose_groups(moves(1, 0, 0, visits=3), NAMES)
+    assert tiny.states == tuple((k,) for k in range(1, 11))
+
+
+def test_a_scale_read_from_its_wrong_end_is_refused_and_not_merged(export):
+    with pytest.raises(StoppedByCheck, match="R109"):
+        ReadingOptions(changes={"state": {"best": 0, "worst": 9}}).sound(export)
 
 
 def test_poor_is_kept_with_half_as_many():
     few = moves(9, 9, 9, 9, 2)  # 6 departures from 5 to 4
-    assert ENOUGH_FOR_POOR <= 6 < ENOUGH_DEPARTURES
+    assert ENOUGH_DEPARTURES / 2 <= 6 < ENOUGH_DEPARTURES
     assert choose_groups(few, NAMES).states[-2:] == ((5,), (6, 7, 8, 9, 10))
     assert choose_groups(few, tuple("abcdefghij")).states[-1] == (5, 6, 7, 8, 9, 10)
 

@@ -26,8 +26,9 @@ FEW_RATINGS = 5  # scales up to this length are made for few records: a to e, 1 
 # the twelve components of four simulated exports (400 to 600 bridges, four covariates) eleven then had a certified
 # maximum that was stable across resamples.
 ENOUGH_DEPARTURES = 10
+FEWER_DEPARTURES = (ENOUGH_DEPARTURES, 5, 2)  # what a small table has to do with, to keep three ratings
 POOR = ("5", "4")  # where a bridge becomes Poor (23 CFR 490.409), which owners ask for: kept with half as many
-ENOUGH_FOR_POOR = 5
+LEAST_BOUNDARIES = 2
 
 Group = tuple[int, ...]  # states from 1 that are one
 Label = str | int | list[str | int]
@@ -45,23 +46,27 @@ class Groups:
 
     states: tuple[Group, ...]
     departures: tuple[int, ...]
+    enough: int = ENOUGH_DEPARTURES  # departures a component that keep a boundary
 
 
 def choose_groups(moves: pl.DataFrame, names: Sequence[str]) -> Groups:
     """Choose the states that are one, of transitions counted by case, states and visits.
 
-    All states stay where no boundary between two of them has enough departures.
+    Where fewer than two boundaries between states have enough departures, fewer have to do; all states stay where
+    that does not help either.
     """
     rows, share = find_training(moves)
     worse = rows.filter(pl.col("state_2") > pl.col("state_1"))
     components, boundaries = max(worse["case"].n_unique(), 1), list(enumerate(pairwise(names), start=1))
     crossed = [worse.filter(pl.col("state_1") <= k, pl.col("state_2") > k)["transitions"] for k, _ in boundaries]
     departures = tuple(round(share * int(counts.sum())) for counts in crossed)
-    needed = {
-        pair: components * (ENOUGH_FOR_POOR if pair == POOR else ENOUGH_DEPARTURES) for _, pair in boundaries
-    }
-    cuts = [k for k, pair in boundaries if departures[k - 1] >= needed[pair]] or [k for k, _ in boundaries]
-    return Groups(tuple(tuple(range(a + 1, b + 1)) for a, b in pairwise([0, *cuts, len(names)])), departures)
+    for enough in FEWER_DEPARTURES:
+        needed = {pair: components * enough / (2 if pair == POOR else 1) for _, pair in boundaries}
+        cuts = [k for k, pair in boundaries if departures[k - 1] >= needed[pair]]
+        if len(cuts) >= LEAST_BOUNDARIES:
+            groups = tuple(tuple(range(a + 1, b + 1)) for a, b in pairwise([0, *cuts, len(names)]))
+            return Groups(groups, departures, enough)
+    return Groups(tuple((k,) for k in range(1, len(names) + 1)), departures)
 
 
 def merge_panel(panel: Panel, moves: pl.DataFrame) -> Panel:
@@ -109,7 +114,7 @@ def _explain(names: Sequence[str], group: Group, groups: Groups) -> str:
     source = ratings[0] if len(inner) == 1 else f"any of {_join(ratings[:-1])}"
     return (
         f"ratings {_join(ratings)} are read as one: the rows that a study trains on have {few} from {source}, too "
-        f"few for a model ({ENOUGH_DEPARTURES} a component are enough); --keep-ratings keeps them apart"
+        f"few for a model ({groups.enough} a component are enough here); --keep-ratings keeps them apart"
     )
 
 

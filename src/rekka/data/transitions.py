@@ -304,7 +304,7 @@ def merge_ratings(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: An
     -------
     Panel
         On the merged scale, with a note on each group; the same panel where every rating has enough departures,
-        where no boundary between two of them has, or with ``state={"merge": False}``.
+        where hardly any has, where more moves go up than down, or with ``state={"merge": False}``.
 
     Examples
     --------
@@ -320,8 +320,13 @@ def merge_ratings(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: An
     errors = {name: "set_aside" for name, value in rules.items() if value == "error"}
     same_day = {"same_day": "worst"} if panel.rules.same_day == "error" else {}
     plan = _plan(panel, lenient | same_day | rules | errors)
-    blocks = [_count_moves(block, (*MOVE, "visit_1", "visit_2")) for block in _blocks(panel, plan, rows_at_once)]
-    return merge_panel(panel, _add_moves(blocks))
+    counts, upward, downward = [], 0, 0
+    for block in _blocks(panel, plan, rows_at_once):
+        counts.append(_count_moves(block, (*MOVE, "visit_1", "visit_2")))
+        upward, downward = upward + block.upward, downward + block.downward
+    if Moves(upward, downward).mostly_up:  # a scale read from its wrong end is refused, not merged
+        return panel
+    return merge_panel(panel, _add_moves(counts))
 
 
 def count_panel_moves(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE) -> Moves:

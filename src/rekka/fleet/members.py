@@ -7,7 +7,7 @@ member is found in one pass that holds members in memory and not visits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -31,6 +31,7 @@ from rekka.fleet.lists import MEMBER, read_ends, read_list, recognise_list
 # Columns beside a user's own, under names that nobody gives theirs.
 PLACE, MOMENT, KEY, DIFFER = "place of the record", "moment of the record", "key of the record", "states differ"
 REPAIR, LATEST = "latest repair", "latest date"
+EARLIEST, DAYS = "earliest date", "number of dates"
 LAST_ROW, LAST_PROBLEM = "row of the last record", "problem of the last record"
 BEST, WORST = "best state of the last moment", "worst state of the last moment"
 STATES, PLACES = 2**16, 2**40  # more than there can be of them; with a moment of 64 bits, a key has 128
@@ -132,6 +133,8 @@ def _count_records(last: LastVisits) -> dict[str, pl.Expr]:
         BEST: state.max_by(moment - state),
         WORST: state.max_by(moment + state),
         LATEST: pl.when(_usable()).then("date").max(),
+        EARLIEST: pl.when(_usable()).then("date").min(),
+        DAYS: pl.when(_usable()).then("date").drop_nulls().n_unique(),
         REPAIR: pl.max_horizontal(pl.lit(None, pl.Date), *last.panel.repairs).max(),
         LAST_ROW: pl.col(ROW).max_by(PLACE),
         LAST_PROBLEM: pl.col("problem").max_by(PLACE),
@@ -197,6 +200,8 @@ class Members:
     knows none), state (from 1, the best), the covariates under the names that models use (null where missing), row
     (and column, where a row has several visits) of that visit in the table, kept columns; in the order of the
     table. ``aside``: reason, count, rows (the first of them), and what is counted: members, or records of none.
+    ``intervals``: of each case whose members have several visits, the median over these of the mean years between
+    two visits of a member.
 
     Examples
     --------
@@ -216,6 +221,7 @@ class Members:
     scale: Scale | None  # None for transitions: their states have no names
     notes: tuple[str, ...]
     dated: bool
+    intervals: Mapping[str, float] = field(default_factory=dict)  # usual years between visits, by case
 
 
 def read_members(
@@ -525,7 +531,15 @@ def _conclude(last: LastVisits, told: Sequence[str]) -> Members:
         scale=panel.scale if panel.scale.names else None,
         notes=(*panel.notes, *told, *_remark(last, now)),
         dated=now["date"].null_count() < len(now),
+        intervals=_find_intervals(named),
     )
+
+
+def _find_intervals(members: pl.DataFrame) -> dict[str, float]:
+    """Usual years between two visits, by case: the median of the members that have several."""
+    years = (count_months(LATEST) - count_months(EARLIEST)) / MONTHS / (pl.col(DAYS) - 1)
+    several = members.filter(pl.col(DAYS) > 1, pl.col(LATEST) > pl.col(EARLIEST))
+    return dict(several.group_by("case").agg(years.median()).sort("case").rows())
 
 
 def _count_lines(reason: str, rows: pl.Series, what: str) -> Line:
