@@ -67,6 +67,14 @@ class TableReading(BaseModel):
         groups = any(isinstance(group, list) for group in self.state.labels or ())
         return groups and State.model_validate(self.given).labels is None
 
+    def explain_merges(self) -> list[str]:
+        """Sentence on ratings that were merged when the table was read; none where none were."""
+        if not self.merged:
+            return []
+        groups = [", ".join(map(str, group)) for group in self.state.labels or () if isinstance(group, list)]
+        few = "because few records leave them; --keep-ratings keeps them apart"
+        return [f"ratings {' and '.join(f'({group})' for group in groups)} are each read as one, {few}"]
+
     def is_like(self, other: TableReading) -> bool:
         """Whether both read tables in one way: the same columns, and one scale of which one may have seen more."""
         pairs = zip(self.labels or (), other.labels or (), strict=False)
