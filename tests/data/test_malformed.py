@@ -26,12 +26,13 @@ GOOD = HEAD + "".join(
 JAPANESE = "橋梁番号,点検日,健全度\nあ橋,2010-06-01,Ⅰ\nあ橋,2015-06-01,Ⅱ\n"
 VISITS = "bridge_id,visit,date,state,traffic\n"
 WIDE = "bridge_id,2010,2015\nB1,1,2\n"
-KNOWN_STATE = "Say which it is (--state COLUMN, or state in [columns] of a mapping), or call it one of state, condition, condition_state, condition_rating."
+KNOWN_STATE = "Say which it is (--state COLUMN, or state in [columns] of a mapping), or call it one of state, condition, condition_state, condition_rating. Where each component has a column of ratings, name these: --component Deck=COLUMN."
 KNOWN_BRIDGE = "Say which it is (--bridge COLUMN, or bridge in [columns] of a mapping), or call it one of bridge_id, bridge, bridge_number, bridge_no."
 FORMATS = "Say their format: iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y."
 ENDINGS = ".csv, .txt, .tsv, .parquet, .pq, .xlsx, .xlsm, .xlsb, .xls, .ods"
 COLUMN_KEYS = (
-    "bridge, case, member, visit, date, state, completed, length, width, area, traffic, repairs, covariates, keep"
+    "bridge, case, member, visit, date, state, completed, length, width, area, traffic, repairs, covariates, keep, "
+    "components"
 )
 UNDERSTOOD = (
     "Numbers from 1, letters from a and Roman numerals are; for others give the labels, best first (--labels)."

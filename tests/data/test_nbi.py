@@ -486,11 +486,22 @@ def test_what_is_no_path(given, kind):
     assert str(caught.value) == f"A {kind} is not a path. Give the paths of yearly files, or a folder."
 
 
-def test_a_model_of_such_files_reads_the_next_ones_by_itself(tmp_path):
+@pytest.mark.parametrize(("options", "state"), [((), 1), (("--keep-ratings",), 3)], ids=["merged", "kept"])
+def test_a_model_of_such_files_reads_the_next_ones_by_itself(tmp_path, options, state):
     Inventory(7).write(tmp_path)
     files, model = sorted(tmp_path.glob("*.txt")), tmp_path / "deck.json"
     done = call(
-        "fit", *files, "--nbi", "--no-test-fit", "--only", "Deck", "--use", "bridge_length", "--out", model
+        "fit",
+        *files,
+        "--nbi",
+        "--no-test-fit",
+        "--only",
+        "Deck",
+        "--use",
+        "bridge_length",
+        "--out",
+        model,
+        *options,
     )
     assert model.exists(), done.output
     quick = ("--years", 2, "--intervals", "none", "--allow", "R109", "--out")
@@ -503,4 +514,4 @@ def test_a_model_of_such_files_reads_the_next_ones_by_itself(tmp_path):
         tmp_path / "list.csv"
     )
     call("forecast", model, tmp_path / "list.csv", *quick, tmp_path / "list")
-    assert pl.read_csv(tmp_path / "list" / "members.csv")["state"].to_list() == [3]
+    assert pl.read_csv(tmp_path / "list" / "members.csv")["state"].to_list() == [state]

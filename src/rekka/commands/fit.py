@@ -82,7 +82,8 @@ def fit(
         if brief:
             print_summary(console, described, asked["bootstrap"])
         untested = None if fits.tested or "test_fit" in asked else len(described)
-        for line in (*describe_tests(described, untested), *_list_lines(asked.get("out"), fits, tables)):
+        merged = [] if fits.reading is None else fits.reading.explain_merges()
+        for line in (*merged, *describe_tests(described, untested), *_list_lines(asked.get("out"), fits, tables)):
             print_line(console, line)
     if any(one.failed for one in fits.components):
         raise typer.Exit(1)

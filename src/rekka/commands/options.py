@@ -194,7 +194,10 @@ READING = (
     Flag("--sheet", Text, "table.sheet", "NAME", "The sheet of an Excel workbook."),
     Flag("--header-row", Number, "table.header_row", "ROW", "Row of the header, from 1; 0 for none."),
     Flag("--bridge", Text, "columns.bridge", "COLUMN", "Bridge or other asset."),
-    Flag("--case", Text, "columns.case", "COLUMN", "Kind of member: girder, deck, ..."),
+    Flag("--component", Many, "columns.component", "COLUMN",
+         "Component: girder, deck, ... Or NAME=COLUMN, a column of ratings for each, such as Deck=DECK_COND; "
+         "repeatable."),
+    Flag("--case", Text, "columns.case", "COLUMN", "The same as --component COLUMN."),
     Flag("--member", Text, "columns.member", "COLUMN", "Which of several such members."),
     Flag("--visit", Text, "columns.visit", "COLUMN", "Number of the inspection."),
     Flag("--date", Text, "columns.date", "COLUMN", "Date of the inspection."),
@@ -217,6 +220,8 @@ READING = (
     Flag("--worst-first", bool, "state.worst_first", None, "1, a or I is the worst."),
     Flag("--bands", Text, "state.bands", "LIST", "Limits in an index: 85,75,60 (more is better) or 5,10,20.",
          read=partial(read_list, hint="--bands", example="85,75,70,60")),
+    Flag("--keep-ratings", bool, "state.merge", None,
+         "Keep ratings apart that few records leave, on a scale of more than 5.", read=lambda kept: not kept),
     Flag("--not-inspected", Text, "state.missing", "LIST", "Ratings that mean 'not inspected', such as 0,N."),
     Flag("--dates", Many, "dates.inspection", "FORMAT",
          "iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y. Repeatable."),
@@ -333,10 +338,19 @@ def _collect_reading(given: Mapping[Flag, Any]) -> Reader:
     from rekka.data.transitions import ReadingOptions
 
     sections = _collect(given)
+    if "component" in sections.get("columns", {}):
+        sections["columns"] |= _read_components(sections["columns"].pop("component"))
     file = sections.pop("file", {})
     joined = {"join": [{"file": str(path)} for path in file["join"]]} if "join" in file else {}
     allow = read_allowed(file.get("allow", ()))
     return ReadingOptions(file.get("mapping"), {**sections, **joined}, file.get("nbi", False), allow)
+
+
+def _read_components(texts: Sequence[str]) -> dict[str, Any]:
+    """Column that holds the component, or columns of ratings by component."""
+    if len(texts) == 1 and "=" not in texts[0]:
+        return {"case": texts[0]}
+    return {"components": read_pairs(texts, "--component", "Deck=DECK_COND")}
 
 
 def _collect_plan(given: Mapping[Flag, Any]) -> dict[str, dict[str, Any]]:

@@ -1,10 +1,12 @@
 """Mapping of a user's table: a small TOML file, or its sections as keywords.
 
 [table]    encoding, separator, sheet, header_row, names, decimal: how to read the file
-[columns]  bridge, case, member, visit, date, state, completed, length, width, area, traffic: its columns;
-           repairs, covariates, keep: lists of columns
+[columns]  bridge, case (or component), member, visit, date, state, completed, length, width, area, traffic: its
+           columns; repairs, covariates, keep: lists of columns; components: a column of ratings for each, such as
+           components = {Deck = "DECK_COND", Pier = "PIER_COND"}
 [wide]     state, date, traffic: column names with {year}, {fiscal_year} or {visit} in them
-[state]    labels, or best and worst, or bands, or worst_first; missing: what a state's text means
+[state]    labels, or best and worst, or bands, or worst_first; missing: what a state's text means;
+           merge = false keeps ratings apart that few records leave
 [dates]    inspection, completed, repair: the format of the dates
 [[join]]   another file by bridge: file, the keys of [table], columns, agree
 [rules]    upward, repairs, same_day, interval, max_gap, missing, outside: see transitions.py
@@ -17,6 +19,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -61,6 +64,30 @@ class ColumnRoles(_Strict):
     repairs: list[str] = []
     covariates: list[str] = []
     keep: list[str] = []
+    components: dict[str, str] = {}  # columns of ratings by the component that each is of
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename(cls, given: Any) -> Any:
+        """Take ``component`` for ``case``."""
+        if not isinstance(given, Mapping) or "component" not in given:
+            return given
+        if given.get("case") not in (None, given["component"]):
+            raise ValueError("case and component name the same thing: give one of them")
+        return {name: value for name, value in given.items() if name != "component"} | {"case": given["component"]}
+
+    @model_validator(mode="after")
+    def _check(self) -> ColumnRoles:
+        if self.components and (self.case or self.state):
+            other = f"case is {self.case}" if self.case else f"state is {self.state}"
+            raise ValueError(
+                f"components are columns of ratings, and {other}: a table has either a column for each component, "
+                "or one for the component and one for its rating"
+            )
+        twice = [name for name, times in Counter(self.components.values()).items() if times > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} is the column of two components; each has its own")
+        return self
 
 
 class Wide(_Strict):
@@ -97,6 +124,7 @@ class State(_Strict):
     bands: list[FiniteFloat] | None = None
     worst_first: bool = False
     missing: list[str | int | float] = []
+    merge: bool = True  # whether ratings that few records leave are read as one; see merging.py
 
     @model_validator(mode="after")
     def _check(self) -> State:
@@ -218,8 +246,18 @@ def _load_toml(path: Path) -> dict[str, Any]:
     return given
 
 
+# Columns that an option takes the place of: a component has one column, or each component has its own.
+_OVERRULED = {
+    "case": ("component", "components"),
+    "component": ("case", "components"),
+    "components": ("case", "component", "state"),
+    "state": ("components",),
+}
+
+
 def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
+    overruled = [other for key, value in above.items() if value for other in _OVERRULED.get(key, ())]
+    merged = {key: value for key, value in below.items() if key not in overruled}
     for key, value in above.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
             merged[key] = _merge(dict(merged[key]), value)
@@ -234,38 +272,58 @@ def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     "bridge": (
         "bridge_id", "bridge", "bridge_number", "bridge_no", "structure_id", "structure_number", "asset_id",
-        "橋梁id", "橋梁番号", "橋梁コード", "施設番号", "id", "bridge_name", "橋梁名", "橋名", "structure",
-        "asset",
+        "structure_no", "structure_number_008", "bin", "brkey", "bridge_key", "nbi_number", "nbi_structure_number",
+        "asset_number", "facility_id", "橋梁id", "橋梁番号", "橋梁コード", "橋梁管理番号", "施設番号", "施設id",
+        "管理番号", "id", "bridge_name", "橋梁名", "橋梁名称", "橋名", "施設名", "施設名称", "structure", "asset",
+        "橋梁",
     ),
     "case": (
-        "case", "member_type", "element_type", "component", "category", "部材種別", "部材種類",
-        "部材区分", "部材", "工種",
+        "case", "member_type", "element_type", "component", "component_type", "component_name", "category",
+        "部材種別", "部材種類", "部材区分", "部材", "部位", "工種",
     ),
     "member": ("member", "member_id", "member_no", "element", "element_id", "部材番号", "部材名", "要素番号"),
     "visit": (
         "visit", "visit_number", "inspection_number", "inspection_no", "round", "点検回", "点検回数", "巡目",
     ),
     "date": (
-        "date", "inspection_date", "date_of_inspection", "inspected", "inspection_year", "year", "fiscal_year",
-        "点検日", "点検年月日", "点検年月", "点検年", "点検年度", "年度",
+        "date", "inspection_date", "date_of_inspection", "inspected", "insp_date", "date_inspected",
+        "inspection_year", "year", "fiscal_year", "点検日", "点検年月日", "点検実施日", "点検実施年月日",
+        "点検年月", "点検年", "点検年度", "点検実施年度", "調査日", "調査年度", "年度",
     ),
     "state": (
         "state", "condition", "condition_state", "condition_rating", "rating", "rank", "grade", "soundness",
-        "健全度", "健全性", "判定区分", "判定", "損傷程度", "損傷度", "ランク",
+        "健全度", "健全性", "判定区分", "判定", "健全度判定", "健全度ランク", "健全性の診断", "健全性診断",
+        "健全性の診断区分", "判定結果", "損傷程度", "損傷度", "ランク",
     ),
     "completed": (
         "completed", "completion_date", "completion_year", "year_built", "built", "construction_year",
-        "year_of_construction", "竣工年", "竣工年度", "竣工年月日", "架設年", "架設年度", "建設年", "建設年度",
-        "完成年", "供用開始年",
+        "year_of_construction", "year_constructed", "year_completed", "date_built", "built_year",
+        "construction_date", "year_built_027", "竣工年", "竣工年度", "竣工年月日", "竣工年月", "架設年",
+        "架設年度", "架設年次", "架設年月日", "建設年", "建設年度", "建設年次", "完成年", "完成年度", "供用開始年",
+        "供用開始年度", "供用年",
     ),
-    "length": ("bridge_length", "length", "deck_length", "structure_length", "length_m", "橋長", "橋長m"),
-    "width": ("bridge_width", "width", "deck_width", "width_m", "全幅員", "幅員", "全幅員m", "幅員m"),
-    "area": ("bridge_area", "area", "deck_area", "area_m2", "橋面積", "面積", "橋面積m2"),
+    "length": (
+        "bridge_length", "length", "deck_length", "structure_length", "length_m", "bridge_length_m",
+        "structure_length_m", "total_length", "total_length_m", "structure_len_mt_049", "橋長", "橋長m",
+    ),
+    "width": (
+        "bridge_width", "width", "deck_width", "width_m", "deck_width_m", "bridge_width_m", "deck_width_mt_052",
+        "全幅員", "総幅員", "幅員", "全幅", "全幅員m", "総幅員m", "幅員m", "全幅m",
+    ),
+    "area": (
+        "bridge_area", "area", "deck_area", "area_m2", "deck_area_m2", "bridge_area_m2", "橋面積", "面積",
+        "橋面積m2", "面積m2",
+    ),
     "traffic": (
-        "traffic", "traffic_volume", "aadt", "adt", "daily_traffic", "vehicles_per_day", "交通量",
-        "日交通量", "24時間交通量",
+        "traffic", "traffic_volume", "aadt", "adt", "daily_traffic", "average_daily_traffic", "vehicles_per_day",
+        "adt_029", "交通量", "日交通量", "24時間交通量", "交通量台日", "日交通量台日", "24時間交通量台",
+        "24時間交通量台日",
     ),
-    "repairs": ("repair_date", "repair_year", "repaired", "rehabilitation_year", "補修年", "補修年度", "補修日"),
+    "repairs": (
+        "repair_date", "repair_year", "repaired", "rehabilitation_year", "year_reconstructed",
+        "reconstruction_year", "year_reconstructed_106", "補修年", "補修年度", "補修日", "補修年月日", "修繕年",
+        "修繕年度",
+    ),
 }  # fmt: skip
 FISCAL = ("fiscalyear", "年度", "fy")  # a column called like this holds fiscal years
 
@@ -277,16 +335,17 @@ def find_columns(
     explicit = {role: name for role, name in given if isinstance(name, str)}
     lists = [name for role in ("repairs", "covariates", "keep") for name in getattr(given, role)]
     found = {role: resolve(table, name) for role, name in explicit.items()}
+    lists += given.components.values()
     taken = set(found.values()) | {resolve(table, name) for name in lists}
     guessed = []
     for role in wanted:
         if role in found:
             continue
         free = [name for name in table.columns if name not in taken]
-        plain = {_plain(name): name for name in reversed(free)}
-        known = next((plain[_plain(name)] for name in KNOWN_NAMES[role] if _plain(name) in plain), None)
+        plain = {plain_name(name): name for name in reversed(free)}
+        known = next((plain[plain_name(name)] for name in KNOWN_NAMES[role] if plain_name(name) in plain), None)
         if known is not None:
-            alike = [name for name in free if _plain(name) == _plain(known)]
+            alike = [name for name in free if plain_name(name) == plain_name(known)]
             if len(alike) > 1:
                 raise BadOption(
                     f"{table.name} has {len(alike)} columns that can be the {role}: {', '.join(alike)}. Say which "
@@ -319,7 +378,7 @@ def resolve(table: SourceTable, name: str) -> str:
                 f"{table.name}: {name} holds {what} in its cells; a value each is needed.", column=name
             )
         return name
-    alike = [column for column in table.columns if _plain(column) == _plain(name)]
+    alike = [column for column in table.columns if plain_name(column) == plain_name(name)]
     if len(alike) == 1:
         return resolve(table, alike[0])
     raise missing_columns([name], table.columns, table.name)
@@ -327,19 +386,20 @@ def resolve(table: SourceTable, name: str) -> str:
 
 def is_there(table: SourceTable, name: str) -> bool:
     """Whether ``resolve`` finds such a column."""
-    return name in table.columns or sum(_plain(column) == _plain(name) for column in table.columns) == 1
+    return name in table.columns or sum(plain_name(column) == plain_name(name) for column in table.columns) == 1
 
 
 def is_known(role: str, column: str) -> bool:
     """Whether a column's name is one that a role is known by."""
-    return _plain(column) in map(_plain, KNOWN_NAMES[role])
+    return plain_name(column) in map(plain_name, KNOWN_NAMES[role])
 
 
 def is_fiscal(column: str) -> bool:
     """Whether a column's name says that it holds fiscal years."""
-    plain = _plain(column)
+    plain = plain_name(column)
     return any(plain == word or plain.endswith("年度") for word in FISCAL)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Name of a column without case, blanks and punctuation, half width."""
     return "".join(c for c in unicodedata.normalize("NFKC", name).casefold() if c.isalnum())

@@ -26,6 +26,7 @@ from rekka.data.attributes import (
     survey,
     translate,
 )
+from rekka.data.components import find_components, is_inventory, stack_components
 from rekka.data.mapping import (
     KNOWN_NAMES,
     ColumnRoles,
@@ -82,10 +83,10 @@ class Panel:
     """Visits as they were read, one for each record of the input.
 
     ``visits`` is a LazyFrame; its ``problem`` is 0 where the record can be used, else a key of ``problems``. Its
-    columns: row (and column, of a wide table), bridge_id, case, member, date, state, state_text, problem; visit,
-    completed, repair_1 ..., bridge_length (m), bridge_area (m2), traffic (vehicles a day), further covariates and
-    kept columns where known. ``records`` is their number, ``scale`` names the states, ``notes`` say how the table
-    was read.
+    columns: row (and column, where a row has several records), bridge_id, case, member, date, state, state_text,
+    problem; visit, completed, repair_1 ..., bridge_length (m), bridge_area (m2), traffic (vehicles a day), further
+    covariates and kept columns where known. ``records`` is their number, ``scale`` names the states, ``notes`` say
+    how the table was read.
 
     Examples
     --------
@@ -154,15 +155,24 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
     check_names(table, plan.columns)
     notes = list(table.notes)
     wide = plan.wide or _recognise_wide(table, plan.columns, notes)
+    components = {} if wide else find_components(table, plan, notes)
+    plan = name_components(plan, components)
     roles = ["bridge", "case", "member", *ATTRIBUTES, *(() if wide else ("visit", "date", "state"))]
-    found, known = find_columns(table, plan.columns, roles)
-    _require(table, found, wide)
-    notes += choose_case(table, found, plan.columns, "records are")
+    found, known = find_columns(
+        table, plan.columns, [role for role in roles if role not in by_component(components)]
+    )
+    _require(table, found, wide, components)
+    notes += [] if components else choose_case(table, found, plan.columns, "records are")
     attributes = read_attributes(table, found, plan.columns, plan.table, plan.dates)
     notes += [*known, *attributes.notes]
     own = {role: name for role, name in found.items() if not (wide and role in BY_VISIT)}
     columns = name_records(table, own) | attributes.columns
-    records = _unpivot(table, columns, wide, plan.table.decimal) if wide else table.frame.select(**columns)
+    if wide:
+        records = _unpivot(table, columns, wide, plan.table.decimal)
+    elif components:
+        records = stack_components(table, columns, components)
+    else:
+        records = table.frame.select(**columns)
     fiscal = wide.key == "fiscal_year" if wide and not wide.date else is_fiscal(found.get("date", ""))
     visits, scale, number = read_records(records, plan, fiscal, table.name, notes)
     notes += _find_twins(visits, table.name, "member" in found)
@@ -183,6 +193,16 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
         files=tuple(Path(one) for one in read if isinstance(one, str | Path)),
         reading=settle(plan, found, wide, scale),
     )
+
+
+def name_components(plan: TableMapping, components: Mapping[str, str]) -> TableMapping:
+    """Mapping with the columns of the components that were found."""
+    return plan.model_copy(update={"columns": plan.columns.model_copy(update={"components": dict(components)})})
+
+
+def by_component(components: Mapping[str, str]) -> tuple[str, ...]:
+    """Roles that a table with a column for each component has no column for."""
+    return ("case", "state") if components else ()
 
 
 def choose_case(table: SourceTable, found: dict[str, str], given: ColumnRoles, what: str) -> list[str]:
@@ -247,10 +267,10 @@ def _recognise_wide(table: SourceTable, columns: ColumnRoles, notes: list[str]) 
     return Wide(**patterns)
 
 
-def _require(table: SourceTable, found: dict[str, str], wide: Wide | None) -> None:
+def _require(table: SourceTable, found: dict[str, str], wide: Wide | None, components: Mapping[str, str]) -> None:
     """Bridge, state and date must be there."""
     for role in ("bridge",) if wide else ("bridge", "state", "date"):
-        if role not in found:
+        if role not in found and role not in by_component(components):
             raise MissingColumns(
                 f"{table.name} has no column that is known as the {role}. Columns there: "
                 f"{name_some(table.columns)}. {_find_remedy(table, role)}",
@@ -266,6 +286,8 @@ def _find_remedy(table: SourceTable, role: str) -> str:
         return f"{used} has been given another part; say that it is the {role}, too, or which column is."
     words = f"Say which it is (--{role} COLUMN, or {role} in [columns] of a mapping), or call it one of "
     words += f"{', '.join(KNOWN_NAMES[role][:4])}."
+    if role == "state":
+        words += " Where each component has a column of ratings, name these: --component Deck=COLUMN."
     unnamed = any(re.fullmatch(r"column \d+", name) for name in table.columns)
     return words + (" Some have no name: if the header is another row, give header_row." if unnamed else "")
 
@@ -325,7 +347,8 @@ def read_records(
     states = survey(records, "state", name)
     if states.is_empty():
         raise UnreadableTable(f"{name} has no rows.", file=name)
-    read, scale = read_states(states["text"], states["count"], plan.state, plan.table.decimal)
+    inventory = is_inventory(plan.columns.components)
+    read, scale = read_states(states["text"], states["count"], plan.state, plan.table.decimal, inventory=inventory)
     states = states.hstack(read)
     notes.append(f"{name}: ratings are {scale.words}")
     codes = states.select(code_states()).to_series()

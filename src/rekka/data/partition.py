@@ -261,11 +261,25 @@ def _split_by_itself(frame: pl.LazyFrame, seed: int) -> LazyPartition:
     if "part" in columns and set(_distinct(frame, "part").drop_nulls()) <= set(PARTS):
         parts = {name: frame.filter(pl.col("part") == name).drop("part") for name in PARTS}
         return LazyPartition(**parts, scheme="as the column part says")
-    if {"visit_1", "visit_2"} <= set(columns) and {3, 4} <= set(_distinct(frame, "visit_1")) <= {1, 2, 3, 4}:
-        late = collect(frame.select(pl.col("visit_1").is_in([3, 4]).mean()), TABLE).item()
-        if isinstance(late, float) and late >= MOSTLY_LATE:
+    if {"visit_1", "visit_2"} <= set(columns):
+        visits = collect(frame.group_by("visit_1").agg(transitions=pl.len()), TABLE)
+        if _are_rounds(visits):
             return _split_as_paper(_whole_visits(frame), seed)
     return _split_by_bridge(frame, SHARES, seed)
+
+
+def _are_rounds(moves: pl.DataFrame) -> bool:
+    """Whether the visits, of transitions counted by ``visit_1``, are the paper's five rounds."""
+    late = moves.filter(pl.col("visit_1").is_in([3, 4]))["transitions"]
+    rounds = {3, 4} <= set(moves["visit_1"]) <= {1, 2, 3, 4}
+    return rounds and int(late.sum()) >= MOSTLY_LATE * int(moves["transitions"].sum())
+
+
+def find_training(moves: pl.DataFrame) -> tuple[pl.DataFrame, float]:
+    """Find the transitions that a study trains on by itself, of counts by visits, and what share of them does."""
+    if _are_rounds(moves):
+        return moves.filter(visit_1=3, visit_2=4), 1.0
+    return moves, SHARES["train"]
 
 
 def choose_split(scheme: str, *, until: Any = None, seed: int = PAPER_SEED) -> Callable[[Any], Partition]:

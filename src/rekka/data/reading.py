@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, MissingColumns, UnreadableTable, did_you_mean, name_some
 from rekka.core.ratings import name_groups, plain_labels
-from rekka.data.mapping import State, TableMapping, Wide, is_there, load_mapping
+from rekka.data.mapping import State, TableMapping, Wide, is_known, is_there, load_mapping
 from rekka.data.tables import EXCEL, TEXT, SourceTable
 from rekka.data.text import FileOptions
 from rekka.data.values import Scale
@@ -56,6 +56,26 @@ class TableReading(BaseModel):
         """Scale."""
         return State.model_validate(self.mapping.get("state", {}))
 
+    @property
+    def ratings(self) -> list[str]:
+        """Ratings of a scale that is given by labels, those of groups one by one."""
+        labels = self.state.labels or ()
+        return [str(one) for group in labels for one in (group if isinstance(group, list) else [group])]
+
+    @property
+    def merged(self) -> bool:
+        """Whether ratings were merged when the table was read, and not by labels that were given."""
+        groups = any(isinstance(group, list) for group in self.state.labels or ())
+        return groups and State.model_validate(self.given).labels is None
+
+    def explain_merges(self) -> list[str]:
+        """Sentence on ratings that were merged when the table was read; none where none were."""
+        if not self.merged:
+            return []
+        groups = [", ".join(map(str, group)) for group in self.state.labels or () if isinstance(group, list)]
+        few = "because few records leave them; --keep-ratings keeps them apart"
+        return [f"ratings {' and '.join(f'({group})' for group in groups)} are each read as one, {few}"]
+
     def is_like(self, other: TableReading) -> bool:
         """Whether both read tables in one way: the same columns, and one scale of which one may have seen more."""
         pairs = zip(plain_labels(self.labels or ()), plain_labels(other.labels or ()), strict=False)
@@ -71,8 +91,11 @@ class TableReading(BaseModel):
 
     @property
     def _column(self) -> str | None:
-        """Column of the states; None where it is not known."""
-        found = self.mapping.get("columns", {}).get("state") or self.mapping.get("wide", {}).get("state")
+        """Column of the states, or those of the components; None where it is not known."""
+        columns = self.mapping.get("columns", {})
+        if columns.get("components"):
+            return "`, `".join(columns["components"].values())
+        found = columns.get("state") or self.mapping.get("wide", {}).get("state")
         return None if found is None else str(found)
 
     def explain(self) -> str:
@@ -124,6 +147,8 @@ def reuse(reading: TableReading, source: Any, mapping: Any, changes: Mapping[str
     if "join" in given:
         kept.pop("join", None)
     columns = given.get("columns", {})
+    if columns.get("components"):
+        kept.pop("wide", None)
     if "wide" in given:
         kept["columns"] = {role: name for role, name in kept.get("columns", {}).items() if role not in BY_VISIT}
     elif columns.get("state") or columns.get("date"):
@@ -153,6 +178,8 @@ def _agree(
     missing = {name: value for name, value in given.items() if name == "missing"}
     bare: dict[str, Any] = {"missing": []}
     if not _name_scale(own) or own.model_copy(update=bare) == State(**reading.given).model_copy(update=bare):
+        return kept, missing
+    if reading.merged and _list_names(own) == reading.ratings:
         return kept, missing
     if reading.labels is not None and not _is_same(reading.state, own, reading.labels):
         raise BadOption(
@@ -219,7 +246,10 @@ def fit_to(
     for role, name in plan.columns:
         if role in own or not name:
             continue
-        if isinstance(name, list):
+        if isinstance(name, dict):
+            columns[role], more = _fit_components(name, table, who)
+            notes += more
+        elif isinstance(name, list):
             lacking = [one for one in name if not is_there(table, one)]
             columns[role] = [one for one in name if one not in lacking]
             if role == "covariates" and (used := [one for one in lacking if needed is None or one in needed]):
@@ -236,6 +266,27 @@ def fit_to(
     return plan.model_copy(update={"columns": plan.columns.model_copy(update=columns)}), notes
 
 
+def _fit_components(
+    components: Mapping[str, str], table: SourceTable, who: str
+) -> tuple[dict[str, str], list[str]]:
+    """Columns of components that a table has, with a note on those that it lacks; none where it has a state."""
+    there = {name: column for name, column in components.items() if is_there(table, column)}
+    if not there:
+        if any(is_known("state", name) for name in table.columns):
+            return {}, [f"{table.name}: {who} read a column for each component, which are not here"]
+        name, column = next(iter(components.items()))
+        raise MissingColumns(
+            f"{table.name} has no column {column}, from which {who} read the rating of {name}, nor those of other "
+            f"components. Columns there: {name_some(table.columns)}.{did_you_mean(column, table.columns)} Give a "
+            f"table that has them, or say which columns they are here (--component {name}=COLUMN).",
+            missing=list(components.values()),
+            present=list(table.columns),
+        )
+    absent = [f"{name} ({column})" for name, column in components.items() if name not in there]
+    note = f"{table.name}: {who} read also the ratings of {', '.join(absent)}, which are not here"
+    return there, [note] if absent else []
+
+
 def loosen(plan: TableMapping, table: SourceTable, given: TableMapping) -> TableMapping:
     """Mapping for what may be a plain list of members: it has columns of its own, and all that is needed."""
     own = {role for role, value in given.columns if value}
@@ -245,7 +296,9 @@ def loosen(plan: TableMapping, table: SourceTable, given: TableMapping) -> Table
         if isinstance(name, str) and role not in own and not is_there(table, name)
     }
     lists: dict[str, list[str]] = {role: [] for role in ("repairs", "covariates", "keep") if role not in own}
-    columns = plan.columns.model_copy(update=absent | lists)
+    there = {name: column for name, column in plan.columns.components.items() if is_there(table, column)}
+    components = {} if "components" in own else {"components": there}
+    columns = plan.columns.model_copy(update=absent | lists | components)
     wide = plan.wide
     if wide is not None:
         before, _, after = wide.state.partition("{" + wide.key + "}")

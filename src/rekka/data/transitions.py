@@ -30,6 +30,7 @@ from rekka.data.attributes import NAMES, PLACES, read_name, text_for_numbers
 from rekka.data.audit import FIRST_ROWS, LAST, TRANSITION, Audit
 from rekka.data.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
 from rekka.data.mapping import Rules, TableMapping, load_mapping, resolve
+from rekka.data.merging import is_mergeable, merge_panel
 from rekka.data.nbi import read_nbi
 from rekka.data.pairing import FIRST_PROBLEM, PairedBlock, Pairing, pair_block, plan_pairing
 from rekka.data.panel import ALL_CASES, PAIRED, Panel, RecordProblem, list_sources, read_panel
@@ -113,7 +114,8 @@ def read_transitions(source: Any, mapping: Any = None, **changes: Any) -> Transi
     """Read transitions from a table of inspections, or from one that has state_1, state_2 and interval_years.
 
     Parameters are those of ``read_panel``; the rules of the mapping say what becomes of doubtful pairs. A folder
-    of Parquet files with transitions is one table.
+    of Parquet files with transitions is one table. Ratings that few records leave are merged; see
+    ``merge_ratings``.
 
     Examples
     --------
@@ -127,7 +129,7 @@ def read_transitions(source: Any, mapping: Any = None, **changes: Any) -> Transi
         table = open_table(source, plan.table)
         if set(PAIRED) <= set(table.columns):
             return _take(table, collect(_number_rows(table), table.name).lazy(), plan).collect()
-    return pair_visits(read_panel(source, mapping, **changes))
+    return pair_visits(merge_ratings(read_panel(source, mapping, **changes)))
 
 
 def scan_transitions(source: Any, mapping: Any = None, **changes: Any) -> LazyTransitions | None:
@@ -286,6 +288,47 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
     return Transitions(frame, plan.covariates, audit, panel.scale, panel.notes, read)
 
 
+def merge_ratings(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: Any) -> Panel:
+    """Read ratings as one that too few records leave, on a scale of more than 5 that was not given by labels.
+
+    Parameters
+    ----------
+    panel : Panel
+        From ``read_panel`` or ``read_nbi``.
+    rows_at_once : int
+        Records held in memory together.
+    **rules
+        As in ``pair_visits``.
+
+    Returns
+    -------
+    Panel
+        On the merged scale, with a note on each group; the same panel where every rating has enough departures,
+        where hardly any has, where more moves go up than down, or with ``state={"merge": False}``.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> panel = rekka.read_panel(rekka.simulate_inventory(50, preset="plain").inspections)
+    >>> rekka.data.transitions.merge_ratings(panel) is panel  # a to e
+    True
+
+    """
+    if not is_mergeable(panel):
+        return panel
+    lenient = {name: "set_aside" for name in ("upward", "interval", "missing", "outside") if name not in rules}
+    errors = {name: "set_aside" for name, value in rules.items() if value == "error"}
+    same_day = {"same_day": "worst"} if panel.rules.same_day == "error" else {}
+    plan = _plan(panel, lenient | same_day | rules | errors)
+    counts, upward, downward = [], 0, 0
+    for block in _blocks(panel, plan, rows_at_once):
+        counts.append(_count_moves(block, (*MOVE, "visit_1", "visit_2")))
+        upward, downward = upward + block.upward, downward + block.downward
+    if Moves(upward, downward).mostly_up:  # a scale read from its wrong end is refused, not merged
+        return panel
+    return merge_panel(panel, _add_moves(counts))
+
+
 def count_panel_moves(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE) -> Moves:
     """Count the pairs of visits that improved and that worsened, whatever the rules make of them."""
     names = (*LISTED, "state", "visit", "problem", *panel.repairs)
@@ -419,6 +462,17 @@ def _blocks(panel: Panel, plan: Pairing, rows_at_once: int) -> Iterator[PairedBl
             yield pair_block(pl.read_parquet(part / "*.parquet").sort("place").drop("place"), plan)
 
 
+def _count_moves(block: PairedBlock, by: Sequence[str]) -> pl.DataFrame:
+    """Count the transitions of a block by some columns."""
+    return block.pairs.group_by(by).agg(transitions=pl.len().cast(pl.Int64))
+
+
+def _add_moves(blocks: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Add up the counts of blocks."""
+    by = [name for name in blocks[0].columns if name != "transitions"]
+    return pl.concat(blocks).group_by(by).agg(pl.col("transitions").sum()).sort(by)
+
+
 class _Account:
     """Outcomes of the records, added up over blocks."""
 
@@ -441,7 +495,7 @@ class _Account:
         """Count a block's outcomes; return its excluded records, each with its reason."""
         self.counts += np.bincount(block.code, minlength=self.counts.size)
         self.upward, self.downward = self.upward + block.upward, self.downward + block.downward
-        self.by_state.append(block.pairs.group_by(MOVE).agg(transitions=pl.len().cast(pl.Int64)))
+        self.by_state.append(_count_moves(block, MOVE))
         excluded = self.reasons.filter(~pl.col("outcome").is_in([TRANSITION, LAST]))
         records = block.records.select(name for name in LISTED if name in block.records.columns)
         records = records.with_columns(code=pl.Series(block.code)).join(excluded, "code", maintain_order="left")
@@ -465,7 +519,7 @@ class _Account:
             reason = self.plan.reasons[blank][1]
             count, rows = count_of(int(self.counts[blank]), "record"), name_rows(self.rows[reason])
             _log.warning(f"{self.plan.panel.name}: {reason} in {count} ({rows}); excluded")
-        moves = pl.concat(self.by_state).group_by(MOVE).agg(pl.col("transitions").sum()).sort(MOVE)
+        moves = _add_moves(self.by_state)
         return Audit(table, set_aside, self.plan.panel.records, moves, self.upward, self.downward)
 
 
@@ -498,12 +552,15 @@ class ReadingOptions:
         return dict(self.changes.get("rules", {})) if self.nbi else {}
 
     def panel(self, source: Any) -> Panel:
-        """Panel of one table, or of several National Bridge Inventory files."""
+        """Panel of one table, or of several National Bridge Inventory files; see ``merge_ratings``."""
         if not self.nbi:
-            return read_panel(take_one(source), self.mapping, **self.changes)
-        if self.mapping or set(self.changes) - {"rules"}:
+            return merge_ratings(read_panel(take_one(source), self.mapping, **self.changes))
+        state = dict(self.changes.get("state", {}))
+        keep = state.pop("merge", True) is False
+        if self.mapping or state or set(self.changes) - {"rules", "state"}:
             raise BadOption("nbi: such files need no mapping; the rules are all they take.", option="nbi")
-        return read_nbi(source)
+        panel = read_nbi(source)
+        return panel if keep else merge_ratings(panel, **self.rules)
 
     def transitions(self, source: Any) -> Transitions:
         """Transitions, from inspections or as they are."""

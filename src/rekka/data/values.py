@@ -37,6 +37,9 @@ _STYLES = {  # kinds of scale, and how each is written
     ),
 }  # fmt: skip
 _RATED = 9  # highest of whole numbers whose bands are named as ratings: 9 to 0 of the National Bridge Inventory
+NOT_APPLICABLE = "N"  # beside ratings from 0 to 9, as in the National Bridge Inventory: nobody rated
+INVENTORY_ENDS = 9, 0  # of its ratings, the best first
+BEYOND_FIVE = 6  # the least number that a scale from 1, the best, to 5 does not have
 _ERAS = {"m": 1867, "明治": 1867, "t": 1911, "大正": 1911, "s": 1925, "昭和": 1925, "h": 1988, "平成": 1988,
          "r": 2018, "令和": 2018}  # fmt: skip
 
@@ -214,19 +217,22 @@ def _to_date(text: pl.Expr) -> pl.Expr:
 
 
 def read_states(
-    texts: pl.Series, counts: pl.Series, spec: State, decimal: str = "."
+    texts: pl.Series, counts: pl.Series, spec: State, decimal: str = ".", *, inventory: bool = False
 ) -> tuple[pl.DataFrame, Scale]:
     """States 1, 2, ... of distinct texts.
 
     Returns a frame of ``state`` (null where the text means none), ``blank`` (not inspected) and ``outside`` (a
-    number beyond the ends of the scale).
+    number beyond the ends of the scale). With ``inventory`` the components are those of the National Bridge
+    Inventory: numbers that go beyond 5 are its ratings.
     """
     frame = texts.cast(pl.String).alias("text").to_frame().with_columns(count=counts)
+    frame = frame.with_columns(label=_canonical_text(pl.col("text")))
+    if _has_not_applicable(frame, spec):
+        spec, inventory = spec.model_copy(update={"missing": [*spec.missing, NOT_APPLICABLE]}), True
     missing = [_canonical(str(one)) for one in spec.missing]
-    text = _canonical_text(pl.col("text"))
-    frame = frame.with_columns(label=pl.when(text.is_in(missing).not_()).then(text))
+    frame = frame.with_columns(label=pl.when(pl.col("label").is_in(missing).not_()).then("label"))
     frame = frame.with_columns(number=read_numbers(pl.col("label"), pl.String(), decimal))
-    states, scale = _apply(frame, spec, missing)
+    states, scale = _apply(frame, spec, missing, inventory)
     scale = replace(scale, turn=_explain_turn(spec, scale.names), state=_settle(spec, scale.names))
     if states["state"].null_count() == len(states) and frame["label"].null_count() < len(frame):
         raise BadStates(
@@ -234,6 +240,22 @@ def read_states(
             "or best and worst; or leave them out, as numbers from 1, letters and Roman numerals are recognised."
         )
     return states.with_columns(blank=frame["label"].is_null()), scale
+
+
+def _has_not_applicable(frame: pl.DataFrame, spec: State) -> bool:
+    """Whether N stands beside ratings from 0 to 9, and is no rating itself."""
+    mark = _canonical(NOT_APPLICABLE)
+    given = [_canonical(str(one)) for one in (*spec.missing, *_list_labels(spec))]
+    others = frame.filter(pl.col("label") != mark)
+    if len(others.drop_nulls("label")) == len(frame.drop_nulls("label")) or mark in given:
+        return False
+    rated = int(others.filter(pl.col("label").str.contains(r"^\d$"))["count"].sum())
+    return rated > RECOGNISED * int(others["count"].sum())
+
+
+def _list_labels(spec: State) -> list[str | int]:
+    """Labels of a scale, those of groups one by one."""
+    return [one for group in spec.labels or () for one in (group if isinstance(group, list) else [group])]
 
 
 def _settle(spec: State, names: Sequence[str]) -> State:
@@ -274,7 +296,9 @@ def _examples(frame: pl.DataFrame) -> str:
     return ", ".join(frame.drop_nulls("label").sort("count", descending=True)["text"].head(5))
 
 
-def _apply(frame: pl.DataFrame, spec: State, missing: Sequence[str]) -> tuple[pl.DataFrame, Scale]:
+def _apply(
+    frame: pl.DataFrame, spec: State, missing: Sequence[str], inventory: bool
+) -> tuple[pl.DataFrame, Scale]:
     if spec.bands is not None:
         return _by_bands(frame, spec.bands)
     if spec.best is not None and spec.worst is not None:
@@ -283,7 +307,7 @@ def _apply(frame: pl.DataFrame, spec: State, missing: Sequence[str]) -> tuple[pl
         groups = _list_groups(spec)
         _check_labels(groups, missing)
         return _by_labels(frame, groups, GIVEN)
-    states, scale = _recognise(frame)
+    states, scale = _recognise(frame, inventory)
     return _turn(states, scale) if spec.worst_first else (states, scale)
 
 
@@ -386,7 +410,7 @@ def _find_ends(frame: pl.DataFrame, values: Sequence[float]) -> tuple[IndexEnd, 
     )
 
 
-def _recognise(frame: pl.DataFrame) -> tuple[pl.DataFrame, Scale]:
+def _recognise(frame: pl.DataFrame, inventory: bool) -> tuple[pl.DataFrame, Scale]:
     """Roman numerals, letters, or whole numbers from 1, if most records are on such a scale."""
     filled = frame.filter(pl.col("label").is_not_null())
     records = int(filled["count"].sum())
@@ -401,7 +425,7 @@ def _recognise(frame: pl.DataFrame) -> tuple[pl.DataFrame, Scale]:
             groups = [[label] for label in written[: max(last + 1, 2)]]
             rare = _rare(seen, labels[last], groups[-1][0])
             return _by_labels(frame, groups, f"recognised as {kind}{rare}")
-    return _recognise_numbers(frame, filled, records)
+    return _recognise_numbers(frame, filled, records, inventory)
 
 
 def _count_written(seen: pl.DataFrame, style: Sequence[str]) -> int:
@@ -415,7 +439,9 @@ def _rare(seen: pl.DataFrame, worst: str, written: str = "") -> str:
     return f"; {written or worst} stands there only {'once' if count == 1 else 'twice'}" if count in (1, 2) else ""
 
 
-def _recognise_numbers(frame: pl.DataFrame, filled: pl.DataFrame, records: int) -> tuple[pl.DataFrame, Scale]:
+def _recognise_numbers(
+    frame: pl.DataFrame, filled: pl.DataFrame, records: int, inventory: bool
+) -> tuple[pl.DataFrame, Scale]:
     numbers = filled.filter(pl.col("number").is_not_null())
     examples = _examples(filled)
     if numbers["count"].sum() <= RECOGNISED * records:
@@ -429,6 +455,11 @@ def _recognise_numbers(frame: pl.DataFrame, filled: pl.DataFrame, records: int) 
         raise BadStates(
             f"The states run from {low:g} to {high:g}: an index, not a scale of states. Give bands: "
             "--bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse."
+        )
+    best, last = INVENTORY_ENDS
+    if inventory and low >= last and BEYOND_FIVE <= high <= best:
+        return _by_ends(
+            frame, best, last, f"numbers, {best} taken as the best and {last} as the worst, as bridges are rated"
         )
     if low < 1:
         raise BadStates(

@@ -247,6 +247,7 @@ def backtest(
         chains = link_chains(rows, cut)
         lost.append(count_losses(records, rows, chains, cut))
         results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name)))
+    merged = [] if records.found.reading is None else records.found.reading.explain_merges()
     untested = [explain_untested(len(names))] if test_fit is None and not settings.test_fit else []
     found = Backtest(
         until=cut.words,
@@ -263,7 +264,7 @@ def backtest(
         totals=_join(results, "totals"),
         lost=pl.concat(lost),
         forecasts=_join(results, "forecasts"),
-        notes=(*notes, *_describe_traffic(used, cut), *untested),
+        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested),
         labels=labels,
     )
     if folder is not None:

@@ -16,7 +16,7 @@ from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
 from rekka.core.ratings import Ratings
 from rekka.core.validation import find_invalid
-from rekka.fleet.eligibility import REASON, EligibleGroup
+from rekka.fleet.eligibility import LONG_UNSEEN, REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
 from rekka.fleet.models import describe_misfit
 from rekka.fleet.tables import choose_years
@@ -72,6 +72,8 @@ class UsedModel(_Part):
     threshold_label: str | None = None
     members: int
     there: int  # of them at the threshold or worse when last seen
+    unseen: int = 0  # of them not inspected for long
+    interval: float | None = None  # usual years between two visits, by which that is judged
     clock: str | None = None  # where in an interval the fit took what advances: middle or start
     lag_years: float | None = None  # that it is behind; None where the mean interval is not known
     fit_test: FitTest | None = None  # None where it was not made
@@ -126,9 +128,9 @@ class TotalPart(_Part):
 
 
 class MemberRisk(_Part):
-    """Member among the soonest to be at the threshold or worse."""
+    """Member among the soonest to be at the threshold or worse, or not inspected for long."""
 
-    rank: int
+    rank: int | None  # None for those that were not inspected for long
     bridge_id: str
     case: str
     member: str | None = None
@@ -175,6 +177,7 @@ class ForecastFile(_Part):
     asked: AskPart
     members: int
     there: int
+    unseen: int = 0  # members not inspected for long; in the totals, but not among the risks
     outside: int  # members whose covariates leave the range of the training rows
     aside: tuple[ExcludedPart, ...]
     left_out: tuple[LeftOutPart, ...] = ()
@@ -184,6 +187,7 @@ class ForecastFile(_Part):
     models: tuple[UsedModel, ...]
     network: tuple[TotalPart, ...]
     risks: tuple[MemberRisk, ...]
+    long_unseen: tuple[MemberRisk, ...] = ()  # the first of those not inspected for long
     files: tuple[str, ...] = ()
     sources: dict[str, str] = {}  # SHA-256 of the inventory's files
     versions: dict[str, str] = {}
@@ -223,6 +227,7 @@ def describe_fleet(
         ),
         members=len(members),
         there=int(members["there"].sum()),
+        unseen=int(_select_unseen(members).height),
         outside=int(members["outside"].sum()),
         aside=list_aside(fleet),
         left_out=tuple(
@@ -238,7 +243,8 @@ def describe_fleet(
         notes=(*notes, *fleet.notes),
         models=tuple(_describe_model(group) for group in eligible.groups),
         network=rows_of(TotalPart, fleet.network),
-        risks=_list_risks(members, options.years, top),
+        risks=_list_risks(members.filter(pl.col("rank").is_not_null()), options.years, top),
+        long_unseen=_list_risks(_select_unseen(members), options.years, top),
         files=tuple(files),
         sources=dict(sources or {}),
         versions=describe_versions(),
@@ -282,18 +288,23 @@ def _describe_model(group: EligibleGroup) -> UsedModel:
         "why": group.uncertainty.why,
         "members": len(group.rows),
         "there": int(group.there.sum()),
+        "unseen": int(group.unseen.sum()),
         "clock": fit.clock.kind if group.ageing.names else None,
         "lag_years": None if fit.clock.mean_years is None else float(group.ageing.lag.max(initial=0.0)),
     }
     return make_row(UsedModel, own, group, group.model, fit)
 
 
+def _select_unseen(members: pl.DataFrame) -> pl.DataFrame:
+    """Members that were not inspected for long, in the order of the table."""
+    return members.filter(LONG_UNSEEN) if LONG_UNSEEN in members.columns else members.clear()
+
+
 def _list_risks(members: pl.DataFrame, years: int, top: int) -> tuple[MemberRisk, ...]:
-    """First members by rank."""
+    """First members of a table."""
     reached = [f"reached_{year}" for year in choose_years(years)]
-    first = members.filter(pl.col("rank").is_not_null()).head(top)
     names = {f"reached_{years}_{side}": f"reached_{side}" for side in ("low", "high")}
-    table = first.with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
+    table = members.head(top).with_columns(pl.concat_list(reached).alias("reached")).rename(names, strict=False)
     return rows_of(MemberRisk, table)
 
 

@@ -39,7 +39,8 @@ from rekka.model.fit import Fit
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-GAP, REASON = "gap_years", "reason"
+GAP, REASON, LONG_UNSEEN = "gap_years", "reason", "long_unseen"
+UNSEEN_TIMES = 2.0  # a member was not inspected for long if two inspections of its component would have been due
 IDENTITY = ("bridge_id", "case", "member", "row", "column")
 
 
@@ -74,8 +75,9 @@ class EligibleGroup:
     ageing: Ageing
     threshold: int
     uncertainty: Uncertainty
-    rows: pl.DataFrame  # of the members, with gap_years where the inventory has dates
+    rows: pl.DataFrame  # of the members, with gap_years and long_unseen where the inventory has dates
     ratings: Ratings
+    interval: float | None = None  # usual years between two visits, where known
 
     @property
     def threshold_label(self) -> str:
@@ -96,6 +98,12 @@ class EligibleGroup:
     def there(self) -> Mask:
         """Mask (n,) of the members at the threshold or worse when last seen."""
         return self.start >= self.threshold - 1
+
+    @property
+    def unseen(self) -> Mask:
+        """Mask (n,) of the members that were not inspected for long."""
+        known = LONG_UNSEEN in self.rows.columns
+        return self.rows[LONG_UNSEEN].to_numpy() if known else np.zeros(len(self.rows), dtype=bool)
 
     @property
     def x(self) -> Array:
@@ -154,10 +162,12 @@ def find_eligible(members: Members, matched: Matched, options: InventoryOptions)
         judged = rows.with_columns(_find_reasons(rows, model.fit, ageing, base, members, ratings))
         aside.append(judged.filter(pl.col(REASON).is_not_null()))
         kept = judged.filter(pl.col(REASON).is_null()).drop(REASON)
+        interval = members.intervals.get(case, model.fit.clock.mean_years)
+        kept = _mark_unseen(kept, _find_recent(members, frame, base), interval)
         if len(kept):
             threshold = _choose_threshold(options.threshold, ratings, case)
             uncertainty = _find_uncertainty(model, case, options)
-            groups.append(EligibleGroup(case, model, ageing, threshold, uncertainty, kept, ratings))
+            groups.append(EligibleGroup(case, model, ageing, threshold, uncertainty, kept, ratings, interval))
     listed = pl.concat(aside).select(*names, "state", REASON)
     if sum(len(group.rows) for group in groups) + len(listed) != len(frame):
         raise AssertionError("a member was neither forecast nor set aside")
@@ -198,6 +208,22 @@ def _find_base(members: Members, frame: pl.DataFrame, since: date | None) -> dat
             option="from",
         )
     return since or latest
+
+
+def _find_recent(members: Members, frame: pl.DataFrame, base: date | None) -> date | None:
+    """Find the day that "not inspected for long" counts back from: the latest inspection up to the base date."""
+    latest = frame["date"].filter(frame["date"] <= base).max() if members.dated and base else None
+    return latest if isinstance(latest, date) else None
+
+
+def _mark_unseen(rows: pl.DataFrame, recent: date | None, interval: float | None) -> pl.DataFrame:
+    """Mark members whose last visit is more than twice the usual interval before the most recent inspections."""
+    if recent is None:
+        return rows
+    now = pl.DataFrame({"date": [recent]}).select(count_months("date")).item()
+    years = (now - count_months("date")) / MONTHS
+    late = pl.lit(value=False) if interval is None else years > UNSEEN_TIMES * interval
+    return rows.with_columns(late.alias(LONG_UNSEEN))
 
 
 def _count_gaps(frame: pl.DataFrame, base: date | None, dated: bool) -> pl.DataFrame:
@@ -381,10 +407,12 @@ class Remarks:
 
 
 def list_remarks(group: EligibleGroup, years: int) -> Remarks:
-    """Remarks on the members of a group: at the threshold already, outside the range of the training rows."""
+    """Remarks on the members of a group: there already, not inspected for long, outside the training rows."""
     found = Remarks(len(group.rows))
     there = f"rated {group.ratings.or_worse(group.threshold)} already"
     found.add(group.there, there, lambda _: there)
+    unseen = f"not inspected for long (usual: every {group.interval or 0.0:.3g} years)"
+    found.add(group.unseen, unseen, lambda _: unseen)
     for column, name in enumerate(group.fit.covariates):
         _remark_covariate(found, group, column, name, years)
     return found

@@ -6,7 +6,7 @@ A list has a row for each member, its state, and numbers under a model's own nam
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -19,14 +19,17 @@ from rekka.data.attributes import (
     read_attributes,
     read_name,
 )
+from rekka.data.components import find_components, stack_components
 from rekka.data.mapping import ColumnRoles, TableMapping, find_columns, is_fiscal, is_known, resolve
 from rekka.data.pairing import SOURCES
 from rekka.data.panel import (
     Panel,
     RecordProblem,
+    by_component,
     choose_case,
     first_problem,
     list_asked,
+    name_components,
     name_records,
     name_sizes,
     read_records,
@@ -50,14 +53,25 @@ ONE_ROW = (
 def recognise_list(table: SourceTable, plan: TableMapping) -> dict[str, str]:
     """Find the columns of a list by role; none where the table is no list.
 
-    A list has bridges and states, and no dates. With dates it is a table of inspections, unless it has an
-    ``age_at_inspection_1`` or a ``traffic_mean``, which only models know.
+    A list has bridges and states, or a column of states for each component, and no dates. With dates it is a table
+    of inspections, unless it has an ``age_at_inspection_1`` or a ``traffic_mean``, which only models know.
     """
-    if plan.wide or not (plan.columns.state or any(is_known("state", name) for name in table.columns)):
+    if plan.wide:
         return {}
-    found, _ = find_columns(table, plan.columns, ROLES)
-    listed = {"bridge", "state"} <= set(found) and ("date" not in found or bool(_own(table)))
-    return found if listed else {}
+    components = find_components(table, plan, [])
+    if not (components or plan.columns.state or any(is_known("state", name) for name in table.columns)):
+        return {}
+    found = _find_roles(table, plan, components)[0]
+    listed = {"bridge", "state"} <= {*found, *by_component(components)}
+    return found if listed and ("date" not in found or bool(_own(table))) else {}
+
+
+def _find_roles(
+    table: SourceTable, plan: TableMapping, components: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Columns of a list by role, and a sentence on those known by their names."""
+    columns = name_components(plan, components).columns
+    return find_columns(table, columns, [role for role in ROLES if role not in by_component(components)])
 
 
 def read_list(table: SourceTable, plan: TableMapping) -> Panel:
@@ -67,12 +81,15 @@ def read_list(table: SourceTable, plan: TableMapping) -> Panel:
     looked at.
     """
     notes = list(table.notes)
-    found, known = find_columns(table, plan.columns, ROLES)
-    notes += choose_case(table, found, plan.columns, "members are of")
+    components = find_components(table, plan, notes)
+    found, known = _find_roles(table, plan, components)
+    plan = name_components(plan, components)
+    notes += [] if components else choose_case(table, found, plan.columns, "members are of")
     columns = _choose_columns(table, found, plan)
     attributes = read_attributes(table, found, columns, plan.table, plan.dates)
     notes += [*known, *attributes.notes]
-    records = table.frame.select(**name_records(table, found), **attributes.columns)
+    own = name_records(table, found) | attributes.columns
+    records = stack_components(table, own, components) if components else table.frame.select(**own)
     fiscal = is_fiscal(found.get("date", ""))
     visits, scale, number = read_records(records, plan, fiscal, table.name, notes)
     for join in plan.join:
@@ -135,7 +152,8 @@ def _choose_columns(table: SourceTable, found: dict[str, str], plan: TableMappin
     given, own = plan.columns, _own(table)
     named = [name for name in given.covariates if name not in own]
     check_names(table, given.model_copy(update={"covariates": named}))
-    taken = {*found.values(), *own, *(resolve(table, name) for name in (*given.keep, *given.repairs))}
+    listed = (*given.keep, *given.repairs, *given.components.values())
+    taken = {*found.values(), *own, *(resolve(table, name) for name in listed)}
     numbers = named or _find_numbers(table, [c for c in table.columns if c not in taken], plan.table.decimal)
     return given.model_copy(update={"covariates": [*own, *numbers]})
 

@@ -7,7 +7,7 @@ member is found in one pass that holds members in memory and not visits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -18,19 +18,21 @@ from rekka.core.ratings import plain_labels
 from rekka.data.audit import FIRST_ROWS
 from rekka.data.direction import Moves, refuse_upside_down
 from rekka.data.mapping import State, TableMapping, load_mapping
+from rekka.data.merging import apply_scale
 from rekka.data.nbi import is_nbi, read_nbi
 from rekka.data.pairing import MONTHS, SAME_DAY, SOURCES, count_months, plan_pairing
 from rekka.data.panel import PAIRED, Panel, RecordProblem, find_tables, read_panel
 from rekka.data.reading import TableReading, choose_options, fit_to, loosen, reuse
 from rekka.data.tables import ROW, is_folder, open_table
 from rekka.data.text import collect
-from rekka.data.transitions import count_panel_moves, read_transitions
+from rekka.data.transitions import count_panel_moves, merge_ratings, read_transitions
 from rekka.data.values import Scale
 from rekka.fleet.lists import MEMBER, read_ends, read_list, recognise_list
 
 # Columns beside a user's own, under names that nobody gives theirs.
 PLACE, MOMENT, KEY, DIFFER = "place of the record", "moment of the record", "key of the record", "states differ"
 REPAIR, LATEST = "latest repair", "latest date"
+EARLIEST, DAYS = "earliest date", "number of dates"
 LAST_ROW, LAST_PROBLEM = "row of the last record", "problem of the last record"
 BEST, WORST = "best state of the last moment", "worst state of the last moment"
 STATES, PLACES = 2**16, 2**40  # more than there can be of them; with a moment of 64 bits, a key has 128
@@ -132,6 +134,8 @@ def _count_records(last: LastVisits) -> dict[str, pl.Expr]:
         BEST: state.max_by(moment - state),
         WORST: state.max_by(moment + state),
         LATEST: pl.when(_usable()).then("date").max(),
+        EARLIEST: pl.when(_usable()).then("date").min(),
+        DAYS: pl.when(_usable()).then("date").drop_nulls().n_unique(),
         REPAIR: pl.max_horizontal(pl.lit(None, pl.Date), *last.panel.repairs).max(),
         LAST_ROW: pl.col(ROW).max_by(PLACE),
         LAST_PROBLEM: pl.col("problem").max_by(PLACE),
@@ -197,6 +201,8 @@ class Members:
     knows none), state (from 1, the best), the covariates under the names that models use (null where missing), row
     (and column, where a row has several visits) of that visit in the table, kept columns; in the order of the
     table. ``aside``: reason, count, rows (the first of them), and what is counted: members, or records of none.
+    ``intervals``: of each case whose members have several visits, the median over these of the mean years between
+    two visits of a member.
 
     Examples
     --------
@@ -216,6 +222,7 @@ class Members:
     scale: Scale | None  # None for transitions: their states have no names
     notes: tuple[str, ...]
     dated: bool
+    intervals: Mapping[str, float] = field(default_factory=dict)  # usual years between visits, by case
 
 
 def read_members(
@@ -288,6 +295,8 @@ def read_members(
     plan = load_mapping(mapping, changes)
     if reading is None or reading.kind == "transitions":
         kind = _look_back(_recognise(source, mapping, plan, nbi), until)
+        if reading is not None and kind.carry:  # the transitions, too, may be of ratings that were merged
+            own, kind = kind, replace(kind, read=lambda changes: merge_ratings(own.read(changes)))
         last, told = _settle_states(kind, plan.state, labels, changes)
     else:
         kind, told = _recognise_again(source, mapping, changes, nbi, reading, needed, who)
@@ -351,6 +360,9 @@ def _recognise_again(
     if nbi or (reading.kind == "nbi" and is_nbi(source)):
         rules = load_mapping({"rules": reading.mapping.get("rules", {})}, own.model_dump(exclude_unset=True))
         kind = _recognise(source, None, rules, nbi=True)
+        if reading.merged:
+            merged = apply_scale(kind.read({}), reading.state)
+            kind = replace(kind, read=lambda changes: merged)
         scale = kind.read({}).scale
         if reading.labels is not None and plain_labels(scale.names) != plain_labels(reading.labels):
             raise BadOption(
@@ -418,7 +430,7 @@ def _settle_again(kind: _Kind, reading: TableReading, who: str) -> tuple[LastVis
 
 def _is_given(state: State) -> bool:
     """Whether the scale is given by options or a mapping, and not only recognised."""
-    return state.model_copy(update={"missing": []}) != State()
+    return state.model_copy(update={"missing": [], "merge": True}) != State()
 
 
 def _refuse_numbers(panel: Panel, who: str) -> None:
@@ -521,7 +533,15 @@ def _conclude(last: LastVisits, told: Sequence[str]) -> Members:
         scale=panel.scale if panel.scale.names else None,
         notes=(*panel.notes, *told, *_remark(last, now)),
         dated=now["date"].null_count() < len(now),
+        intervals=_find_intervals(named),
     )
+
+
+def _find_intervals(members: pl.DataFrame) -> dict[str, float]:
+    """Usual years between two visits, by case: the median of the members that have several."""
+    years = (count_months(LATEST) - count_months(EARLIEST)) / MONTHS / (pl.col(DAYS) - 1)
+    several = members.filter(pl.col(DAYS) > 1, pl.col(LATEST) > pl.col(EARLIEST))
+    return dict(several.group_by("case").agg(years.median()).sort("case").rows())
 
 
 def _count_lines(reason: str, rows: pl.Series, what: str) -> Line:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rekka.core.sheets import new_workbook
 from rekka.data.pairing import MONTHS, count_months
-from rekka.fleet.eligibility import GAP, Eligible, EligibleGroup
+from rekka.fleet.eligibility import GAP, LONG_UNSEEN, Eligible, EligibleGroup
 from rekka.fleet.network import Totals
 from rekka.forecast.first_passage import FirstPassage
 
@@ -31,7 +31,8 @@ ALL = "all cases"
 STATE, REACHED = "in this state", "in this state or worse"
 
 MEANING = {
-    "rank": "1 is the soonest to be at the threshold or worse, by the mean years; blank for those there already",
+    "rank": "1 is the soonest to be at the threshold or worse, by the mean years; blank for those there already, "
+    "and for those not inspected for long",
     "bridge_id": "bridge or other asset",
     "case": "kind of member",
     "member": "which of several such members",
@@ -44,6 +45,8 @@ MEANING = {
     "threshold": "the state whose reaching is asked for, from 1, the best",
     "threshold_label": "the same as the inventory or the model calls it",
     "there": "whether it was at the threshold or worse when last seen",
+    LONG_UNSEEN: "whether its last visit is more than twice the usual interval of its component ago: its forecast "
+    "starts from that visit",
     "reached_N": "probability of the threshold or worse N years after year 0",
     "reached_N_low, reached_N_high": "interval of this, from the uncertainty of the parameters",
     "expected_state_N": "mean state N years after year 0",
@@ -100,10 +103,12 @@ def tabulate_members(
         columns[GAP] = rows[GAP]
     columns["threshold"] = [group.threshold] * len(rows)
     columns |= {"threshold_label": [group.threshold_label] * len(rows), "there": group.there}
+    if LONG_UNSEEN in rows.columns:
+        columns[LONG_UNSEEN] = rows[LONG_UNSEEN]
     columns |= {f"reached_{year}": reached[:, year] for year in choose_years(horizon)}
     columns[f"expected_state_{horizon}"] = expected[:, horizon]
     columns |= _lay_out_passage(passage, eligible.base)
-    known = {*NAMES, "row", "column", "date", "state", GAP, *members.covariates}
+    known = {*NAMES, "row", "column", "date", "state", GAP, LONG_UNSEEN, *members.covariates}
     kept = [name for name in rows.columns if name not in known]
     return pl.DataFrame(columns | {_free(name, horizon): rows[name] for name in kept})
 
@@ -159,15 +164,17 @@ def rank_members(members: pl.DataFrame, horizon: int) -> pl.DataFrame:
     """Rank members by risk: first those not at the threshold yet, the soonest to be there before others.
 
     Soonest by the mean years: the probability at the end would be 1 for all that are near. Who may never get there
-    goes by the probability at the end; ties go by name. Those there already have no rank, because nothing is left
-    to forecast of their getting there; they come after, the worst first.
+    goes by the probability at the end; ties go by name. Members that were not inspected for long come after, in
+    the same order and without a rank: nobody knows how they are now. Those there already have no rank either,
+    because nothing is left to forecast of their getting there; they come last, the worst first.
     """
     names = [name for name in (*NAMES, "row", "column") if name in members.columns]
-    keys = ["there", "mean_years", f"reached_{horizon}", "state", *names]
-    descending = [False, False, True, True, *[False] * len(names)]
+    apart = ["there", *([LONG_UNSEEN] if LONG_UNSEEN in members.columns else [])]
+    keys = [*apart, "mean_years", f"reached_{horizon}", "state", *names]
+    descending = [key in (f"reached_{horizon}", "state") for key in keys]
     ranked = members.sort(keys, descending=descending, nulls_last=True)
     place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
-    return ranked.select(pl.when(~pl.col("there")).then(place).alias("rank"), pl.all())
+    return ranked.select(pl.when(~pl.any_horizontal(apart)).then(place).alias("rank"), pl.all())
 
 
 def tabulate_network(totals: Mapping[str, Totals], together: Totals | None, eligible: Eligible) -> pl.DataFrame:

@@ -179,9 +179,12 @@ class NetworkYear(Value):
 
 
 class RiskPart(Value):
-    """One of the members that are not in the threshold yet and soonest will be, by the mean years."""
+    """One of the members that are not in the threshold yet and soonest will be, by the mean years.
 
-    rank: int
+    Or one that was not inspected for long, which has no rank.
+    """
+
+    rank: Count
     bridge: str
     case: str
     member: Text
@@ -232,6 +235,8 @@ class NetworkPart(Value):
     left_out: tuple[str, ...] = ()
     years: tuple[NetworkYear, ...]
     risks: tuple[RiskPart, ...]
+    unseen: int = 0  # members not inspected for long; in the totals, but not among the risks
+    long_unseen: tuple[RiskPart, ...] = ()  # the first of them
     aside: tuple[AsidePart, ...]
     notes: tuple[str, ...]
     labels: tuple[str, ...] | None = None  # of the states, as the inventory or its models call them

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rekka.core.columns import make_row
 from rekka.core.errors import InputError, RunFolderError
-from rekka.fleet.document import FORECAST, ForecastFile, TotalPart, describe_fleet, load_forecast
+from rekka.fleet.document import FORECAST, ForecastFile, MemberRisk, TotalPart, describe_fleet, load_forecast
 from rekka.fleet.eligibility import InventoryOptions, find_eligible
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import read_members
@@ -96,10 +96,11 @@ def describe_network(found: ForecastFile, kind: Kind, models: Models | None) -> 
         unchosen=tuple(one.case for one in found.models if one.case in unchosen),
         left_out=tuple(one.case for one in found.left_out),
         years=tuple(_list_years(found)),
-        risks=tuple(_list_risks(found)),
+        risks=tuple(_list_risks(found, found.risks)),
+        long_unseen=tuple(_list_risks(found, found.long_unseen)),
         aside=tuple(_list_aside(found)),
         labels=max((one.labels or () for one in found.models), key=len, default=()) or None,
-        **_copy(found, "horizon", "members", "there", "outside", "notes"),
+        **_copy(found, "horizon", "members", "there", "unseen", "outside", "notes"),
     )
 
 
@@ -139,8 +140,8 @@ def _find_soon(found: ForecastFile) -> int:
     return next(place for place, year in enumerate(found.shown) if year > 0)
 
 
-def _list_risks(found: ForecastFile) -> Iterator[RiskPart]:
-    for one in found.risks[:TOP]:
+def _list_risks(found: ForecastFile, members: Sequence[MemberRisk]) -> Iterator[RiskPart]:
+    for one in members[:TOP]:
         own = {
             "bridge": one.bridge_id,
             "seen": None if one.last_seen is None else one.last_seen.isoformat(),

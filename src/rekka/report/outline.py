@@ -30,7 +30,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "stability": ("stability*",),
     "models": ("models", "years*", "ratios*", "coefficients*", "typical*"),
     "forecast": (
-        *("network*", "risks*", "set_aside*", "reaching", "passages"),
+        *("network*", "risks*", "unseen*", "set_aside*", "reaching", "passages"),
         *("curve*", "reach-*", "profiles*", "forecast*", "effects*", "matrices*"),
     ),
     "certificates": ("certificates*",),
@@ -45,8 +45,8 @@ OF_A_MAXIMUM = ("se", "p", "predicted_states")  # columns that the fit of a case
 FLAGS = ("is_chosen", "certified")  # columns that its heading tells
 # Tables that are shown case by case.
 CUT = {"models": ("years", "ratios", "coefficients"), "forecast": ("forecast", "effects", "matrices")}
-REMARKED = ("risks",)  # tables whose remarks stand under a cell
-OF_NETWORK = ("network", "network_cases", "risks", "set_aside")  # of the section forecast
+REMARKED = ("risks", "unseen")  # tables whose remarks stand under a cell
+OF_NETWORK = ("network", "network_cases", "risks", "unseen", "set_aside")  # of the section forecast
 SHARES = ("share_of_state", "to_state")  # columns of states that a case may not have
 # Columns of the answer that are told under the method instead.
 UNDER = ("confirmed", "scored_on", "rows", "bridges", "reason", "why", "remark")

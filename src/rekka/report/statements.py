@@ -777,7 +777,7 @@ def _list_lines(network: NetworkPart, say: Wording) -> Iterator[Markup]:
             yield _explain_year(network, year, say)
     yield say(f"{NETWORK}.repairs")
     aside = sum(one.count for one in network.aside if one.kind == "set aside" and one.what == "members")
-    for name, count in (("outside", network.outside), ("aside", aside)):
+    for name, count in (("outside", network.outside), ("unseen", network.unseen), ("aside", aside)):
         if count:
             yield say(f"{NETWORK}.{name}", members=say.count("members", count))
 

@@ -17,9 +17,8 @@ BEFORE_GRIDS = (
 AFTER_GRIDS = (
     study.TRIALS, study.PRESETS, study.HYPOTHESES, models.CALIBRATION, models.COUNTS, models.STABILITY,
     models.MODELS, models.CERTIFICATES, models.COEFFICIENTS, models.RATIOS, models.YEARS, models.TYPICAL,
-    models.NETWORK, models.NETWORK_CASES, models.RISKS, models.ASIDE, models.PASSAGES, models.FORECAST,
-    models.EFFECTS,
-    models.MATRICES, study.AUDIT, study.DOCTOR, study.FILES, study.VERSIONS,
+    models.NETWORK, models.NETWORK_CASES, models.RISKS, models.UNSEEN, models.ASIDE, models.PASSAGES,
+    models.FORECAST, models.EFFECTS, models.MATRICES, study.AUDIT, study.DOCTOR, study.FILES, study.VERSIONS,
 )  # fmt: skip
 
 

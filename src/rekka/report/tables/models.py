@@ -436,6 +436,15 @@ RISKS = Table(
     rows=lambda document: document.network.risks if document.network else (),
     level=_network_level, certified=_is_network_certified,
 )  # fmt: skip
+UNSEEN = Table(
+    "unseen", RiskPart,
+    "bridge case member? seen state_seen=state threshold",
+    _reached_in,
+    estimate("mean_until", "mean"),
+    "median_until=median calendar? remark?",
+    rows=lambda document: document.network.long_unseen if document.network else (),
+    level=_network_level, certified=_is_network_certified,
+)  # fmt: skip
 ASIDE = Table(
     "set_aside", AsidePart,
     "aside_kind=kind case? reason aside_count=count what",

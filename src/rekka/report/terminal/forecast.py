@@ -38,6 +38,7 @@ def print_forecast(
     _print_network(console, document)
     _print_cases(console, document)
     _print_risks(console, document)
+    _print_unseen(console, document)
     _print_remarks(console, document)
     _print_list(console, "What to know", [*document.notes, *_explain(document)])
     if document.watermark:
@@ -168,8 +169,7 @@ def _print_risks(console: Console, document: ForecastFile) -> None:
     """The first members by risk."""
     if not document.risks:
         return
-    names = ["bridge_id", *(["member"] if any(risk.member for risk in document.risks) else [])]
-    names += ["case"] if len(document.models) > 1 else []
+    names = _choose_names(document, document.risks)
     years = [year for year in document.shown if year in (0, 10, document.horizon)]
     base = document.base
     lines = []
@@ -192,6 +192,35 @@ def _print_risks(console: Console, document: ForecastFile) -> None:
         "them are.",
         left=len(names) + 1,
     )  # fmt: skip
+
+
+def _choose_names(document: ForecastFile, risks: Sequence[MemberRisk]) -> list[str]:
+    """Names that tell the members of a list apart."""
+    names = ["bridge_id", *(["member"] if any(risk.member for risk in risks) else [])]
+    return [*names, "case"] if len(document.models) > 1 else names
+
+
+def _print_unseen(console: Console, document: ForecastFile) -> None:
+    """The first of the members that were not inspected for long."""
+    if not document.long_unseen:
+        return
+    names = _choose_names(document, document.long_unseen)
+    lines = []
+    for risk in document.long_unseen:
+        named = [str(getattr(risk, name)) for name in names]
+        reached = dict(zip(document.shown, risk.reached, strict=True))
+        figures = (f"{reached[0]:.3f}", f"{reached[document.horizon]:.3f}")
+        lines.append((*named, str(risk.last_seen), _show_state(risk), *figures))
+    usual = ", ".join(f"{one.case} {one.interval:.3g}" for one in document.models if one.interval and one.unseen)
+    print_texts(
+        console,
+        f"Not inspected for long: {count_of(document.unseen, 'member')}, not in the list above",
+        (*(name.removesuffix("_id") for name in names), "last seen", "state", "in 0", f"in {document.horizon}"),
+        lines,
+        f"Last seen more than twice the usual years between two visits ago ({usual}). Their forecast starts from "
+        "that visit. They are in all totals. Inspect them, or take those that are gone out of the table.",
+        left=len(names) + 2,
+    )
 
 
 def _show_state(risk: MemberRisk) -> str:
