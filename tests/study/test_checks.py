@@ -397,8 +397,8 @@ class TestChoices:
     def test_nothing_chosen_names_the_step(self, made):
         said = explain(made.refused, "R701")
         assert said == (
-            "Nothing was chosen for Slope protection (max, minmax, zscore, boxcox dropped at step 1, a certified "
-            "maximum)."
+            'Nothing was chosen for Slope protection (max, minmax, zscore, boxcox dropped at "a certified '
+            'maximum").'
         )
 
     def test_a_case_without_a_choice_under_either_preset(self, made):

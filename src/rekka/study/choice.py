@@ -21,8 +21,8 @@ from rekka.evaluation.resampling import Index
 from rekka.evaluation.scores import Interval
 from rekka.evaluation.selection import (
     COUNT_TOLERANCE,
-    ROUNDING,
     SECONDS_TOLERANCE,
+    Evidence,
     Guard,
     Guarded,
     Point,
@@ -192,24 +192,22 @@ class Contest:
         return self.shares[model]
 
     def _resample(self, method: str) -> Share:
-        """Draw and refit until all are drawn, or so many have failed that the share cannot be reached.
+        """Draw and refit until all are drawn, or those that are left can decide nothing.
 
         A penalty or a prior stays as the trial has it: whether the fit is a maximum is all that is asked.
         """
-        guard, certified, drawn = self.guard, 0, 0
-        own = self._options(method)
+        share, own = Share(0, 0), self._options(method)
         fit = redrawing(self.rows, self.key(method), self.plan.seed, own, self.fitted(method))
-        needed = (guard.stable_share - ROUNDING) * guard.resamples
-        while drawn < guard.resamples and certified + guard.resamples - drawn >= needed:
-            rng = generator(self.plan.seed, self.rows.name, "guard", drawn)
-            drawn += 1
+        while not self.guard.is_decided(share):
+            rng = generator(self.plan.seed, self.rows.name, "guard", share.drawn)
             try:
                 with quiet():
                     refit = fit(rng)
-                certified += refit.at_maximum if self.strict else refit.converged
+                certified = refit.at_maximum if self.strict else refit.converged
             except (ArithmeticError, ValueError):  # a resample that cannot be fitted is one that is not certified
-                continue
-        return Share(certified, drawn)
+                certified = False
+            share = Share(share.certified + certified, share.drawn + 1)
+        return share
 
 
 def choose_case(contest: Contest) -> Choice:
@@ -239,24 +237,22 @@ def _apply(contest: Contest, judged: Mapping[str, BridgeScores]) -> Guarded:
         for name in contest.trials
     }
 
-    def difference(one: str, other: str) -> Interval:
-        return judged[one].log_loss_above(judged[other], contest.guard.confidence)
+    def log_loss(one: str, other: str, confidence: float) -> Interval:
+        return judged[one].log_loss_above(judged[other], confidence)
 
-    rule, tolerance = contest.plan.rule, COSTS[contest.cost]
-    return apply_rule(rule, contest.guard, standings, difference, contest.share, tolerance)
+    def accuracy(one: str, other: str, confidence: float) -> Interval:
+        return judged[one].accuracy_above(judged[other], confidence)
+
+    evidence = Evidence(log_loss, accuracy, contest.share, contest.identify)
+    return apply_rule(contest.plan.rule, contest.guard, standings, evidence, COSTS[contest.cost])
 
 
 def apply_rule(
-    rule: str,
-    guard: Guard,
-    standings: Mapping[str, Standing],
-    difference: Callable[[str, str], Interval],
-    share: Callable[[str], Share],
-    tolerance: float,
+    rule: str, guard: Guard, standings: Mapping[str, Standing], evidence: Evidence, tolerance: float
 ) -> Guarded:
     """The rule that a study chooses by."""
     if rule == GUARDED:
-        return choose_guarded(standings, guard, difference, share, tolerance)
+        return choose_guarded(standings, guard, evidence)
     return _choose_pareto(standings, guard.default, tolerance)
 
 

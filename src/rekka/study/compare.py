@@ -127,14 +127,14 @@ def compare(
     partition_seed, seed : int
         Of the split, and of the start of L-BFGS-B, which is the same in every fit.
     rule : "guarded" or "pareto"
-        How to choose: certified, stable, no less accurate, log loss not worse; or the paper's rule over accuracy
-        and cost.
+        How to choose: the default method unless another, certified and stable, is shown to have a lower log loss;
+        or the paper's rule over accuracy and cost.
     select_on : "auto", "validation", "folds" or "golden"
         What methods are judged on. Auto: validation rows, folds by bridge where they are few; golden rows for
         "pareto", as in the paper, which then cannot confirm the choice.
     guard : dict, optional
-        Margins of the guarded rule: default, certified, accuracy_margin, log_loss_margin, confidence, resamples,
-        stable_share.
+        Margins of the guarded rule: default, certified, accuracy_margin, confidence, resamples, stable_share;
+        log_loss_margin is taken and not used any more.
     allow : sequence of str
         Codes of checks that do not stop the work: "R109", more moves go up than down.
     confirm : bool

@@ -38,7 +38,7 @@ from rekka.core.numerics import generator, quiet
 from rekka.core.sheets import write_csv
 from rekka.evaluation.resampling import Sample, draw_bootstrap, draw_split
 from rekka.evaluation.scores import Interval, Scores
-from rekka.evaluation.selection import COUNT_TOLERANCE, Guarded, Share, Standing
+from rekka.evaluation.selection import COUNT_TOLERANCE, Evidence, Guarded, Share, Standing
 from rekka.model.fit import Options, Refit, refit_rows
 from rekka.model.solvers import random_start
 from rekka.scaling.registry import fit_scaling
@@ -220,10 +220,15 @@ def apply_to_draw(plan: StudyPlan, preset: str, attempts: Mapping[str, Attempt])
         for name, one in attempts.items()
     }
 
-    def difference(one: str, other: str) -> Interval:
-        return able[one].log_loss_above(able[other], guard.confidence)
+    def log_loss(one: str, other: str, confidence: float) -> Interval:
+        return able[one].log_loss_above(able[other], confidence)
 
-    return apply_rule(rule, guard, standings, difference, lambda _: Share(0, 0), COUNT_TOLERANCE)
+    def accuracy(one: str, other: str, confidence: float) -> Interval:
+        return able[one].accuracy_above(able[other], confidence)
+
+    model = model_of if preset == "exact" else str
+    evidence = Evidence(log_loss, accuracy, lambda _: Share(0, 0), model)
+    return apply_rule(rule, guard, standings, evidence, COUNT_TOLERANCE)
 
 
 def _lay_out(unit: Unit, draw: Draw, method: str, one: Attempt, kept: bool, chosen: bool) -> dict[str, Any]:

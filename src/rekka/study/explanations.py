@@ -16,7 +16,7 @@ import polars as pl
 
 from rekka.core.errors import count_of, name_some
 from rekka.core.language import ENGLISH, Said, load_words, say
-from rekka.evaluation.selection import Guard, Point, Step, ties
+from rekka.evaluation.selection import EARLIER, Guard, Point, Share, Step, ties
 from rekka.study.case_rows import FOLDS
 from rekka.study.choice import COSTS, Choice, MethodVerdict
 from rekka.study.plan import GUARDED, PRESETS, SHRINKING, StudyPlan, model_of
@@ -148,7 +148,6 @@ def name_cost(value: float, cost: str) -> Said:
 
 
 SAME_LOSS = 1e-6  # of a log loss, relatively: fits of one model at one maximum differ by far less
-NUMBERS = {step: number for number, step in enumerate(Step, start=1)}
 
 
 def explain_method(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: Trial) -> Said:
@@ -156,11 +155,12 @@ def explain_method(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: 
     if verdict.kept:
         return _explain_kept(choice, verdict)
     step = verdict.step or Step.CERTIFIED
+    if step is Step.BETTER:
+        return _explain_not_better(choice, verdict)
     why = _explain_drop(choice, verdict, guard, trial, step)
     if choice.rule != GUARDED:
         return say("why.method.dropped", method=verdict.method, why=why)
-    own = {"number": NUMBERS[step], "step": name_step(step)}
-    return say("why.method.dropped_at", method=verdict.method, why=why, **own)
+    return say("why.method.dropped_at", method=verdict.method, why=why, step=name_step(step))
 
 
 def name_step(step: Step) -> Said:
@@ -185,10 +185,44 @@ def explain_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> S
     beside = [m for m in choice.kept if m != choice.chosen and m not in same]
     joined = join_names(beside) if beside else None
     if choice.default == guard.default:
-        return say("why.case.stays" if beside else "why.case.alone", name=name, beside=joined)
+        if beside or any(verdict.step in EARLIER for verdict in choice.verdicts):
+            return say("why.case.stays" if beside else "why.case.alone", name=name, beside=joined)
+        return _explain_stay(choice, guard, name)
     missing = guard.default not in (verdict.method for verdict in choice.verdicts)
     key = f"{'missing' if missing else 'failing'}{'_beside' if beside else ''}"
     return say(f"why.case.{key}", name=name, default=guard.default, beside=joined)
+
+
+def _explain_stay(choice: Choice, guard: Guard, name: str | Said) -> Said:
+    """Explain why the default was not replaced, by the rival with the lowest log loss."""
+    default = _find(choice, choice.default)
+    rivals = [v for v in choice.verdicts if not v.kept and v.step is not Step.CERTIFIED]
+    compared = [v for v in rivals if v.difference is not None]
+    if default.log_loss is None:
+        return say("why.case.unscored", name=name, rows=say(f"rows_of.{choice.judged_on}", folds=FOLDS))
+    if not compared:
+        tried = any(v.step is Step.CERTIFIED for v in choice.verdicts)
+        return say("why.case.only_certified" if tried else "why.case.only_tried", name=name)
+    closest = min(compared, key=lambda v: (v.step is Step.BETTER, v.difference))
+    own: dict[str, Any] = {"name": name, "rival": closest.method, "difference": _against(closest)}
+    if closest.step is Step.ACCURACY:
+        figures = {"accuracy": closest.accuracy, "theirs": default.accuracy, "margin": guard.accuracy_margin}
+        return say("why.case.less_accurate", **own, **figures)
+    if closest.step is Step.STABLE:
+        return say("why.case.rival_unstable", **own, share=_name_share(closest, guard))
+    return say(f"why.case.{_name_way(closest)}", **own)
+
+
+def _name_way(verdict: MethodVerdict) -> str:
+    """Name the way in which a log loss is not shown to be lower: it is lower on these rows, or it is higher."""
+    return "not_shown" if (verdict.difference or 0.0) < 0 else "higher"
+
+
+def _explain_not_better(choice: Choice, verdict: MethodVerdict) -> Said:
+    own: dict[str, Any] = {"method": verdict.method, "default": choice.default}
+    if verdict.difference is None:
+        return say("why.method.not_compared", **own)
+    return say(f"why.method.{_name_way(verdict)}", **own, difference=_against(verdict))
 
 
 def find_reason(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
@@ -281,7 +315,10 @@ def _explain_drop(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: T
     if step is Step.CERTIFIED:
         return _with_loss(_why_not(trial), choice, verdict, guard)
     if step is Step.STABLE:
-        return say("why.method.unstable", share=_name_share(verdict, guard), asked=guard.stable_share)
+        share = Share(verdict.certified or 0, verdict.drawn or 0)
+        shown = guard.is_decided(share) and not guard.is_stable(share)  # runs before 0.10.0 asked for the share
+        key = "why.method.unstable" if shown else "why.method.seldom"
+        return say(key, share=_name_share(verdict, guard), asked=guard.stable_share, level=guard.confidence)
     if step is Step.ACCURACY:
         key = "why.method.below_margin" if guard.accuracy_margin else "why.method.below"
         own = {"default": choice.default, "theirs": _find(choice, choice.default).accuracy}

@@ -29,7 +29,7 @@ from rekka.study.tables import TrialRow
 CERTIFIED, AT_FLOOR, EXPLORATORY = "°", "_", "†"
 JUDGED = {"validation": "validation rows", "folds": "in folds", "golden": "confirmation rows"}
 TITLES = {
-    "guarded": "Chosen, preset {}: certified, stable across resamples, no less accurate, log loss not worse",
+    "guarded": "Chosen, preset {}: the default, unless another has a log loss shown to be lower",
     "pareto": "Selected, preset {}: methods that no other beats in accuracy and cost together",
 }
 KINDS = {
