@@ -346,7 +346,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "tests/evaluation/test_selection.py tests/evaluation/test_guarded.py",
         [
             ("found[name].high < -LOSS_TOLERANCE", "found[name].mean < -LOSS_TOLERANCE"),
-            ("(1.0 - guard.confidence) / max(", "(1.0 - guard.confidence) / min("),
+            ("2.0 * (1.0 - self.confidence) / max(", "2.0 * (1.0 - self.confidence) / min("),
             (
                 "self.certified / self.drawn if self.drawn else 1.0",
                 "self.certified / self.drawn if self.drawn else 0.0",

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rekka.evaluation.scores import Interval, find_wilson
 from rekka.evaluation.selection import (
     LOSS_TOLERANCE,
-    Evidence,
     Guard,
     Guarded,
     Point,
+    RuleEvidence,
     Share,
     Standing,
     Step,
@@ -53,7 +53,7 @@ def run(
         asked.append(method)
         return Share(round(20 * (shares or {}).get(method, 1.0)), 20)
 
-    evidence = Evidence(difference, accuracy, share, lambda name: "affine" if name in AFFINE else name)
+    evidence = RuleEvidence(difference, accuracy, share, lambda name: "affine" if name in AFFINE else name)
     return choose_guarded(standings, guard or Guard(), evidence), asked
 
 
@@ -145,7 +145,8 @@ def test_an_accuracy_shown_to_be_lower_is_refused(accuracy, margin, step):
 def test_intervals_allow_for_the_number_of_models():
     names = ("zscore", "max", "minmax", "robust", "boxcox", "log", "yeojohnson", "ridge", "pooled")
     _, asked = run({name: at() for name in names})
-    assert asked[1:] == [f"{name} - zscore at 0.9900" for name in names[4:]]  # five models: 1 - 0.05 / 5
+    assert asked[1:] == [f"{name} - zscore at 0.9800" for name in names[4:]]  # five models: 1 - 2 * 0.05 / 5
+    assert [Guard().level(rivals) for rivals in (0, 1, 2, 4)] == pytest.approx([0.95, 0.95, 0.95, 0.975])
 
 
 @pytest.mark.parametrize(("share", "step"), [
@@ -249,7 +250,7 @@ def paper_case(case: str, losses: dict[str, float]) -> Guarded:
     def difference(one: str, other: str, confidence: float) -> Interval:
         return ends(standings[one].log_loss - standings[other].log_loss)
 
-    evidence = Evidence(difference, difference, lambda name: Share(0, 0))
+    evidence = RuleEvidence(difference, difference, lambda name: Share(0, 0))
     return choose_guarded(standings, Guard(certified=False), evidence)
 
 

@@ -50,7 +50,9 @@ def made() -> Made:
     return Made(
         sound=rekka.compare(draw_rows(n=3000), methods=["max", "zscore"], guard={"resamples": 5}),
         floored=rekka.compare(rows, preset="both", rule="pareto", cases=small),
-        refused=rekka.compare(rows, cases=small[1:], select_on="validation", guard={"resamples": 1}),
+        refused=rekka.compare(
+            rows, cases=small[1:], select_on="validation", guard={"resamples": 1, "ladder": False}
+        ),
         unselected=rekka.compare(
             rows,
             preset="paper",

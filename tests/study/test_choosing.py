@@ -10,7 +10,7 @@ from study_cases import draw_rows
 import rekka
 from rekka.core.errors import BadOption
 from rekka.evaluation.scores import mean_interval
-from rekka.evaluation.selection import Evidence, Guard, Standing, Step
+from rekka.evaluation.selection import Guard, RuleEvidence, Standing, Step
 from rekka.model.serial import load_model
 from rekka.study import choice as choosing
 from rekka.study.case_rows import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows
@@ -148,7 +148,7 @@ def test_a_case_of_few_validation_rows_is_judged_in_folds():
 
 
 def test_resamples_decide_who_is_stable():
-    study = rekka.compare(draw_rows(("Pier",), n=60), methods=["zscore"], guard={"resamples": 10})
+    study = rekka.compare(draw_rows(("Pier",), n=60), methods=["zscore"], guard={"resamples": 10, "ladder": False})
     verdict = study.choices[0].verdicts[0]
     assert verdict.step is Step.STABLE  # 36 training rows, three covariates
     assert verdict.certified < Guard(resamples=10).needed
@@ -315,7 +315,7 @@ def test_pareto_ties_go_to_the_default():
 
     def choose(**standings: Standing) -> str | None:
         nothing = lambda *_: pytest.fail("pareto asks for nothing else")  # noqa: E731
-        return apply_rule("pareto", Guard(), standings, Evidence(nothing, nothing, nothing), 0.0).chosen
+        return apply_rule("pareto", Guard(), standings, RuleEvidence(nothing, nothing, nothing), 0.0).chosen
 
     assert choose(max=tie, zscore=tie) == choose(zscore=tie, max=tie) == "zscore"
     assert choose(max=tie, zscore=slow) == choose(max=tie, zscore=wrong) == "max"

@@ -244,6 +244,9 @@ PLAN = (
          "Deprecated, and not used: a log loss has to be shown to be lower."),
     Flag("--resamples", Number, "guard.resamples", None,
          "Resamples, at most, in nearly all of which a method must reach a maximum. Default: 20.", least=0),
+    Flag("--ladder/--no-ladder", bool | None, "guard.ladder", None,
+         "Where no method is certified and stable, try simpler models: pooled, ridge, no covariates, bounds (the "
+         "default)."),
     Flag("--confirm/--no-confirm", bool | None, "study.confirm", None,
          "Score the choice on the confirmation rows, once (the default)."),
     Flag("--cost", Text, "study.cost", "NAME",

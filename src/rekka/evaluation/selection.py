@@ -29,9 +29,10 @@ The default is asked 1 and 4. Where it does not pass them, the one with the lowe
 in for it; where none does, nothing is chosen. Resamples take most of the time, so that they are drawn only for the
 default and for those that could replace it.
 
-Intervals allow for the number of rivals m: their level is 1 - (1 - confidence) / m (Bonferroni), so that in all
-an equal rival replaces the default in about 2.5 % of cases (``benchmarks/replacement.py``). Methods that are one
-model are one rival. Cost decides nothing: a difference of one evaluation is no reason to change a model.
+Intervals allow for the number of rivals m: an interval of level 1 - 2 a / m lies below 0 by chance with
+probability a / m, so that in all an equal rival replaces the default with a probability of at most
+a = 1 - confidence, 5 % (Bonferroni; ``benchmarks/replacement.py``). No level is below the confidence. Methods that
+are one model are one rival. Cost decides nothing: a difference of one evaluation is no reason to change a model.
 Accuracy is coarse, and only a loss of it that is shown counts: of 120 simulated sets whose truth was linear in
 log x, a rule that let no accuracy be lost dropped the better Box-Cox in 46.
 
@@ -45,7 +46,7 @@ import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -92,13 +93,17 @@ def pareto_set(points: Mapping[str, Point], cost_tolerance: float = SECONDS_TOLE
 
 
 class Step(enum.StrEnum):
-    """The steps of the guarded rule; the value is what is asked. Earlier runs also have LOG_LOSS and PARETO."""
+    """The steps of the guarded rule; the value is what is asked.
+
+    NOT_WORSE is asked of the rungs of the ladder alone; LOG_LOSS and PARETO are those of earlier runs.
+    """
 
     CERTIFIED = "a certified maximum"
     BETTER = "log loss shown to be lower"
     ACCURACY = "accuracy not lower"
     STABLE = "a maximum across resamples"
     REPLACED = "no log loss shown to be lower"
+    NOT_WORSE = "no worse than no covariates"
     LOG_LOSS = "log loss not materially worse"
     PARETO = "accuracy and cost"
 
@@ -117,8 +122,8 @@ class Guard(BaseModel):
     ``accuracy_margin`` is a share of rows: at 0.01 a method with a lower log loss is refused where its accuracy is
     shown to be lower by more than one percentage point. ``stable_share`` of the resamples must reach a maximum, as
     far as the interval of ``resamples`` refits can tell. With ``certified`` false the first step asks only for
-    convergence in the paper's sense: for published figures, which come without certificates. ``log_loss_margin``
-    is not used any more.
+    convergence in the paper's sense: for published figures, which come without certificates. With ``ladder`` a
+    study that ends in nothing goes on to simpler models. ``log_loss_margin`` is not used any more.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -130,6 +135,15 @@ class Guard(BaseModel):
     confidence: float = Field(default=CONFIDENCE, gt=0.5, lt=1)
     resamples: int = Field(default=20, ge=0)
     stable_share: float = Field(default=0.9, ge=0, le=1)
+    ladder: bool = True
+
+    def identify(self) -> dict[str, Any]:
+        """Plain data by which a run is known, without a newer option at its default: old runs still match."""
+        return self.model_dump(mode="json", exclude={"ladder"} if self.ladder else None)
+
+    def level(self, rivals: int) -> float:
+        """Confidence of the interval of each of so many rivals: never below ``confidence``."""
+        return max(self.confidence, 1.0 - 2.0 * (1.0 - self.confidence) / max(rivals, 1))
 
     @property
     def needed(self) -> int:
@@ -197,8 +211,8 @@ class Guarded(NamedTuple):
     rule_verdicts: dict[str, RuleVerdict]
 
 
-class Evidence(NamedTuple):
-    """What the guarded rule asks for, only as needed.
+class RuleEvidence(NamedTuple):
+    """Evidence that the guarded rule asks for, only as needed.
 
     ``log_loss(a, b, confidence)`` and ``accuracy(a, b, confidence)`` are the intervals of a's score minus b's on
     rows that neither has seen, ``share(a)`` the certified resamples, ``model(a)`` the name of the model: methods
@@ -211,7 +225,7 @@ class Evidence(NamedTuple):
     model: Callable[[str], str] = str
 
 
-def choose_guarded(standings: Mapping[str, Standing], guard: Guard, evidence: Evidence) -> Guarded:
+def choose_guarded(standings: Mapping[str, Standing], guard: Guard, evidence: RuleEvidence) -> Guarded:
     """The guarded rule."""
     there = {name: one for name, one in standings.items() if one.certified}
     rule_verdicts = {name: RuleVerdict(False, Step.CERTIFIED) for name in standings if name not in there}  # 1
@@ -240,7 +254,7 @@ def choose_guarded(standings: Mapping[str, Standing], guard: Guard, evidence: Ev
     if default is None or chosen is None:
         return Guarded(None, None, {name: rule_verdicts[name] for name in standings})
     rivals = [name for name in there if evidence.model(name) != evidence.model(default)]
-    level = 1.0 - (1.0 - guard.confidence) / max(len(set(map(evidence.model, rivals))), 1)
+    level = guard.level(len(set(map(evidence.model, rivals))))
     for name in rivals:
         if there[name].scored and there[default].scored:
             found[name] = evidence.log_loss(name, default, level)

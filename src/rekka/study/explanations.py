@@ -19,7 +19,7 @@ from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.selection import EARLIER, Guard, Point, Share, Step, ties
 from rekka.study.case_rows import FOLDS
 from rekka.study.choice import COSTS, Choice, MethodVerdict
-from rekka.study.plan import GUARDED, PRESETS, SHRINKING, StudyPlan, model_of
+from rekka.study.plan import BARE, BOUND, GUARDED, PRESETS, SHRINKING, StudyPlan, model_of
 from rekka.study.trial import AT_MAXIMUM, HOPELESS, Status, Trial
 
 MOST_NAMES = 6
@@ -172,6 +172,8 @@ def explain_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> S
     """Explain what was chosen for a case, and why."""
     if choice.chosen is None:
         return _explain_none(choice, guard, trials)
+    if choice.chosen in choice.rungs:
+        return _explain_rung(choice)
     same = list_same(choice)
     name: str | Said = choice.chosen
     if same:
@@ -227,7 +229,11 @@ def _explain_not_better(choice: Choice, verdict: MethodVerdict) -> Said:
 
 def find_reason(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
     """Reason for the choice, or for none, in a word; ``explain_case`` gives the figures too."""
+    if choice.chosen in choice.rungs:
+        return "rung"
     if choice.chosen is None:
+        if choice.bounds:
+            return "no departure"
         if any(verdict.drawn for verdict in choice.verdicts):
             return "unstable"
         return "not scored" if any(trial.certified for trial in trials.values()) else "not certified"
@@ -255,7 +261,25 @@ def list_same(choice: Choice) -> list[str]:
     ]
 
 
+def _explain_rung(choice: Choice) -> Said:
+    """Explain what serves where no method of the plan does, and why none does."""
+    planned = [verdict for verdict in choice.verdicts if verdict.method not in choice.rungs]
+    stable = any(verdict.step is Step.STABLE for verdict in planned)
+    plain = all(verdict.method in BARE for verdict in planned)
+    why = say(
+        f"why.rung.{'plain_' if plain else ''}{'unstable' if stable else 'not_certified'}",
+        rows=choice.rows,
+        departures=choice.departures,
+    )
+    bounds = [say("why.rung.bound_of", **one.model_dump()) for one in choice.bounds]
+    if choice.chosen == BOUND and not bounds:
+        return say("why.rung.held", why=why)
+    return say(f"why.rung.{choice.chosen}", why=why, others=choice.others, bounds=bounds)
+
+
 def _explain_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> Said:
+    if choice.bounds:
+        return say("why.rung.none", years=choice.bounds[0].years, rate=choice.bounds[0].rate)
     tried = [verdict for verdict in choice.verdicts if verdict.drawn]
     if tried:
         best = max(tried, key=lambda one: ((one.certified or 0) / (one.drawn or 1), one.method == guard.default))
@@ -276,6 +300,10 @@ def _remedy(choice: Choice) -> Said:
 
 def _explain_kept(choice: Choice, verdict: MethodVerdict) -> Said:
     scores = say("why.method.scores", accuracy=verdict.accuracy, log_loss=verdict.log_loss)
+    if verdict.log_loss is None:
+        scores = say("why.method.no_scores")
+    if verdict.method in choice.rungs:
+        return say("why.method.rung", method=verdict.method, scores=scores)
     own = {"method": verdict.method, "default": choice.default, "chosen": choice.chosen, "scores": scores}
     if verdict.method == choice.default:
         return say("why.method.stays", **own)
@@ -329,6 +357,8 @@ def _explain_drop(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: T
         key = "why.method.beyond" if worse else "why.method.not_within"
         far = say(key, difference=_against(verdict), margin=guard.log_loss_margin)
         return _with_loss(far, choice, verdict, guard)
+    if step is Step.NOT_WORSE:
+        return say("why.method.worse", difference=_against(verdict))
     if step is Step.REPLACED:
         difference = _against(_find(choice, verdict.rival))
         return say("why.method.rival_lower", rival=verdict.rival, difference=difference)
