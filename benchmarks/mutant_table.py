@@ -345,7 +345,8 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "evaluation/selection.py",
         "tests/evaluation/test_selection.py tests/evaluation/test_guarded.py",
         [
-            ("found[name].high <= guard.log_loss_margin", "found[name].high < guard.log_loss_margin"),
+            ("found[name].high < -LOSS_TOLERANCE", "found[name].mean < -LOSS_TOLERANCE"),
+            ("2.0 * (1.0 - self.confidence) / max(", "2.0 * (1.0 - self.confidence) / min("),
             (
                 "self.certified / self.drawn if self.drawn else 1.0",
                 "self.certified / self.drawn if self.drawn else 0.0",

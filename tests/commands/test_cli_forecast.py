@@ -56,7 +56,7 @@ def models(tables, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "my run"
-    options = {"guard": {"resamples": 0}, "select_on": "validation", "confirm": False}
+    options = {"guard": {"resamples": 0, "ladder": False}, "select_on": "validation", "confirm": False}
     rekka.compare(draw_rows(), methods=["zscore"], out=out, **options)
     return out
 

@@ -60,7 +60,7 @@ def test_what_is_no_model(tmp_path):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "run"
-    options = {"guard": {"resamples": 0}, "select_on": "validation", "confirm": False}
+    options = {"guard": {"resamples": 0, "ladder": False}, "select_on": "validation", "confirm": False}
     rekka.compare(draw_rows(), methods=["zscore"], out=out, **options)
     return out
 

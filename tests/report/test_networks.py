@@ -28,7 +28,7 @@ def rows():
 @pytest.fixture(scope="module")
 def run(rows, tmp_path_factory):
     folder = tmp_path_factory.mktemp("network") / "run"
-    rekka.compare(rows, methods=["zscore"], guard={"resamples": 2}, out=folder)
+    rekka.compare(rows, methods=["zscore"], guard={"resamples": 2, "ladder": False}, out=folder)
     return folder
 
 
@@ -145,7 +145,7 @@ def test_one_that_cannot_be_read_is_told(study, kept):
 
 def test_members_whose_last_transition_is_not_known_are_not_forecast_and_the_report_says_why(monkeypatch):
     """Several rows of a bridge, and neither a day nor a number of the visit."""
-    study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], guard={"resamples": 0})
+    study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], guard={"resamples": 0, "ladder": False})
     assert study.choices[0].chosen
     found = find_network(study)
     assert found.network is None
@@ -162,12 +162,12 @@ def test_members_whose_last_transition_is_not_known_are_not_forecast_and_the_rep
 
 
 def test_nothing_chosen_is_nothing_to_forecast_with(rows):
-    study = rekka.compare(rows.filter(case="Slope"), methods=["zscore"], guard={"resamples": 0})
+    study = rekka.compare(rows.filter(case="Slope"), methods=["zscore"], guard={"resamples": 0, "ladder": False})
     assert find_network(study) == Found(None)
 
 
 def test_one_case_alone_is_all_cases(rows):
-    study = rekka.compare(rows.filter(case="Pier"), methods=["zscore"], guard={"resamples": 0})
+    study = rekka.compare(rows.filter(case="Pier"), methods=["zscore"], guard={"resamples": 0, "ladder": False})
     found = find_network(study).network
     alone, together = found.of("Pier"), found.of(None)
     assert [one.model_copy(update={"case": None}) for one in alone] == list(together)

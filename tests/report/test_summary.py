@@ -20,13 +20,13 @@ from rekka.report.summarize import _find_step, _judge_difference, _leave_tested,
 from rekka.study.stability import load_stability
 
 CASES = ["Pier", "Abutment", "Slope protection"]  # one large, one small, one that no fit suits
-NO_RESAMPLES = {"resamples": 0}
+NO_RESAMPLES = {"resamples": 0, "ladder": False}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reported") / "run"
-    methods, few = ["zscore", "boxcox"], {"resamples": 2}
+    methods, few = ["zscore", "boxcox"], {"resamples": 2, "ladder": False}
     rekka.compare(cases=CASES, methods=methods, preset="both", select_on="validation", guard=few, out=folder)
     rekka.stability(folder, resamples=2, kinds=["bootstrap"], cases=["Abutment"], workers=1)
     return folder

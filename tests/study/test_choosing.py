@@ -10,7 +10,7 @@ from study_cases import draw_rows
 import rekka
 from rekka.core.errors import BadOption
 from rekka.evaluation.scores import mean_interval
-from rekka.evaluation.selection import Guard, Standing, Step
+from rekka.evaluation.selection import Guard, RuleEvidence, Standing, Step
 from rekka.model.serial import load_model
 from rekka.study import choice as choosing
 from rekka.study.case_rows import FEW_BRIDGES, FEW_VALIDATION, FOLDS, choose_rows
@@ -92,7 +92,7 @@ def test_the_evidence_is_paired_row_by_row_and_clustered_by_bridge(study):
     for method in ("zscore", "boxcox"):
         fit = load_model(study.read_fitted(Key(case="Pier", preset="exact", method=method)).model)[0]
         losses[method] = score_sample(fit, case.judged[0]).loss
-    lenient = choose_case(contest(study, guard=Guard(accuracy_margin=1.0, resamples=0)))  # nobody falls before
+    lenient = choose_case(contest(study, guard=Guard(accuracy_margin=1.0, resamples=0)))
     ours = next(one for one in lenient.verdicts if one.method == "boxcox")
     theirs = mean_interval(losses["boxcox"] - losses["zscore"], rows["bridge_id"].to_numpy())
     assert (ours.difference, ours.low, ours.high) == pytest.approx(theirs[:3], rel=1e-9)
@@ -148,17 +148,19 @@ def test_a_case_of_few_validation_rows_is_judged_in_folds():
 
 
 def test_resamples_decide_who_is_stable():
-    study = rekka.compare(draw_rows(("Pier",), n=60), methods=["zscore"], guard={"resamples": 10})
+    study = rekka.compare(draw_rows(("Pier",), n=60), methods=["zscore"], guard={"resamples": 10, "ladder": False})
     verdict = study.choices[0].verdicts[0]
     assert verdict.step is Step.STABLE  # 36 training rows, three covariates
-    assert verdict.certified < 9
+    assert verdict.certified < Guard(resamples=10).needed
     assert verdict.drawn <= 10
     assert study.choices[0].chosen is None
 
 
-def test_drawing_ends_when_the_share_is_out_of_reach(study):
+def test_drawing_ends_when_the_rest_decides_nothing(study):
     sure, hard = (contest(study, guard=Guard(resamples=10, stable_share=share)) for share in (0.9, 1.0))
-    assert sure.share("zscore").drawn == 10
+    enough = sure.share("zscore")
+    assert enough.certified == Guard(resamples=10).needed == 8
+    assert enough.drawn >= 8
     fails = hard.share("zscore")
     assert fails.drawn == 10 or fails.certified == fails.drawn - 1
 
@@ -173,22 +175,25 @@ def test_sentences_name_step_figure_and_threshold(study):
     trials = {trial.key.method: trial for trial in study.results}
     base = study.choices[0].model_dump()
     made = {
-        Step.ACCURACY: ({"accuracy": 0.5, "log_loss": 0.9}, ["step 3", "0.5000 is below zscore's"]),
-        Step.LOG_LOSS: (
+        Step.ACCURACY: (
+            {"accuracy": 0.5, "log_loss": 0.9},
+            ['"accuracy not lower"', "0.5000 is below zscore's", "0.01"],
+        ),
+        Step.BETTER: (
+            {"difference": -0.03, "low": -0.07, "high": 0.01, "bridges": 40, "log_loss": 0.9, "accuracy": 0.7},
+            ["does not replace zscore", "lower by 0.0300 (interval -0.0700 to +0.0100, 40 bridges), not shown"],
+        ),
+        Step.LOG_LOSS: (  # runs before 0.10.0
             {"difference": 0.03, "low": 0.01, "high": 0.05, "bridges": 40, "log_loss": 0.9, "accuracy": 0.7},
-            [
-                "step 4",
-                "higher by 0.0300 (interval +0.0100 to +0.0500, 40 bridges)",
-                "not shown to be within 0.02",
-            ],
+            ["higher by 0.0300 (interval +0.0100 to +0.0500, 40 bridges)", "not shown to be within 0.02"],
         ),
         Step.STABLE: (
-            {"certified": 3, "drawn": 6},
-            ["step 2", "in 3 of the first 6 resamples, where 90% are asked for"],
+            {"certified": 1, "drawn": 6},
+            ["in 1 of the first 6 resamples; the 95% interval of that share ends below 90%"],
         ),
         Step.CERTIFIED: (
             {"log_loss": 9.5, "at_floor": 43},
-            ["step 1", "9.500, zscore's", "43 rows on the probab"],
+            ['"a certified maximum"', "9.500, zscore's", "43 rows on the probab"],
         ),
     }
     for step, (figures, words) in made.items():
@@ -232,6 +237,12 @@ def test_a_wrong_guard_is_refused(guard, message):
         rekka.compare(enough_rows(), guard=guard)
 
 
+def test_a_margin_that_is_not_used_any_more_is_taken_with_a_warning(study):
+    with pytest.warns(DeprecationWarning, match="not used since 0.10.0, and goes in 0.12.0"):
+        other = rekka.compare(enough_rows(), guard={"log_loss_margin": 5.0})
+    assert other.choices == study.choices
+
+
 @pytest.mark.parametrize("options", [{"rule": "best"}, {"select_on": "train"}])
 def test_a_wrong_rule_is_refused(options):
     with pytest.raises(BadOption, match="it can be"):
@@ -265,6 +276,7 @@ def test_a_default_that_is_not_there_is_told():
 def test_certified_fits_that_nothing_can_judge():
     rows = draw_rows(("Pier",), n=300).filter(pl.col("part") != "validation")
     study = rekka.compare(rows, methods=["zscore"], select_on="validation")
+    assert study.choices[0].chosen == "zscore"  # nothing can be shown to be better
     assert "none of the validation rows can be scored" in study.selection["why"][0]
 
 
@@ -295,7 +307,7 @@ def test_where_convergence_is_enough_it_is_enough_in_resamples_too(study):
     )
     verdict = found.choices[0].verdicts[0]
     assert found.choices[0].chosen == "zscore"
-    assert verdict.certified == verdict.drawn == 3
+    assert verdict.certified == verdict.drawn == 2  # of 3: the last decides nothing
 
 
 def test_pareto_ties_go_to_the_default():
@@ -303,7 +315,7 @@ def test_pareto_ties_go_to_the_default():
 
     def choose(**standings: Standing) -> str | None:
         nothing = lambda *_: pytest.fail("pareto asks for nothing else")  # noqa: E731
-        return apply_rule("pareto", Guard(), standings, nothing, nothing, 0.0).chosen
+        return apply_rule("pareto", Guard(), standings, RuleEvidence(nothing, nothing, nothing), 0.0).chosen
 
     assert choose(max=tie, zscore=tie) == choose(zscore=tie, max=tie) == "zscore"
     assert choose(max=tie, zscore=slow) == choose(max=tie, zscore=wrong) == "max"

@@ -249,19 +249,22 @@ PLAN = (
          "auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
     Flag("--until", Text, "partition.until", "DATE", "Last day of training, for --partition date."),
     Flag("--rule", Text, "study.rule", "NAME",
-         "How to choose: guarded (certified, stable, no less accurate, log loss not worse; the default) or pareto "
-         "(the paper's, over accuracy and cost)."),
+         "How to choose: guarded (the default method, unless another is shown to have a lower log loss; the "
+         "default) or pareto (the paper's, over accuracy and cost)."),
     Flag("--select-on", Text, "study.select_on", "ROWS",
          "Rows the choice is made on: validation, folds, golden (optimistic), or auto: validation, folds where it "
          "is small, golden for --rule pareto."),
     Flag("--default", Text, "guard.default", "METHOD",
          "The method that the others are compared with. Default: zscore."),
     Flag("--accuracy-margin", Real, "guard.accuracy_margin", "SHARE",
-         "Loss of accuracy that is tolerated. Default: 0."),
+         "Loss of accuracy that is tolerated where log loss is lower. Default: 0.01."),
     Flag("--log-loss-margin", Real, "guard.log_loss_margin", "LOSS",
-         "Increase of log loss that is tolerated. Default: 0.02."),
+         "Deprecated, and not used: a log loss has to be shown to be lower."),
     Flag("--resamples", Number, "guard.resamples", None,
-         "Resamples in which a method must reach a maximum. Default: 20.", least=0),
+         "Resamples, at most, in nearly all of which a method must reach a maximum. Default: 20.", least=0),
+    Flag("--ladder/--no-ladder", bool | None, "guard.ladder", None,
+         "Where no method is certified and stable, try simpler models: pooled, ridge, no covariates, bounds (the "
+         "default)."),
     Flag("--confirm/--no-confirm", bool | None, "study.confirm", None,
          "Score the choice on the confirmation rows, once (the default)."),
     Flag("--cost", Text, "study.cost", "NAME",

@@ -47,6 +47,13 @@ class Sample:
         """The rows with covariates at the clock's moment, as a fit takes them."""
         return replace(self, x=make_clock(self.covariates, clock, advance).take(self.x, self.rows.dt))
 
+    def only(self, covariates: tuple[str, ...]) -> Sample:
+        """The rows with some of their covariates."""
+        if covariates == self.covariates:
+            return self
+        columns = [self.covariates.index(name) for name in covariates]
+        return replace(self, x=self.x[:, columns], covariates=covariates)
+
     def take(self, index: Index | NDArray[np.bool_]) -> Sample:
         """Some of the rows, or some of them several times; K stays."""
         return replace(self, rows=self.rows.take(index), x=self.x[index], bridge=self.bridge[index])

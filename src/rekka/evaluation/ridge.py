@@ -212,25 +212,25 @@ def _layout(train: Sample, options: Options, vary: NDArray[np.bool_]) -> Layout:
 def _hold_intercepts(posed: Coordinates[Likelihood], layout: Layout) -> tuple[Array, Array]:
     """Penalty (P, P) and centre (P,) of the intercepts."""
     places = layout.parameter.reshape(layout.n_states - 1, -1)[:, 0]
-    precision, rate = _intercepts(posed.likelihood.rows, posed.likelihood.family)
+    precision, rate = find_intercepts(posed.likelihood.rows, posed.likelihood.family)
     held, centre = np.zeros_like(posed.penalty), np.zeros(len(posed.penalty))
     held[places, places], centre[places] = precision, rate
     return held, centre
 
 
-def _without_rate(rows: Rows) -> NDArray[np.bool_]:
+def find_without_rate(rows: Rows) -> NDArray[np.bool_]:
     """Mask (K-1,) of states that no row leaves, or no row stays in."""
     k = np.arange(rows.n_states - 1)[:, None]
     left, stayed = (rows.start <= k) & (rows.end > k), rows.end == k
     return np.asarray(~(left.any(axis=1) & stayed.any(axis=1)))
 
 
-def _intercepts(rows: Rows, family: Family) -> tuple[Array, float]:
+def find_intercepts(rows: Rows, family: Family) -> tuple[Array, float]:
     """The precision of each state's intercept (K-1,), zeros where all have a maximum; and that of the common rate.
 
     Half a move in one interval more, as in the crude rates of each state: a rate where nothing moved.
     """
-    without = _without_rate(rows)
+    without = find_without_rate(rows)
     precision = np.where(without, HOLD**-2, UNHELD) if without.any() else np.zeros(without.size)
     free = rows.start < rows.n_states - 1
     typical = float(rows.weight @ rows.dt) / float(rows.weight.sum())
@@ -241,7 +241,7 @@ def _intercepts(rows: Rows, family: Family) -> tuple[Array, float]:
 def _conclude(
     sample: Sample, options: Options, ridge: float, least: float, values: tuple[RidgeValue, ...], edge: Edge | None
 ) -> RidgeChoice:
-    held = tuple((np.flatnonzero(_without_rate(sample.rows)) + 1).tolist())
+    held = tuple((np.flatnonzero(find_without_rate(sample.rows)) + 1).tolist())
     fitted = replace(options, ridge=ridge)
     if held and ridge > 0:
         fitted = replace(options, ridge=0.0, prior=_as_prior(sample, options, ridge))
@@ -256,7 +256,7 @@ def _as_prior(sample: Sample, options: Options, ridge: float) -> Prior:
     z = _scale(sample, options)
     mean, sd = moments(z, sample.rows)
     layout = build_layout(sample.covariates, sample.rows.n_states, options.effects, options.shared)
-    precision, rate = _intercepts(sample.rows, find_family(options.family))
+    precision, rate = find_intercepts(sample.rows, find_family(options.family))
     times = np.bincount(layout.parameter[layout.parameter >= 0], minlength=layout.n_parameters)
     weight = np.where(layout.parameter >= 0, ridge / times[layout.parameter], ridge)  # a shared slope counts once
     centre = np.zeros((layout.n_states - 1, len(layout.terms)))

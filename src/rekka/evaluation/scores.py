@@ -229,3 +229,14 @@ def _reach_out(mean: float, apart: Array, size: NDArray[np.int64], confidence: f
     freedom = max(n**2 / float(size @ size) - 1.0, 1.0)
     reach = float(special.stdtrit(freedom, 0.5 + confidence / 2)) * se
     return Interval(mean, mean - reach, mean + reach, n, bridges)
+
+
+def find_wilson(share: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The interval of a share of n draws (Wilson 1927); draws are independent, whatever their rows are.
+
+    scipy.stats has it, but takes half a second to import.
+    """
+    z = float(special.ndtri(0.5 + confidence / 2))
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)

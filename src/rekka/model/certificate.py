@@ -37,6 +37,7 @@ AGREEMENT = 1e-6  # log-likelihood units
 HARDLY = 3.0  # standard error of an effect per standard deviation: a 95 % interval is a factor of 130,000 wide
 FEW_ROWS = 100  # training rows; paper, Threats to validity
 FEW_EVENTS = 5  # per parameter; below it slopes are biased and intervals too narrow (Vittinghoff, McCulloch 2007)
+HELD = 0.01  # coefficients; fewer are held by a prior, and no row decides on them
 MOST_NAMED = 3  # effects or terms in one remark
 MAIN_WEIGHT = 0.3  # of a term in a direction of length 1; where all are smaller, the largest are named
 HARDLY_DETERMINED = ", but hardly determined"
@@ -276,7 +277,7 @@ def describe_departures(
     for group in sorted(set(states)):
         count = sum(share for share, own in zip(by_rows, states, strict=True) if set(own) <= set(group))
         rows = sum(leave[k - 1] for k in group)
-        if rows < FEW_EVENTS * count:
+        if count >= HELD and rows < FEW_EVENTS * count:
             plural = "s" if len(group) > 1 else ""
             found.append(
                 f"{_say_count(rows, 'row')} leave{'s' if rows == 1 else ''} state{plural} "

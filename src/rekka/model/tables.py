@@ -83,7 +83,7 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
     terms = [fit.layout.terms[f % len(fit.layout.terms)] for f in present]
     estimate = fit.inference.coefficients[present]
     with np.errstate(invalid="ignore", divide="ignore"):  # a point that is no maximum may have no variance: nan
-        se = np.sqrt(np.diag(fit.inference.covariance))[present]
+        se = _known(np.sqrt(np.diag(fit.inference.covariance))[present])
         z = estimate / se
     slope = np.array([term in per for term in terms], dtype=bool)
     given = slope & fit.family.proportional  # else a ratio depends on where the covariates are
@@ -130,7 +130,7 @@ def hazard_table(fit: Fit, x: Array, level: float) -> TitledTable:
     width = normal_quantile(check_level(level))
     eta, states, family = fit.predictors(x), fit.n_states - 1, fit.family
     log_hazard, (bend, _) = family.log_hazards(eta), family.bend(eta)
-    error = (bend * np.sqrt(_variances(fit, fit.design(x)))).ravel()
+    error = _known(bend * np.sqrt(_variances(fit, fit.design(x)))).ravel()
     hazard, low, high = (
         np.exp(log_hazard).ravel(),
         np.exp(log_hazard.ravel() - width * error),
@@ -181,6 +181,11 @@ def ratio_interval(fit: Fit, before: Array, after: Array, level: float) -> tuple
         )
     ratio, low, high = (_exponentials(one) for one in (middle, middle - width, middle + width))
     return ratio, low, high
+
+
+def _known(errors: Array) -> Array:
+    """Standard errors; NaN where they are 0: what is set and not estimated, such as a bound, has none."""
+    return np.where(errors == 0, np.nan, errors)
 
 
 def _exponentials(values: Array) -> Array:

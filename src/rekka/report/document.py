@@ -328,7 +328,7 @@ class Answer(Value):
     same_model: tuple[str, ...]  # other methods that are one model with it
     reason: Literal[
         "stays", "stands in", "lower log loss", "accuracy and cost", "pareto",
-        "unstable", "not certified", "not scored", "not chosen yet",
+        "unstable", "not certified", "not scored", "rung", "no departure", "not chosen yet",
     ]  # fmt: skip
     why: str  # the same with its figures
     said: dict[str, Any] | None = None  # ``why`` as a key with values, for other languages
@@ -381,7 +381,10 @@ class FindingPart(Told):
 
 
 class MethodPart(Value):
-    """A method over all cases; means and medians are of the trials that can be selected."""
+    """A method over all cases; means and medians are of the trials that can be selected.
+
+    Under the exact preset affine scalings are one model: tables for people show them in one row.
+    """
 
     preset: Preset
     method: Method
@@ -395,6 +398,9 @@ class MethodPart(Value):
     median_seconds: Seconds
     median_iterations: Annotated[Number, Shown("median")]
     at_floor_share: FineShare
+    same_as: Text = None  # the method in whose row it is shown: one model, with the same log-likelihoods
+    also: tuple[str, ...] = ()  # the methods that are shown in its row
+    spread: Number = None  # of their log-likelihoods, the largest of all components
 
 
 class SelectionPart(Value):

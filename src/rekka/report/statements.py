@@ -58,16 +58,10 @@ from rekka.study.confirmation import CHOSE, LOOKED, OTHER_PRESET
 from rekka.study.plan import SHRINKING
 
 NOTHING_FOUND = ("passed", "not applicable")
-STEPS = ("certified", "stable", "accuracy", "log_loss", "replaced", "cost")  # of the guarded rule
+STEPS = ("certified", "better", "accuracy", "stable", "replaced")  # of the guarded rule
 SCORES = ("accuracy", "log_loss", "recall", "brier", "persistence", "baseline", "interval")
 QUESTIONS = ("exists", "reached", "determined", "plateau", "agree")  # of a certificate
-GUARD = (
-    "stable_share",
-    "resamples",
-    "accuracy_margin",
-    "log_loss_margin",
-    "confidence",
-)  # margins in a study file
+GUARD = ("stable_share", "resamples", "accuracy_margin", "confidence")  # margins in a study file
 MOST_MISFITS = 3  # models with a line of their own before the answer
 CERTIFICATE = "section.models.certificate"
 FORECAST = "section.forecast"
@@ -484,7 +478,6 @@ def explain_guard(document: Document, say: Wording) -> Markup | None:
         stable=show_level(guard["stable_share"]),
         resamples=guard["resamples"],
         accuracy=f"{guard['accuracy_margin']:g}",
-        log_loss=f"{guard['log_loss_margin']:g}",
         confidence=show_level(guard["confidence"]),
     )
 

@@ -93,7 +93,7 @@ from rekka.study.plan import PRESETS, StudyPlan
 from rekka.study.rows import StudyRows
 from rekka.study.stability import Stability
 from rekka.study.study import NOT_CHOSEN, Study
-from rekka.study.tables import TrialRow
+from rekka.study.tables import EXACT, TrialRow
 from rekka.study.trial import Case, Key, Trial
 
 Array = NDArray[np.float64]
@@ -581,7 +581,12 @@ def _judge_difference(low: float, high: float, *, higher: bool) -> str | None:
 def list_methods(study: Study) -> tuple[MethodPart, ...]:
     """Each preset and method over all cases."""
     pareto = study.trials.group_by("preset", "method", maintain_order=True).agg(pl.col("pareto").sum())
-    return rows_of(MethodPart, study.methods.join(pareto, on=["preset", "method"], maintain_order="left"))
+    parts = rows_of(MethodPart, study.methods.join(pareto, on=["preset", "method"], maintain_order="left"))
+    shown = {one.method: {"also": one.also, "spread": one.spread} for one in study.equals}
+    shown |= {name: {"same_as": one.method} for one in study.equals for name in one.also}
+    return tuple(
+        part.model_copy(update=shown.get(part.method, {})) if part.preset == EXACT else part for part in parts
+    )
 
 
 def _list_selection(study: Study) -> Iterator[SelectionPart]:

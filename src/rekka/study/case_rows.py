@@ -187,6 +187,10 @@ class CaseRows:
         query = self.query(GOLDEN).select(IDENTITY)
         return digest_sorted(query, self.counts[GOLDEN], lambda: self.bridges(GOLDEN).names)
 
+    def without_covariates(self) -> CaseRows:
+        """Leave the covariates out."""
+        return replace(self, covariates=(), others={}, pooling=None, cache=CaseCache())
+
     def without_golden(self) -> CaseRows:
         """Leave golden rows out: what is not there cannot be looked at."""
         assert not isinstance(self.table, Path)  # streamed rows are not drawn again

@@ -21,11 +21,11 @@ from rekka.evaluation.resampling import Index
 from rekka.evaluation.scores import Interval
 from rekka.evaluation.selection import (
     COUNT_TOLERANCE,
-    ROUNDING,
     SECONDS_TOLERANCE,
     Guard,
     Guarded,
     Point,
+    RuleEvidence,
     RuleVerdict,
     Share,
     Standing,
@@ -37,7 +37,7 @@ from rekka.model.fit import Options, Predictor
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
 from rekka.study.case_rows import FOLDS, IN_FOLDS, CaseRows, score_folds
-from rekka.study.plan import GUARDED, PRESETS, SHRINKING, TrialPlan, list_options, model_of
+from rekka.study.plan import BOUND, GUARDED, PRESETS, SHRINKING, TrialPlan, list_options, model_of
 from rekka.study.scores import BridgeScores
 from rekka.study.trial import Key, Trial, Value, judge, redrawing, refitting, spread
 
@@ -76,8 +76,21 @@ class Optimism(Value):
     changed: int  # folds in which another model was chosen
 
 
+class HazardBound(Value):
+    """An upper bound of the hazard of leaving a state (of any, if None) after years without a departure."""
+
+    state: int | None
+    years: float
+    rate: float
+
+
 class Choice(Value):
-    """Choice for a case: the rule, the rows it looked at, and the verdict on every method."""
+    """Choice for a case: the rule, the rows it looked at, and the verdict on every method.
+
+    ``rungs`` are methods beyond the plan's that were tried because none of these served (``study/ladder.py``);
+    their verdicts are among the others. ``bounds`` are of hazards that have no estimate. With them stand the
+    training ``rows`` and ``departures`` of the component and the number of ``others``.
+    """
 
     case: str
     preset: str
@@ -89,11 +102,21 @@ class Choice(Value):
     verdicts: tuple[MethodVerdict, ...]
     optimism: Optimism | None = None
     fit_test: FitTest | None = None  # of the chosen model on its training rows
+    rungs: tuple[str, ...] = ()
+    bounds: tuple[HazardBound, ...] = ()
+    rows: int = 0
+    departures: int = 0
+    others: int = 0
 
     @property
     def key(self) -> Key:
         """The trial that was chosen."""
         return Key(case=self.case, preset=self.preset, method=self.chosen or "")
+
+    @property
+    def rung_keys(self) -> list[Key]:
+        """Keys of the rungs that were tried."""
+        return [Key(case=self.case, preset=self.preset, method=rung) for rung in self.rungs]
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -155,7 +178,7 @@ class Contest:
 
     def _options(self, method: str) -> Options | None:
         """Options of the trial's fit, where a penalty or a prior was estimated for it."""
-        if method not in SHRINKING:
+        if method not in (*SHRINKING, BOUND):
             return None
         given = load_model(self.models[method] or "")[1]
         found = {name: given[name] for name in ("scaling", "ridge", "prior") if name in given}
@@ -192,24 +215,22 @@ class Contest:
         return self.shares[model]
 
     def _resample(self, method: str) -> Share:
-        """Draw and refit until all are drawn, or so many have failed that the share cannot be reached.
+        """Draw and refit until all are drawn, or those that are left can decide nothing.
 
         A penalty or a prior stays as the trial has it: whether the fit is a maximum is all that is asked.
         """
-        guard, certified, drawn = self.guard, 0, 0
-        own = self._options(method)
+        share, own = Share(0, 0), self._options(method)
         fit = redrawing(self.rows, self.key(method), self.plan.seed, own, self.fitted(method))
-        needed = (guard.stable_share - ROUNDING) * guard.resamples
-        while drawn < guard.resamples and certified + guard.resamples - drawn >= needed:
-            rng = generator(self.plan.seed, self.rows.name, "guard", drawn)
-            drawn += 1
+        while not self.guard.is_decided(share):
+            rng = generator(self.plan.seed, self.rows.name, "guard", share.drawn)
             try:
                 with quiet():
                     refit = fit(rng)
-                certified += refit.at_maximum if self.strict else refit.converged
+                certified = refit.at_maximum if self.strict else refit.converged
             except (ArithmeticError, ValueError):  # a resample that cannot be fitted is one that is not certified
-                continue
-        return Share(certified, drawn)
+                certified = False
+            share = Share(share.certified + certified, share.drawn + 1)
+        return share
 
 
 def choose_case(contest: Contest) -> Choice:
@@ -225,7 +246,7 @@ def choose_case(contest: Contest) -> Choice:
         cost=contest.cost,
         default=guarded.default,
         chosen=guarded.chosen,
-        verdicts=tuple(_describe(contest, name, guarded.rule_verdicts[name]) for name in contest.trials),
+        verdicts=tuple(describe_verdict(contest, name, guarded.rule_verdicts[name]) for name in contest.trials),
         optimism=optimism,
     )
 
@@ -239,24 +260,22 @@ def _apply(contest: Contest, judged: Mapping[str, BridgeScores]) -> Guarded:
         for name in contest.trials
     }
 
-    def difference(one: str, other: str) -> Interval:
-        return judged[one].log_loss_above(judged[other], contest.guard.confidence)
+    def log_loss(one: str, other: str, confidence: float) -> Interval:
+        return judged[one].log_loss_above(judged[other], confidence)
 
-    rule, tolerance = contest.plan.rule, COSTS[contest.cost]
-    return apply_rule(rule, contest.guard, standings, difference, contest.share, tolerance)
+    def accuracy(one: str, other: str, confidence: float) -> Interval:
+        return judged[one].accuracy_above(judged[other], confidence)
+
+    evidence = RuleEvidence(log_loss, accuracy, contest.share, contest.identify)
+    return apply_rule(contest.plan.rule, contest.guard, standings, evidence, COSTS[contest.cost])
 
 
 def apply_rule(
-    rule: str,
-    guard: Guard,
-    standings: Mapping[str, Standing],
-    difference: Callable[[str, str], Interval],
-    share: Callable[[str], Share],
-    tolerance: float,
+    rule: str, guard: Guard, standings: Mapping[str, Standing], evidence: RuleEvidence, tolerance: float
 ) -> Guarded:
     """The rule that a study chooses by."""
     if rule == GUARDED:
-        return choose_guarded(standings, guard, difference, share, tolerance)
+        return choose_guarded(standings, guard, evidence)
     return _choose_pareto(standings, guard.default, tolerance)
 
 
@@ -317,7 +336,7 @@ def _judge_outside(contest: Contest, outside: Index) -> Mapping[str, BridgeScore
     return contest.once(lambda name: score_folds(sample, refitting(rows, contest.key(name), seed), seed))
 
 
-def _describe(contest: Contest, method: str, verdict: RuleVerdict) -> MethodVerdict:
+def describe_verdict(contest: Contest, method: str, verdict: RuleVerdict) -> MethodVerdict:
     """Describe what the rule made of a method, with the figures it needed."""
     trial, found = contest.trials[method], contest.judged.get(method)
     scores = trial.scores if found is None else found.scores

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,18 @@ from rekka.streaming.blocks import read_memory
 from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Candidate, list_seen, look
-from rekka.study.plan import GUARDED, SHRINKING, StudyPlan, TrialPlan, default_clock, make_plan, read_plan
+from rekka.study.ladder import list_rung_keys
+from rekka.study.plan import (
+    GUARDED,
+    PLAIN,
+    SHRINKING,
+    StudyPlan,
+    TrialPlan,
+    default_clock,
+    fit_once,
+    make_plan,
+    read_plan,
+)
 from rekka.study.provenance import (
     describe_data,
     describe_run,
@@ -127,14 +138,14 @@ def compare(
     partition_seed, seed : int
         Of the split, and of the start of L-BFGS-B, which is the same in every fit.
     rule : "guarded" or "pareto"
-        How to choose: certified, stable, no less accurate, log loss not worse; or the paper's rule over accuracy
-        and cost.
+        How to choose: the default method unless another, certified and stable, is shown to have a lower log loss;
+        or the paper's rule over accuracy and cost.
     select_on : "auto", "validation", "folds" or "golden"
         What methods are judged on. Auto: validation rows, folds by bridge where they are few; golden rows for
         "pareto", as in the paper, which then cannot confirm the choice.
     guard : dict, optional
-        Margins of the guarded rule: default, certified, accuracy_margin, log_loss_margin, confidence, resamples,
-        stable_share.
+        Margins of the guarded rule: default, certified, accuracy_margin, confidence, resamples, stable_share; and
+        ladder, whether simpler models are tried where it ends in nothing. log_loss_margin is not used any more.
     allow : sequence of str
         Codes of checks that do not stop the work: "R109", more moves go up than down.
     confirm : bool
@@ -198,7 +209,7 @@ def run_plan(
     if out is None:
         with engage(how.workers, how.cluster) as crew:
             rows = open_rows(plan, data, base or Path(), limit, workers=how.workers)
-            return _finish(plan, rows, RunRecords(), crew, how)
+            return _finish(fit_once(plan, rows.covariates), rows, RunRecords(), crew, how)
     folder = Path(out).absolute()
     refuse_occupied(folder)
     made = not folder.exists()
@@ -211,9 +222,10 @@ def run_plan(
             withdraw_run(folder, made=made)
             raise
         keep_rows(folder, rows, describe_run(plan, rows, folder))
-        files = _open_files(folder, plan, rows.cases, rows.digest())
+        used = _read_methods(folder, plan)
+        files = _open_files(folder, plan, used, rows.cases, rows.digest())
         files.note(f"begun: {describe_command()}; {count_of(len(rows), 'row')}: {rows.scheme}")
-        return _finish(plan, rows, files, crew, how)
+        return _finish(used, rows, files, crew, how)
 
 
 def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | None = None, **options: Any) -> Study:
@@ -233,12 +245,13 @@ def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | Non
         tidy(folder)
         rows = take_up(folder, plan, data, memory=limit, workers=how.workers)
         make_folders(folder)
-        files = _open_files(folder, plan, rows.cases, rows.digest())
+        used = _read_methods(folder, plan)
+        files = _open_files(folder, plan, used, rows.cases, rows.digest())
         files.note(f"resumed: {describe_command()}; {count_of(len(files.trials), 'trial')} kept")
         again = (f"recomputed: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
-        return _finish(plan, rows, files, crew, how)
+        return _finish(used, rows, files, crew, how)
 
 
 @contextmanager
@@ -265,12 +278,13 @@ def load_study(out: str | Path) -> Study:
     refuse_other_plan(folder, make_plan(PROVENANCE, **begun["plan"]), plan)
     data = begun["data"]
     cases = list(dict.fromkeys(case for case, *_ in data["rows"]))
-    files = _open_files(folder, plan, cases, data["rows_sha256"])
+    used = _read_methods(folder, plan)
+    files = _open_files(folder, plan, used, cases, data["rows_sha256"])
 
     def read_rows() -> StudyRows:
         return open_kept_rows(folder, begun, plan, read_memory(None), trusted=True)
 
-    return _gather(plan, files, list_keys(plan.study, cases), read_rows, begun)
+    return _gather(used, files, list_keys(used.study, cases), read_rows, begun)
 
 
 def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -279,8 +293,15 @@ def _list_names(option: str, names: Iterable[str] | None) -> tuple[str, ...] | N
     return None if names is None else tuple(names)
 
 
-def _open_files(folder: Path, plan: StudyPlan, cases: Sequence[str], rows_sha256: str) -> Files:
-    files = Files(folder, list_keys(plan.study, cases), mark_run(plan, rows_sha256))
+def _read_methods(folder: Path, plan: StudyPlan) -> StudyPlan:
+    """The plan with the methods that the run is carried out with: one alone, where there are no covariates."""
+    begun = read_provenance(folder) or {}
+    return fit_once(plan, ()) if begun.get("methods") == [PLAIN] else plan
+
+
+def _open_files(folder: Path, plan: StudyPlan, used: StudyPlan, cases: Sequence[str], rows_sha256: str) -> Files:
+    keys, rungs = list_keys(used.study, cases), list_rung_keys(used, cases)
+    files = Files(folder, keys, mark_run(plan, rows_sha256), rungs)
     files.load()
     return files
 
@@ -293,9 +314,11 @@ def _finish(plan: StudyPlan, rows: StudyRows, records: RunRecords, crew: Crew | 
             how.on_rows(rows)
     keys = list_keys(plan.study, rows.cases)
     case = open_cases(plan.study, rows)
+    pooled = cache(partial(open_cases, plan.study, rows, pool=True))
     try:
         carry_out(plan.study, case, keys, records, crew, how.on_trial)
-        choose(plan, case, keys, records, crew, how.on_choice, partial(_test_choice, plan, rows, records))
+        test = partial(_test_choice, plan, rows, records)
+        choose(plan, case, keys, records, crew, how.on_choice, test, lambda name: pooled()(name))
         _restore_tests(records)
         if not records.looks and (plan.study.confirm or plan.study.judges_on == "golden"):
             confirm_choices(plan, case, records)
@@ -367,7 +390,8 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
     folder = Path(out).absolute()
     with _hold_run(folder) as plan:
         rows = take_up(folder, plan, memory=read_memory(None))
-        files = _open_files(folder, plan, rows.cases, rows.digest())
+        plan, asked = _read_methods(folder, plan), plan
+        files = _open_files(folder, asked, plan, rows.cases, rows.digest())
         keys = list_keys(plan.study, rows.cases)
         missing = {(key.preset, key.case) for key in keys} - files.choices.keys()
         if missing:
@@ -408,7 +432,8 @@ def _gather(
         scheme, notes, reading, read_rows = begun["data"]["scheme"], begun["data"]["notes"], None, rows
     names = [name for name in dict.fromkeys(key.case for key in keys) if name in records.cases]
     pairs = dict.fromkeys((key.preset, key.case) for key in keys)
-    lacking = {(key.preset, key.case) for key in keys if key not in records.trials}
+    rungs = [key for choice in records.choices.values() for key in choice.rung_keys]
+    lacking = {(key.preset, key.case) for key in (*keys, *rungs) if key not in records.trials}
     return Study(
         plan=plan,
         scheme=scheme,
@@ -421,6 +446,7 @@ def _gather(
         read_rows=read_rows,
         notes=tuple(notes),
         folder=folder,
+        rungs=tuple(records.trials[key] for key in rungs if key in records.trials),
         reading=reading if begun is None or folder is None else read_reading(begun, folder),
     )
 

@@ -38,7 +38,7 @@ from rekka.core.numerics import generator, quiet
 from rekka.core.sheets import write_csv
 from rekka.evaluation.resampling import Sample, draw_bootstrap, draw_split
 from rekka.evaluation.scores import Interval, Scores
-from rekka.evaluation.selection import COUNT_TOLERANCE, Guarded, Share, Standing
+from rekka.evaluation.selection import COUNT_TOLERANCE, Guarded, RuleEvidence, Share, Standing
 from rekka.model.fit import Options, Refit, refit_rows
 from rekka.model.solvers import random_start
 from rekka.scaling.registry import fit_scaling
@@ -47,7 +47,7 @@ from rekka.study.choice import apply_rule, needs_certificate
 from rekka.study.plan import StudyPlan, choose_options, list_options, model_of
 from rekka.study.run_folder import add_line
 from rekka.study.scores import BridgeScores, score_sample
-from rekka.study.trial import Key, Status, find_status, refitting
+from rekka.study.trial import Key, Status, choose_columns, find_status, refitting
 
 BOOTSTRAP, SPLITS, SEEDS = "bootstrap", "splits", "seeds"
 KINDS = (BOOTSTRAP, SPLITS, SEEDS)
@@ -149,7 +149,7 @@ def _draw(rows: CaseRows, unit: Unit, seed: int) -> Iterator[Draw]:
 
 def _ready(rows: CaseRows, key: Key, plan: StudyPlan) -> Fitting:
     """A function that fits a draw as the trial of this key fits its training rows."""
-    seed = plan.study.seed
+    seed, rows = plan.study.seed, choose_columns(rows, key)
     refit = refitting(rows, key, seed)
 
     @cache
@@ -164,7 +164,7 @@ def _ready(rows: CaseRows, key: Key, plan: StudyPlan) -> Fitting:
         return z.mean(axis=0), z.std(axis=0)
 
     def fit(draw: Draw) -> Refit:
-        sample = draw.inside
+        sample = draw.inside.only(rows.covariates)
         if draw.seed is None:
             return refit(sample)
         chosen = replace(options(), seed=draw.seed)
@@ -220,10 +220,15 @@ def apply_to_draw(plan: StudyPlan, preset: str, attempts: Mapping[str, Attempt])
         for name, one in attempts.items()
     }
 
-    def difference(one: str, other: str) -> Interval:
-        return able[one].log_loss_above(able[other], guard.confidence)
+    def log_loss(one: str, other: str, confidence: float) -> Interval:
+        return able[one].log_loss_above(able[other], confidence)
 
-    return apply_rule(rule, guard, standings, difference, lambda _: Share(0, 0), COUNT_TOLERANCE)
+    def accuracy(one: str, other: str, confidence: float) -> Interval:
+        return able[one].accuracy_above(able[other], confidence)
+
+    model = model_of if preset == "exact" else str
+    evidence = RuleEvidence(log_loss, accuracy, lambda _: Share(0, 0), model)
+    return apply_rule(rule, guard, standings, evidence, COUNT_TOLERANCE)
 
 
 def _lay_out(unit: Unit, draw: Draw, method: str, one: Attempt, kept: bool, chosen: bool) -> dict[str, Any]:

@@ -16,10 +16,10 @@ import polars as pl
 
 from rekka.core.errors import count_of, name_some
 from rekka.core.language import ENGLISH, Said, load_words, say
-from rekka.evaluation.selection import Guard, Point, Step, ties
+from rekka.evaluation.selection import EARLIER, Guard, Point, Share, Step, ties
 from rekka.study.case_rows import FOLDS
 from rekka.study.choice import COSTS, Choice, MethodVerdict
-from rekka.study.plan import GUARDED, PRESETS, SHRINKING, StudyPlan, model_of
+from rekka.study.plan import BARE, BOUND, GUARDED, PRESETS, SHRINKING, StudyPlan, model_of
 from rekka.study.trial import AT_MAXIMUM, HOPELESS, Status, Trial
 
 MOST_NAMES = 6
@@ -148,7 +148,6 @@ def name_cost(value: float, cost: str) -> Said:
 
 
 SAME_LOSS = 1e-6  # of a log loss, relatively: fits of one model at one maximum differ by far less
-NUMBERS = {step: number for number, step in enumerate(Step, start=1)}
 
 
 def explain_method(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: Trial) -> Said:
@@ -156,11 +155,12 @@ def explain_method(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: 
     if verdict.kept:
         return _explain_kept(choice, verdict)
     step = verdict.step or Step.CERTIFIED
+    if step is Step.BETTER:
+        return _explain_not_better(choice, verdict)
     why = _explain_drop(choice, verdict, guard, trial, step)
     if choice.rule != GUARDED:
         return say("why.method.dropped", method=verdict.method, why=why)
-    own = {"number": NUMBERS[step], "step": name_step(step)}
-    return say("why.method.dropped_at", method=verdict.method, why=why, **own)
+    return say("why.method.dropped_at", method=verdict.method, why=why, step=name_step(step))
 
 
 def name_step(step: Step) -> Said:
@@ -172,6 +172,8 @@ def explain_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> S
     """Explain what was chosen for a case, and why."""
     if choice.chosen is None:
         return _explain_none(choice, guard, trials)
+    if choice.chosen in choice.rungs:
+        return _explain_rung(choice)
     same = list_same(choice)
     name: str | Said = choice.chosen
     if same:
@@ -185,15 +187,53 @@ def explain_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> S
     beside = [m for m in choice.kept if m != choice.chosen and m not in same]
     joined = join_names(beside) if beside else None
     if choice.default == guard.default:
-        return say("why.case.stays" if beside else "why.case.alone", name=name, beside=joined)
+        if beside or any(verdict.step in EARLIER for verdict in choice.verdicts):
+            return say("why.case.stays" if beside else "why.case.alone", name=name, beside=joined)
+        return _explain_stay(choice, guard, name)
     missing = guard.default not in (verdict.method for verdict in choice.verdicts)
     key = f"{'missing' if missing else 'failing'}{'_beside' if beside else ''}"
     return say(f"why.case.{key}", name=name, default=guard.default, beside=joined)
 
 
+def _explain_stay(choice: Choice, guard: Guard, name: str | Said) -> Said:
+    """Explain why the default was not replaced, by the rival with the lowest log loss."""
+    default = _find(choice, choice.default)
+    rivals = [v for v in choice.verdicts if not v.kept and v.step is not Step.CERTIFIED]
+    compared = [v for v in rivals if v.difference is not None]
+    if default.log_loss is None:
+        return say("why.case.unscored", name=name, rows=say(f"rows_of.{choice.judged_on}", folds=FOLDS))
+    if not compared:
+        tried = any(v.step is Step.CERTIFIED for v in choice.verdicts)
+        return say("why.case.only_certified" if tried else "why.case.only_tried", name=name)
+    closest = min(compared, key=lambda v: (v.step is Step.BETTER, v.difference))
+    own: dict[str, Any] = {"name": name, "rival": closest.method, "difference": _against(closest)}
+    if closest.step is Step.ACCURACY:
+        figures = {"accuracy": closest.accuracy, "theirs": default.accuracy, "margin": guard.accuracy_margin}
+        return say("why.case.less_accurate", **own, **figures)
+    if closest.step is Step.STABLE:
+        return say("why.case.rival_unstable", **own, share=_name_share(closest, guard))
+    return say(f"why.case.{_name_way(closest)}", **own)
+
+
+def _name_way(verdict: MethodVerdict) -> str:
+    """Name the way in which a log loss is not shown to be lower: it is lower on these rows, or it is higher."""
+    return "not_shown" if (verdict.difference or 0.0) < 0 else "higher"
+
+
+def _explain_not_better(choice: Choice, verdict: MethodVerdict) -> Said:
+    own: dict[str, Any] = {"method": verdict.method, "default": choice.default}
+    if verdict.difference is None:
+        return say("why.method.not_compared", **own)
+    return say(f"why.method.{_name_way(verdict)}", **own, difference=_against(verdict))
+
+
 def find_reason(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> str:
     """Reason for the choice, or for none, in a word; ``explain_case`` gives the figures too."""
+    if choice.chosen in choice.rungs:
+        return "rung"
     if choice.chosen is None:
+        if choice.bounds:
+            return "no departure"
         if any(verdict.drawn for verdict in choice.verdicts):
             return "unstable"
         return "not scored" if any(trial.certified for trial in trials.values()) else "not certified"
@@ -221,7 +261,25 @@ def list_same(choice: Choice) -> list[str]:
     ]
 
 
+def _explain_rung(choice: Choice) -> Said:
+    """Explain what serves where no method of the plan does, and why none does."""
+    planned = [verdict for verdict in choice.verdicts if verdict.method not in choice.rungs]
+    stable = any(verdict.step is Step.STABLE for verdict in planned)
+    plain = all(verdict.method in BARE for verdict in planned)
+    why = say(
+        f"why.rung.{'plain_' if plain else ''}{'unstable' if stable else 'not_certified'}",
+        rows=choice.rows,
+        departures=choice.departures,
+    )
+    bounds = [say("why.rung.bound_of", **one.model_dump()) for one in choice.bounds]
+    if choice.chosen == BOUND and not bounds:
+        return say("why.rung.held", why=why)
+    return say(f"why.rung.{choice.chosen}", why=why, others=choice.others, bounds=bounds)
+
+
 def _explain_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> Said:
+    if choice.bounds:
+        return say("why.rung.none", years=choice.bounds[0].years, rate=choice.bounds[0].rate)
     tried = [verdict for verdict in choice.verdicts if verdict.drawn]
     if tried:
         best = max(tried, key=lambda one: ((one.certified or 0) / (one.drawn or 1), one.method == guard.default))
@@ -242,6 +300,10 @@ def _remedy(choice: Choice) -> Said:
 
 def _explain_kept(choice: Choice, verdict: MethodVerdict) -> Said:
     scores = say("why.method.scores", accuracy=verdict.accuracy, log_loss=verdict.log_loss)
+    if verdict.log_loss is None:
+        scores = say("why.method.no_scores")
+    if verdict.method in choice.rungs:
+        return say("why.method.rung", method=verdict.method, scores=scores)
     own = {"method": verdict.method, "default": choice.default, "chosen": choice.chosen, "scores": scores}
     if verdict.method == choice.default:
         return say("why.method.stays", **own)
@@ -281,7 +343,10 @@ def _explain_drop(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: T
     if step is Step.CERTIFIED:
         return _with_loss(_why_not(trial), choice, verdict, guard)
     if step is Step.STABLE:
-        return say("why.method.unstable", share=_name_share(verdict, guard), asked=guard.stable_share)
+        share = Share(verdict.certified or 0, verdict.drawn or 0)
+        shown = guard.is_decided(share) and not guard.is_stable(share)  # runs before 0.10.0 asked for the share
+        key = "why.method.unstable" if shown else "why.method.seldom"
+        return say(key, share=_name_share(verdict, guard), asked=guard.stable_share, level=guard.confidence)
     if step is Step.ACCURACY:
         key = "why.method.below_margin" if guard.accuracy_margin else "why.method.below"
         own = {"default": choice.default, "theirs": _find(choice, choice.default).accuracy}
@@ -292,6 +357,8 @@ def _explain_drop(choice: Choice, verdict: MethodVerdict, guard: Guard, trial: T
         key = "why.method.beyond" if worse else "why.method.not_within"
         far = say(key, difference=_against(verdict), margin=guard.log_loss_margin)
         return _with_loss(far, choice, verdict, guard)
+    if step is Step.NOT_WORSE:
+        return say("why.method.worse", difference=_against(verdict))
     if step is Step.REPLACED:
         difference = _against(_find(choice, verdict.rival))
         return say("why.method.rival_lower", rival=verdict.rival, difference=difference)

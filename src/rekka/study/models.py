@@ -108,7 +108,7 @@ def offer_model(study: Study, case: str, preset: str) -> Offer:
     choice = study.choice(case, preset)
     chosen = None if choice is None else choice.chosen
     key = Key(case=case, preset=preset, method=chosen or study.plan.guard.default)
-    trial = next((one for one in study.results if one.key == key), None)
+    trial = next((one for one in study.every_trial if one.key == key), None)
     offer = Offer(key, trial, chosen is not None)
     if trial is None:
         return replace(offer, reason=f"the trial of {key.method} has not been run yet")

@@ -6,11 +6,13 @@
 [study]      methods, presets, clock, cases, covariates, rule, select_on, confirm, cost, seed, repeats
 [guard]      default, margins and resamples of the guarded rule
 
-A method is a scaling operator, or z-score with something that holds the coefficients:
+A method is a scaling operator, z-score with something that holds the coefficients, or a model without covariates:
 
     max, minmax, zscore, boxcox, ...   maximum likelihood in the covariates as the operator gives them
     ridge                              z-score with a ridge penalty chosen by cross-validation, by bridge
     pooled                             z-score with a prior that all cases of the study share: partial pooling
+    no_covariates                      one hazard for each state, whatever the covariates
+    bound                              the same; a hazard that no row has left is set at its upper bound
 
 A penalty or a prior is estimated from the rows a method is fitted on: a fold that is held out is held out of that
 too.
@@ -20,7 +22,8 @@ from __future__ import annotations
 
 import datetime
 import tomllib
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -34,6 +37,7 @@ from rekka.core.validation import explain_invalid
 from rekka.data.direction import read_allowed
 from rekka.data.mapping import load_mapping
 from rekka.data.partition import PAPER_SEED
+from rekka.evaluation.bounds import hold_at_bounds
 from rekka.evaluation.pooling import Pooling, pool_cases
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.ridge import choose_ridge
@@ -47,24 +51,31 @@ from rekka.scaling.registry import METHODS
 
 RIDGE, POOLED = "ridge", "pooled"
 SHRINKING = (RIDGE, POOLED)
+PLAIN, BOUND = "no_covariates", "bound"
+BARE = (PLAIN, BOUND)  # without covariates
 BASE = "zscore"  # the operator under both
 OWN = ""  # the case itself, among the others
 
 
 def check_method(method: str) -> None:
-    """Refuse a name that is neither a scaling nor a way to shrink."""
-    if method not in SHRINKING:
+    """Refuse a name that is neither a scaling nor one of the other methods."""
+    if is_scaling(method):
         fitting.check_method(method)
 
 
+def is_scaling(method: str) -> bool:
+    """Whether a method is a scaling operator and nothing else."""
+    return method not in (*SHRINKING, *BARE)
+
+
 def model_of(method: str) -> str:
-    """Name the model a method leads to; those that shrink lead each to its own."""
-    return method if method in SHRINKING else fitting.model_of(method)
+    """Name the model a method leads to; those that are no scaling lead each to its own."""
+    return fitting.model_of(method) if is_scaling(method) else method
 
 
 def is_affine(method: str) -> bool:
     """Whether a method is an affine operator and nothing else."""
-    return method not in SHRINKING and fitting.is_affine(method)
+    return is_scaling(method) and fitting.is_affine(method)
 
 
 def choose_options(
@@ -81,7 +92,9 @@ def choose_options(
     ``given`` are the preset's options and the study's clock, ``start`` an earlier pooling of nearly the same rows
     to start from, ``ridge`` a penalty that was chosen already.
     """
-    options = Options(scaling=BASE if method in SHRINKING else method, seed=seed, **given)
+    options = Options(scaling=method if is_scaling(method) else BASE, seed=seed, **given)
+    if method == BOUND:
+        return hold_at_bounds(sample.rows, options)
     if method == RIDGE:
         grid = None if ridge is None else (ridge,)
         plain = Options(scaling=BASE, threads=options.threads, clock=options.clock, family=options.family)
@@ -306,6 +319,12 @@ class StudyPlan(_Strict):
         ]
 
 
+UNUSED_MARGIN = (
+    "log_loss_margin is not used since 0.10.0, and goes in 0.12.0: a method replaces the default only where its "
+    "log loss is shown to be lower. Leave it out."
+)
+
+
 def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPlan:
     """A checked plan from its sections; ``where`` names it in messages."""
     try:
@@ -315,6 +334,8 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
     for method in plan.study.methods:
         check_method(method)
     check_method(plan.guard.default)
+    if plan.guard.log_loss_margin != Guard().log_loss_margin:
+        warnings.warn(UNUSED_MARGIN, DeprecationWarning, stacklevel=2)
     if plan.guard.default not in (Guard().default, *plan.study.methods):
         methods = ", ".join(plan.study.methods)
         raise BadOption(f"The default {plan.guard.default} is not among the methods: {methods}. Add it to them.")
@@ -326,6 +347,14 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
         if getattr(plan.study, option) not in choices:
             raise bad_option(option, getattr(plan.study, option), choices)
     return plan
+
+
+def fit_once(plan: StudyPlan, covariates: Sequence[str]) -> StudyPlan:
+    """The plan with one method where there are no covariates: scalings of nothing are all the same model."""
+    if covariates or not any(map(is_scaling, plan.study.methods)):
+        return plan
+    study = plan.study.model_copy(update={"methods": (PLAIN,)})
+    return plan.model_copy(update={"study": study, "guard": plan.guard.model_copy(update={"default": PLAIN})})
 
 
 def read_plan(path: Path) -> StudyPlan:

@@ -22,7 +22,7 @@ from rekka.data.partition import PAPER_SEED, Partition
 from rekka.data.reading import TableReading
 from rekka.data.tables import is_folder
 from rekka.data.transitions import ReadingOptions, Transitions, list_tables, read_options
-from rekka.study.plan import StudyPlan, make_plan
+from rekka.study.plan import StudyPlan, fit_once, make_plan
 from rekka.study.rows import PARTITION, StudyRows, open_rows
 from rekka.study.run_folder import PROVENANCE, add_line, keep_rows, open_kept_rows, read_provenance
 
@@ -59,6 +59,7 @@ def describe_run(plan: StudyPlan, rows: StudyRows, base: Path) -> dict[str, Any]
         "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": describe_command(),
         "plan": plan.model_dump(mode="json"),
+        "methods": list(fit_once(plan, rows.covariates).study.methods),
         "data": {
             "files": digest_sources(plan, base),
             "rows_sha256": rows.digest(),

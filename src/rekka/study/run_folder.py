@@ -110,9 +110,12 @@ KINDS = {
 
 
 class Files(RunRecords):
-    """Records in a run folder. ``run`` is its mark, which every file bears: those of another run are not taken."""
+    """Records in a run folder. ``run`` is its mark, which every file bears: those of another run are not taken.
 
-    def __init__(self, path: Path, keys: Sequence[Key], run: str) -> None:
+    ``rungs`` are the trials that the ladder may add to those of the plan.
+    """
+
+    def __init__(self, path: Path, keys: Sequence[Key], run: str, rungs: Sequence[Key] = ()) -> None:
         super().__init__()
         self.path, self.run = path, run
         self.damaged: list[str] = []
@@ -122,7 +125,7 @@ class Files(RunRecords):
             CASES: {case: f"{number:03d}-{_slug(case)}.json" for number, case in enumerate(cases, start=1)},
             TRIALS: {
                 key: f"{number:04d}-{_slug(key.case)}-{key.preset}-{_slug(key.method)}.json"
-                for number, key in enumerate(keys, start=1)
+                for number, key in enumerate((*keys, *rungs), start=1)
             },
             CHOICES: {
                 pair: f"{number:03d}-{_slug(pair[1])}-{pair[0]}.json" for number, pair in enumerate(pairs, start=1)
@@ -257,7 +260,7 @@ STABILITY_TABLES = ("cases", "selection", "methods", "statuses", "refits")  # fi
 _RUN = "rekka-run"
 TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
-    "partition", "provenance", "confirmation", "verdicts", "optimism", "report",
+    "partition", "provenance", "confirmation", "verdicts", "optimism", "report", "ladder",
 )  # fmt: skip
 
 
@@ -413,7 +416,7 @@ def open_kept_rows(
 
 def mark_run(plan: StudyPlan, rows_sha256: str) -> str:
     """Mark the trials of a run: a digest of its rows and of all that is done with them."""
-    return seal([rows_sha256, plan.study.identify(), plan.guard.model_dump(mode="json")])
+    return seal([rows_sha256, plan.study.identify(), plan.guard.identify()])
 
 
 def load_plan(path: Path) -> StudyPlan:

@@ -21,6 +21,7 @@ from rekka.streaming.cluster.clients import connect
 from rekka.streaming.cluster.source import CarryOut, recruit
 from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice, Contest, choose_case
+from rekka.study.ladder import LADDER, climb, needs_ladder
 from rekka.study.plan import POOLED, StudyPlan, TrialPlan
 from rekka.study.rows import StudyRows
 from rekka.study.run_folder import RunRecords
@@ -84,12 +85,16 @@ def list_keys(plan: TrialPlan, cases: Sequence[str]) -> list[Key]:
     ]
 
 
-def open_cases(plan: TrialPlan, rows: StudyRows) -> Callable[[str], CaseRows]:
-    """The rows of each case, read once, with the study's clock; where a method pools, with the others' rows."""
+def open_cases(plan: TrialPlan, rows: StudyRows, *, pool: bool = False) -> Callable[[str], CaseRows]:
+    """The rows of each case, read once, with the study's clock; those of the others too, where a method pools.
+
+    ``pool`` asks for these whatever the methods are, if they can be held.
+    """
     case = cache(lambda name: replace(rows.case(name, plan.judges_on), clock=plan.clock))
-    if POOLED not in plan.methods:
+    if POOLED not in plan.methods and (not pool or rows.streamed):
         return case
-    samples = {name: case(name).training for name in rows.cases if rows.count(name)["train"]}
+    trained = (name for name in rows.cases if rows.count(name)["train"])
+    samples = {name: case(name).training for name in trained if case(name).n_states > 1}
     pooling = pool_cases(samples, clock=plan.clock) if len(samples) > 1 else None
 
     def with_others(name: str) -> CaseRows:
@@ -114,7 +119,7 @@ def carry_out(
     def keep(fitted: Fitted) -> None:
         records.add_trial(fitted)
         if fitted.trial.timed:
-            done = sum(trial.timed for trial in records.trials.values())
+            done = sum(key in records.trials and records.trials[key].timed for key in keys)
             records.note(f"{done} of {len(keys)}: {fitted.trial.key}: {fitted.trial.status}")
             if on_trial:
                 on_trial(fitted.trial, done, len(keys))
@@ -142,20 +147,56 @@ def choose(
     crew: Crew | None = None,
     on_choice: OnChoice | None = None,
     test: Callable[[Choice], Choice] = lambda choice: choice,
+    pooled: Callable[[str], CaseRows] | None = None,
 ) -> None:
-    """Apply the rule to each case under each preset, where that is not done yet; ``test`` what is chosen."""
+    """Apply the rule to each case under each preset, where that is not done yet; ``test`` what is chosen.
+
+    Where the rule ends in nothing the ladder goes on, with rows from ``pooled``, which have the other cases' too.
+    """
     pairs = list(dict.fromkeys((key.preset, key.case) for key in keys))
     missing = [pair for pair in pairs if pair not in records.choices]
     tasks = [_contest(plan, case(name), preset, records) for preset, name in missing]
-    with closing(_choose_all(tasks, crew)) as choices:
+
+    def keep(choice: Choice) -> None:
+        records.add_choice(test(choice))
+        records.note(f"chosen: {choice.case} ({choice.preset}): {choice.chosen or 'none'}")
+        if on_choice:
+            on_choice(choice, len(records.choices), len(pairs))
+
+    without = []
+    with closing(_side_by_side_or_here(_choose, tasks, crew)) as choices:
         for choice in choices:
-            records.add_choice(test(choice))
-            done = len(records.choices)
-            records.note(f"chosen: {choice.case} ({choice.preset}): {choice.chosen or 'none'}")
-            if on_choice:
-                on_choice(choice, done, len(pairs))
+            if pooled is not None and needs_ladder(plan, choice):
+                without.append(choice)
+            else:
+                keep(choice)
+    if pooled is not None:
+        _climb_all(plan, pooled, without, records, crew, keep)
+        rungs = [key for choice in records.choices.values() for key in choice.rung_keys]
+        carry_out(plan.study, pooled, rungs, records, crew)  # damaged ones again; untimed ones are timed
     for pair in pairs:  # in the order of the plan, in which they are confirmed, whatever order they came in
         records.choices[pair] = records.choices.pop(pair)
+
+
+def _climb_all(
+    plan: StudyPlan,
+    pooled: Callable[[str], CaseRows],
+    choices: Sequence[Choice],
+    records: RunRecords,
+    crew: Crew | None,
+    keep: Callable[[Choice], None],
+) -> None:
+    """Try the ladder for the choices that came to nothing; its trials are kept before the choice is."""
+    tasks: list[tuple[Any, ...]] = []
+    for choice in choices:
+        keys = {one: Key(case=choice.case, preset=choice.preset, method=one) for one in LADDER}
+        there = {one: records.fitted(key) for one, key in keys.items() if key in records.trials}
+        tasks.append((pooled(choice.case), plan, choice, there, crew is None))
+    with closing(_side_by_side_or_here(climb, tasks, crew)) as found:
+        for choice, made in found:
+            for fitted in made:
+                records.add_trial(fitted)
+            keep(choice)
 
 
 def _contest(plan: StudyPlan, rows: CaseRows, preset: str, records: RunRecords) -> tuple[Any, ...]:
@@ -166,15 +207,17 @@ def _contest(plan: StudyPlan, rows: CaseRows, preset: str, records: RunRecords) 
     return rows, preset, plan.study, plan.guard, trials, models
 
 
-def _choose_all(tasks: Sequence[tuple[Any, ...]], crew: Crew | None) -> Generator[Choice]:
-    """The choices of those that the crew takes, as they are made; then those of the others, here."""
+def _side_by_side_or_here(
+    function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], crew: Crew | None
+) -> Generator[Result]:
+    """The results of tasks whose rows, their first part, the crew takes, as they come; then the others, here."""
     away = [task for task in tasks if crew is not None and crew.takes(task[0])]
     if crew is not None and away:
-        with closing(crew.carry_out(_choose, away)) as choices:
-            yield from choices
+        with closing(crew.carry_out(function, away)) as results:
+            yield from results
     for task in tasks:
         if crew is None or not crew.takes(task[0]):
-            yield _choose(*task)
+            yield function(*task)
 
 
 def _choose(rows: CaseRows, *more: Any) -> Choice:

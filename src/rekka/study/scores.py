@@ -39,6 +39,7 @@ NO_NAMES = np.empty(0, np.str_)
 
 def score_sample(predictor: Predictor, sample: Sample) -> RowScores:
     """Score the forecasts of a sample, row by row."""
+    sample = sample.only(predictor.covariates)
     rows = sample.rows
     if not len(sample):
         return score_rows(np.empty((0, max(rows.n_states, 1))), np.empty(0), rows.start, rows.end)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from joblib import cpu_count
-from scipy import special
 
 from rekka.core.errors import BadOption, RunFolderError, bad_option, count_of, no_such_case
 from rekka.core.folders import hold
-from rekka.evaluation.scores import CONFIDENCE
+from rekka.evaluation.scores import find_wilson
 from rekka.study.case_rows import CaseRows
 from rekka.study.compare import load_study
 from rekka.study.draws import (
@@ -50,17 +48,6 @@ def _quantiles(name: str) -> list[pl.Expr]:
     column = pl.col(name)
     ends = ((LOW, "low"), (HIGH, "high"))
     return [column.quantile(q, interpolation="linear").alias(f"{name}_{end}") for q, end in ends]
-
-
-def find_wilson(share: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The interval of a share of n draws (Wilson 1927); draws are independent, whatever their rows are.
-
-    scipy.stats has it, but takes half a second to import.
-    """
-    z = float(special.ndtri(0.5 + confidence / 2))
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
 RESAMPLES = 200  # a share has a standard error of at most 3.5 % there

@@ -41,7 +41,9 @@ from rekka.study.tables import (
     EXACT,
     MARKS,
     SCHEMA,
+    Equals,
     TrialRow,
+    find_equals,
     mark_selected,
     tabulate_agreement,
     tabulate_floor,
@@ -131,6 +133,12 @@ class Study:
     notes: tuple[str, ...] = ()  # how the tables were understood, and what became of their records
     folder: Path | None = None  # the run folder, where there is one
     reading: TableReading | None = None  # how the tables were read: forecasts read theirs in the same way
+    rungs: tuple[Trial, ...] = ()  # trials beyond the plan's, where none of these served
+
+    @property
+    def every_trial(self) -> tuple[Trial, ...]:
+        """The trials of the plan, and those that the ladder added."""
+        return (*self.results, *self.rungs)
 
     @cached_property
     def ratings(self) -> Ratings:
@@ -151,6 +159,15 @@ class Study:
         kept = {(choice.case, choice.preset, method) for choice in self.choices for method in choice.kept}
         selected = [key in kept for key in table.select("case", "preset", "method").rows()]
         return table.rename({"selected": "pareto"}).with_columns(pl.Series("selected", selected, dtype=pl.Boolean))
+
+    @cached_property
+    def ladder(self) -> pl.DataFrame:
+        """The trials that were added where no method of the plan served, as ``trials`` are; which was chosen."""
+        cases = {case.name: case for case in self.described}
+        chosen = {choice.key for choice in self.choices}
+        lines = [_lay_out(one, cases[one.key.case]) | {"chosen": one.key in chosen} for one in self.rungs]
+        own = {name: kind for name, kind in SCHEMA.items() if name not in MARKS}
+        return pl.DataFrame(lines, schema={**own, "chosen": pl.Boolean})
 
     @cached_property
     def by_pareto(self) -> pl.DataFrame:
@@ -248,7 +265,9 @@ class Study:
     def trials_of(self, choice: Choice) -> dict[str, Trial]:
         """The trials that a choice was made among, by method."""
         mine = (
-            trial for trial in self.results if (trial.key.case, trial.key.preset) == (choice.case, choice.preset)
+            trial
+            for trial in self.every_trial
+            if (trial.key.case, trial.key.preset) == (choice.case, choice.preset)
         )
         return {trial.key.method: trial for trial in mine}
 
@@ -266,6 +285,11 @@ class Study:
     def agreement(self) -> pl.DataFrame:
         """Whether the methods that are one model, as all affine ones are, agree; and which stopped short."""
         return tabulate_agreement(self.trials)
+
+    @cached_property
+    def equals(self) -> tuple[Equals, ...]:
+        """Methods that are one model and agree under the exact preset: tables for people show them in one row."""
+        return find_equals(self.trials, self.agreement, self.plan.guard.default)
 
     @cached_property
     def presets(self) -> pl.DataFrame:
@@ -322,7 +346,7 @@ class Study:
 
     def _read_model(self, key: Key) -> str:
         """The model as JSON."""
-        trial = next((trial for trial in self.results if trial.key == key), None)
+        trial = next((trial for trial in self.every_trial if trial.key == key), None)
         if trial is None:
             raise self._no_trial(key)
         text = self.read_fitted(key).model
@@ -416,7 +440,7 @@ class Study:
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables, by name."""
         names = ("trials", "cases", "baselines", "selection", "verdicts", "optimism", "confirmation", "methods",
-                 "agreement", "presets", "floor")  # fmt: skip
+                 "agreement", "presets", "floor", "ladder")  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def documents(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import polars as pl
 
@@ -252,6 +252,33 @@ def tabulate_agreement(trials: pl.DataFrame) -> pl.DataFrame:
     schema: Types = {"preset": pl.String, "case": pl.String, "model": pl.String, "methods": pl.List(pl.String)}
     schema |= {"spread": pl.Float64, "agree": pl.Boolean, "short": gaps, "maximum_exists": pl.Boolean}
     return pl.DataFrame(lines, schema=schema, orient="row")
+
+
+class Equals(NamedTuple):
+    """Methods that are one model and agree: the one to show, the others, and the largest difference they have."""
+
+    method: str
+    also: tuple[str, ...]
+    spread: float
+
+
+def find_equals(trials: pl.DataFrame, agreement: pl.DataFrame, default: str) -> tuple[Equals, ...]:
+    """Methods that are shown as one under the exact preset, by the default where it is among them.
+
+    Those that do not agree to rounding in every case with a maximum are shown apart, and so are all under the
+    paper's conditions, which stop at different points.
+    """
+    models: dict[str, list[str]] = {}
+    for method in trials.filter(preset=EXACT)["method"].unique(maintain_order=True):
+        models.setdefault(model_of(method), []).append(method)
+    found = []
+    for model, methods in models.items():
+        judged = agreement.filter(pl.col("maximum_exists").fill_null(True), preset=EXACT, model=model)
+        if len(methods) > 1 and len(judged) and judged["agree"].all():
+            first = default if default in methods else methods[0]
+            also = tuple(method for method in methods if method != first)
+            found.append(Equals(first, also, float(judged["spread"].to_numpy().max())))
+    return tuple(found)
 
 
 def tabulate_presets(trials: pl.DataFrame) -> pl.DataFrame:

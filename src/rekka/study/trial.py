@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, InputError, OutsideTrainingRange, ScalingError, count_of
 from rekka.core.numerics import quiet
+from rekka.evaluation.bounds import describe_bound, find_bounds, mark_bounds
 from rekka.evaluation.resampling import Sample, draw_bootstrap
 from rekka.evaluation.scores import Scores
 from rekka.model import inputs
@@ -30,7 +31,19 @@ from rekka.scaling.serial import scaling_to_json
 from rekka.streaming.clustered_errors import leave_for_scores
 from rekka.streaming.fit import fit_source, refit_source
 from rekka.study.case_rows import GOLDEN, IN_FOLDS, WORDS, CaseRows
-from rekka.study.plan import POOLED, PRESETS, RIDGE, SHRINKING, choose_options, leave_out, list_options
+from rekka.study.plan import (
+    BARE,
+    BASE,
+    BOUND,
+    PLAIN,
+    POOLED,
+    PRESETS,
+    RIDGE,
+    SHRINKING,
+    choose_options,
+    leave_out,
+    list_options,
+)
 from rekka.study.scores import BridgeScores
 
 # Log-likelihood units. Two fits this close differ by a hundredth of what separates a coefficient from one a
@@ -188,9 +201,12 @@ def _give_up(key: Key, status: Status, reason: str) -> Fitted:
 
 
 def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Fitted:
+    rows = choose_columns(rows, key)
     fit, options = _fit(rows, key, seed, threads)
     converged, scores, certificate = fit.converged, None, fit.certificate
     status, reason = _judge(fit.outcome, certificate, converged)
+    if key.method == BOUND and status is Status.CERTIFIED:
+        reason = "; ".join(map(describe_bound, find_bounds(rows.training.rows))) or None
     if converged:
         try:
             scores = judge(rows, fit, key, seed).scores
@@ -215,6 +231,11 @@ def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> 
     return Fitted(trial, model, scaling_to_json(fit.scaling))
 
 
+def choose_columns(rows: CaseRows, key: Key) -> CaseRows:
+    """The rows with the covariates that a method takes: all, or none."""
+    return rows.without_covariates() if key.method in BARE else rows
+
+
 def judge(rows: CaseRows, fitted: Predictor, key: Key, seed: int) -> BridgeScores:
     """Score the judged rows as the trial's model forecasts them; in folds, as fits by its method do."""
     return rows.judge(fitted, refitting(rows, key, seed), seed)
@@ -228,6 +249,7 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
     given = list_options(key.preset, rows.clock) | {"threads": 1}
 
     def refit(sample: Sample) -> Refit:
+        sample = sample.only(() if key.method in BARE else sample.covariates)
         if fixed is None:
             start = rows.pooling if key.method == POOLED else None
             others = leave_out(rows.others, np.setdiff1d(rows.all_bridges, sample.bridge)) if start else {}
@@ -248,6 +270,7 @@ def redrawing(
 
     Where there are very many rows, Newton starts from what the trial has fitted.
     """
+    rows = choose_columns(rows, key)
     if rows.streamed:
         options = _choose_streamed(rows, key, seed, None)
         return lambda rng: refit_source(rows.redraw(rng), options, n_states=rows.n_states, start=fitted.beta)
@@ -258,6 +281,7 @@ def redrawing(
 def time_trial(rows: CaseRows, key: Key, seed: int, repeats: int) -> tuple[float, ...]:
     """Seconds of the solver call alone, of so many fits one after the other."""
     with quiet():
+        rows = choose_columns(rows, key)
         return tuple(_fit(rows, key, seed, None)[0].outcome.seconds for _ in range(repeats))
 
 
@@ -312,19 +336,21 @@ def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit,
     given = list_options(key.preset, rows.clock) | {"threads": threads}
     start = rows.pooling if key.method == POOLED else None
     options = choose_options(key.method, rows.training, rows.others, seed, given, start)
-    return fit_rows(training.rows, training.x, rows.covariates, options, training.groups), options
+    fit = fit_rows(training.rows, training.x, rows.covariates, options, training.groups)
+    return mark_bounds(fit, find_bounds(training.rows)) if key.method == BOUND else fit, options
 
 
 def _choose_streamed(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Options:
     """Choose how to fit rows that stream in blocks; refuse what needs all of them in memory."""
     given = list_options(key.preset, rows.clock)
-    if key.method in SHRINKING or given.get("likelihood") == "paper":
-        what = key.method if key.method in SHRINKING else "the paper's floored likelihood"
+    held = key.method in (*SHRINKING, BOUND)
+    if held or given.get("likelihood") == "paper":
+        what = key.method if held else "the paper's floored likelihood"
         raise BadOption(
             f"{what} needs all rows in memory, and the {rows.counts['train']:,} training rows of {rows.name} are "
             "more than the limit has room for; raise --memory, or leave it out"
         )
-    return Options(scaling=key.method, seed=seed, threads=threads, **given)
+    return Options(scaling=BASE if key.method == PLAIN else key.method, seed=seed, threads=threads, **given)
 
 
 def find_status(certificate: Certificate, converged: bool) -> Status:

@@ -118,6 +118,15 @@ def _reason_cell(one: OutcomePart, words: Words) -> Cell:
     return coded_cell(one.reason, "reason", words)
 
 
+def _method_cell(one: MethodPart, words: Words) -> Cell:
+    """A method; with it those that are the same model."""
+    name = name_method(one.method, words)
+    if one.also:
+        spread = f"{one.spread or 0.0:.0e}"
+        name = words("cell.also", method=name, others=name_methods(one.also, words), spread=spread)
+    return Cell(one.method, name)
+
+
 def _claim_cell(one: Hypothesis, words: Words) -> Cell:
     cell = coded_cell(one.code, "claim", words)
     return Cell(one.claim, one.claim, english=True) if cell.english else Cell(one.claim, cell.text)
@@ -199,11 +208,11 @@ CASES = Table(  # paper, Table cases
 )  # fmt: skip
 METHODS = Table(  # paper, Table method-summary
     "methods", MethodPart,
-    "preset method trials",
+    "preset", special("method", _method_cell), "trials",
     counted("converged", "trials", alone=True),
     counted("certified", "trials", alone=True),
     "selected pareto mean_accuracy median_seconds median_seconds_low median_iterations at_floor_share",
-    rows=lambda document: document.methods,
+    rows=lambda document: (one for one in document.methods if one.same_as is None),
     note=lambda document, words: (words("table.methods.note"), explain_penalised(document.study.methods, words)),
 )  # fmt: skip
 SELECTION = Table(  # paper, Table selection
@@ -283,7 +292,9 @@ def tabulate_grid(document: Document, preset: str, words: Words) -> TableView:
     """Cases by methods: accuracy / seconds of every trial of a preset (paper, Table appendix-full)."""
     trials = {(one.case, one.method): one for one in document.trials if one.preset == preset}
     cases = dict.fromkeys([*(one.case for one in document.cases), *(case for case, _ in trials)])
-    methods = dict.fromkeys([*document.study.methods, *(method for _, method in trials)])
+    same = {one.method for one in document.methods if one.preset == preset and one.same_as is not None}
+    every = dict.fromkeys([*document.study.methods, *(method for _, method in trials)])
+    methods = [method for method in every if method not in same]
     columns = (Column("case", words("column.case")), *(_grid_column(method, words) for method in methods))
     rows = tuple(
         Row((Cell(case, case), *(_grid_cell(trials.get((case, one)), words) for one in methods)), case)

@@ -21,15 +21,15 @@ from rekka.report.terminal.parts import explain, print_list, print_plain
 from rekka.report.terminal.tables import NOTHING, SELECTED, WORDS, print_rows, print_texts, print_view, show, texts
 from rekka.report.views import Cell, Column, Row, TableView
 from rekka.study.explanations import list_names, name_trials
-from rekka.study.plan import PRESETS
+from rekka.study.plan import PLAIN, PRESETS
 from rekka.study.stability import Stability
 from rekka.study.study import Study
-from rekka.study.tables import TrialRow
+from rekka.study.tables import EXACT, TrialRow
 
 CERTIFIED, AT_FLOOR, EXPLORATORY = "°", "_", "†"
 JUDGED = {"validation": "validation rows", "folds": "in folds", "golden": "confirmation rows"}
 TITLES = {
-    "guarded": "Chosen, preset {}: certified, stable across resamples, no less accurate, log loss not worse",
+    "guarded": "Chosen, preset {}: the default, unless another has a log loss shown to be lower",
     "pareto": "Selected, preset {}: methods that no other beats in accuracy and cost together",
 }
 KINDS = {
@@ -56,20 +56,33 @@ def print_methods(console: Console, study: Study) -> None:
     """One line a method (paper, Table method-summary)."""
     of_all = (counted(name, "trials", alone=True) for name in ("converged", "certified", "selected"))
     columns: tuple[Spec, ...] = (
-        "method",
+        texts("method", _name_equals, right=False),
         *of_all,
         "mean_accuracy median_seconds median_iterations at_floor_share",
     )
     found = list_methods(study)
     for preset, words in _presets(study):
-        rows = (one for one in found if one.preset == preset)
+        rows = (one for one in found if one.preset == preset and one.same_as is None)
         print_rows(console, f"Methods, preset {preset}: {words}", MethodPart, *columns, rows=rows)
     explain(
         console,
         "converged: the solver says so and everything is finite, the paper's sense. certified: it is a maximum of "
         "the likelihood. Of those that can be selected (paper: converged; exact: certified): mean accuracy, "
         "median seconds and steps (iterations), and the share of judged rows whose outcome was given a "
-        "probability of 1e-12 or less.",
+        "probability of 1e-12 or less." + _explain_equals(study),
+    )
+
+
+def _name_equals(one: MethodPart) -> str:
+    """'zscore, max, minmax': methods that are one model are shown in one row."""
+    return ", ".join((one.method, *one.also))
+
+
+def _explain_equals(study: Study) -> str:
+    """Sentence on the methods that are shown as one."""
+    return "".join(
+        f" {one.method} (also {list_names(one.also)}): the same model, log-likelihoods agree to {one.spread:.0e}."
+        for one in study.equals
     )
 
 
@@ -77,7 +90,8 @@ def print_selection(console: Console, study: Study) -> None:
     """The choice in each case and its reason, and its log loss beside others (paper, Table selection)."""
     columns = (Column("case", WORDS("column.case")), Column("why", WORDS("short.chosen_why")))
     for preset, _ in _presets(study):
-        trials = study.trials.filter(preset=preset)
+        rungs = study.ladder.rename({"chosen": "selected"})
+        trials = pl.concat([study.trials, rungs], how="diagonal").filter(preset=preset)
         rows = []
         for case, why in study.selection.filter(preset=preset).select("case", "why").rows():
             rows.append(Row((Cell(case, case), Cell(why, why))))
@@ -196,14 +210,16 @@ def print_trials(console: Console, study: Study) -> None:
         "log loss / iterations": lambda one: f"{show(one.log_loss, 'loss')} / {one.iterations}",
     }
     for preset, _ in _presets(study):
-        trials = rows_of(TrialRow, study.trials.filter(preset=preset))
+        same = [name for one in study.equals for name in one.also] if preset == EXACT else []
+        shown = study.trials.filter(~pl.col("method").is_in(same), preset=preset)
+        trials = rows_of(TrialRow, shown)
         for title, tell in figures.items():
             cells = {(one.case, one.method): _mark_trial(one, tell) for one in trials}
             print_view(console, _make_grid(f"Every trial, preset {preset}: {title}", cells), split=True)
     explain(
         console,
         f"{SELECTED} selected, {CERTIFIED} certified, {AT_FLOOR} rows at the probability floor, "
-        f"{NOTHING} did not converge or could not be scored.",
+        f"{NOTHING} did not converge or could not be scored." + _explain_equals(study),
     )
 
 
@@ -281,6 +297,11 @@ def print_headline(console: Console, study: Study) -> None:
     done = "" if len(trials) == study.planned else f" ({len(trials)} of {study.planned} done so far)"
     cases, methods = len(study.cases), len(study.plan.study.methods)
     presets = _presets(study)
+    if not study.trials.is_empty() and study.plan.study.methods == (PLAIN,):
+        console.print(
+            "There are no covariates, so that there is nothing to scale: one model is fitted for each component.",
+            highlight=False,
+        )
     console.print(
         f"[bold]{count_of(cases, 'component')} by {count_of(methods, 'method')}"
         f"{'' if len(presets) == 1 else f' under {len(presets)} presets'}: "

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rekka.checks.engine import Finding, Severity, Subject, check
 from rekka.core.language import ENGLISH, Said, load_words, say
+from rekka.evaluation.scores import find_wilson
 from rekka.evaluation.selection import ACCURACY_TOLERANCE, LOSS_TOLERANCE, Guard, Point, Step, dominates
 from rekka.study.case_rows import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
@@ -27,13 +28,13 @@ from rekka.study.checks.evidence import (
     passed,
 )
 from rekka.study.choice import COSTS, Choice, MethodVerdict
-from rekka.study.explanations import NUMBERS, name_step
+from rekka.study.explanations import name_step
 from rekka.study.plan import GUARDED, model_of
 from rekka.study.tables import MATERIALLY_WORSE, is_materially_worse
 from rekka.study.trial import Case, Key, Trial, spread
 
 STABLE = Guard().stable_share  # of the resamples; what the guarded rule asks for by default
-FLATTERED_LOSS = Guard().log_loss_margin  # of log loss; what the guarded rule takes for material
+FLATTERED_LOSS = 0.02  # of log loss: what happened had, in the geometric mean, a probability 2 % lower
 FLATTERED_ACCURACY = 0.01  # paper, outcome of H2: accuracies that differ by this differ little
 SHOWN = 5e-5  # the smallest difference that four digits show
 
@@ -83,7 +84,7 @@ def _list_falls(evidence: StudyEvidence, choices: list[Choice]) -> list[Said]:
 
 
 def _list_steps(choice: Choice) -> list[Said]:
-    """'max, boxcox fell at step 1, a certified maximum', 'zscore fell at step 2, a maximum across resamples'."""
+    """'max, boxcox dropped at: a certified maximum', 'zscore dropped at: a maximum across resamples'."""
     if choice.rule != GUARDED:
         return [say("check.R701.none")]
     groups: dict[Step | None, list[str]] = {}
@@ -92,7 +93,7 @@ def _list_steps(choice: Choice) -> list[Said]:
     return [
         say("check.R701.end", methods=methods)
         if step is None
-        else say("check.R701.step", methods=methods, number=NUMBERS[step], step=name_step(step))
+        else say("check.R701.step", methods=methods, step=name_step(step))
         for step, methods in groups.items()
     ]
 
@@ -115,7 +116,7 @@ def resamples(evidence: StudyEvidence) -> Finding:
         for choice, v in doubtful
     ]
     return found(
-        any(v.kept and _share(v) < STABLE for _, v in doubtful),
+        any(v.kept and not _is_stable(v) for _, v in doubtful),
         of=(Key(case=choice.case, preset=choice.preset, method=v.method) for choice, v in doubtful),
         values={"methods": values},
         facts=group_methods(
@@ -131,6 +132,11 @@ def _name_share(verdict: MethodVerdict) -> Said:
 
 def _share(verdict: MethodVerdict) -> float:
     return (verdict.certified or 0) / (verdict.drawn or 1)
+
+
+def _is_stable(verdict: MethodVerdict) -> bool:
+    """Whether the interval of the share of certified resamples does not end below what is asked for."""
+    return find_wilson(_share(verdict), verdict.drawn or 1)[1] >= STABLE
 
 
 @check(Subject.STUDY, R705=Severity.WARNING)

@@ -74,7 +74,7 @@ class StudyEvidence:
     @cached_property
     def trials(self) -> dict[Key, Trial]:
         """Trials, by key."""
-        return {trial.key: trial for trial in self.study.results}
+        return {trial.key: trial for trial in self.study.every_trial}
 
     @cached_property
     def presets(self) -> tuple[str, ...]:
