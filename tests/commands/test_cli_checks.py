@@ -97,7 +97,7 @@ def test_a_test_of_fit_that_a_run_does_not_have_is_made(sound, tiny, monkeypatch
         done = call("checks", sound, "--strict")
         assert asked == [("[Pier]", "exact", "train")]
         assert "R611 issue  A chosen model that does not describe its training rows" in done.stdout
-        assert "[Pier] (p 0.005): too few left rating b." in done.stdout
+        assert "[Pier] (p 0.005): too few left rating 2." in done.stdout
         assert done.exit_code == 1
         assert "not applicable: R611, R705" in call("checks", sound, "--quick").stdout
         patch.setattr("rekka.evaluation.calibration.MOST_TESTED", 0)

@@ -83,7 +83,7 @@ def test_the_curve_has_the_documents_numbers(model):
     assert column(mean, "worst") == [state + 0.5 for state in found.predicted_high]
     shares = rows_of(panel(figure, "shares"))
     assert [shares[-1][str(k)] for k in (1, 2, 3, 4)] == pytest.approx(found.probability[-1], rel=1e-5)
-    assert f"mean state is {found.expected[-1]:.1f}." in mean.alt
+    assert f"mean rating is {found.expected[-1]:.1f}." in mean.alt
 
 
 def test_the_best_state_is_at_the_top_and_each_has_its_strip(model):
@@ -227,7 +227,7 @@ def test_a_case_of_the_network_is_drawn_by_itself(document):
 def test_several_thresholds_have_words_of_their_own(document):
     years = tuple(one.model_copy(update={"threshold": None}) for one in document.network.years)
     figure = draw_network(document.network.model_copy(update={"years": years}), THEME)
-    assert "or in the worst of fewer" in figure.panels[1].title
+    assert "at the threshold of their component" in figure.panels[1].title
     assert figure.panels[1].alt.startswith("At the threshold of their component, or worse")
 
 

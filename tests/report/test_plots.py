@@ -81,7 +81,7 @@ def test_the_heat_map_has_every_case_by_every_method(draw):
 def test_a_forecast_has_the_curve_and_when_the_state_is_reached(draw):
     titles = [panel["title"] for panel in draw("forecast", "Pier").to_dict()["concat"]]
     assert titles[:2] == [panel["title"] for panel in draw("curve", "Pier").to_dict()["concat"]]
-    assert titles[2:] == ["Probability of rating d or worse", "Years until rating d or worse"]
+    assert titles[2:] == ["Probability of rating 4 or worse", "Years until rating 4 or worse"]
 
 
 def test_the_network_of_one_case_is_smaller_than_that_of_all(draw):

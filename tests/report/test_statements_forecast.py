@@ -5,6 +5,7 @@ import math
 import pytest
 from page_cases import CHOSEN, NONE, SHOWN, uncertify
 
+from rekka.core.ratings import Ratings
 from rekka.report.markdown import render_markdown
 from rekka.report.statements import Wording, explain_effect, explain_forecast, explain_network, list_warnings
 from rekka.report.tables.catalog import list_tables
@@ -40,13 +41,15 @@ def effect(document, **values):
 
 # Cases
 
+NUMBERS = Ratings.of(None, 5)
+
 
 def test_a_chosen_case_says_how_long_it_takes_and_for_whom(document):
     told, found = told_of(document, CHOSEN), forecast_of(document)
     first, lines = found.passages[0], plain(told_of(document, CHOSEN).lines)
     assert told.state == "chosen"
     assert told.warning is None
-    assert told.label == f"median of {first.median:.1f} years to state {found.threshold}"
+    assert told.label == f"median of {first.median:.1f} years to rating {'abcde'[found.threshold - 1]} or worse"
     assert lines[0].startswith(
         f"Half of such members are at rating {'abcde'[found.threshold - 1]} or worse after {first.median:.1f} years, "
         "starting from rating a"
@@ -140,7 +143,7 @@ def test_a_model_that_is_not_certified_is_told_before_all_else(document):
 def test_an_effect_is_sooner_later_unclear_or_not_known(document, values, sentence):
     one = effect(document, years_before=25.0, **values)
     found = forecast_of(document).model_copy(update={"threshold": 4})
-    assert explain_effect(one, found, TELL).striptags() == sentence
+    assert explain_effect(one, found, NUMBERS, TELL).striptags() == sentence
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_an_effect_is_sooner_later_unclear_or_not_known(document, values, senten
     ],
 )
 def test_a_change_has_an_engineers_words_or_the_name_that_data_gave(document, values, begins):
-    assert explain_effect(effect(document, **values), forecast_of(document), TELL).startswith(begins)
+    assert explain_effect(effect(document, **values), forecast_of(document), NUMBERS, TELL).startswith(begins)
 
 
 # The network

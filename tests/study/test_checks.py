@@ -342,7 +342,7 @@ class TestFits:
         assert "Selected nevertheless: boxcox in Longitudinal girder (paper), Slope protection (paper)." in said
         said = explain(made.floored, "R402")
         assert (
-            said.count("Slope protection (max, minmax, zscore, boxcox): ratings a, c: the rows that left it") == 1
+            said.count("Slope protection (max, minmax, zscore, boxcox): ratings 1, 3: the rows that left it") == 1
         )
         assert "remedies" not in said
 
@@ -382,7 +382,7 @@ class TestFits:
 
     def test_the_weakest_direction_is_named(self, made):
         weak = with_trials(made.sound, "max", condition_number=1e5, weakest_direction="age with length, state 2")
-        assert "max in Pier: age with length, rating b, condition number 1e+05" in explain(weak, "R605")
+        assert "max in Pier: age with length, rating 2, condition number 1e+05" in explain(weak, "R605")
 
     def test_goodness_says_how_to_run_it_and_what_chance_does(self, made):
         untested = replace(
@@ -390,7 +390,7 @@ class TestFits:
         )
         assert "rekka checks makes it" in explain(untested, "R611")
         said = explain(made.sound, "R611", calibrations=fitted(0.005, "too few left state 2"))
-        assert "Deck slab (p 0.005): too few left rating b" in said
+        assert "Deck slab (p 0.005): too few left rating 2" in said
         assert said.endswith(". Of 2 tests at 0.05, chance alone rejects 0.1.")
         assert look(made, lambda made: (untested, fitted(np.nan)), "R611").verdict == ABSENT
 
@@ -480,7 +480,7 @@ class TestGolden:
 
     def test_states_by_name(self, made):
         new = with_golden(made.sound, state_2=lambda n, state: np.where(n == 0, 6, state))
-        assert "(rating 6; training rows have a, b, c, d)" in explain(new, "R503")
+        assert "(rating 6; training rows have 1, 2, 3, 4)" in explain(new, "R503")
         assert "1 of 900 confirmation rows" in explain(new, "R803")
 
     def test_judged_rows_that_were_left_out(self, made):
