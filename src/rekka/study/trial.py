@@ -23,7 +23,7 @@ from rekka.model import inputs
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS, Certificate, Verdict
 from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, Predictor, Refit, fit_rows, refit_rows
-from rekka.model.serial import VERSION, ModelFile, dump_model
+from rekka.model.serial import ModelFile, choose_version, dump_model
 from rekka.model.solvers import Outcome
 from rekka.model.survey import FitTest
 from rekka.scaling.serial import scaling_to_json
@@ -160,7 +160,8 @@ class Fitted:
 
 def _change(model: str, **parts: Any) -> str:
     """A model, as JSON, with other parts."""
-    file = ModelFile.model_validate_json(model).model_copy(update={"version": VERSION, **parts})
+    file = ModelFile.model_validate_json(model)
+    file = file.model_copy(update={"version": choose_version(file.coding), **parts})
     return file.to_text()
 
 
