@@ -128,7 +128,7 @@ def test_model_files_are_read_from_version_2_on():
         ("TableMapping", "columns dates join rules state table wide"),
         (
             "ColumnRoles",
-            "area bridge case completed covariates date keep length member repairs state traffic visit width",
+            "area bridge case categories completed covariates date keep length member repairs state traffic visit width",
         ),
         ("FileOptions", "decimal encoding header_row names separator sheet"),
         ("Wide", "date state traffic"),

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from rekka.core.errors import BadCovariates, BadValues
-from rekka.data.categories import Coding, fit_category, fit_coding, is_text
+from rekka.data.categories import Coding, fit_category, fit_coding, is_text, refuse_names
 
 
 def counts(**levels: tuple[int, int]) -> pl.DataFrame:
@@ -82,7 +82,7 @@ def test_missing_values_can_be_a_level():
 def test_a_column_of_names_is_no_category():
     many = pl.DataFrame({"level": [f"bridge {i}" for i in range(60)], "rows": 9, "departures": 6})
     with pytest.raises(BadValues, match="60 different texts in 540 rows"):
-        fit_category("name", many)
+        refuse_names("name", many, "b.csv")
 
 
 def test_options_by_category_hold_for_its_terms():

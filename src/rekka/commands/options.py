@@ -194,7 +194,10 @@ READING = (
     Flag("--area", Text, "columns.area", "COLUMN", "Area in square metres."),
     Flag("--traffic", Text, "columns.traffic", "COLUMN", "Vehicles a day."),
     Flag("--repair", Many, "columns.repairs", "COLUMN", "Year or date of a repair. Repeatable."),
-    Flag("--covariate", Many, "columns.covariates", "COLUMN", "A further number to use. Repeatable."),
+    Flag("--covariate", Many, "columns.covariates", "COLUMN",
+         "A further column to use: numbers, or a category (text, yes and no). Repeatable, or a list."),
+    Flag("--category", Many, "columns.categories", "COLUMN",
+         "A further column to use whose numbers are names, such as a route class. Repeatable."),
     Flag("--keep", Many, "columns.keep", "COLUMN", "A column to carry along. Repeatable."),
     Flag("--wide", Text, "wide.state", "PATTERN", "States in columns: '{year}', 'BCI {year}', 'rank_{visit}'."),
     Flag("--wide-date", Text, "wide.date", "PATTERN", "Their dates, for columns by visit: 'date_{visit}'."),
@@ -213,7 +216,8 @@ READING = (
          "Several records of one day: worst (default), first, last, set_aside or error."),
     Flag("--interval", Text, "rules.interval", "RULE", "Dates out of order: set_aside (default) or error."),
     Flag("--max-gap", float | None, "rules.max_gap", "YEARS", "Exclude pairs further apart."),
-    Flag("--missing", Text, "rules.missing", "RULE", "Missing covariates: set_aside (default) or error."),
+    Flag("--missing", Text, "rules.missing", "RULE",
+         "Missing covariates: set_aside (default), error, or level: a level of its own, in categories."),
     Flag("--outside", Text, "rules.outside", "RULE", "States outside the scale: set_aside (default) or error."),
 )  # fmt: skip
 PLAN = (

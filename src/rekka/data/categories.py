@@ -18,13 +18,12 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import BadCovariates, BadOption, BadValues, bad_option, count_of, name_rows, name_some
-from rekka.data.attributes import NAMES, read_name
+from rekka.data.attributes import NAMES, NO, YES, is_text, level_text
 from rekka.data.text import collect
 
 FEWEST = 5  # departures that a level needs for an effect of its own
 MOST_LEVELS = 50  # a column with more is a name or a remark, not a category
 OTHER, MISSING = "other", "missing"  # levels that the rules make
-NO, YES = "no", "yes"
 NO_WORDS = frozenset({"no", "n", "false", "0", "いいえ", "無", "無し", "なし"})
 YES_WORDS = frozenset({"yes", "y", "true", "1", "はい", "有", "有り", "あり"})
 REFERENCE, REFUSE = "reference", "refuse"
@@ -33,7 +32,6 @@ MERGE = "merge"
 RARE = (MERGE, REFUSE)
 ERROR, LEVEL = "error", "level"
 MISSING_RULES = (ERROR, LEVEL)
-TEXTS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
 
 @dataclass(frozen=True)
@@ -223,18 +221,6 @@ class Coding:
 NO_CODING = Coding()
 
 
-def level_text(column: str, schema: Mapping[str, Any]) -> pl.Expr:
-    """Text of a level: without blanks around, null where blank or missing, yes and no for booleans."""
-    if schema[column] == pl.Boolean:
-        return pl.when(pl.col(column)).then(pl.lit(YES)).when(~pl.col(column)).then(pl.lit(NO))
-    return read_name(column, pl.Schema(schema))
-
-
-def is_text(dtype: Any) -> bool:
-    """Whether a column of this type is a category without being declared as one."""
-    return any(dtype == kind for kind in TEXTS)
-
-
 def find_categories(
     schema: Mapping[str, Any], covariates: Sequence[str], declared: Sequence[str] | None = None
 ) -> tuple[str, ...]:
@@ -268,11 +254,13 @@ def fit_coding(
     unseen: str = REFERENCE,
     rare: str = MERGE,
     missing: bool = False,
+    judge: bool = True,
     where: str = "the table",
 ) -> Coding:
     """Fit the coding of categories on training rows; ``departed`` says which rows moved to a worse state.
 
-    ``references`` are levels to compare with, by category, where they are not to be the most frequent ones.
+    ``references`` are levels to compare with, by category, where they are not to be the most frequent ones. With
+    ``judge`` a column with too many levels is refused.
 
     >>> import polars as pl
     >>> rows = pl.LazyFrame({"kind": ["steel"] * 9 + ["timber"] * 8, "moved": [True] * 17})
@@ -286,6 +274,8 @@ def fit_coding(
         text = level_text(name, schema)
         grouped = frame.group_by(level=text).agg(rows=pl.len(), departures=departed.sum().cast(pl.Int64))
         counts = collect(grouped.sort("level"), where)
+        if judge:
+            refuse_names(name, counts, where)
         chosen = (references or {}).get(name)
         found.append(fit_category(name, counts, reference=chosen, rare=rare, missing=missing, where=where))
     return Coding(tuple(found), unseen)
@@ -304,7 +294,6 @@ def fit_category(
     if missing:
         counts = counts.with_columns(pl.col("level").fill_null(MISSING))
     counts = counts.drop_nulls("level")
-    refuse_names(name, counts, where)
     known = [level for level in counts["level"] if level != MISSING]
     words = {level.lower() for level in known}
     yes_no = words <= YES_WORDS | NO_WORDS and bool(words & YES_WORDS) and bool(words & NO_WORDS)
@@ -337,13 +326,14 @@ def _merge(name: str, levels: list[Level], reference: str, rare: str) -> tuple[L
 
 def refuse_names(name: str, counts: pl.DataFrame, where: str) -> None:
     """Refuse a column that has too many different texts for a category."""
+    counts = counts.drop_nulls("level")
     different, rows = len(counts), int(counts["rows"].sum())
     if different > MOST_LEVELS or (different > 2 and 2 * different > rows):
         texts = counts.filter(pl.col("level").cast(pl.Float64, strict=False).is_null())
         if 0 < 2 * len(texts) < different:
             raise BadValues(
-                f"{where}: {name} holds {texts['level'][0]!r} in {count_of(texts['rows'][0], 'row')}, and numbers in "
-                "others; numbers are needed. Correct the text, or leave the column out of covariates.",
+                f"{where}: {name} holds {texts['level'][0]!r} in {count_of(texts['rows'][0], 'row')}, and numbers "
+                "in others; numbers are needed. Correct the text, or leave the column out of covariates.",
                 column=name,
             )
         some = ", ".join(repr(level) for level in counts["level"].head(3))

@@ -220,7 +220,9 @@ def fit_to(
         if isinstance(name, list):
             lacking = [one for one in name if not is_there(table, one)]
             columns[role] = [one for one in name if one not in lacking]
-            if role == "covariates" and (used := [one for one in lacking if needed is None or one in needed]):
+            if role in ("covariates", "categories") and (
+                used := [one for one in lacking if needed is None or one in needed]
+            ):
                 raise _lacks(table, "covariate", used[0], who)
             if role == "repairs" and lacking:
                 notes.append(f"{table.name}: {who} knew repairs by {', '.join(lacking)}, which is not here")
@@ -242,7 +244,9 @@ def loosen(plan: TableMapping, table: SourceTable, given: TableMapping) -> Table
         for role, name in plan.columns
         if isinstance(name, str) and role not in own and not is_there(table, name)
     }
-    lists: dict[str, list[str]] = {role: [] for role in ("repairs", "covariates", "keep") if role not in own}
+    lists: dict[str, list[str]] = {
+        role: [] for role in ("repairs", "covariates", "categories", "keep") if role not in own
+    }
     columns = plan.columns.model_copy(update=absent | lists)
     wide = plan.wide
     if wide is not None:

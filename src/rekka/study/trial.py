@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, InputError, OutsideTrainingRange, ScalingError, count_of
 from rekka.core.numerics import quiet
+from rekka.data.categories import NO_CODING
 from rekka.evaluation.resampling import Sample, draw_bootstrap
 from rekka.evaluation.scores import Scores
 from rekka.model import inputs
@@ -29,7 +30,7 @@ from rekka.model.survey import FitTest
 from rekka.scaling.serial import scaling_to_json
 from rekka.streaming.clustered_errors import leave_for_scores
 from rekka.streaming.fit import fit_source, refit_source
-from rekka.study.case_rows import GOLDEN, IN_FOLDS, WORDS, CaseRows
+from rekka.study.case_rows import GOLDEN, IDENTITY, IN_FOLDS, WORDS, CaseRows
 from rekka.study.plan import POOLED, PRESETS, RIDGE, SHRINKING, choose_options, leave_out, list_options
 from rekka.study.scores import BridgeScores
 
@@ -211,8 +212,9 @@ def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> 
     )
     used = {"scaling": options.scaling, "ridge": options.ridge, "prior": options.prior}
     parameters = {name: value for name, value in used.items() if value} | {"seed": seed}
-    parameters |= {"covariates": list(rows.covariates)} | list_options(key.preset, rows.clock)
-    model = dump_model(fit, parameters, rows.columns, case=key.case)
+    named = list(rows.coding.columns(rows.covariates))
+    parameters |= {"covariates": named} | list_options(key.preset, rows.clock)
+    model = dump_model(fit, parameters, [*IDENTITY, *named], case=key.case)
     return Fitted(trial, model, scaling_to_json(fit.scaling))
 
 
@@ -226,7 +228,7 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
 
     A penalty or a prior is estimated from these rows alone; or it is the ``fixed`` one.
     """
-    given = list_options(key.preset, rows.clock) | {"threads": 1}
+    given = list_options(key.preset, rows.clock) | {"threads": 1, "coding": rows.coding}
 
     def refit(sample: Sample) -> Refit:
         if fixed is None:
@@ -281,7 +283,7 @@ def describe_case(rows: CaseRows, seed: int = 0) -> Case:
 def judge_plain(rows: CaseRows, seed: int, judged_on: str | None = None) -> BridgeScores:
     """Score the judged rows as the model without covariates forecasts them; none where it cannot be fitted."""
     part = judged_on or rows.judged_on
-    bare = replace(rows, covariates=(), judged_on=part)
+    bare = replace(rows, covariates=(), judged_on=part, coding=NO_CODING)
 
     def fit(sample: Sample) -> Refit:
         return refit_rows(sample.rows, sample.x, (), Options(scaling=None, threads=1))
@@ -310,7 +312,7 @@ def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit,
     groups = train["bridge_id"].to_numpy()
     clock = make_clock(rows.covariates, rows.clock)
     training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
-    given = list_options(key.preset, rows.clock) | {"threads": threads}
+    given = list_options(key.preset, rows.clock) | {"threads": threads, "coding": rows.coding}
     start = rows.pooling if key.method == POOLED else None
     options = choose_options(key.method, rows.training, rows.others, seed, given, start)
     return fit_rows(training.rows, training.x, rows.covariates, options, training.groups), options
@@ -325,7 +327,7 @@ def _choose_streamed(rows: CaseRows, key: Key, seed: int, threads: int | None) -
             f"{what} needs all rows in memory, and the {rows.counts['train']:,} training rows of {rows.name} are "
             "more than the limit has room for; raise --memory, or leave it out"
         )
-    return Options(scaling=key.method, seed=seed, threads=threads, **given)
+    return Options(scaling=key.method, seed=seed, threads=threads, coding=rows.coding, **given)
 
 
 def find_status(certificate: Certificate, converged: bool) -> Status:
