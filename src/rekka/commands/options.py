@@ -91,13 +91,16 @@ def read_pairs(texts: Sequence[str], hint: str, example: str) -> dict[str, str]:
     return found
 
 
-def read_numbers(texts: Sequence[str], hint: str, example: str) -> dict[str, float]:
-    """Read NAME=NUMBER of an option."""
-    found = {}
+def read_numbers(texts: Sequence[str], hint: str, example: str, *, levels: bool = False) -> dict[str, Any]:
+    """Read NAME=NUMBER of an option; with ``levels`` also NAME=TEXT, the level of a category."""
+    found: dict[str, Any] = {}
     for name, text in read_pairs(texts, hint, example).items():
         try:
             found[name] = float(text)
         except ValueError:
+            if levels:
+                found[name] = text
+                continue
             raise typer.BadParameter(f"{f'{name}={text}'!r} is not like {example}", param_hint=hint) from None
     return found
 
@@ -146,8 +149,9 @@ DRAWS = (
 )
 AT = (
     Flag("--at", Many, "at", "LIST",
-         "Covariates, such as age_at_inspection_1=40,traffic_mean=8000. Default: typical, the medians of the "
-         "training rows.", read=partial(read_numbers, hint="--at", example="age_at_inspection_1=40")),
+         "Covariates, such as age_at_inspection_1=40,material=steel. Default: typical, the medians and most "
+         "frequent levels of the training rows.",
+         read=partial(read_numbers, hint="--at", example="age_at_inspection_1=40", levels=True)),
     Flag("--age", str, "age", "HOW",
          "Age over the years: fixed, advances, or held (not beyond the oldest of the training rows).", "fixed"),
     ADVANCE,

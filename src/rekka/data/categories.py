@@ -94,6 +94,10 @@ class Category:
         into = {level.name: level.into for level in self.levels}
         return self.spell(text).replace_strict(into, default=None, return_dtype=pl.String)
 
+    def find_unseen(self, text: pl.Expr) -> pl.Expr:
+        """Whether a text is a level that no training row had."""
+        return self.spell(text).is_not_null() & self.read(text).is_null()
+
     def spell(self, text: pl.Expr) -> pl.Expr:
         """The text as levels are written: words for yes and no as these, missing values as their level."""
         if self.yes_no:
@@ -101,6 +105,20 @@ class Category:
             yes, no = word.is_in(sorted(YES_WORDS)), word.is_in(sorted(NO_WORDS))
             text = pl.when(yes).then(pl.lit(YES)).when(no).then(pl.lit(NO)).otherwise(text)
         return text.fill_null(MISSING) if self.missing else text
+
+    def place(self, level: object) -> dict[str, float]:
+        """The 0/1 columns of a member with this level, merged or not; a level that is not known is refused."""
+        text = (YES if level else NO) if isinstance(level, bool) else str(level)
+        known = {one.name: one.into for one in self.levels} | {into: into for into in self.kept}
+        found = pl.select(self.spell(pl.lit(text))).item()
+        if found not in known:
+            raise BadOption(
+                f"{self.name} is {text!r}; it can be {name_some([self.reference, *self.kept])}.",
+                option=self.name,
+                value=text,
+                choices=[self.reference, *self.kept],
+            )
+        return {term: float(kept == known[found]) for kept, term in zip(self.kept, self.terms, strict=True)}
 
     def notes(self) -> list[str]:
         """Sentences on the levels that were merged, and on a category that none is left of."""
@@ -177,6 +195,19 @@ class Coding:
         terms = {t: table[one.name] for one in self.categories if one.name in table for t in one.terms}
         return terms | named  # a term's own value comes before that of its category
 
+    def collapse(self, values: Mapping[str, float]) -> dict[str, float | str]:
+        """Covariates by name, with the level of a category in place of its terms."""
+        found: dict[str, float | str] = {}
+        for name, value in values.items():
+            category = self.find(name)
+            if category is None:
+                found[name] = value
+            elif value == 1.0:
+                found[category.name] = category.find(name)
+            else:
+                found.setdefault(category.name, category.reference)
+        return found
+
     def keep(self, names: Iterable[str]) -> Coding:
         """The coding of some of the categories."""
         wanted = set(names)
@@ -208,8 +239,7 @@ class Coding:
         for category in self.categories:
             if category.name in schema:
                 text = level_text(category.name, schema)
-                spelled, level = category.spell(text), category.read(text)
-                strange = frame.select(level=spelled.filter(spelled.is_not_null() & level.is_null()))
+                strange = frame.select(level=category.spell(text).filter(category.find_unseen(text)))
                 counts = collect(
                     strange.group_by("level").len().sort("len", "level", descending=[True, False]), name
                 )

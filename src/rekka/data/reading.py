@@ -15,7 +15,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, MissingColumns, UnreadableTable, did_you_mean, name_some
-from rekka.data.mapping import State, TableMapping, Wide, is_there, load_mapping
+from rekka.data.attributes import find_texts
+from rekka.data.mapping import State, TableMapping, Wide, is_there, load_mapping, resolve
 from rekka.data.tables import EXCEL, TEXT, SourceTable
 from rekka.data.text import FileOptions
 from rekka.data.values import Scale
@@ -247,6 +248,11 @@ def loosen(plan: TableMapping, table: SourceTable, given: TableMapping) -> Table
     lists: dict[str, list[str]] = {
         role: [] for role in ("repairs", "covariates", "categories", "keep") if role not in own
     }
+    if "categories" in lists:
+        there = {name: resolve(table, name) for name in plan.columns.asked if is_there(table, name)}
+        texts = find_texts(table, there.values(), plan.table.decimal)
+        named = [name for name, one in there.items() if name in plan.columns.categories or one in texts]
+        lists["categories"] = named
     columns = plan.columns.model_copy(update=absent | lists)
     wide = plan.wide
     if wide is not None:

@@ -175,7 +175,10 @@ def _take(table: SourceTable, frame: pl.LazyFrame, plan: TableMapping) -> LazyTr
     numbers = [name for name in asked.values() if name not in named]
     frame, blank = _read_categories(frame, named, plan.rules, table.name)
     notes = (*table.notes, f"{table.name}: transitions, already paired", *left_out, *blank)
-    return LazyTransitions(table.name, frame, (*(numbers or covariates), *named), notes)
+    read = PAIRED_ALREADY
+    if named:  # later tables are asked for them too
+        read = read.model_copy(update={"mapping": {"columns": {"covariates": list(asked), "categories": named}}})
+    return LazyTransitions(table.name, frame, (*(numbers or covariates), *named), notes, read)
 
 
 def _read_categories(

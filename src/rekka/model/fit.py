@@ -66,6 +66,10 @@ class Predictor:
         """Columns of a table that hold the covariates: a category is one, whatever its levels."""
         return self.coding.columns(self.covariates)
 
+    def describe(self, x: Array) -> dict[str, float | str]:
+        """Raw covariates x (p,) by name, a category by its level."""
+        return self.coding.collapse(dict(zip(self.covariates, x.tolist(), strict=True)))
+
     def scale(self, x: Array, dt: Array) -> Array:
         """Scaled covariates (n, p) of intervals of dt years (n,), for raw x (n, p) at their first visits."""
         return self.scaling.transform(self.clock.take(x, dt))

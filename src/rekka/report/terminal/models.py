@@ -297,12 +297,13 @@ def _list_warnings(model: CaseModel, head: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(head), *(line for line in (model.unchosen, model.misfit) if line is not None)]
 
 
-def _describe_covariates(model: CaseModel, values: Mapping[str, float], given: Mapping[str, Any]) -> str:
+def _describe_covariates(model: CaseModel, values: Mapping[str, float | str], given: Mapping[str, Any]) -> str:
     """'At age_at_inspection_1 = 40 (given), traffic_mean = 5,200 (typical).'."""
     if not values:
         return "The model has no covariates."
     source = "typical" if model.fit.survey is not None else "given"
-    some = (f"{name} = {value:,.6g} ({'given' if name in given else source})" for name, value in values.items())
+    shown = {name: value if isinstance(value, str) else f"{value:,.6g}" for name, value in values.items()}
+    some = (f"{name} = {value} ({'given' if name in given else source})" for name, value in shown.items())
     return f"At {', '.join(some)}."
 
 
