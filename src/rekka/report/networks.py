@@ -68,7 +68,7 @@ def forecast_study(study: Study) -> ForecastFile | None:
         return None
     options = InventoryOptions(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
     rows = study.read_rows()
-    members = read_members(rows.frame, columns={"covariates": list(rows.levels)})
+    members = read_members(rows.frame, columns={"categories": list(rows.levels)})
     eligible = find_eligible(
         members, match_models(models, members.frame["case"].unique().sort().to_list()), options
     )
