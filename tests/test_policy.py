@@ -11,7 +11,7 @@ import rekka
 from rekka.data import mapping
 from rekka.fleet.document import ForecastFile
 from rekka.model.serial import VERSION as MODEL
-from rekka.model.serial import ModelFile
+from rekka.model.serial import WITHOUT_CATEGORIES, ModelFile
 from rekka.report.document import VERSION as REPORT
 from rekka.scaling.serial import VERSION as SCALING
 from rekka.study.plan import BEFORE_CLOCK
@@ -103,7 +103,7 @@ def test_paths_that_pages_name_lead_somewhere():
 @pytest.mark.parametrize(
     ("file", "written", "read"),
     [
-        ("model file", str(MODEL), "2 to 4"),
+        ("model file", f"{WITHOUT_CATEGORIES}, with categories {MODEL}", "2 to 5"),
         ("run folder", f"plan {PLAN}, files 1", f"plan {BEFORE_CLOCK} and {PLAN}"),
         ("study file", str(PLAN), f"1 to {PLAN}"),
         ("`forecast.json`", str(ForecastFile.model_fields["version"].default), "1"),
@@ -119,7 +119,7 @@ def test_the_page_names_the_versions_of_the_code(file, written, read):
 
 
 def test_model_files_are_read_from_version_2_on():
-    assert ModelFile.model_fields["version"].annotation.__args__ == (2, 3, MODEL)
+    assert ModelFile.model_fields["version"].annotation.__args__ == (2, 3, 4, MODEL)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_model_files_are_read_from_version_2_on():
         ("TableMapping", "columns dates join rules state table wide"),
         (
             "ColumnRoles",
-            "area bridge case completed covariates date keep length member repairs state traffic visit width",
+            "area bridge case categories completed covariates date keep length member repairs state traffic visit width",
         ),
         ("FileOptions", "decimal encoding header_row names separator sheet"),
         ("Wide", "date state traffic"),

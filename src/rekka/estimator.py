@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from rekka.core.errors import BadOption, InputError, ModelFileError
+from rekka.data.categories import ERROR, MERGE, NO_CODING, REFERENCE, Coding
 from rekka.data.partition import PAPER_SEED
 from rekka.data.reading import TableReading
 from rekka.evaluation.calibration import check_fit
@@ -30,9 +31,18 @@ from rekka.model.nested import ChiSquaredTest, likelihood_ratio, nested_table, w
 from rekka.model.serial import dump_model, load_saved
 from rekka.model.survey import FitTest
 from rekka.model.tables import TitledTable, check_units, coefficient_table, hazard_table
-from rekka.streaming.any_size import LazyTable, fit_table, fit_training, is_lazy, open_lazy, read_columns
+from rekka.streaming.any_size import (
+    LazyTable,
+    code_table,
+    fit_table,
+    fit_training,
+    is_lazy,
+    open_lazy,
+    read_columns,
+)
 
 Array = NDArray[np.float64]
+RULES = ("categories", "unseen", "rare", "missing")  # parameters of categories
 
 
 class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -80,7 +90,18 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         Columns of the start state and of the years between the two inspections; in an array columns are named
         x0, x1, ...
     covariates : list of str or None
-        Columns to use; None means all but ``start`` and ``dt``.
+        Columns to use; None means all but ``start`` and ``dt``. Columns of text and booleans are categories: one
+        0/1 column, "material: steel", for each level but the most frequent one, the reference.
+    categories : list of str or None
+        Covariates that are numbers and names at the same time, such as a route class 1 to 8: also categories.
+    unseen : "reference" or "refuse"
+        What becomes of rows with a level that no training row had: taken as the reference level with a warning, or
+        refused.
+    rare : "merge" or "refuse"
+        Levels with fewer than 5 departures: taken as one level, "other", or where they have fewer than 5 together
+        as the reference; or refused.
+    missing : "error" or "level"
+        Missing values of a category: refused, or a level of their own.
     n_states : int or None
         K; None takes the worst end state of the training rows.
     threads : int or None
@@ -97,7 +118,10 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     scaled_coef_ (K-1, p), scaled_intercept_ (K-1,)
         Coefficients of the scaled covariates.
     log_likelihood_, aic_, bic_, n_states_, classes_, covariates_
-        As in other estimators; the log-likelihood is the exact one, without the penalty.
+        As in other estimators; the log-likelihood is the exact one, without the penalty. A category is among the
+        covariates by its terms, such as "material: steel".
+    coding_
+        Levels of the categories, their reference levels, and ``notes`` on the levels that were merged.
     outcome_
         Report of the solver: success, message, iterations, evaluations, seconds around its one call.
     converged_
@@ -150,6 +174,10 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         start: str = "state_1",
         dt: str = "interval_years",
         covariates: Sequence[str] | None = None,
+        categories: Sequence[str] | None = None,
+        unseen: str = REFERENCE,
+        rare: str = MERGE,
+        missing: str = ERROR,
         n_states: int | None = None,
         threads: int | None = None,
         memory: str | int | None = None,
@@ -171,6 +199,10 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.start = start
         self.dt = dt
         self.covariates = covariates
+        self.categories = categories
+        self.unseen = unseen
+        self.rare = rare
+        self.missing = missing
         self.n_states = n_states
         self.threads = threads
         self.memory = memory
@@ -208,7 +240,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         The fitted model itself.
 
         """
-        options = self._options()
+        options = replace(self._options(), coding=NO_CODING)  # of an earlier fit
         check_options(options)
         if is_lazy(X):
             return self._fit_lazy(open_lazy(X), y, sample_weight, groups, cluster, on_pass)
@@ -219,7 +251,16 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             )
         frame = inputs.as_frame(X)
         columns = inputs.find_columns(frame.columns, self.start, self.dt, self.covariates)
-        check_units(self.units, columns.covariates)
+        columns = inputs.fit_categories(
+            frame,
+            y,
+            columns,
+            sample_weight=sample_weight,
+            **self._list_rules(),
+            chosen=self.covariates is not None,
+        )
+        options = replace(options, coding=columns.coding)
+        self._check_units(columns.covariates, columns.coding)
         training = inputs.read_training(
             frame,
             y,
@@ -246,18 +287,20 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """Fit rows that are not in memory."""
         end = "state_2" if y is None else y
         reading = read_columns(table.columns, self.start, self.dt, self.covariates, end, sample_weight, groups)
-        check_units(self.units, reading.covariates)
+        reading, coding = code_table(table, reading, **self._list_rules(), chosen=self.covariates is not None)
+        self._check_units(reading.covariates, coding)
+        features = [self.start, self.dt, *coding.columns(reading.covariates)]
         fit = fit_table(
-            table,
+            replace(table, query=coding.code(table.query)),
             reading,
-            self._options(),
+            replace(self._options(), coding=coding),
             memory=self.memory,
             n_states=self.n_states,
             class_weight=self.class_weight,
             cluster=cluster,
             on_pass=on_pass,
         )
-        self._adopt(fit, [self.start, self.dt, *reading.covariates])
+        self._adopt(fit, features)
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -302,7 +345,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """Table of hazards a year and mean years in each state for each row's covariates, with intervals."""
         check_is_fitted(self)
         frame = inputs.as_frame(X)
-        return hazard_table(self._fit, inputs.read_covariates(frame, self.covariates_), level)
+        x = inputs.read_covariates(frame, self.covariates_, coding=self._fit.coding)
+        return hazard_table(self._fit, x, level)
 
     def wald_tests(self) -> TitledTable:
         """Table of joint Wald tests: does a covariate, or do all of them, act on any hazard."""
@@ -337,7 +381,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         training = inputs.read_training(
             inputs.as_frame(X),
             y,
-            inputs.Columns(self.start, self.dt, self.covariates_),
+            self._columns(),
             sample_weight=sample_weight,
             groups=groups,
             n_states=self.n_states_,
@@ -383,9 +427,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
                 option="class_weight",
                 value=self.class_weight,
             )
-        columns = inputs.Columns(self.start, self.dt, self.covariates_)
         training = inputs.read_training(
-            inputs.as_frame(X), y, columns, sample_weight=sample_weight, n_states=self.n_states_
+            inputs.as_frame(X), y, self._columns(), sample_weight=sample_weight, n_states=self.n_states_
         )
         check_rows(self._fit, training.rows, training.x)
         names = np.arange(training.rows.dt.size).astype(np.str_)
@@ -413,10 +456,12 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         parameters = {
-            name: list(value) if name in ("covariates", "advance") and value is not None else value
+            name: list(value) if name in ("covariates", "advance", "categories") and value is not None else value
             for name, value in self.get_params(deep=False).items()
             if name != "memory"  # of the machine, not of the model
         }
+        if not self._fit.coding:  # files without categories stay as earlier versions read them
+            parameters = {name: value for name, value in parameters.items() if name not in RULES}
         if self.scaling is not None:  # a CovariateScaler or a list of names goes by its name
             parameters["scaling"] = self._fit.scaling.method
         return dump_model(
@@ -441,8 +486,21 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         return model
 
     def _options(self) -> Options:
-        names = Options.__dataclass_fields__.keys() - {"family"}
-        return Options(**{name: getattr(self, name) for name in names}, family=self._family)
+        names = Options.__dataclass_fields__.keys() - {"family", "coding"}
+        coding = self._fit.coding if hasattr(self, "_fit") else NO_CODING
+        return Options(**{name: getattr(self, name) for name in names}, family=self._family, coding=coding)
+
+    def _list_rules(self) -> dict[str, Any]:
+        """Rules for categories, as ``fit_categories`` takes them."""
+        return {"declared": self.categories} | {name: getattr(self, name) for name in RULES[1:]}
+
+    def _check_units(self, covariates: Sequence[str], coding: Coding) -> None:
+        """Refuse units of what is no covariate, or no number."""
+        check_units(self.units, [name for name in covariates if name not in coding.terms])
+
+    def _columns(self) -> inputs.Columns:
+        """Columns that the model reads."""
+        return inputs.Columns(self.start, self.dt, self.covariates_, self._fit.coding)
 
     def _adopt(
         self, fit: Fit, features: Sequence[str], case: str | None = None, labels: tuple[str, ...] | None = None
@@ -452,7 +510,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self._fit, self._family = fit, fit.family.name
         self.feature_names_in_ = np.asarray(features, dtype=object)
         self.n_features_in_ = len(features)
-        self.covariates_ = fit.covariates
+        self.covariates_, self.coding_ = fit.covariates, fit.coding
         self.n_states_ = fit.n_states
         self.classes_ = np.arange(1, fit.n_states + 1)
         self.scaling_ = fit.scaling
@@ -478,8 +536,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
 
     def _read(self, X: Any) -> inputs.Predictors:
         check_is_fitted(self)
-        columns = inputs.Columns(self.start, self.dt, self.covariates_)
-        rows = inputs.read_predictors(inputs.as_frame(X), columns)
+        rows = inputs.read_predictors(inputs.as_frame(X), self._columns())
         inputs.check_supported(rows.start, self.n_states_, "start")
         return rows
 

@@ -52,14 +52,13 @@ CASES = {
     ),
     "text in a number": (
         lambda: fit(X.with_columns(bridge_length=pl.lit("12 m"))),
-        errors.BadValues,
-        "bridge_length holds '12 m' in row 0; a number is needed. Convert the column, or name the covariates to use "
-        "if this is not one of them.",
+        errors.BadCovariates,
+        "bridge_length is '12 m' in all",
     ),
     "text in pandas objects": (
         lambda: fit(X.to_pandas().astype({"bridge_length": object}).replace({"bridge_length": {X["bridge_length"][3]: "x"}})),
         errors.BadValues,
-        "bridge_length holds 'x' in row 3; a number is needed.",
+        "the table: bridge_length holds 'x' in 1 row, and numbers in others; numbers are needed.",
     ),
     "missing values": (
         lambda: fit(put("traffic_mean", None, 4, 9)),

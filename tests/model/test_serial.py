@@ -162,15 +162,15 @@ def damaged(**changes):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "This is not a rekka model file of version 2 to 4: the text itself: Invalid JSON"),
+        ("", "This is not a rekka model file of version 2 to 5: the text itself: Invalid JSON"),
         ('{"a": 1', "Invalid JSON"),
         ('{"format": "other"}', "format: Input should be 'rekka-model'"),
-        (damaged(version=1), "version: Input should be 2, 3 or 4"),
+        (damaged(version=1), "version: Input should be 2, 3, 4 or 5"),
         (damaged(surprise=1), "surprise: Extra inputs are not permitted"),
         (damaged(beta=[[1.0]]), "This rekka model file is damaged: cannot reshape array"),
         (
             damaged(scaling={"kind": "affine"}),
-            "This is not a rekka model file of version 2 to 4: scaling.affine.method: Field required",
+            "This is not a rekka model file of version 2 to 5: scaling.affine.method: Field required",
         ),
         (damaged(parameters={"speed": 3}), "This rekka model file is damaged: it names an option 'speed'"),
         (

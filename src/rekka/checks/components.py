@@ -290,6 +290,7 @@ def check_inflation(case: Component) -> Iterator[Finding]:
 @check(Subject.RECORDED, R305=Severity.WARNING)
 def check_impossible(case: Component) -> Iterator[Finding]:
     """A negative age or traffic, a length or an area of 0 or less."""
+    case = case.numbers
     for name, column in zip(case.covariates, case.x.T, strict=True):
         words = set(name.lower().split("_"))
         positive = bool(words & NOT_ZERO)
@@ -306,6 +307,7 @@ def check_impossible(case: Component) -> Iterator[Finding]:
 @check(Subject.RECORDED, R306=Severity.WARNING)
 def check_far(case: Component) -> Iterator[Finding]:
     """Values more than 10 robust standard deviations away, in their units and on the log scale."""
+    case = case.numbers
     for name, column in zip(case.covariates, case.x.T, strict=True):
         distance = _robust_distance(column)
         positive = column > 0
@@ -329,7 +331,7 @@ def _robust_distance(values: Array) -> Array:
 @check(Subject.TRAINING, R307=Severity.NOTE)
 def check_upper_tails(case: Component) -> Iterator[Finding]:
     """Skewed to the right, with a maximum far above the median."""
-    case = case.accepted
+    case = case.accepted.numbers
     median, top, skewness = np.median(case.x, axis=0), case.x.max(axis=0), _skewness(case.x)
     tails = np.flatnonzero((skewness > TAIL_SKEWNESS) & (median > 0) & (top > TAIL_RATIO * median))
     if tails.size:
@@ -346,7 +348,7 @@ def check_upper_tails(case: Component) -> Iterator[Finding]:
 @check(Subject.TRAINING, R308=Severity.NOTE, R309=Severity.NOTE)
 def check_boxcox(case: Component) -> Iterator[Finding]:
     """Large Box-Cox exponents of left-skewed covariates, and columns it cannot transform."""
-    case = case.accepted
+    case = case.accepted.numbers
     skewness = _skewness(case.x)
     for c, name in enumerate(case.covariates):
         try:

@@ -22,6 +22,7 @@ from rekka.checks.table import (
     Component,
     Components,
     any_of,
+    code_categories,
     count_records,
     find_covariates,
     find_unusable,
@@ -142,15 +143,17 @@ def check_transitions(
     load_checks("rekka.checks")
     frame: pl.DataFrame = inputs.as_frame(transitions).to_polars()
     names = find_covariates(frame, covariates)
+    coding = code_categories(frame, names)
+    frame, names = coding.code(frame.lazy()).collect() if coding else frame, coding.expand(names)
     rows = read_rows(frame, names)
     if rows.is_empty():
         raise InputError("The table has no rows. At least one transition is needed.")
     bad = find_unusable(rows, names)
     usable = rows.filter(~any_of(bad))
     labels = None if scale is None else scale.names
-    cases = split_cases(usable, names, labels)
+    cases = split_cases(usable, names, coding.terms, labels)
     held = () if partition is None else PARTS
-    parts = {part: read_part(getattr(partition, part), names, labels) for part in held}
+    parts = {part: read_part(getattr(partition, part), names, coding, labels) for part in held}
     lines = _read_audit(audit)
     moves = moves or _find_moves(lines, rows)
     table = CheckedTable(rows, names, bad, cases, parts, partition, moves, lines, tuple(notes), scale)

@@ -71,6 +71,7 @@ def _find_unsupported(train: Component, rows: Component, part: str) -> Iterator[
 
 def _find_outside(train: Component, rows: Component, part: str) -> Iterator[Finding]:
     """R501: covariates outside the training range; those below it may be R502 too."""
+    train, rows = train.numbers, rows.numbers
     low, high = train.x.min(axis=0), train.x.max(axis=0)
     distance = np.maximum(np.maximum(low - rows.x, rows.x - high), 0.0)
     here = (distance > 0).any(axis=1)

@@ -19,7 +19,8 @@ from rekka.checks.engine import Finding, Severity, Subject, check, find
 from rekka.core.errors import BadCovariates, BadOption, missing_columns
 from rekka.core.language import Said, say
 from rekka.core.ratings import Ratings
-from rekka.data.attributes import NAMES, PLACES
+from rekka.data.attributes import NAMES, PLACES, is_text
+from rekka.data.categories import NO_CODING, Coding, fit_coding
 from rekka.data.direction import Moves
 from rekka.data.partition import Partition
 from rekka.data.values import Scale
@@ -44,12 +45,18 @@ class Component:
     end: Ints
     dt: Array
     x: Array
+    plain: tuple[str, ...] = ()  # the 0/1 columns of categories among the covariates
     labels: tuple[str, ...] | None = None  # of the states
 
     @property
     def ratings(self) -> Ratings:
         """Ratings that the states are."""
         return Ratings.of(self.labels, max(self.n_states, len(self.labels or ())))
+
+    @property
+    def numbers(self) -> Component:
+        """Rows without the columns of categories, which have no range, tail or unit."""
+        return self.without(self.plain)
 
     @property
     def n_states(self) -> int:
@@ -97,7 +104,8 @@ class Component:
     def with_covariates(self, names: tuple[str, ...]) -> Component:
         """Keep some of the covariates."""
         columns = [self.covariates.index(name) for name in names]
-        return replace(self, covariates=names, x=self.x[:, columns])
+        plain = tuple(name for name in self.plain if name in names)
+        return replace(self, covariates=names, x=self.x[:, columns], plain=plain)
 
     def name_ratings(self, *places: SupportsInt, first: bool = False) -> Said:
         """'rating c', 'ratings b, c', of places from 0; ``first`` at the beginning of a sentence."""
@@ -191,22 +199,40 @@ def any_of(marks: pl.DataFrame) -> pl.Series:
     return marks.select(pl.any_horizontal(pl.all())).to_series()
 
 
-def split_cases(table: pl.DataFrame, names: Sequence[str], labels: tuple[str, ...] | None = None) -> Components:
-    """Arrays of usable rows, component by component, in the order of their names."""
+def code_categories(frame: pl.DataFrame, names: Sequence[str]) -> Coding:
+    """The coding of the categories among the covariates, for all components together."""
+    named = [name for name in names if is_text(frame.schema[name])]
+    return fit_coding(frame.lazy(), named, pl.col("state_2") > pl.col("state_1")) if named else NO_CODING
+
+
+def split_cases(
+    table: pl.DataFrame, names: Sequence[str], plain: Sequence[str] = (), labels: tuple[str, ...] | None = None
+) -> Components:
+    """Arrays of usable rows, component by component, in the order of their names.
+
+    A level that a component does not have is none of its covariates.
+    """
     cases = {}
     for rows in table.partition_by("case", maintain_order=True):
         name = str(rows["case"][0])
         state_1, state_2 = (rows[state].cast(pl.Int64).to_numpy() - 1 for state in ("state_1", "state_2"))
         x = rows.select(names).to_numpy() if names else np.zeros((rows.height, 0))
         row, dt = rows["row_1"].fill_null(-1).to_numpy(), rows["interval_years"].to_numpy()
-        cases[name] = Component(name, tuple(names), row, state_1, state_2, dt, x, labels)
+        case = Component(name, tuple(names), row, state_1, state_2, dt, x, tuple(plain), labels)
+        absent = [one for one in plain if rows[one].n_unique() == 1]
+        cases[name] = case.without(absent) if absent else case
     return dict(sorted(cases.items()))
 
 
-def read_part(frame: pl.DataFrame, names: Sequence[str], labels: tuple[str, ...] | None = None) -> Components:
-    """Usable rows of one part."""
-    table = read_rows(frame, names)
-    return split_cases(table.filter(~any_of(find_unusable(table, names))), names, labels)
+def read_part(
+    frame: pl.DataFrame,
+    names: Sequence[str],
+    coding: Coding = NO_CODING,
+    labels: tuple[str, ...] | None = None,
+) -> Components:
+    """Usable rows of one part; ``names`` are the covariates with the terms of categories."""
+    table = read_rows(coding.code(frame.lazy()).collect() if coding else frame, names)
+    return split_cases(table.filter(~any_of(find_unusable(table, names))), names, coding.terms, labels)
 
 
 NO_LOSS = "(?i)not inspected|not applicable|not the route|a second record|another record|repeated"  # no visit lost

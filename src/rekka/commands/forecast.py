@@ -21,6 +21,9 @@ FLAGS = (
     Flag("--from", options.Text, "since", "DATE", "The day of year 0. Default: the latest inspection."),
     Flag("--age", str, "age", "HOW",
          "How age advances: advances, held (not beyond the oldest of the training rows) or fixed.", "advances"),
+    Flag("--unseen", options.Text, "unseen", "RULE",
+         "Members with a level of a category that no training row has: reference (taken as the reference level, "
+         "and marked; the default) or refuse (excluded, with the reason)."),
     options.GOES_ON,
     options.INTERVALS._replace(
         words="Uncertainty of the parameters: delta (one pass), normal (draws), bootstrap (refits that rekka fit "

@@ -97,13 +97,16 @@ def read_pairs(texts: Sequence[str], hint: str, example: str) -> dict[str, str]:
     return found
 
 
-def read_numbers(texts: Sequence[str], hint: str, example: str) -> dict[str, float]:
-    """Read NAME=NUMBER of an option."""
-    found = {}
+def read_numbers(texts: Sequence[str], hint: str, example: str, *, levels: bool = False) -> dict[str, Any]:
+    """Read NAME=NUMBER of an option; with ``levels`` also NAME=TEXT, the level of a category."""
+    found: dict[str, Any] = {}
     for name, text in read_pairs(texts, hint, example).items():
         try:
             found[name] = float(text)
         except ValueError:
+            if levels:
+                found[name] = text
+                continue
             raise typer.BadParameter(f"{f'{name}={text}'!r} is not like {example}", param_hint=hint) from None
     return found
 
@@ -157,8 +160,9 @@ DRAWS = (
 )
 AT = (
     Flag("--at", Many, "at", "LIST",
-         "Covariates, such as age_at_inspection_1=40,traffic_mean=8000. Default: typical, the medians of the "
-         "training rows.", read=partial(read_numbers, hint="--at", example="age_at_inspection_1=40")),
+         "Covariates, such as age_at_inspection_1=40,material=steel. Default: typical, the medians and most "
+         "frequent levels of the training rows.",
+         read=partial(read_numbers, hint="--at", example="age_at_inspection_1=40", levels=True)),
     Flag("--age", str, "age", "HOW",
          "Age over the years: fixed, advances, or held (not beyond the oldest of the training rows).", "fixed"),
     ADVANCE,
@@ -208,7 +212,10 @@ READING = (
     Flag("--area", Text, "columns.area", "COLUMN", "Area in square metres."),
     Flag("--traffic", Text, "columns.traffic", "COLUMN", "Vehicles a day."),
     Flag("--repair", Many, "columns.repairs", "COLUMN", "Year or date of a repair. Repeatable."),
-    Flag("--covariate", Many, "columns.covariates", "COLUMN", "A further number to use. Repeatable."),
+    Flag("--covariate", Many, "columns.covariates", "COLUMN",
+         "A further column to use: numbers, or a category (text, yes and no). Repeatable, or a list."),
+    Flag("--category", Many, "columns.categories", "COLUMN",
+         "A further column to use whose numbers are names, such as a route class. Repeatable."),
     Flag("--keep", Many, "columns.keep", "COLUMN", "A column to carry along. Repeatable."),
     Flag("--wide", Text, "wide.state", "PATTERN", "Ratings in columns: '{year}', 'BCI {year}', 'rank_{visit}'."),
     Flag("--wide-date", Text, "wide.date", "PATTERN", "Their dates, for columns by visit: 'date_{visit}'."),
@@ -231,7 +238,8 @@ READING = (
          "Several records of one day: worst (default), first, last, set_aside or error."),
     Flag("--interval", Text, "rules.interval", "RULE", "Dates out of order: set_aside (default) or error."),
     Flag("--max-gap", float | None, "rules.max_gap", "YEARS", "Exclude pairs further apart."),
-    Flag("--missing", Text, "rules.missing", "RULE", "Missing covariates: set_aside (default) or error."),
+    Flag("--missing", Text, "rules.missing", "RULE",
+         "Missing covariates: set_aside (default), error, or level: a level of its own, in categories."),
     Flag("--outside", Text, "rules.outside", "RULE", "Ratings outside the scale: set_aside (default) or error."),
 )  # fmt: skip
 PLAN = (

@@ -7,8 +7,9 @@ visit.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -19,6 +20,8 @@ from rekka.data.text import FileOptions, collect
 from rekka.data.values import SPACES, clean_text, means_none, read_counts, read_dates, read_numbers, take_dates
 
 NUMBERS = ("length", "width", "area", "traffic")
+NO, YES = "no", "yes"
+TEXTS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 ATTRIBUTES = ("completed", *NUMBERS, "repairs")
 # Columns of transitions that are no covariates: names, and when and where.
 NAMES = ("bridge_id", "case", "member", "part", "column_1", "column_2")
@@ -55,7 +58,10 @@ def read_attributes(
     if "completed" in found:
         dated["completed"] = (found["completed"], dates.completed)
     numbers = {name: found[name] for name in NUMBERS if name in found}
-    numbers |= {name: resolve(table, name) for name in columns.covariates}
+    asked = {name: resolve(table, name) for name in columns.asked}
+    texts = find_texts(table, asked.values(), file.decimal)
+    named = {name for name, column in asked.items() if name in columns.categories or column in texts}
+    numbers |= {name: column for name, column in asked.items() if name not in named}
     for column in numbers.values():
         if schema[column].is_temporal():
             raise BadValues(f"{table.name}: {column} holds dates or times; numbers are needed.", column=column)
@@ -64,13 +70,14 @@ def read_attributes(
     for name, (column, formats) in dated.items():
         out[name], unread = _read_dates(table, column, formats)
         notes += unread
+    out |= {name: level_text(asked[name], schema) for name in asked if name in named}
     out |= {name: pl.col(resolve(table, name)) for name in columns.keep}
     return Attributes(out, tuple(notes))
 
 
 def check_names(table: SourceTable, columns: ColumnRoles) -> None:
     """Refuse covariates and kept columns that would take the place of our own."""
-    for name in (*columns.covariates, *columns.keep):
+    for name in (*columns.asked, *columns.keep):
         if name in OWN_NAMES or re.fullmatch(r"repair_\d+", name):
             raise BadOption(
                 f"{table.name}: {name} cannot be among covariates or keep, as rekka has a column of that name. "
@@ -91,6 +98,31 @@ def read_name(column: str, schema: pl.Schema) -> pl.Expr:
     else:
         text = pl.col(column).cast(pl.String).str.strip_chars(SPACES)
     return pl.when(text != "").then(text)
+
+
+def level_text(column: str, schema: Mapping[str, Any]) -> pl.Expr:
+    """Level of a category as text: without blanks around, null where blank, yes and no for booleans."""
+    if schema[column] == pl.Boolean:
+        return pl.when(pl.col(column)).then(pl.lit(YES)).when(~pl.col(column)).then(pl.lit(NO))
+    return read_name(column, pl.Schema(schema))
+
+
+def is_text(dtype: Any) -> bool:
+    """Whether a column of this type is a category without being declared as one."""
+    return any(dtype == kind for kind in TEXTS)
+
+
+def find_texts(table: SourceTable, columns: Iterable[str], decimal: str) -> set[str]:
+    """Columns that are categories by what they hold: booleans, and texts of which most are no numbers."""
+    schema = table.frame.collect_schema()
+    texts = [name for name in dict.fromkeys(columns) if is_text(schema[name])]
+    asked = {}
+    for name in (name for name in texts if schema[name] == pl.String):
+        filled = clean_text(pl.col(name)).is_not_null()
+        unread = filled & read_numbers(pl.col(name), pl.String(), decimal).is_null()
+        asked[name] = 2 * unread.sum() <= filled.sum()
+    numbers = collect(table.frame.select(**asked), table.name).row(0, named=True) if asked else {}
+    return {name for name in texts if not numbers.get(name)}
 
 
 def survey(frame: pl.LazyFrame, column: str, name: str) -> pl.DataFrame:

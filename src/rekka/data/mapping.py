@@ -2,8 +2,8 @@
 
 [table]    encoding, separator, sheet, header_row, names, decimal: how to read the file
 [columns]  bridge, case (or component), member, visit, date, state, completed, length, width, area, traffic: its
-           columns; repairs, covariates, keep: lists of columns; components: a column of ratings for each, such as
-           components = {Deck = "DECK_COND", Pier = "PIER_COND"}
+           columns; repairs, covariates, categories, keep: lists of columns; components: a column of ratings for
+           each, such as components = {Deck = "DECK_COND", Pier = "PIER_COND"}
 [wide]     state, date, traffic: column names with {year}, {fiscal_year} or {visit} in them
 [state]    labels, or best and worst, or bands, or worst_first; missing: what a state's text means;
            merge = false keeps ratings apart that few records leave
@@ -63,6 +63,7 @@ class ColumnRoles(_Strict):
     traffic: str | None = None
     repairs: list[str] = []
     covariates: list[str] = []
+    categories: list[str] = []
     keep: list[str] = []
     components: dict[str, str] = {}  # columns of ratings by the component that each is of
 
@@ -88,6 +89,11 @@ class ColumnRoles(_Strict):
         if twice:
             raise ValueError(f"{twice[0]} is the column of two components; each has its own")
         return self
+
+    @property
+    def asked(self) -> list[str]:
+        """Covariates, also those that are declared categories, each once."""
+        return list(dict.fromkeys([*self.covariates, *self.categories]))
 
 
 class Wide(_Strict):
@@ -192,7 +198,7 @@ class Rules(_Strict):
     same_day: Literal["worst", "first", "last", "set_aside", "error"] = "worst"
     interval: Literal["set_aside", "error"] = "set_aside"
     max_gap: float | None = Field(default=None, gt=0)
-    missing: Literal["set_aside", "error"] = "set_aside"
+    missing: Literal["set_aside", "error", "level"] = "set_aside"
     outside: Literal["set_aside", "error"] = "set_aside"
 
 
@@ -333,7 +339,7 @@ def find_columns(
 ) -> tuple[dict[str, str], list[str]]:
     """Column of each role: given, or known by its name; and a sentence on those that were."""
     explicit = {role: name for role, name in given if isinstance(name, str)}
-    lists = [name for role in ("repairs", "covariates", "keep") for name in getattr(given, role)]
+    lists = [name for role in ("repairs", "asked", "keep") for name in getattr(given, role)]
     found = {role: resolve(table, name) for role, name in explicit.items()}
     lists += given.components.values()
     taken = set(found.values()) | {resolve(table, name) for name in lists}
@@ -382,6 +388,20 @@ def resolve(table: SourceTable, name: str) -> str:
     if len(alike) == 1:
         return resolve(table, alike[0])
     raise missing_columns([name], table.columns, table.name)
+
+
+def split_names(plan: TableMapping, table: SourceTable) -> TableMapping:
+    """The mapping with "material,route" among covariates as two names, where the table has no such column."""
+    columns = {}
+    for role in ("covariates", "categories"):
+        names: list[str] = []
+        for name in getattr(plan.columns, role):
+            parts = [part.strip() for part in name.split(",")]
+            names += [name] if is_there(table, name) or len(parts) == 1 else parts
+        columns[role] = names
+    if all(columns[role] == getattr(plan.columns, role) for role in columns):
+        return plan
+    return plan.model_copy(update={"columns": plan.columns.model_copy(update=columns)})
 
 
 def is_there(table: SourceTable, name: str) -> bool:

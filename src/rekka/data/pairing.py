@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rekka.core.errors import BadStates, BadValues, count_of, name_rows
 from rekka.data import pairing_kernel as kernel
 from rekka.data.audit import LAST, PAIR, TRANSITION, VISIT
+from rekka.data.categories import LEVEL, MISSING
 from rekka.data.mapping import Rules
 from rekka.data.panel import Panel, RecordProblem
 
@@ -239,7 +240,7 @@ def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> P
     missing = np.zeros(n, dtype=np.uint8)
     for name, code in reversed(codes.items()):
         column = visits[SOURCES.get(name, name)]
-        if column.null_count():
+        if column.null_count() and not (column.dtype == pl.String and plan.rules.missing == LEVEL):
             missing[column.is_null().to_numpy()] = code
     uncounted = visits["traffic"].is_null().to_numpy() if "traffic" in visits.columns else np.zeros(n, dtype=bool)
     rules = plan.rules
@@ -295,7 +296,7 @@ def _months_by_day(dates: pl.Series) -> tuple[NDArray[np.float64], int]:
 def _refuse(visits: pl.DataFrame, judged: PairVerdicts, plan: Pairing) -> None:
     """Raise for the outcomes that the rules call errors."""
     rules = plan.rules
-    asked = {kernel.UPWARD: rules.upward, kernel.INTERVAL: rules.interval}
+    asked: dict[int, str] = {kernel.UPWARD: rules.upward, kernel.INTERVAL: rules.interval}
     asked |= {kernel.FIRST_MISSING + place: rules.missing for place in range(len(plan.covariates))}
     for code, rule in asked.items():
         if rule != "error":
@@ -350,6 +351,8 @@ def _lay_out(visits: pl.DataFrame, judged: PairVerdicts, plan: Pairing) -> pl.Da
             )
         elif name == "traffic_mean":
             out[name] = (before["traffic"] + after("traffic")) / 2
+        elif plan.rules.missing == LEVEL and before[name].dtype == pl.String:
+            out[name] = before[name].fill_null(MISSING)
         else:
             out[name] = before[name]
     out |= {name: before[name] for name in plan.panel.keep}

@@ -40,6 +40,7 @@ from rekka.data.mapping import (
     is_known,
     load_mapping,
     resolve,
+    split_names,
 )
 from rekka.data.reading import BY_VISIT, TableReading, settle
 from rekka.data.tables import EXCEL, PARQUET, ROW, TEXT, SourceTable, is_folder, open_table
@@ -152,6 +153,7 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
     plan = load_mapping(mapping, changes)
     source, sides = find_tables(source)
     table = open_table(source, plan.table)
+    plan = split_names(plan, table)
     check_names(table, plan.columns)
     notes = list(table.notes)
     wide = plan.wide or _recognise_wide(table, plan.columns, notes)
@@ -185,7 +187,7 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
         visits=visits,
         records=number,
         scale=scale,
-        covariates=list_asked("covariates", plan.columns, plan.join),
+        covariates=list_asked("asked", plan.columns, plan.join),
         keep=list_asked("keep", plan.columns, plan.join),
         members="member" in found,
         rules=plan.rules,

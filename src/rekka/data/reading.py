@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, MissingColumns, UnreadableTable, did_you_mean, name_some
 from rekka.core.ratings import name_groups, plain_labels
-from rekka.data.mapping import State, TableMapping, Wide, is_known, is_there, load_mapping
+from rekka.data.attributes import find_texts
+from rekka.data.mapping import State, TableMapping, Wide, is_known, is_there, load_mapping, resolve
 from rekka.data.tables import EXCEL, TEXT, SourceTable
 from rekka.data.text import FileOptions
 from rekka.data.values import Scale
@@ -252,7 +253,9 @@ def fit_to(
         elif isinstance(name, list):
             lacking = [one for one in name if not is_there(table, one)]
             columns[role] = [one for one in name if one not in lacking]
-            if role == "covariates" and (used := [one for one in lacking if needed is None or one in needed]):
+            if role in ("covariates", "categories") and (
+                used := [one for one in lacking if needed is None or one in needed]
+            ):
                 raise _lacks(table, "covariate", used[0], who)
             if role == "repairs" and lacking:
                 notes.append(f"{table.name}: {who} knew repairs by {', '.join(lacking)}, which is not here")
@@ -295,7 +298,14 @@ def loosen(plan: TableMapping, table: SourceTable, given: TableMapping) -> Table
         for role, name in plan.columns
         if isinstance(name, str) and role not in own and not is_there(table, name)
     }
-    lists: dict[str, list[str]] = {role: [] for role in ("repairs", "covariates", "keep") if role not in own}
+    lists: dict[str, list[str]] = {
+        role: [] for role in ("repairs", "covariates", "categories", "keep") if role not in own
+    }
+    if "categories" in lists:
+        asked = {name: resolve(table, name) for name in plan.columns.asked if is_there(table, name)}
+        texts = find_texts(table, asked.values(), plan.table.decimal)
+        named = [name for name, one in asked.items() if name in plan.columns.categories or one in texts]
+        lists["categories"] = named
     there = {name: column for name, column in plan.columns.components.items() if is_there(table, column)}
     components = {} if "components" in own else {"components": there}
     columns = plan.columns.model_copy(update=absent | lists | components)

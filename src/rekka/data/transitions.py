@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
-from rekka.core.errors import BadOption, UnreadableTable, bad_option, count_of, did_you_mean, name_rows
+from rekka.core.errors import BadOption, BadValues, UnreadableTable, bad_option, count_of, did_you_mean, name_rows
 from rekka.core.files import (
     has_columns,
     is_stream,
@@ -26,10 +26,11 @@ from rekka.core.files import (
 )
 from rekka.core.sheets import guard_table, render_sheet
 from rekka.core.validation import explain_invalid
-from rekka.data.attributes import NAMES, PLACES, read_name, text_for_numbers
+from rekka.data.attributes import NAMES, PLACES, is_text, level_text, read_name
 from rekka.data.audit import FIRST_ROWS, LAST, TRANSITION, Audit
+from rekka.data.categories import LEVEL, MISSING
 from rekka.data.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
-from rekka.data.mapping import Rules, TableMapping, load_mapping, resolve
+from rekka.data.mapping import Rules, TableMapping, load_mapping, resolve, split_names
 from rekka.data.merging import is_mergeable, merge_panel
 from rekka.data.nbi import read_nbi
 from rekka.data.pairing import FIRST_PROBLEM, PairedBlock, Pairing, pair_block, plan_pairing
@@ -38,7 +39,7 @@ from rekka.data.partition import Partition, mark_parts
 from rekka.data.reading import TableReading
 from rekka.data.tables import ROW, SourceTable, is_folder, open_table
 from rekka.data.text import collect, reading
-from rekka.data.values import Scale, clean_text, holds_numbers, read_dates, read_numbers, take_dates
+from rekka.data.values import Scale, holds_numbers, read_dates, read_numbers, take_dates
 
 ROWS_AT_ONCE = 2_000_000  # records paired together on the way to a file: blocks of whole bridges
 ROWS_IN_MEMORY = 20_000_000  # the same where the result stays in memory anyway
@@ -169,11 +170,38 @@ def _take(table: SourceTable, frame: pl.LazyFrame, plan: TableMapping) -> LazyTr
     frame = _name_all(_read_dates(_read_whole(_read_texts(frame, table, plan), table), table))
     frame, left_out = _leave_out_nameless(frame, table)
     schema = frame.collect_schema()
-    covariates = [n for n, d in schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED)]
-    chosen = tuple(resolve(table, name) for name in plan.columns.covariates) or tuple(covariates)
-    refuse_text(frame, chosen, table.name)
-    notes = (*table.notes, f"{table.name}: transitions, already paired", *left_out)
-    return LazyTransitions(table.name, frame, chosen, notes)
+    plan = split_names(plan, table)
+    asked = {name: resolve(table, name) for name in plan.columns.asked}
+    named = [one for name, one in asked.items() if name in plan.columns.categories or is_text(schema[one])]
+    covariates = [n for n, d in schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED, *named)]
+    numbers = [name for name in asked.values() if name not in named]
+    frame, blank = _read_categories(frame, named, plan.rules, table.name)
+    notes = (*table.notes, f"{table.name}: transitions, already paired", *left_out, *blank)
+    read = PAIRED_ALREADY
+    if named:  # later tables are asked for them too
+        read = read.model_copy(update={"mapping": {"columns": {"covariates": list(asked), "categories": named}}})
+    return LazyTransitions(table.name, frame, (*(numbers or covariates), *named), notes, read)
+
+
+def _read_categories(
+    frame: pl.LazyFrame, names: Sequence[str], rules: Rules, table: str
+) -> tuple[pl.LazyFrame, list[str]]:
+    """Categories as text; their missing values are a level, or their rows are left out, with a sentence."""
+    if not names:
+        return frame, []
+    schema = frame.collect_schema()
+    frame = frame.with_columns(level_text(name, schema).alias(name) for name in names)
+    if rules.missing == LEVEL:
+        return frame.with_columns(pl.col(names).fill_null(MISSING)), []
+    blank = collect(frame.select(pl.col(names).is_null().sum()), table).row(0, named=True)
+    notes = [f"{table}: {name} is missing in {count_of(n, 'row')}; excluded" for name, n in blank.items() if n]
+    if notes and rules.missing == "error":
+        raise BadValues(
+            f"{notes[0].removesuffix('; excluded')}. Fill it in, or exclude such rows.", column=names[0]
+        )
+    for note in notes:
+        _log.warning(note)
+    return (frame.drop_nulls(names) if notes else frame), notes
 
 
 def _leave_out_nameless(frame: pl.LazyFrame, table: SourceTable) -> tuple[pl.LazyFrame, list[str]]:
@@ -194,18 +222,6 @@ def _leave_out_nameless(frame: pl.LazyFrame, table: SourceTable) -> tuple[pl.Laz
     note = f"{table.name}: the case is blank in {count_of(count, 'row')} ({some}); excluded"
     _log.warning(note)
     return frame.filter(pl.col("case").is_not_null()), [note]
-
-
-def refuse_text(frame: pl.LazyFrame, covariates: Sequence[str], name: str) -> None:
-    """Refuse covariates that are text; missing columns are refused elsewhere."""
-    schema = frame.collect_schema()
-    for column in covariates:
-        if schema.get(column) == pl.String:
-            row = pl.col("row_1") if "row_1" in schema else pl.lit(None)
-            first = frame.select(row=row, text=column).filter(clean_text(pl.col("text")).is_not_null()).head(1)
-            found = collect(first, name)
-            if len(found):
-                raise text_for_numbers(name, column, *found.row(0))
 
 
 def _read_texts(frame: pl.LazyFrame, table: SourceTable, plan: TableMapping) -> pl.LazyFrame:

@@ -38,8 +38,8 @@ from rekka.core.errors import BadValues, count_of, name_rows
 from rekka.core.numerics import generator
 from rekka.evaluation.resampling import Sample
 from rekka.model.certificate import is_settled
-from rekka.model.coordinates import Coordinates, build_layout, orthonormal_coordinates, read_prior
-from rekka.model.fit import Options, Predictor, one_blas_thread
+from rekka.model.coordinates import Coordinates, orthonormal_coordinates, read_prior
+from rekka.model.fit import Options, Predictor, lay_out, one_blas_thread
 from rekka.model.likelihood import Likelihood, compile_kernels
 from rekka.model.restarts import MOST_ITERATIONS, crude_start
 from rekka.model.solvers import newton
@@ -276,7 +276,7 @@ class Refitter:
         z = predictor.scale(sample.x, sample.rows.dt)
         if not _varies(z):
             return None
-        layout = build_layout(predictor.covariates, predictor.n_states, options.effects, options.shared)
+        layout = lay_out(predictor.covariates, predictor.n_states, options)
         prior = read_prior(options.prior, layout.parameter.size)
         family = predictor.family
         compile_kernels(family)

@@ -276,7 +276,9 @@ class Place:
     @classmethod
     def of(cls, sample: Sample) -> Place:
         """Fit the operator on the sample's rows, as a fit to them will."""
-        affine = fit_scaling(SCALING, sample.x, sample.covariates).affine() if sample.covariates else None
+        affine = (
+            fit_scaling(SCALING, sample.x, sample.covariates, sample.plain).affine() if sample.covariates else None
+        )
         offset, factor = affine or (np.zeros(0), np.zeros(0))
         return cls(sample.covariates, sample.rows.n_states, offset, factor)
 

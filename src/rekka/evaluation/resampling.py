@@ -31,14 +31,17 @@ class Sample:
     x: Array
     bridge: NDArray[np.str_]
     covariates: tuple[str, ...]
+    plain: tuple[str, ...] = ()  # covariates that no scaling changes: the 0/1 columns of categories
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, covariates: tuple[str, ...], n_states: int) -> Sample:
+    def of(
+        cls, frame: pl.DataFrame, covariates: tuple[str, ...], n_states: int, plain: tuple[str, ...] = ()
+    ) -> Sample:
         """Take checked transitions whose states are all within ``n_states``."""
         start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
         rows = Rows(start, end, frame["interval_years"].to_numpy(), np.ones(len(frame)), n_states)
         x = inputs.read_covariates(inputs.as_frame(frame), covariates)
-        return cls(rows, x, frame["bridge_id"].to_numpy().astype(np.str_), covariates)
+        return cls(rows, x, frame["bridge_id"].to_numpy().astype(np.str_), covariates, plain)
 
     def __len__(self) -> int:
         return self.rows.dt.size

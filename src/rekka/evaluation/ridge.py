@@ -34,7 +34,7 @@ from rekka.evaluation.resampling import Sample, folds
 from rekka.evaluation.scores import Interval, mean_interval
 from rekka.model.coordinates import Coordinates, Layout, Prior, build_layout, moments, scaled_coordinates
 from rekka.model.family import Family, find_family
-from rekka.model.fit import Options, check_options, one_blas_thread
+from rekka.model.fit import Options, check_options, lay_out, one_blas_thread
 from rekka.model.likelihood import Likelihood, Rows, compile_kernels
 from rekka.model.restarts import crude_start
 from rekka.model.solvers import newton
@@ -169,7 +169,7 @@ def score_path(train: Sample, other: Sample, options: Options, ridges: Sequence[
     are standardised and not made orthonormal: a ridge needs no full rank, and few rows may not have it.
     """
     train, other = (sample.at(options.clock, options.advance) for sample in (train, other))
-    scaling = fit_scaling(options.scaling, train.x, train.covariates)
+    scaling = fit_scaling(options.scaling, train.x, train.covariates, train.plain)
     order, turned = train.rows.grouping, other.rows.grouping
     rows, z = train.rows.take(order), scaling.transform(train.x[order])
     vary = _varying(z)
@@ -192,7 +192,7 @@ def score_path(train: Sample, other: Sample, options: Options, ridges: Sequence[
 def _scale(sample: Sample, options: Options) -> Array:
     """The scaled covariates (n, p) of the rows that the operator is fitted on."""
     x = sample.at(options.clock, options.advance).x
-    return fit_scaling(options.scaling, x, sample.covariates).transform(x)
+    return fit_scaling(options.scaling, x, sample.covariates, sample.plain).transform(x)
 
 
 def _varying(z: Array) -> NDArray[np.bool_]:
@@ -203,9 +203,9 @@ def _varying(z: Array) -> NDArray[np.bool_]:
 def _layout(train: Sample, options: Options, vary: NDArray[np.bool_]) -> Layout:
     """The layout of the covariates that vary in these rows."""
     names = [name for name, varies in zip(train.covariates, vary, strict=True) if varies]
-    build_layout(train.covariates, train.rows.n_states, options.effects, options.shared)  # checks both
-    effects = {name: states for name, states in (options.effects or {}).items() if name in names}
-    shared = {name: groups for name, groups in (options.shared or {}).items() if name in names}
+    lay_out(train.covariates, train.rows.n_states, options)  # checks both
+    given = (options.coding.expand_keys(table) or {} for table in (options.effects, options.shared))
+    effects, shared = ({name: table[name] for name in table if name in names} for table in given)
     return build_layout(names, train.rows.n_states, effects, shared)
 
 
@@ -255,7 +255,7 @@ def _as_prior(sample: Sample, options: Options, ridge: float) -> Prior:
     """
     z = _scale(sample, options)
     mean, sd = moments(z, sample.rows)
-    layout = build_layout(sample.covariates, sample.rows.n_states, options.effects, options.shared)
+    layout = lay_out(sample.covariates, sample.rows.n_states, options)
     precision, rate = find_intercepts(sample.rows, find_family(options.family))
     times = np.bincount(layout.parameter[layout.parameter >= 0], minlength=layout.n_parameters)
     weight = np.where(layout.parameter >= 0, ridge / times[layout.parameter], ridge)  # a shared slope counts once

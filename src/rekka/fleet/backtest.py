@@ -26,7 +26,7 @@ from rekka.core.folders import check_folder, plain
 from rekka.core.ratings import Ratings
 from rekka.core.sheets import to_parquet, write_csv
 from rekka.data.direction import refuse_upside_down
-from rekka.data.transitions import ReadingOptions, refuse_text
+from rekka.data.transitions import ReadingOptions
 from rekka.evaluation.calibration import MOST_TESTED, explain_untested
 from rekka.fleet.backtest_rows import (
     LOSSES_SCHEMA,
@@ -290,7 +290,7 @@ def _check(settings: Settings, frame: pl.DataFrame) -> None:
     missing = [name for name in settings.covariates if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
-    refuse_text(frame.lazy(), settings.covariates, "the table")
+
     if forecast.age not in AGES:
         raise bad_option("age", forecast.age, AGES)
     make_clock(settings.covariates, settings.options.clock, forecast.advance)

@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 from rekka.core.errors import BadOption, InputError, MissingColumns
 from rekka.core.numerics import generator, quiet
 from rekka.core.ratings import Ratings
+from rekka.data.attributes import is_text
+from rekka.data.categories import NO_CODING, Coding, fit_coding
 from rekka.evaluation.calibration import check_fit
 from rekka.evaluation.goodness import find_links
 from rekka.evaluation.resampling import Sample
@@ -131,11 +133,15 @@ class CaseResult:
 def run_case(name: str, frame: pl.DataFrame, chains: Chains, settings: Settings, on_drawn: Progress) -> CaseResult:
     """Fit, forecast and score a case; ``chains`` are those of the frame, the case's transitions."""
     train = take_training(frame, settings.cut)
-    constant = tuple(one for one in settings.covariates if not train.is_empty() and train[one].n_unique() == 1)
+    coding = _code(train, settings.covariates)
+    frame, train = (coding.code(one.lazy()).collect() if coding else one for one in (frame, train))
+    settings = replace(settings, options=replace(settings.options, coding=coding))
+    given = coding.expand(settings.covariates)
+    constant = tuple(one for one in given if not train.is_empty() and train[one].n_unique() == 1)
     result = CaseResult(
         name,
-        covariates=tuple(one for one in settings.covariates if one not in constant),
-        constant=constant,
+        covariates=tuple(one for one in given if one not in constant),
+        constant=(*constant, *(one.name for one in coding.categories if not one.kept)),
         training_rows=len(train),
         training_bridges=train["bridge_id"].n_unique(),
         torn=chains.torn,
@@ -153,6 +159,14 @@ def run_case(name: str, frame: pl.DataFrame, chains: Chains, settings: Settings,
         return replace(result, reason=str(error))
     except (ArithmeticError, ValueError) as error:  # linear algebra on numbers that left their range
         return replace(result, reason=f"the fit could not be computed: {error}")
+
+
+def _code(train: pl.DataFrame, covariates: Sequence[str]) -> Coding:
+    """The coding of the categories among the covariates, fitted on the training rows."""
+    named = [name for name in covariates if is_text(train.schema[name])]
+    if train.is_empty() or not named:
+        return NO_CODING
+    return fit_coding(train.lazy(), named, pl.col("state_2") > pl.col("state_1"), judge=False)
 
 
 def _run(
@@ -233,7 +247,7 @@ def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:
     """Test whether the model describes the rows it was fitted to; None for very many rows."""
     if len(train) > WHOLE:
         return None
-    sample = Sample.of(train, fit.covariates, fit.n_states)
+    sample = Sample.of(train, fit.covariates, fit.n_states, fit.coding.terms)
     return check_fit(fit, sample, options=settings.options, follows=find_links(train))
 
 

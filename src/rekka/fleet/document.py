@@ -6,10 +6,10 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from rekka.core.columns import make_row, rows_of
 from rekka.core.errors import DamagedFile, name_some
@@ -48,6 +48,12 @@ class AskPart(_Part):
     seed: int
     member_intervals: bool
     only: tuple[str, ...] | None
+    unseen: str | None = None  # written where it was given: earlier versions do not know it
+
+    @model_serializer(mode="wrap")
+    def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = write(self)
+        return {name: value for name, value in plain.items() if name != "unseen" or value is not None}
 
 
 class UsedModel(_Part):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import numpy as np
@@ -26,6 +26,8 @@ from rekka.core.errors import (
 )
 from rekka.core.numerics import generator
 from rekka.core.ratings import Ratings, plain_labels
+from rekka.data.attributes import level_text
+from rekka.data.categories import REFUSE, Category, check_coding
 from rekka.data.pairing import MONTHS, count_months
 from rekka.fleet.members import Members
 from rekka.fleet.models import CaseModel, Matched
@@ -53,6 +55,7 @@ class InventoryOptions(ForecastOptions):
     since: date | None = None  # None: the latest inspection of the inventory
     intervals: str = DELTA
     member_intervals: bool | None = None  # None: where that takes less than a minute
+    unseen: str | None = None  # levels that no training row has: reference or refuse; None: as the model has it
 
     def __post_init__(self) -> None:
         if not 1 <= self.years <= LONGEST:
@@ -64,6 +67,8 @@ class InventoryOptions(ForecastOptions):
         if self.age not in AGES:
             raise bad_option("age", self.age, AGES)
         check_intervals(self.intervals, self.level, self.draws)
+        if self.unseen is not None:
+            check_coding(self.unseen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +113,7 @@ class EligibleGroup:
     @property
     def x(self) -> Array:
         """Covariates as last seen (n, p)."""
-        return take_covariates(self.rows, self.fit.covariates)
+        return take_covariates(self.rows, self.fit)
 
     @property
     def gap(self) -> Array | None:
@@ -157,6 +162,9 @@ def find_eligible(members: Members, matched: Matched, options: InventoryOptions)
             aside.append(rows.with_columns(pl.lit(matched.missing[case]).alias(REASON)))
             continue
         model = matched.found[case]
+        if options.unseen is not None and model.fit.coding:
+            coding = replace(model.fit.coding, unseen=options.unseen)
+            model = replace(model, fit=replace(model.fit, coding=coding))
         ageing = _plan(model, matched, options)
         ratings = _find_ratings(model, members)
         judged = rows.with_columns(_find_reasons(rows, model.fit, ageing, base, members, ratings))
@@ -179,16 +187,17 @@ def find_eligible(members: Members, matched: Matched, options: InventoryOptions)
     return Eligible(members, options, tuple(groups), listed, base, notes, matched.missing)
 
 
-def take_covariates(rows: pl.DataFrame, names: Sequence[str]) -> Array:
-    """Columns as numbers (n, p)."""
-    columns = [rows[name].cast(pl.Float64).to_numpy() for name in names]
+def take_covariates(rows: pl.DataFrame, fit: Fit) -> Array:
+    """Covariates as numbers (n, p)."""
+    rows = fit.coding.code(rows.lazy()).collect() if fit.coding else rows
+    columns = [rows[name].cast(pl.Float64).to_numpy() for name in fit.covariates]
     return np.column_stack(columns) if columns else np.empty((len(rows), 0))
 
 
 def _check_columns(members: Members, matched: Matched) -> None:
     """Refuse an inventory that has the covariates of no model."""
     lacking = [
-        [name for name in model.fit.covariates if name not in members.frame.columns]
+        [name for name in model.fit.columns if name not in members.frame.columns]
         for model in matched.found.values()
     ]
     if all(lacking):
@@ -283,7 +292,7 @@ def _find_reasons(
     rows: pl.DataFrame, fit: Fit, ageing: Ageing, base: date | None, members: Members, ratings: Ratings
 ) -> pl.Series:
     """First reason why each member cannot be forecast, null where it can."""
-    absent = [name for name in fit.covariates if name not in rows.columns]
+    absent = [name for name in fit.columns if name not in rows.columns]
     if absent:
         return pl.Series(REASON, [f"there is no column {absent[0]}"] * len(rows), dtype=pl.String)
     worse = f"the rating is worse than {ratings.name(fit.n_states)}, the worst of the training rows"
@@ -292,7 +301,14 @@ def _find_reasons(
         late = f"seen after {base}, the day that the forecast counts from"
         unknown = "the day of the last inspection is not known"
         tests += [(pl.col("date").is_null(), unknown), (pl.col("date") > base, late)]
-    for name in fit.covariates:
+    for category in fit.coding.categories:
+        text = level_text(category.name, rows.schema)
+        unseen = category.find_unseen(text) & (fit.coding.unseen == REFUSE)
+        tests += [
+            (category.spell(text).is_null(), f"{category.name} is missing"),
+            (unseen, f"no training row has this {category.name}"),
+        ]
+    for name in (name for name in fit.covariates if name not in fit.coding.terms):
         finite = pl.col(name).cast(pl.Float64).is_finite()
         tests += [(~finite, f"{name} is not a finite number"), (finite.is_null(), f"{name} is missing")]
     found = pl.coalesce(*(pl.when(fails).then(pl.lit(reason)) for fails, reason in tests))
@@ -308,7 +324,7 @@ def _find_refused(rows: pl.DataFrame, fit: Fit, ageing: Ageing) -> dict[int, str
     """Find rows whose covariates the operator cannot take, now or as they advance, with the reason."""
     if fit.native:
         return {}
-    x = take_covariates(rows, fit.covariates)
+    x = take_covariates(rows, fit)
     gap = rows[GAP].to_numpy() if GAP in rows.columns else 0.0
     last = _refuse(fit, ageing.model_input(x, gap + LONGEST)) if ageing.moves else {}
     first_step = np.where(gap > 0, np.minimum(gap, YEAR), YEAR)
@@ -415,7 +431,26 @@ def list_remarks(group: EligibleGroup, years: int) -> Remarks:
     found.add(group.unseen, unseen, lambda _: unseen)
     for column, name in enumerate(group.fit.covariates):
         _remark_covariate(found, group, column, name, years)
+    for category in group.fit.coding.categories:
+        _remark_level(found, group, category)
     return found
+
+
+def _remark_level(found: Remarks, group: EligibleGroup, category: Category) -> None:
+    """Remark on a level that no training row has, and that is taken as the reference."""
+    text = level_text(category.name, group.rows.schema)
+    levels = group.rows.select(category.spell(text)).to_series()
+    found.add(
+        find_unseen(group, category),
+        f"{category.name} is a level that no training row has, taken as {category.reference}",
+        lambda place: f"{category.name} {levels[place]}: no training row has it, taken as {category.reference}",
+    )
+
+
+def find_unseen(group: EligibleGroup, category: Category) -> Mask:
+    """Mask (n,) of members with a level that no training row has."""
+    unseen = category.find_unseen(level_text(category.name, group.rows.schema))
+    return np.asarray(group.rows.select(unseen).to_series().to_numpy(), dtype=bool)
 
 
 def _remark_covariate(found: Remarks, group: EligibleGroup, column: int, name: str, years: int) -> None:
@@ -444,6 +479,10 @@ def _remark_covariate(found: Remarks, group: EligibleGroup, column: int, name: s
 def find_outside(group: EligibleGroup, years: int) -> Mask:
     """Mask (n, T) of years in which covariates are outside the training rows."""
     gap = 0.0 if group.gap is None else group.gap
+    unseen = np.zeros((len(group.rows), 1), dtype=bool)
+    for category in group.fit.coding.categories:
+        unseen |= find_unseen(group, category)[:, None]
     if not group.ageing.moves:
-        return np.repeat(group.ageing.outside(group.x).any(axis=1, keepdims=True), years + 1, axis=1)
-    return np.stack([group.ageing.outside(group.x, gap + year).any(axis=1) for year in range(years + 1)], axis=1)
+        return np.repeat(unseen | group.ageing.outside(group.x).any(axis=1, keepdims=True), years + 1, axis=1)
+    found = [group.ageing.outside(group.x, gap + year).any(axis=1) for year in range(years + 1)]
+    return unseen | np.stack(found, axis=1)

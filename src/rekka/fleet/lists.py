@@ -95,7 +95,7 @@ def read_list(table: SourceTable, plan: TableMapping) -> Panel:
     for join in plan.join:
         visits = join_table(visits, join, plan.dates, notes)
     visits, columns = _name_age(visits, columns, table.name, notes)
-    visits = _name_columns(visits, "date" in found, columns.covariates, table.name, notes)
+    visits = _name_columns(visits, "date" in found, columns.asked, table.name, notes)
     if not {"date", "visit"} & set(found):
         refuse_repeated(visits, table.name, ONE_ROW)
     return Panel(
@@ -103,7 +103,7 @@ def read_list(table: SourceTable, plan: TableMapping) -> Panel:
         visits=visits,
         records=number,
         scale=scale,
-        covariates=list_asked("covariates", columns, plan.join),
+        covariates=list_asked("asked", columns, plan.join),
         keep=list_asked("keep", columns, plan.join),
         members="member" in found,
         rules=plan.rules,
@@ -152,7 +152,7 @@ def _choose_columns(table: SourceTable, found: dict[str, str], plan: TableMappin
     given, own = plan.columns, _own(table)
     named = [name for name in given.covariates if name not in own]
     check_names(table, given.model_copy(update={"covariates": named}))
-    listed = (*given.keep, *given.repairs, *given.components.values())
+    listed = (*given.keep, *given.repairs, *given.categories, *given.components.values())
     taken = {*found.values(), *own, *(resolve(table, name) for name in listed)}
     numbers = named or _find_numbers(table, [c for c in table.columns if c not in taken], plan.table.decimal)
     return given.model_copy(update={"covariates": [*own, *numbers]})
@@ -210,7 +210,7 @@ def read_ends(table: SourceTable, plan: TableMapping, found: Transitions) -> Pan
 
     Visits go by ``date_2``; without dates by ``visit_2``; without either there must be one transition a member.
     """
-    check_names(table, plan.columns.model_copy(update={"covariates": []}))
+    check_names(table, plan.columns.model_copy(update={"covariates": [], "categories": []}))
     frame = found.frame.with_columns(_number_rows(table))
     _require_numbers(frame, plan.table.decimal, table.name)
     bridge = find_columns(table, plan.columns, ["bridge"])[0].get("bridge")
@@ -258,8 +258,9 @@ def _read_numbers(frame: pl.DataFrame, covariates: Sequence[str], decimal: str) 
     def read(name: str) -> pl.Expr:
         return read_numbers(pl.col(name), frame.schema[name], decimal)
 
+    named = [name for name in covariates if frame.schema[name] == pl.String]
     columns = {"state": read(STATE), "state_text": pl.col(STATE).cast(pl.String)}
-    columns |= {name: read(name) for name in covariates}
+    columns |= {name: pl.col(name) if name in named else read(name) for name in covariates}
     if AGE in covariates:
         columns[AGE] = read(AGE) + pl.when(read(YEARS) >= 0).then(read(YEARS))
     return columns

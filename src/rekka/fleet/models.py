@@ -127,7 +127,7 @@ class Models:
     @property
     def covariates(self) -> tuple[str, ...]:
         """Covariates that some model needs."""
-        return tuple(dict.fromkeys(name for model in self.models for name in model.fit.covariates))
+        return tuple(dict.fromkeys(name for model in self.models for name in model.fit.columns))
 
 
 def load_folder(folder: Path) -> Models:

@@ -98,7 +98,7 @@ def tabulate_members(
     columns["state"] = rows["state"]
     if members.scale is not None or not group.ratings.numbered:
         columns["label"] = [group.ratings.labels[state - 1] for state in rows["state"].to_list()]
-    columns |= {_free(name, horizon): rows[name].cast(pl.Float64) for name in members.covariates}
+    columns |= {_free(name, horizon): _as_number(rows[name]) for name in members.covariates}
     if GAP in rows.columns:
         columns[GAP] = rows[GAP]
     columns["threshold"] = [group.threshold] * len(rows)
@@ -111,6 +111,11 @@ def tabulate_members(
     known = {*NAMES, "row", "column", "date", "state", GAP, LONG_UNSEEN, *members.covariates}
     kept = [name for name in rows.columns if name not in known]
     return pl.DataFrame(columns | {_free(name, horizon): rows[name] for name in kept})
+
+
+def _as_number(values: pl.Series) -> pl.Series:
+    """Covariate as a number; a category as it is."""
+    return values if values.dtype == pl.String else values.cast(pl.Float64)
 
 
 def _free(name: str, horizon: int) -> str:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, did_you_mean
 from rekka.core.ratings import Ratings
+from rekka.data.categories import Category
 from rekka.forecast.first_passage import find_first_passage
 from rekka.forecast.forecast import (
     AT_REST,
@@ -78,19 +79,38 @@ class Change:
     covariate: str
     amount: float
     times: bool = False
+    level: str | None = None  # of a category, in place of the level ``instead``
+    instead: str | None = None
 
     def apply(self, value: float) -> float:
         """Value after the change."""
         return value * self.amount if self.times else value + self.amount
 
+    def change(self, fit: Fit, x: Array) -> Array:
+        """Raw covariates (p,) after the change of x (p,)."""
+        changed = x.copy()
+        if self.level is None:
+            place = fit.covariates.index(self.covariate)
+            changed[place] = self.apply(float(x[place]))
+        else:
+            category = fit.coding.find(self.covariate)
+            assert category is not None  # or there would be no level
+            for term, value in category.place(self.level).items():
+                changed[fit.covariates.index(term)] = value
+        return changed
+
     @property
     def written(self) -> str:
-        """Change as it is given: '+10', 'x2'."""
+        """Change as it is given: '+10', 'x2', 'steel'."""
+        if self.level is not None:
+            return self.level
         return f"x{self.amount:g}" if self.times else f"{self.amount:+g}"
 
     @property
     def spelled(self) -> str:
         """Change as text for a cell, which a spreadsheet must not take for a formula: 'plus 10', 'times 2'."""
+        if self.level is not None:
+            return f"{self.level} instead of {self.instead}"
         if self.times:
             return f"times {self.amount:g}"
         return f"{'plus' if self.amount > 0 else 'minus'} {abs(self.amount):g}"
@@ -103,6 +123,8 @@ class Change:
     @property
     def words(self) -> str:
         """Subject of a sentence: 'Ten more years of age', 'Twice the traffic', 'An increase of load by 5'."""
+        if self.level is not None:
+            return f"{self.covariate} {self.level} instead of {self.instead}"
         noun = NOUNS.get(self.covariate)
         if self.times:
             return f"{_say_times(self.amount)} the {noun.whole if noun else self.covariate}"
@@ -116,15 +138,21 @@ def plan_changes(fit: Fit, x: Array, given: Mapping[str, str | float] | None = N
     """Plan a change for each covariate, from raw covariates x (p,): the one given, or the usual one."""
     named = dict(given or {})
     for name in named:
-        if name not in fit.covariates:
+        if name not in fit.columns:
             raise BadOption(
                 f"changes names {name}, which is not a covariate of this model; "
-                f"{', '.join(fit.covariates) or 'none'} are.{did_you_mean(name, fit.covariates)}",
+                f"{', '.join(fit.columns) or 'none'} are.{did_you_mean(name, fit.columns)}",
                 option="changes",
                 value=name,
             )
-    found = []
-    for place, name in enumerate(fit.covariates):
+    found: list[Change] = []
+    for name in fit.columns:
+        category = fit.coding.find(name)
+        if category is not None:
+            now = str(fit.describe(x)[name])
+            found += _list_levels(fit, category, now, named.get(name))
+            continue
+        place = fit.covariates.index(name)
         change = read_change(name, named[name]) if name in named else _choose_change(fit, place, float(x[place]))
         if change.apply(float(x[place])) == x[place]:
             raise BadOption(
@@ -135,6 +163,20 @@ def plan_changes(fit: Fit, x: Array, given: Mapping[str, str | float] | None = N
             )
         found.append(change)
     return tuple(found)
+
+
+def _list_levels(fit: Fit, category: Category, now: str, wanted: object) -> list[Change]:
+    """A change to each other level, or to the one that is wanted; 'steel instead of concrete'."""
+    levels = [level for level in (category.reference, *category.kept) if level != now]
+    if wanted is not None:
+        levels = [str(fit.coding.collapse(category.place(wanted))[category.name])]
+        if levels == [now]:
+            raise BadOption(
+                f"changes gives {wanted!r} for {category.name}, which is {now} already. Give another level.",
+                option="changes",
+                value=wanted,
+            )
+    return [Change(category.name, math.nan, level=level, instead=now) for level in levels]
 
 
 def read_change(name: str, written: str | float) -> Change:
@@ -227,7 +269,7 @@ class Effect:
     """Effect of one change: mean and median years before and after, difference, ratio; hazard ratios by state."""
 
     change: Change
-    before: float  # of the covariate
+    before: float  # of the covariate; NaN for a category
     after: float
     mean_before: Estimate
     mean_after: Estimate
@@ -249,7 +291,7 @@ class Effects:
 
     start: int
     threshold: int
-    covariates: dict[str, float]
+    covariates: dict[str, float | str]
     effects: tuple[Effect, ...]
     level: float
     intervals: str
@@ -318,7 +360,7 @@ def marginal_effects(
     planned = plan_changes(fit, x, changes)
     rows = np.tile(x, (1 + len(planned), 1))
     for place, change in enumerate(planned):
-        rows[1 + place, place] = change.apply(float(x[place]))
+        rows[1 + place] = change.change(fit, x)
     cohort = make_cohort(fit, np.full(len(rows), first - 1, dtype=np.int64), rows, options, labels)
     with np.errstate(over="ignore"):  # years may be without end
         passage = find_first_passage(cohort.propagator, cohort.start, worst - 1, [HALF])
@@ -329,7 +371,7 @@ def marginal_effects(
     return Effects(
         start=first,
         threshold=worst,
-        covariates=dict(zip(fit.covariates, x.tolist(), strict=True)),
+        covariates=fit.describe(x),
         effects=found,
         **cohort.conditions,
         notes=(
@@ -403,11 +445,11 @@ def _make_effect(cohort: Cohort, change: Change, row: int, mean: Array, median: 
     design = cohort.fit.design(x[[0, row]])
     with np.errstate(over="ignore"):
         ratios = cohort.fit.family.ratios(design[0], design[1], uncertainty.coefficients)
-    place = cohort.fit.covariates.index(change.covariate)
+    value, changed = (cohort.fit.describe(x[one])[change.covariate] for one in (0, row))
     return Effect(
         change=change,
-        before=float(x[0, place]),
-        after=float(x[row, place]),
+        before=math.nan if isinstance(value, str) else value,
+        after=math.nan if isinstance(changed, str) else changed,
         **figures,
         hazard_ratios=tuple(_estimate(uncertainty, ratio) for ratio in ratios.T),
     )

@@ -386,17 +386,25 @@ def read_start(values: Any, n: int, ratings: Ratings | None = None) -> States:
     return start.astype(np.int64) - 1
 
 
-def typical_covariates(fit: Fit, given: Mapping[str, float] | None = None) -> Array:
-    """Covariates (1, p) of a typical member: as given, else the medians of the training rows."""
+def typical_covariates(fit: Fit, given: Mapping[str, Any] | None = None) -> Array:
+    """Covariates (1, p) of a typical member: as given, else the medians of the training rows.
+
+    A category is given by its level; its typical level is the most frequent one.
+    """
     given = dict(given or {})
-    unknown = [name for name in given if name not in fit.covariates]
+    unknown = [name for name in given if name not in (*fit.covariates, *fit.columns)]
     if unknown:
         raise BadOption(
-            f"{unknown[0]} is not a covariate of this model; {', '.join(fit.covariates) or 'none'} are."
-            f"{did_you_mean(unknown[0], fit.covariates)}",
+            f"{unknown[0]} is not a covariate of this model; {', '.join(fit.columns) or 'none'} are."
+            f"{did_you_mean(unknown[0], fit.columns)}",
             option="covariates",
             value=unknown[0],
         )
+    for category in fit.coding.categories:
+        terms = dict.fromkeys(category.terms, 0.0)
+        if category.name in given or not set(terms) & set(given):
+            terms = category.place(given.pop(category.name, category.typical))
+        given = terms | given
     missing = [name for name in fit.covariates if name not in given]
     if missing and fit.survey is None:
         raise BadValues(

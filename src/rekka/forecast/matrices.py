@@ -64,7 +64,7 @@ class Matrix:
     intervals: str
     course: str
     advancing: tuple[str, ...]
-    covariates: dict[str, float]
+    covariates: dict[str, float | str]  # a category by its level
     labels: tuple[str, ...]
     certified: bool
     notes: tuple[str, ...]
@@ -79,7 +79,8 @@ class Matrix:
     @property
     def told(self) -> str:
         """Covariates as text: 'age=41; traffic_mean=8000'."""
-        return "; ".join(f"{name}={value:.10g}" for name, value in self.covariates.items()) or "none"
+        values = self.covariates.items()
+        return "; ".join(f"{n}={v}" if isinstance(v, str) else f"{n}={v:.10g}" for n, v in values) or "none"
 
     def __str__(self) -> str:
         """Table of the probabilities, without intervals."""
@@ -169,7 +170,7 @@ def _make_matrix(cohort: Cohort, p: Array, years: float, labels: tuple[str, ...]
         years=years,
         **cohort.conditions,
         advancing=cohort.ageing.names,
-        covariates=dict(zip(cohort.fit.covariates, x.tolist(), strict=True)),
+        covariates=cohort.fit.describe(x),
         labels=labels,
         notes=(*cohort.notes, *list_outside(cohort.fit, cohort.ageing, x), *list_passing(cohort, years)),
         case=case,

@@ -184,7 +184,7 @@ class Forecasts:
         frame = inputs.as_frame(X)
         if len(frame) == 0:
             raise InputError("X has no rows. At least one is needed, or None for a typical member.")
-        return inputs.read_covariates(frame, self.covariates_)
+        return inputs.read_covariates(frame, self.covariates_, coding=self._fit.coding)
 
     def _read_start(self, X: Any, start: Any, n: int) -> NDArray[np.int64]:
         if start is not None or X is None or isinstance(X, Mapping):

@@ -62,7 +62,7 @@ class Profile:
     years_high: Array
     rug: Array
     typical: float
-    others: dict[str, float]
+    others: dict[str, float | str]
     start: int
     threshold: int
     level: float
@@ -122,6 +122,12 @@ def profile_covariate(
     labels: Sequence[str] | None = None,
 ) -> Profile:
     """Compute hazards and mean years along one covariate; ``at`` has values of others that are not typical."""
+    if fit.coding.find(covariate) is not None:
+        raise BadOption(
+            f"{covariate} is a category, which has levels and no profile; effects() compares its levels.",
+            option="covariate",
+            value=covariate,
+        )
     if covariate not in fit.covariates:
         raise BadOption(
             f"{covariate} is not a covariate of this model; {', '.join(fit.covariates) or 'none'} are."
@@ -143,7 +149,7 @@ def profile_covariate(
     hazard, low, high = _find_hazards(cohort)
     years_low, years_high = cohort.uncertainty.interval(years, LOG)
     assert fit.survey is not None  # or there would be no grid
-    others = {name: float(value) for name, value in zip(fit.covariates, typical, strict=True) if name != covariate}
+    others = {name: value for name, value in fit.describe(typical).items() if name != covariate}
     told = [told for told in list_outside(fit, cohort.ageing, typical) if not told.startswith(f"{covariate} = ")]
     return Profile(
         covariate=covariate,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rekka.core.errors import BadOption, bad_option
+from rekka.data.categories import NO_CODING, Coding
 from rekka.model.certificate import DECREMENT_LIMIT, Certificate, certify
 from rekka.model.clock import MIDDLE, Clock, check_clock, make_clock
 from rekka.model.coordinates import (
@@ -36,7 +37,7 @@ from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
 from rekka.model.observations import HeldObservations, Observations
 from rekka.model.paper_kernel import floored_log_likelihood
 from rekka.model.restarts import Fewer, Restarts, crude_start, restart
-from rekka.model.separation import Separation, find_separations
+from rekka.model.separation import Separation, find_separations, name_levels
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
 from rekka.model.survey import PERCENTILES, FitTest, Resampled, Survey
 from rekka.scaling.operators import FittedScaling
@@ -58,6 +59,16 @@ class Predictor:
     beta: Array
     clock: Clock = field(default_factory=Clock, kw_only=True)
     family: Family = field(default=EXPONENTIAL, kw_only=True)
+    coding: Coding = field(default=NO_CODING, kw_only=True)  # of the categories among the covariates
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a table that hold the covariates: a category is one, whatever its levels."""
+        return self.coding.columns(self.covariates)
+
+    def describe(self, x: Array) -> dict[str, float | str]:
+        """Raw covariates x (p,) by name, a category by its level."""
+        return self.coding.collapse(dict(zip(self.covariates, x.tolist(), strict=True)))
 
     def scale(self, x: Array, dt: Array) -> Array:
         """Scaled covariates (n, p) of intervals of dt years (n,), for raw x (n, p) at their first visits."""
@@ -115,6 +126,7 @@ class Options:
     clock: str = MIDDLE
     threads: int | None = None
     family: str = EXPONENTIAL.name
+    coding: Coding = NO_CODING  # of the categories among the covariates, whose 0/1 columns no scaling changes
 
 
 @dataclass(frozen=True)
@@ -250,7 +262,8 @@ class Problem:
         if self.prior is not None:
             return []
         constrain = self.observations.constrain(self.coordinates)
-        return find_separations(self.coordinates, self.layout, self.options.ridge, constrain)
+        found = find_separations(self.coordinates, self.layout, self.options.ridge, constrain)
+        return [name_levels(one, self.coordinates, self.layout, self.options.coding) for one in found]
 
     def predictor(self, beta: Array) -> dict[str, Any]:
         """The fields of a ``Predictor`` with these coefficients (K-1, p+1)."""
@@ -261,6 +274,7 @@ class Problem:
             "beta": beta,
             "clock": self.observations.clock,
             "family": find_family(self.options.family),
+            "coding": self.options.coding,
         }
 
 
@@ -334,13 +348,21 @@ def refit_observations(observations: Observations, options: Options, start: Arra
 
 def pose(observations: Observations, options: Options) -> Problem:
     """Fit the scaling operator, number the free parameters, choose orthonormal coordinates."""
-    layout = build_layout(observations.covariates, observations.n_states, options.effects, options.shared)
-    scaling = observations.fit_scaling(options.scaling)
+    layout = lay_out(observations.covariates, observations.n_states, options)
+    scaling = observations.fit_scaling(options.scaling, options.coding.terms)
     prior, family = read_prior(options.prior, layout.parameter.size), find_family(options.family)
     likelihood, axes = observations.orthonormal(scaling, family)
     coordinates = in_orthonormal(likelihood, axes, layout, options.ridge, prior)
     compile_kernels(family)
     return Problem(observations, layout, scaling, coordinates, axes.sd, prior, options)
+
+
+def lay_out(covariates: Sequence[str], n_states: int, options: Options) -> Layout:
+    """Number the free parameters; ``effects`` and ``shared`` may name a category for all its terms."""
+    coding = options.coding
+    return build_layout(
+        covariates, n_states, coding.expand_keys(options.effects), coding.expand_keys(options.shared)
+    )
 
 
 def solve(problem: Problem, start: Array | None = None) -> Reached:

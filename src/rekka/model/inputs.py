@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import (
@@ -20,6 +22,21 @@ from rekka.core.errors import (
     bad_option,
     missing_columns,
     name_rows,
+)
+from rekka.data.categories import (
+    ERROR,
+    LEVEL,
+    MERGE,
+    NO_CODING,
+    REFERENCE,
+    REFUSE,
+    Coding,
+    check_coding,
+    find_categories,
+    fit_coding,
+    refuse_missing,
+    refuse_named,
+    refuse_single,
 )
 from rekka.model.clock import Clock
 from rekka.model.likelihood import Rows
@@ -36,11 +53,12 @@ CLASS_WEIGHTS = ("inverse_frequency",)
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of a frame."""
+    """Names of the columns of a frame; ``coding`` makes those covariates that are terms of a category."""
 
     start: str
     dt: str
     covariates: tuple[str, ...]
+    coding: Coding = NO_CODING
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,8 @@ def find_columns(names: Sequence[str], start: str, dt: str, covariates: Sequence
 
 def read_predictors(frame: nw.DataFrame[Any], columns: Columns, order: Literal["C", "F"] = "C") -> Predictors:
     """Start states, years and covariates, stored by row or by column (F), each value checked."""
-    missing = [n for n in (columns.start, columns.dt, *columns.covariates) if n not in frame.columns]
+    missing = [n for n in (columns.start, columns.dt) if n not in frame.columns]
+    missing += _find_missing(frame, columns.covariates, columns.coding)
     if missing:
         raise missing_columns(missing, frame.columns)
     if len(frame) == 0:
@@ -123,7 +142,7 @@ def read_predictors(frame: nw.DataFrame[Any], columns: Columns, order: Literal["
             column=columns.dt,
             rows=bad.tolist(),
         )
-    return Predictors(start, dt, read_covariates(frame, columns.covariates, order))
+    return Predictors(start, dt, read_covariates(frame, columns.covariates, order, columns.coding))
 
 
 def read_training(
@@ -159,15 +178,106 @@ def read_training(
     return Training(Rows(read.start, end, read.dt, weight, count), read.x, members, class_weight, classes)
 
 
-def read_covariates(frame: nw.DataFrame[Any], covariates: Sequence[str], order: Literal["C", "F"] = "C") -> Array:
-    """Raw covariates x (n, p), stored by row or by column (F)."""
-    missing = [name for name in covariates if name not in frame.columns]
+def read_covariates(
+    frame: nw.DataFrame[Any],
+    covariates: Sequence[str],
+    order: Literal["C", "F"] = "C",
+    coding: Coding = NO_CODING,
+) -> Array:
+    """Raw covariates x (n, p), stored by row or by column (F); the coding makes terms that are not in the frame.
+
+    Levels that no training row had are refused, or taken as the reference with a warning, as the coding says.
+    """
+    missing = _find_missing(frame, covariates, coding)
     if missing:
         raise missing_columns(missing, frame.columns)
+    terms = {} if not coding else _code(frame, [name for name in covariates if name not in frame.columns], coding)
     x = np.empty((len(frame), len(covariates)), order=order)
     for c, name in enumerate(covariates):
-        x[:, c] = _numbers(frame[name], name)
+        x[:, c] = terms[name] if name in terms else _numbers(frame[name], name)
     return x
+
+
+def _find_missing(frame: nw.DataFrame[Any], covariates: Sequence[str], coding: Coding) -> list[str]:
+    """Columns that covariates need and that the frame does not have."""
+    absent = [name for name in covariates if name not in frame.columns]
+    return [name for name in coding.columns(absent) if name not in frame.columns]
+
+
+def _code(frame: nw.DataFrame[Any], terms: Sequence[str], coding: Coding) -> dict[str, Array]:
+    """The 0/1 columns of terms."""
+    coding = coding.keep(coding.columns(terms))
+    table = take_levels(frame, coding.names)
+    refuse_missing(table.lazy(), [one.name for one in coding.categories if not one.missing])
+    for unseen in coding.find_unseen(table.lazy()):
+        if coding.unseen == REFUSE:
+            raise BadValues(
+                f'{unseen}. Leave these rows out, or take them as {unseen.reference}, with unseen="reference".',
+                column=unseen.column,
+                levels=list(unseen.rows),
+            )
+        warnings.warn(f"{unseen}; taken as {unseen.reference}, the reference level.", stacklevel=2)
+    coded = coding.code(table.lazy()).collect()
+    return {name: coded[name].to_numpy() for name in terms}
+
+
+def take_levels(frame: nw.DataFrame[Any], names: Sequence[str]) -> pl.DataFrame:
+    """Columns of a frame as polars has them."""
+    return pl.DataFrame([_as_polars(frame[name], name) for name in names])
+
+
+def _as_polars(series: nw.Series[Any], name: str) -> pl.Series:
+    native = series.to_native()
+    if isinstance(native, pl.Series):
+        return native.alias(name)
+    return pl.Series(name, [None if value != value else value for value in series.to_list()], strict=False)
+
+
+def fit_categories(
+    frame: nw.DataFrame[Any],
+    y: Any,
+    columns: Columns,
+    *,
+    declared: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    unseen: str = REFERENCE,
+    rare: str = MERGE,
+    missing: str = ERROR,
+    chosen: bool = True,
+) -> Columns:
+    """The columns with the coding of those covariates that are categories, and its terms in their place.
+
+    ``chosen`` says that the covariates were named: columns of names that were not, such as bridge_id, are refused.
+    """
+    check_coding(unseen, rare, missing)
+    schema = {name: _find_kind(frame[name]) for name in columns.covariates}
+    names = find_categories(schema, columns.covariates, declared)
+    if not names:
+        return columns
+    refuse_named(names if not chosen else ())
+    start = _states(_numbers(frame[columns.start], columns.start), columns.start)
+    end = read_ends(y, start)
+    weight = read_weights(sample_weight, end.size)
+    table = take_levels(frame, names)
+    if missing == ERROR:
+        refuse_missing(table.lazy(), names)
+    table = table.with_columns(pl.Series(DEPARTED, end > start)).filter(pl.Series(weight > 0))
+    coding = fit_coding(table.lazy(), names, pl.col(DEPARTED), unseen=unseen, rare=rare, missing=missing == LEVEL)
+    refuse_single(coding)
+    return replace(columns, covariates=coding.expand(columns.covariates), coding=coding)
+
+
+DEPARTED = "departed to a worse state"
+
+
+def _find_kind(series: nw.Series[Any]) -> pl.DataType | type[pl.DataType]:
+    """Type of a column for polars, as far as it says whether it holds texts."""
+    if series.dtype.is_numeric() or series.dtype.is_temporal():
+        return pl.Float64
+    if series.dtype == nw.Object:  # of pandas: numbers with None among them, or anything
+        values = [value for value in series.to_list() if value is not None and value == value]
+        return pl.String if any(isinstance(value, str | bool | np.bool_) for value in values) else pl.Float64
+    return pl.String
 
 
 def read_ends(y: Any, start: States) -> States:

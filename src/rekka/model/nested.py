@@ -43,10 +43,10 @@ def judge_chi_squared(statistic: float, degrees_of_freedom: int) -> ChiSquaredTe
 
 
 def wald_table(fit: Fit) -> TitledTable:
-    """Joint Wald test of each covariate, and of all of them together: no effect on any hazard."""
+    """Joint Wald test of each covariate, a category with all its levels, and of all of them: no effect at all."""
     _refuse_penalised(fit, "A Wald test")
-    groups: list[tuple[str, tuple[str, ...]]] = [(name, (name,)) for name in fit.covariates]
-    groups += [(ALL, fit.covariates)] if len(fit.covariates) > 1 else []
+    groups = [(name, fit.coding.expand([name])) for name in fit.columns]
+    groups += [(ALL, fit.covariates)] if len(groups) > 1 else []
     tests = [_test_slopes(fit, names) for _, names in groups]
     return table(
         f"joint Wald tests of no effect on any hazard; standard errors: {fit.inference.kind}",

@@ -7,6 +7,7 @@ by passes over blocks (``streaming.fit``). A likelihood of whole histories is on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -55,8 +56,8 @@ class Observations(ABC):
         return count_pairs(self.pairs.weight, int(self.counts[:-1].sum()))
 
     @abstractmethod
-    def fit_scaling(self, method: Any) -> FittedScaling:
-        """Fit a scaling operator on the raw covariates."""
+    def fit_scaling(self, method: Any, plain: Collection[str] = ()) -> FittedScaling:
+        """Fit a scaling operator on the raw covariates; ``plain`` ones stay as they are."""
 
     @abstractmethod
     def orthonormal(self, scaling: FittedScaling, family: Family) -> tuple[Any, Axes]:
@@ -106,9 +107,9 @@ class HeldObservations(Observations):
         """The kernel's order of the rows: those of one start and end follow each other."""
         return self.rows.grouping
 
-    def fit_scaling(self, method: Any) -> FittedScaling:
+    def fit_scaling(self, method: Any, plain: Collection[str] = ()) -> FittedScaling:
         """Fit an operator, of rekka's or from elsewhere."""
-        return fit_scaling(method, self.x, self.covariates)
+        return fit_scaling(method, self.x, self.covariates, plain)
 
     def orthonormal(self, scaling: FittedScaling, family: Family) -> tuple[Likelihood, Axes]:
         """The likelihood of rows in the kernel's order."""

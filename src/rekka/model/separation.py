@@ -13,7 +13,7 @@ leave open is decided by fitting again from far along d, and by looking whether 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
+from rekka.data.categories import Coding
 from rekka.model.coordinates import INTERCEPT, Coordinates, Layout
 from rekka.model.family import PairRows
 from rekka.model.likelihood import Likelihood
@@ -40,6 +41,7 @@ TINY = 1e-300
 LOGISTIC_STEPS = 30
 VANISHING = 1e-6  # a weight this near 0 or 1: only the program can tell
 RANK = 1e-12
+LEVEL_MOVES = 1e-6  # of the largest change of a level's hazard along a direction: less is none
 SPAN = 1e-4  # the smallest singular value of rows that span, relative to the largest
 
 
@@ -54,6 +56,7 @@ class Separation:
     certain: bool  # the likelihood rises along it for ever, whatever the coefficients
     nobody_left: bool
     nobody_stayed: bool
+    levels: str = ""  # what the levels of a category have to do with it, in words
 
     def fact(self) -> str:
         """The separation in words, without the state."""
@@ -61,6 +64,8 @@ class Separation:
             return "no row leaves it"
         if self.nobody_stayed:
             return "no row ends in it"
+        if self.levels:
+            return self.levels
         covariates = ", ".join(term for term in self.terms if term != INTERCEPT)
         return f"the rows that left it and those that ended in it are separated by {covariates}"
 
@@ -83,11 +88,34 @@ def advise(separations: Sequence[Separation]) -> list[str]:
         "of its hazard; a ridge penalty does not help": any(one.nobody_left for one in separations),
         "where no row ends in a state: merge it with a neighbour, or collect shorter intervals; a ridge penalty "
         "does not help": any(one.nobody_stayed and not one.nobody_left for one in separations),
+        "where a level decides: merge it with another level, share its effect between states, or use a ridge "
+        "penalty": any(one.levels for one in separations),
         "remedies: a ridge penalty, fewer covariates, or merged states": any(
-            not (one.nobody_left or one.nobody_stayed) for one in separations
+            not (one.nobody_left or one.nobody_stayed or one.levels) for one in separations
         ),
     }
     return [words for words, holds in found.items() if holds]
+
+
+def name_levels(
+    separation: Separation, coordinates: Coordinates[Any], layout: Layout, coding: Coding
+) -> Separation:
+    """The separation in words of levels, where the terms of one category alone make it up."""
+    used = [term for term in separation.terms if term != INTERCEPT]
+    category = coding.find(used[0]) if used else None
+    if category is None or not set(used) <= set(category.terms):
+        return separation
+    intercept, *slopes = coordinates.beta(separation.direction)[separation.states[0] - 1]
+    slope = dict(zip(layout.terms[1:], slopes, strict=True))
+    moved = {category.reference: intercept}
+    moved |= {level: intercept + slope[term] for level, term in zip(category.kept, category.terms, strict=True)}
+    size = LEVEL_MOVES * max(map(abs, moved.values()))
+    words = []
+    for verb, sign in (("no", -1.0), ("every", 1.0)):
+        levels = [level for level, move in moved.items() if sign * move > size]
+        if levels:
+            words.append(f"{verb} row with {category.name} = {' or '.join(levels)} leaves it")
+    return replace(separation, levels=", ".join(words))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rekka.core.errors import BadOption, ModelFileError, count_of
 from rekka.core.validation import find_invalid
+from rekka.data.categories import NO_CODING, UNSEEN, Coding
 from rekka.data.reading import TableReading
 from rekka.model.certificate import Certificate
 from rekka.model.clock import START, Clock, make_clock
@@ -26,8 +27,9 @@ from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
 from rekka.scaling.serial import ScalingPart
 
 # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock,
-# test of fit and how the table was read
-VERSION: Final = 4
+# test of fit and how the table was read. 5: categories; models without them are written as version 4
+VERSION: Final = 5
+WITHOUT_CATEGORIES: Final = 4
 LONGEST_NUMBER = 12  # characters of a number that a message shows
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
 
@@ -76,7 +78,7 @@ class ModelFile(_Part):
     """Schema of the file; None is what its version did not have yet."""
 
     format: Literal["rekka-model"]
-    version: Literal[2, 3, 4]
+    version: Literal[2, 3, 4, 5]
     parameters: dict[str, Any]
     features: list[str]
     n_states: int = Field(ge=2)
@@ -96,10 +98,19 @@ class ModelFile(_Part):
     fit_test: FitTest | None = None
     reading: TableReading | None = None
     family: str = EXPONENTIAL.name
+    coding: Coding = NO_CODING
 
     def to_text(self) -> str:
         """The text of the file. The exponential family is not named: so were files before there were others."""
-        return self.model_dump_json(indent=1, exclude={"family"} if self.family == EXPONENTIAL.name else None)
+        usual = {"family": EXPONENTIAL.name, "coding": NO_CODING}
+        return self.model_dump_json(
+            indent=1, exclude={name for name in usual if getattr(self, name) == usual[name]}
+        )
+
+
+def choose_version(coding: Coding) -> int:
+    """Version of the file of a model with this coding: earlier versions read models without categories."""
+    return VERSION if coding else WITHOUT_CATEGORIES
 
 
 def dump_model(
@@ -116,7 +127,7 @@ def dump_model(
     clock = {"kind": fit.clock.kind, "advance": list(fit.clock.names), "mean_years": fit.clock.mean_years}
     parts = {
         "format": "rekka-model",
-        "version": VERSION,
+        "version": choose_version(fit.coding),
         "parameters": {name: value for name, value in parameters.items() if name != "family"},  # has its own place
         "features": features,
         "n_states": fit.n_states,
@@ -136,6 +147,7 @@ def dump_model(
         "fit_test": fit.fit_test,
         "reading": reading,
         "family": fit.family.name,
+        "coding": fit.coding,
     }
     return ModelFile.model_validate(parts).to_text()
 
@@ -226,7 +238,16 @@ def _read_fit(file: ModelFile) -> Fit:
         clock=_read_clock(file),
         fit_test=file.fit_test,
         family=_read_family(file),
+        coding=_read_coding(file),
     )
+
+
+def _read_coding(file: ModelFile) -> Coding:
+    """The coding of categories, whose terms are all among the covariates."""
+    lacking = [term for term in file.coding.terms if term not in file.covariates]
+    if lacking or file.coding.unseen not in UNSEEN:
+        raise ValueError(f"coding has {lacking[0] if lacking else file.coding.unseen!r}, which is not known")
+    return file.coding
 
 
 def _read_arrays(part: _Part) -> dict[str, Any]:

@@ -99,6 +99,8 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
         f"AIC {fit.inference.aic:.2f}, BIC {fit.inference.bic:.2f}\n"
         f"{level:.0%} intervals; standard errors: {fit.inference.kind}; units: "
         + ("native" if fit.native else f"covariates as transformed by {scale}")
+        + "".join(f"\n{one.name}: relative to {one.reference}" for one in fit.coding.categories if one.kept)
+        + "".join(f"\n{note}" for note in fit.coding.notes)
     )
     return table(
         title,

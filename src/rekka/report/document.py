@@ -80,7 +80,8 @@ class MatrixPart(Value):
 class EffectPart(Value):
     """Effect of a change of one covariate on the median years from state 1 until the threshold or worse.
 
-    ``amount`` is added, or multiplied by where ``times``; ``before`` and ``after`` are values of the covariate.
+    ``amount`` is added, or multiplied by where ``times``; ``before`` and ``after`` are values of the covariate. Of
+    a category ``level`` takes the place of the level ``instead``.
     """
 
     covariate: str
@@ -97,6 +98,8 @@ class EffectPart(Value):
     difference: Annotated[Number, Shown("years_difference", "years")]
     difference_low: Annotated[Number, Shown("years_difference", "years")]
     difference_high: Annotated[Number, Shown("years_difference", "years")]
+    level: Text = None
+    instead: Text = None
 
 
 class ProfilePart(Value):
@@ -616,6 +619,8 @@ class ModelPart(Value):
     errors: English  # what kind of standard errors
     scale: Text  # "native", or the operator whose units the coefficients have
     typical: dict[str, float]
+    levels: dict[str, str] = Field(default_factory=dict)  # the typical level of each category
+    references: dict[str, str] = Field(default_factory=dict)  # of each term: what it is relative to
     coefficients: tuple[CoefficientPart, ...]
     ratios: tuple[RatioPart, ...]
     years: tuple[YearsPart, ...]

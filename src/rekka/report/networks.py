@@ -67,7 +67,8 @@ def forecast_study(study: Study) -> ForecastFile | None:
     if models is None:
         return None
     options = InventoryOptions(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
-    members = read_members(study.read_rows().frame)
+    rows = study.read_rows()
+    members = read_members(rows.frame, columns={"categories": list(rows.levels)})
     eligible = find_eligible(
         members, match_models(models, members.frame["case"].unique().sort().to_list()), options
     )

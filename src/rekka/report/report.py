@@ -173,7 +173,8 @@ def make_report(
     load_words(lang)  # what is wrong is told before the work
     _refuse_title(title)
     found = study if isinstance(study, Study) else load_study(study)
-    check_units(units, found.read_rows().covariates)
+    rows = found.read_rows()
+    check_units(units, [name for name in rows.covariates if name not in rows.levels])
     folder = found.folder
     future = find_network(found, make=calibrate)
     return Report(

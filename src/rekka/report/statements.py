@@ -601,11 +601,12 @@ def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wo
         yield say("section.models.uncertified")
     elif model.errors:
         yield say("section.models.errors", errors=say.english(model.errors))
-    if not model.typical:
+    if not (model.typical or model.levels):
         yield say("section.models.no_covariates")
         return
     units = _find_units(document)
-    values = (say.value(name, value, units) for name, value in model.typical.items())
+    values = [say.value(name, value, units) for name, value in model.typical.items()]
+    values += [say("section.models.level", name=say.name(n), level=say.name(v)) for n, v in model.levels.items()]
     yield say("section.models.typical", values=say.join(values))
     key = "section.models.native" if model.scale == "native" else "section.models.transformed"
     yield say(key, method=say.method(model.scale or model.method))
@@ -737,6 +738,9 @@ def explain_effect(one: EffectPart, found: CaseForecast, ratings: Ratings, say: 
 
 def _name_change(one: EffectPart, say: Wording) -> Markup:
     """'10 more years of age', 'twice the traffic', 'load +5'."""
+    if one.level is not None:
+        names = {"name": one.covariate, "level": one.level, "instead": one.instead or ""}
+        return say("effect.change.level", **{key: say.name(name) for key, name in names.items()})
     noun = NOUNS.get(one.covariate)
     if noun is None or (one.times and one.amount != TWICE):
         change = show_change(one.amount, times=one.times)

@@ -129,11 +129,15 @@ def list_ratios(fit: Fit, typical: Array, steps: Mapping[str, float], level: flo
     """The hazard with one step more of each covariate, relative to that at typical values."""
     found: list[RatioPart] = []
     for place, name in enumerate(fit.covariates):
-        more = typical.copy()
-        more[place] += steps[name]
-        ends = zip(("ratio", "low", "high"), ratio_interval(fit, typical, more, level), strict=True)
+        before, step = typical.copy(), steps.get(name, 1.0)
+        category = fit.coding.find(name)
+        if category is not None:  # a level against the reference
+            before[[fit.covariates.index(term) for term in category.terms]] = 0.0
+        more = before.copy()
+        more[place] += step
+        ends = zip(("ratio", "low", "high"), ratio_interval(fit, before, more, level), strict=True)
         frame = pl.DataFrame({"state": range(1, fit.n_states), **dict(ends)})
-        found += rows_of(RatioPart, frame.with_columns(covariate=pl.lit(name), step=steps[name]))
+        found += rows_of(RatioPart, frame.with_columns(covariate=pl.lit(name), step=step))
     return tuple(found)
 
 
@@ -231,19 +235,19 @@ def _describe_effect(one: Effect) -> EffectPart:
     }
     ends = (("", "value"), ("_low", "low"), ("_high", "high"))
     known = {f"{name}{end}": missing(getattr(some, of)) for name, some in figures.items() for end, of in ends}
-    return EffectPart(
-        **{name: getattr(one.change, name) for name in ("covariate", "amount", "times")},
-        before=one.before,
-        after=one.after,
-        **known,
-    )
+    own = {name: getattr(one.change, name) for name in ("covariate", "amount", "times", "level", "instead")}
+    own |= {"before": one.before, "after": one.after}
+    if one.change.level is not None:
+        own |= {"amount": 1.0, "before": 0.0, "after": 1.0}
+    return EffectPart(**own, **known)
 
 
 def _list_profiles(fit: Fit, typical: Array, threshold: int, options: ForecastOptions) -> tuple[ProfilePart, ...]:
     at = dict(zip(fit.covariates, typical.tolist(), strict=True))
     # intervals of the years along a profile are not shown, and take their time
     alone = replace(AT_REST, intervals=NONE, level=options.level)
-    grids = (profile_covariate(fit, name, alone, threshold=threshold, at=at) for name in fit.covariates)
+    numbers = (name for name in fit.covariates if name not in fit.coding.terms)
+    grids = (profile_covariate(fit, name, alone, threshold=threshold, at=at) for name in numbers)
     return tuple(_describe_profile(fit, typical, one, options) for one in grids)
 
 
@@ -319,10 +323,15 @@ def describe_model(
         return _without_figures(key, trial, study, chosen=offer.chosen)
     fit, _, _ = load_model(text)
     train = rows.frame.filter(case=case.name, part="train")
+    train = fit.coding.code(train.lazy()).collect() if fit.coding else train
     x = train.select(fit.covariates).to_numpy().astype(np.float64).reshape(len(train), len(fit.covariates))
     if fit.survey is None:  # a run folder of an earlier version
         fit = replace(fit, survey=survey_covariates(x, fit.covariates))
     typical = np.median(x, axis=0)
+    for category in fit.coding.categories:
+        for term, value in category.place(category.typical).items():
+            typical[fit.covariates.index(term)] = value
+    described = fit.describe(typical)
     level, seed = study.plan.guard.confidence, study.plan.study.seed
     with quiet():
         own = {
@@ -332,7 +341,9 @@ def describe_model(
             "rows": fit.n_rows,
             "errors": fit.inference.kind,
             "scale": "native" if fit.native else fit.scaling.method,
-            "typical": dict(zip(fit.covariates, typical.tolist(), strict=True)),
+            "typical": {name: value for name, value in described.items() if not isinstance(value, str)},
+            "levels": {name: value for name, value in described.items() if isinstance(value, str)},
+            "references": {term: one.reference for one in fit.coding.categories for term in one.terms},
             "coefficients": list_coefficients(fit, level),
             "ratios": list_ratios(fit, typical, {one.name: one.step for one in covariates}, level),
             "years": list_years(fit, typical, level),
@@ -485,10 +496,14 @@ def _name_sources(study: Study, begun: Mapping[str, Any] | None) -> tuple[str, .
 
 
 def _list_covariates(rows: StudyRows, units: Mapping[str, float] | None) -> tuple[Covariate, ...]:
-    given = check_units(units, rows.covariates) if units else {}
+    numbers = [name for name in rows.covariates if name not in rows.levels]
+    given = check_units(units, numbers) if units else {}
     train = rows.frame.filter(part="train")
     found = []
     for name in rows.covariates:
+        if name in rows.levels:
+            found.append(Covariate(name=name, unit=None, step=1.0))
+            continue
         step = given[name] if units and name in units else STEPS.get(name) or _find_step(train[name])
         found.append(Covariate(name=name, unit=UNITS.get(name), step=step))
     return tuple(found)

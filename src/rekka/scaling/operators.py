@@ -6,6 +6,7 @@
     yeojohnson  z = ((1 + x)^lambda - 1) / lambda for x >= 0, mirrored with 2 - lambda below 0
     chain       several of these, one after the other
     foreign     a transformer from elsewhere, scikit-learn's above all
+    partial     one of these on some of the columns; the 0/1 columns of categories stay as they are
 
 A constant training column becomes zero, whatever other rows hold. A value that an operator cannot take, or turns
 into infinity, is refused: nothing is clipped. How operators are fitted, and how one is added: ``registry``.
@@ -14,7 +15,9 @@ into infinity, is refused: nothing is clipped. How operators are fitted, and how
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -432,6 +435,59 @@ class ForeignScaling:
             f"A model scaled by {self.method} cannot be written as JSON: only rekka's own operators "
             "(zscore, boxcox+zscore, ..., None) have an exact text form. Use one of them, or pickle the model."
         )
+
+
+@dataclass(frozen=True)
+class PartialScaling:
+    """Operator on some of the covariates; ``plain`` ones, the 0/1 columns of categories, stay as they are."""
+
+    kind: ClassVar[str] = "partial"
+
+    names: tuple[str, ...]
+    plain: tuple[str, ...]
+    inner: FittedScaling
+
+    @property
+    def method(self) -> str:
+        """Name of the operator of the other covariates."""
+        return self.inner.method
+
+    @cached_property
+    def scaled(self) -> NDArray[np.intp]:
+        """Columns that the operator transforms."""
+        return pick_scaled(self.names, self.plain)
+
+    def transform(self, x: Array) -> Array:
+        """Transform the other covariates."""
+        z = np.array(x, dtype=np.float64, order="K")
+        z[:, self.scaled] = self.inner.transform(x[:, self.scaled])
+        return z
+
+    def inverse(self, z: Array) -> Array:
+        """Return the raw covariates of z."""
+        x = np.array(z, dtype=np.float64, order="K")
+        x[:, self.scaled] = self.inner.inverse(z[:, self.scaled])
+        return x
+
+    def affine(self) -> tuple[Array, Array] | None:
+        """Offset and factor of z = (x - offset) * factor: 0 and 1 for plain covariates."""
+        offset, factor = np.zeros(len(self.names)), np.ones(len(self.names))
+        if self.scaled.size:
+            found = self.inner.affine()
+            if found is None:
+                return None
+            offset[self.scaled], factor[self.scaled] = found
+        return offset, factor
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which ``serial`` builds the operator again."""
+        names = {"names": list(self.names), "plain": list(self.plain)}
+        return {"kind": self.kind} | names | {"inner": self.inner.to_dict()}
+
+
+def pick_scaled(names: Sequence[str], plain: Collection[str]) -> NDArray[np.intp]:
+    """Places of the covariates that an operator transforms."""
+    return np.flatnonzero([name not in plain for name in names])
 
 
 def fit_foreign(transformer: Any, x: Array) -> ForeignScaling:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -32,9 +32,11 @@ from rekka.scaling.operators import (
     ColumnScaling,
     FittedScaling,
     LogScaling,
+    PartialScaling,
     PowerScaling,
     YeoJohnsonScaling,
     fit_foreign,
+    pick_scaled,
     positivity_shift,
 )
 
@@ -309,9 +311,14 @@ def check_method(scaling: Any) -> None:
         split_method(scaling)
 
 
-def fit_scaling(method: Any, x: Array, names: Sequence[str]) -> FittedScaling:
-    """Fit an operator, by name or as a transformer, on training rows x (n, p)."""
+def fit_scaling(method: Any, x: Array, names: Sequence[str], plain: Collection[str] = ()) -> FittedScaling:
+    """Fit an operator, by name or as a transformer, on training rows x (n, p); ``plain`` covariates stay."""
     check_method(method)
+    names, kept = tuple(names), tuple(name for name in names if name in plain)
+    if kept:
+        scaled = pick_scaled(names, kept)
+        inner = fit_scaling(method if scaled.size else None, x[:, scaled], [names[c] for c in scaled])
+        return PartialScaling(names, kept, inner)
     if isinstance(method, NamedScaler):
         method = method.method
     elif method is not None and not isinstance(method, str | list | tuple):

@@ -25,7 +25,7 @@ from pydantic import (
 
 from rekka.core.errors import ModelFileError
 from rekka.core.validation import find_invalid
-from rekka.scaling.operators import ChainScaling, ColumnScaling, FittedScaling
+from rekka.scaling.operators import ChainScaling, ColumnScaling, FittedScaling, PartialScaling
 from rekka.scaling.registry import NONE, REGISTRY
 
 VERSION: Literal[1] = 1
@@ -79,6 +79,25 @@ class _Chain(_Part):
         return ChainScaling(tuple(link.build() for link in self.links))
 
 
+class _Partial(_Part):
+    """An operator on some of the covariates in a file."""
+
+    names: list[str]
+    plain: list[str]
+    inner: Any
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> _Partial:
+        others = [name for name in self.names if name not in self.plain]
+        if not set(self.plain) <= set(self.names) or list(self.inner.build().names) != others:
+            raise ValueError("names are not those of the operator and the plain covariates")
+        return self
+
+    def build(self) -> PartialScaling:
+        """Build the operator."""
+        return PartialScaling(tuple(self.names), tuple(self.plain), self.inner.build())
+
+
 def _describe_class(fitted: type[ColumnScaling]) -> type[_Columns]:
     """Fields of a class of operators in a file: its arrays, within the limits of their metadata."""
     entries: dict[str, Any] = {
@@ -95,14 +114,17 @@ def _build_adapter(classes: tuple[type[ColumnScaling], ...]) -> TypeAdapter[Any]
     link: Any = Annotated[reduce(or_, map(_describe_class, classes)), Field(discriminator="kind")]
     entries: dict[str, Any] = {"kind": (Literal["chain"], ...), "links": (list[link], Field(min_length=2))}
     chain: Any = create_model("Chain", __base__=_Chain, **entries)
-    whole: Any = Annotated[link | chain, Field(discriminator="kind")]
+    inner: Any = Annotated[link | chain, Field(discriminator="kind")]
+    entries = {"kind": (Literal["partial"], ...), "inner": (inner, ...)}
+    partial: Any = create_model("Partial", __base__=_Partial, **entries)
+    whole: Any = Annotated[link | chain | partial, Field(discriminator="kind")]
     return TypeAdapter(whole)
 
 
-def _build(data: Any) -> ColumnScaling | ChainScaling:
+def _build(data: Any) -> ColumnScaling | ChainScaling | PartialScaling:
     """Build an operator of any registered class from plain data."""
     classes = tuple(dict.fromkeys(one.fitted for one in REGISTRY.values()))
-    built: ColumnScaling | ChainScaling = _build_adapter(classes).validate_python(data).build()
+    built: ColumnScaling | ChainScaling | PartialScaling = _build_adapter(classes).validate_python(data).build()
     return built
 
 
@@ -126,7 +148,7 @@ class ScalingFile(_Part):
 class StoredScaling(NamedTuple):
     """A fitted operator read from text, and whether its names are those of a frame."""
 
-    scaling: ColumnScaling | ChainScaling
+    scaling: ColumnScaling | ChainScaling | PartialScaling
     named: bool
 
 

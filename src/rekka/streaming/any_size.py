@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from rekka.core.errors import InputError, count_of
+from rekka.data.categories import (
+    ERROR,
+    LEVEL,
+    MERGE,
+    NO_CODING,
+    REFERENCE,
+    Coding,
+    check_coding,
+    find_categories,
+    fit_coding,
+    refuse_missing,
+    refuse_named,
+    refuse_single,
+)
 from rekka.data.tables import ROW, open_table
 from rekka.data.text import collect
 from rekka.model import inputs
@@ -88,6 +102,34 @@ def read_columns(
     found = inputs.find_columns([name for name in names if name not in roles], start, dt, covariates)
     inputs.find_columns(names, start, dt, roles)  # each is there
     return Reading(start, end, dt, found.covariates, weight, group)
+
+
+def code_table(
+    table: LazyTable,
+    reading: Reading,
+    *,
+    declared: Sequence[str] | None = None,
+    unseen: str = REFERENCE,
+    rare: str = MERGE,
+    missing: str = ERROR,
+    chosen: bool = True,
+) -> tuple[Reading, Coding]:
+    """Fit the coding of the categories among the covariates; the reading then has its terms in their place."""
+    check_coding(unseen, rare, missing)
+    schema = table.query.collect_schema()
+    names = find_categories(schema, reading.covariates, declared)
+    if not names:
+        return reading, NO_CODING
+    refuse_named(names if not chosen else ())
+    departed = pl.col(reading.end) > pl.col(reading.start)
+    there = table.query if reading.weight is None else table.query.filter(pl.col(reading.weight) > 0)
+    if missing == ERROR:
+        refuse_missing(there, names, table.name)
+    coding = fit_coding(
+        there, names, departed, unseen=unseen, rare=rare, missing=missing == LEVEL, where=table.name
+    )
+    refuse_single(coding)
+    return replace(reading, covariates=coding.expand(reading.covariates)), coding
 
 
 def open_source(table: LazyTable, reading: Reading, memory: Any, threads: int | None) -> FrameSource | ScanSource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from rekka.model.likelihood import Evaluation, Pairs
 from rekka.model.observations import Observations
 from rekka.model.restarts import Fewer
 from rekka.model.separation import Constrain
-from rekka.scaling.operators import FittedScaling
+from rekka.scaling.operators import FittedScaling, PartialScaling, pick_scaled
 from rekka.scaling.registry import NamedScaler, check_method, fit_links, fits_in_blocks, split_method
 from rekka.streaming.blocks import Array, Source
 from rekka.streaming.clustered_errors import SCORE_BYTES, add_streamed_row_scores, add_streamed_scores
@@ -55,13 +56,19 @@ class StreamedObservations(Observations):
     clustered: bool
     score_bytes: int
 
-    def fit_scaling(self, method: Any) -> FittedScaling:
+    def fit_scaling(self, method: Any, plain: Collection[str] = ()) -> FittedScaling:
         """Fit one of rekka's operators; refuse covariates that are constant or collinear."""
         overview, names = self.overview, self.covariates
         inputs.refuse_constant(overview.low, overview.high, names, overview.rows)
         training = StreamedTraining(names, overview.low, overview.high, self.source, overview.rows)
         check_method(method)
-        fitted = fit_links(split_method(method.method if isinstance(method, NamedScaler) else method), training)
+        links = split_method(method.method if isinstance(method, NamedScaler) else method)
+        kept = tuple(name for name in names if name in plain)
+        if kept:
+            some = training.pick(pick_scaled(names, kept))
+            fitted: FittedScaling = PartialScaling(names, kept, fit_links(links if some.names else (), some))
+        else:
+            fitted = fit_links(links, training)
         refuse_collinear(self.source.at("coordinates"), *training.moments(), overview.rows)
         return fitted
 

@@ -184,7 +184,21 @@ def factor_standardised(values: Array, mean: Array, scale: Array, share: Array) 
     return factor(columns)
 
 
-def apply_links(links: Sequence[ColumnScaling], block: Block) -> Array:
+@dataclass(frozen=True, eq=False)
+class PickedColumns:
+    """Some of the covariates, as the first link of operators that are fitted on them alone."""
+
+    columns: NDArray[np.intp]
+
+    def transform(self, x: Array) -> Array:
+        """Columns that are picked, (m, q)."""
+        return np.asfortranarray(x[:, self.columns])
+
+
+Link = ColumnScaling | PickedColumns
+
+
+def apply_links(links: Sequence[Link], block: Block) -> Array:
     """The covariates (m, p) as operators applied in turn transform them."""
     x = block.x
     for link in links:
@@ -236,7 +250,7 @@ EDGES = 2048
 SAMPLE = 32_768  # rows, about
 
 
-def find_quantiles(source: Source, probabilities: Array, rows: int, links: Sequence[ColumnScaling] = ()) -> Array:
+def find_quantiles(source: Source, probabilities: Array, rows: int, links: Sequence[Link] = ()) -> Array:
     """np.quantile (q, p) of the covariates of all ``rows`` rows, as operators applied in turn transform them."""
     position = (rows - 1) * np.asarray(probabilities, dtype=np.float64)
     lower = np.floor(position).astype(np.int64)
@@ -261,11 +275,11 @@ def _space_edges(values: Array) -> Array:
     return there[np.unique(np.linspace(0, there.size - 1, min(EDGES, there.size)).astype(np.int64))]
 
 
-def _sample_block(links: tuple[ColumnScaling, ...], every: int, block: Block) -> Array:
+def _sample_block(links: tuple[Link, ...], every: int, block: Block) -> Array:
     return apply_links(links, block.take(np.arange(0, block.dt.size, every)))
 
 
-def _order_statistics(source: Source, links: tuple[ColumnScaling, ...], edges: list[Array], ranks: Ranks) -> Array:
+def _order_statistics(source: Source, links: tuple[Link, ...], edges: list[Array], ranks: Ranks) -> Array:
     """The values (r, p) at these ranks, counted from 0, of each column."""
     below = [np.zeros(len(one), dtype=np.int64) for one in edges]
     upto = [np.zeros(len(one), dtype=np.int64) for one in edges]
@@ -294,7 +308,7 @@ def _find_gaps(upto: Ranks, below: Ranks, ranks: Ranks) -> list[int]:
     return [int(gap) for gap in np.unique(place[inside])]
 
 
-def _count_block(links: tuple[ColumnScaling, ...], edges: list[Array], block: Block) -> list[tuple[Ranks, Ranks]]:
+def _count_block(links: tuple[Link, ...], edges: list[Array], block: Block) -> list[tuple[Ranks, Ranks]]:
     columns = np.sort(apply_links(links, block), axis=0).T
     return [
         (np.searchsorted(column, edge), np.searchsorted(column, edge, side="right"))
@@ -303,7 +317,7 @@ def _count_block(links: tuple[ColumnScaling, ...], edges: list[Array], block: Bl
 
 
 def _collect(
-    source: Source, links: tuple[ColumnScaling, ...], edges: list[Array], gaps: list[list[int]]
+    source: Source, links: tuple[Link, ...], edges: list[Array], gaps: list[list[int]]
 ) -> list[dict[int, Array]]:
     """The sorted values in each gap that is asked for."""
     held: list[dict[int, list[Array]]] = [{gap: [] for gap in wanted} for wanted in gaps]
@@ -315,7 +329,7 @@ def _collect(
 
 
 def _collect_block(
-    links: tuple[ColumnScaling, ...], edges: list[Array], gaps: list[list[int]], block: Block
+    links: tuple[Link, ...], edges: list[Array], gaps: list[list[int]], block: Block
 ) -> list[tuple[int, int, Array]]:
     columns = np.sort(apply_links(links, block), axis=0).T
     return list(_cut(columns, edges, gaps))

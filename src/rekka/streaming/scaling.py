@@ -22,7 +22,7 @@ from scipy import optimize
 from rekka.scaling.operators import BRACKET, ColumnScaling, PowerScaling, positivity_shift
 from rekka.scaling.registry import NO_EXPONENT, TrainingRows
 from rekka.streaming.blocks import Array, Block
-from rekka.streaming.passes import Moments, Watched, add_moments, apply_links, find_quantiles
+from rekka.streaming.passes import Link, Moments, PickedColumns, Watched, add_moments, apply_links, find_quantiles
 
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
@@ -33,7 +33,7 @@ class StreamedTraining(TrainingRows):
 
     source: Watched
     rows: int
-    links: tuple[ColumnScaling, ...] = ()
+    links: tuple[Link, ...] = ()
 
     def moments(self) -> tuple[Array, Array]:
         """Mean and standard deviation, ddof 0, of each covariate."""
@@ -69,24 +69,28 @@ class StreamedTraining(TrainingRows):
             found[column] = exponent
         return found
 
+    def pick(self, columns: NDArray[np.intp]) -> StreamedTraining:
+        """Some of the covariates."""
+        names = tuple(self.names[c] for c in columns)
+        low, high, links = self.low[columns], self.high[columns], (*self.links, PickedColumns(columns))
+        return replace(self, names=names, low=low, high=high, links=links)
+
     def after(self, fitted: ColumnScaling) -> StreamedTraining:
         """The rows as an operator transforms them."""
         low, high = fitted.transform(np.stack([self.low, self.high]))
         return replace(self, low=low, high=high, links=(*self.links, fitted))
 
 
-def _measure_block(links: tuple[ColumnScaling, ...], units: NDArray[np.int32], block: Block) -> Moments:
+def _measure_block(links: tuple[Link, ...], units: NDArray[np.int32], block: Block) -> Moments:
     return Moments.of(np.ldexp(apply_links(links, block), -units))
 
 
-def _measure_logarithms(
-    links: tuple[ColumnScaling, ...], curve: type[PowerScaling], shift: Array, block: Block
-) -> Moments:
+def _measure_logarithms(links: tuple[Link, ...], curve: type[PowerScaling], shift: Array, block: Block) -> Moments:
     return Moments.of(curve.logarithms(apply_links(links, block), shift))
 
 
 def _measure_curves(
-    links: tuple[ColumnScaling, ...], curve: type[PowerScaling], shift: Array, logarithms: Array,
+    links: tuple[Link, ...], curve: type[PowerScaling], shift: Array, logarithms: Array,
     exponents: dict[int, float], block: Block,
 ) -> Moments:  # fmt: skip
     """The moments of some covariates, each transformed with the exponent that is asked about."""

@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rekka.data.categories import NO_CODING, Coding
 from rekka.data.partition import list_bridges
 from rekka.data.text import collect
 from rekka.evaluation.pooling import Pooling
@@ -95,6 +96,7 @@ class CaseRows:
     clock: str = MIDDLE  # where in an interval ages are taken
     cache: CaseCache = field(default_factory=CaseCache)
     scratch: object | None = None  # keeps a temporary file alive
+    coding: Coding = NO_CODING  # of the categories, whose terms are among the covariates
 
     @property
     def streamed(self) -> bool:
@@ -109,7 +111,7 @@ class CaseRows:
     def query(self, part: str) -> pl.LazyFrame:
         """The rows of a part, or of the folds."""
         if isinstance(self.table, Path):
-            return pl.scan_parquet(self.table, glob=False).filter(case=self.name, part=part)
+            return self.coding.code(pl.scan_parquet(self.table, glob=False).filter(case=self.name, part=part))
         return self._join_parts(self.table, part).lazy()
 
     @staticmethod
@@ -200,7 +202,7 @@ class CaseRows:
     @cached_property
     def training(self) -> Sample:
         """The training rows."""
-        return Sample.of(self.frame("train"), self.covariates, self.n_states)
+        return Sample.of(self.frame("train"), self.covariates, self.n_states, self.coding.terms)
 
     @cached_property
     def all_bridges(self) -> NDArray[np.str_]:
@@ -211,7 +213,7 @@ class CaseRows:
         """The rows of a part, or of the folds, whose states the training rows know; and the number of others."""
         frame = self.frame(part)
         known = keep_supported(frame, self.n_states)
-        return Sample.of(known, self.covariates, self.n_states), len(frame) - len(known)
+        return Sample.of(known, self.covariates, self.n_states, self.coding.terms), len(frame) - len(known)
 
     @cached_property
     def judged(self) -> tuple[Sample, int]:

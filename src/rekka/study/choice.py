@@ -182,7 +182,8 @@ class Contest:
             return None
         given = load_model(self.models[method] or "")[1]
         found = {name: given[name] for name in ("scaling", "ridge", "prior") if name in given}
-        return Options(**found, seed=self.plan.seed, **list_options(self.preset, self.rows.clock), threads=1)
+        given = list_options(self.preset, self.rows.clock)
+        return Options(**found, seed=self.plan.seed, **given, threads=1, coding=self.rows.coding)
 
     def key(self, method: str) -> Key:
         """Key of a method's trial."""

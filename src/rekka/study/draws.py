@@ -154,13 +154,13 @@ def _ready(rows: CaseRows, key: Key, plan: StudyPlan) -> Fitting:
 
     @cache
     def options() -> Options:  # a penalty or a prior is chosen once: the rows stay, only the start is drawn
-        given = list_options(key.preset, rows.clock) | {"threads": 1}
+        given = list_options(key.preset, rows.clock) | {"threads": 1, "coding": rows.coding}
         return choose_options(key.method, rows.training, rows.others, seed, given)
 
     @cache
     def units() -> tuple[Array, Array]:
         sample = rows.training.at(rows.clock)
-        z = fit_scaling(options().scaling, sample.x, sample.covariates).transform(sample.x)
+        z = fit_scaling(options().scaling, sample.x, sample.covariates, sample.plain).transform(sample.x)
         return z.mean(axis=0), z.std(axis=0)
 
     def fit(draw: Draw) -> Refit:

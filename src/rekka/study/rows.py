@@ -30,7 +30,8 @@ from rekka.core.errors import (
 )
 from rekka.core.files import scratch_beside, writing
 from rekka.core.folders import locate
-from rekka.data.attributes import NAMES, PLACES
+from rekka.data.attributes import NAMES, PLACES, is_text, level_text
+from rekka.data.categories import FEWEST, Coding, fit_category, refuse_missing, refuse_names
 from rekka.data.direction import refuse_upside_down
 from rekka.data.panel import PAIRED
 from rekka.data.partition import PARTS, Partition, choose_split, split_lazily
@@ -160,22 +161,26 @@ class StudyRows:
         """The rows of one component, and which of them its methods are judged on."""
         counts = self.count(name)
         found = next(iter(self.survey.filter(case=name, part="train").to_dicts()), {})
-        constant = tuple(c for c in self.covariates if found and found[f"low {c}"] == found[f"high {c}"])
+        constant = [c for c in self.covariates if found and found[f"low {c}"] == found[f"high {c}"]]
+        coding = self.code(name)
+        constant += [one.name for one in coding.categories if not one.kept and one.name not in constant]
+        coding = coding.keep(c for c in coding.names if c not in constant)
         case = CaseRows(
             name=name,
             table=self.table if isinstance(self.table, Path) else {},
             counts=counts,
-            covariates=tuple(c for c in self.covariates if c not in constant),
-            constant=constant,
+            covariates=coding.expand(c for c in self.covariates if c not in constant),
+            constant=tuple(constant),
             n_states=found.get("worst", 0),
             moves=found.get("moves", 0),
             judged_on=VALIDATION if select_on == "auto" else select_on,
+            coding=coding,
         )
         if self._streams(counts):
             held = self.room.holds(counts["train"], len(self.covariates))
             memory = self.room.memory // self.room.workers
             return replace(case, held=held, memory=memory, cache=self.cache, scratch=self.scratch)
-        rows = self.query.filter(case=name).select("part", *case.columns, KEY)
+        rows = coding.code(self.query.filter(case=name)).select("part", *case.columns, KEY)
         parts = (collect(rows, self.table.name) if isinstance(self.table, Path) else rows.collect()).partition_by(
             "part", include_key=False, as_dict=True
         )
@@ -183,6 +188,52 @@ class StudyRows:
         table = {part: parts.get((part,), pl.DataFrame(schema=empty).drop("part")) for part in PARTS}
         judged_on = choose_rows(select_on, keep_supported(table[VALIDATION], case.n_states))
         return replace(case, table=table, judged_on=judged_on)
+
+    @cached_property
+    def levels(self) -> dict[str, pl.DataFrame]:
+        """Rows and departures of each level of a category in the training rows of each component."""
+        schema = self.query.collect_schema()
+        train, moved = self.query.filter(part="train"), (pl.col("state_2") > pl.col("state_1")).sum()
+        return {
+            name: train.group_by("case", level=name)
+            .agg(rows=pl.len(), departures=moved.cast(pl.Int64))
+            .sort("case", "level")
+            .collect()
+            for name in self.covariates
+            if schema[name] == pl.String
+        }
+
+    def code(self, case: str) -> Coding:
+        """The coding of a component's categories, fitted on its training rows.
+
+        The reference is that of all components, so that their effects compare, unless it is rare in this one.
+        """
+        found = []
+        for name, levels in self.levels.items():
+            own, pooled = (
+                levels.filter(case=case),
+                levels.group_by("level").agg(pl.col("rows", "departures").sum()),
+            )
+            if own.is_empty():
+                continue
+            reference = fit_category(name, pooled).reference
+            alone = fit_category(name, own.drop("case"))
+            known = any(one.name == reference and one.departures >= FEWEST for one in alone.levels)
+            found.append(fit_category(name, own.drop("case"), reference=reference) if known else alone)
+        return Coding(tuple(found))
+
+    def describe_levels(self) -> list[str]:
+        """Sentences on levels that were merged, and on levels of held-out rows that no training row has."""
+        said = []
+        for case in self.cases if self.levels else ():
+            coding = self.code(case)
+            held_out = self.query.filter(pl.col("part") != "train", case=case)
+            said += [f"{case}: {note}" for note in coding.notes]
+            said += [
+                f"{case}: {unseen} among those held out; taken as {unseen.reference}"
+                for unseen in coding.find_unseen(held_out)
+            ]
+        return said
 
     def count(self, case: str) -> dict[str, int]:
         """Number of rows of a component in each part."""
@@ -305,12 +356,14 @@ def _write(found: LazyTransitions, rows: int, plan: StudyPlan, file: Path, memor
         pl.scan_parquet(pieces, glob=False).sink_parquet(joined)
         _check_file(joined, covariates)
     made = StudyRows(file, covariates, parts.scheme, found.notes, reading=found.reading)
+    for name, levels in made.levels.items():
+        refuse_names(name, levels.group_by("level").agg(pl.col("rows").sum()).sort("level"), found.name)
     if "train" not in made.survey["part"]:
         raise no_training(parts.scheme, len(made))
     used = len(made) if plan.study.cases is None else rows
     made = replace(
         made,
-        notes=(*found.notes, *_count_unused(used, rows)),
+        notes=(*found.notes, *_count_unused(used, rows), *made.describe_levels()),
         room=Room.choose(plan.study, made.survey, memory, workers),
     )
     made.refuse_unfit(plan.study)
@@ -329,15 +382,18 @@ def _lay_out(query: pl.LazyFrame, covariates: Sequence[str], cases: Sequence[str
         query = query.filter(pl.col("case").is_in(list(cases)))
     states = [n for n in PAIRED[:2] if schema[n].is_integer()]
     numbers = [n for n in (PAIRED[2], *covariates) if schema[n].is_numeric()]
+    query = query.with_columns(level_text(n, schema).alias(n) for n in covariates if is_text(schema[n]))
     query = query.with_columns(pl.col(states).cast(pl.Int64), pl.col(numbers).cast(pl.Float64))
     return query.select(choose_columns(schema.names(), covariates))
 
 
 def _check_file(file: Path, covariates: tuple[str, ...]) -> None:
     """Look at every value; refuse what no trial could use."""
-    columns = Reading(*PAIRED, covariates)
     query = pl.scan_parquet(file, glob=False)
-    there = query.collect_schema().names()
+    schema = query.collect_schema()
+    there, named = schema.names(), [name for name in covariates if schema[name] == pl.String]
+    columns = Reading(*PAIRED, tuple(name for name in covariates if name not in named))
+    refuse_missing(query, named)
     kept = dict.fromkeys([*NAMED, *columns.columns, *(name for name in ("row_1",) if name in there)])
     batches = query.select(list(kept)).collect_batches(chunk_size=blocks.BLOCK_ROWS, lazy=True, engine="streaming")
     for frame in batches:
@@ -401,7 +457,10 @@ def split_rows(data: Any, split: PartitionPlan, trials: TrialPlan, allow: Sequen
         check_cases(trials.cases, frame["case"].unique())
         frame = frame.filter(pl.col("case").is_in(list(trials.cases)))
     frame = frame.select(choose_columns(frame.columns, covariates))
-    return StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes, audit, reading)
+    made = StudyRows(_check(frame, covariates, parts.scheme), covariates, parts.scheme, notes, audit, reading)
+    for name, levels in made.levels.items():
+        refuse_names(name, levels.group_by("level").agg(pl.col("rows").sum()).sort("level"), "the table")
+    return replace(made, notes=(*notes, *made.describe_levels()))
 
 
 def choose_columns(there: Sequence[str], covariates: Sequence[str]) -> list[str]:
@@ -465,13 +524,17 @@ def _check(frame: pl.DataFrame, covariates: tuple[str, ...], scheme: str) -> pl.
     try:
         for name in NAMED:
             refuse_nameless(frame[name])
-        columns = inputs.Columns("state_1", "interval_years", covariates)
+        named = [name for name in covariates if is_text(frame.schema[name])]
+        numbered = tuple(name for name in covariates if name not in named)
+        columns = inputs.Columns("state_1", "interval_years", numbered)
+        refuse_missing(frame.lazy(), named)
         read = inputs.read_predictors(inputs.as_frame(frame), columns)
         end = inputs.read_ends(frame["state_2"], read.start)
     except InputError as error:
         raise name_table_rows(error, frame) from None
-    numbers = {name: read.x[:, place] for place, name in enumerate(covariates)}
+    numbers = {name: read.x[:, place] for place, name in enumerate(numbered)}
     return frame.with_columns(
+        *(level_text(name, frame.schema).alias(name) for name in named),
         state_1=pl.Series(read.start + 1), state_2=pl.Series(end + 1), interval_years=pl.Series(read.dt),
         **{name: pl.Series(values) for name, values in numbers.items()},
     )  # fmt: skip

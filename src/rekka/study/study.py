@@ -66,8 +66,8 @@ def calibrate_model(
     """
     fit, parameters, _ = load_model(model)
     wanted = (TRAIN,) if part == TRAIN else (TRAIN, part)
-    frames = [_take_part(rows, case, name, fit.n_states) for name in wanted]
-    samples = [Sample.of(frame, fit.covariates, fit.n_states) for frame in frames]
+    frames = [_take_part(rows, case, name, fit) for name in wanted]
+    samples = [Sample.of(frame, fit.covariates, fit.n_states, fit.coding.terms) for frame in frames]
     known = fit.fit_test if part == TRAIN and replicates is None else None
     if replicates is None:
         replicates = REPLICATES if known is None else 0
@@ -88,19 +88,20 @@ def calibrate_model(
 def check_model(rows: StudyRows, case: str, model: str, *, seed: int) -> FitTest | None:
     """Test a fitted model, given as JSON, on its training rows; None where no test can be made."""
     fit, parameters, _ = load_model(model)
-    frame = _take_part(rows, case, TRAIN, fit.n_states)
-    sample = Sample.of(frame, fit.covariates, fit.n_states)
+    frame = _take_part(rows, case, TRAIN, fit)
+    sample = Sample.of(frame, fit.covariates, fit.n_states, fit.coding.terms)
     with quiet():
         return check_fit(fit, sample, options=_read_options(fit, parameters), follows=find_links(frame), seed=seed)
 
 
-def _take_part(rows: StudyRows, case: str, part: str, n_states: int) -> pl.DataFrame:
-    return keep_supported(rows.frame.filter(pl.col("case") == case, pl.col("part") == part), n_states)
+def _take_part(rows: StudyRows, case: str, part: str, fit: Fit) -> pl.DataFrame:
+    found = rows.frame.filter(pl.col("case") == case, pl.col("part") == part)
+    return keep_supported(fit.coding.code(found.lazy()).collect() if fit.coding else found, fit.n_states)
 
 
 def _read_options(fit: Fit, parameters: dict[str, Any]) -> Options:
     own = {"ridge": parameters.get("ridge", 0.0), "prior": parameters.get("prior")}
-    return Options(scaling=parameters["scaling"], threads=1, **own, family=fit.family.name)
+    return Options(scaling=parameters["scaling"], threads=1, **own, family=fit.family.name, coding=fit.coding)
 
 
 NOT_CHOSEN = "not chosen yet: go on with the run"

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rekka.core.errors import BadOption, InputError, OutsideTrainingRange, ScalingError, count_of
 from rekka.core.numerics import quiet
+from rekka.data.categories import NO_CODING
 from rekka.evaluation.bounds import describe_bound, find_bounds, mark_bounds
 from rekka.evaluation.resampling import Sample, draw_bootstrap
 from rekka.evaluation.scores import Scores
@@ -24,13 +25,13 @@ from rekka.model import inputs
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS, Certificate, Verdict
 from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, Predictor, Refit, fit_rows, refit_rows
-from rekka.model.serial import VERSION, ModelFile, dump_model
+from rekka.model.serial import ModelFile, choose_version, dump_model
 from rekka.model.solvers import Outcome
 from rekka.model.survey import FitTest
 from rekka.scaling.serial import scaling_to_json
 from rekka.streaming.clustered_errors import leave_for_scores
 from rekka.streaming.fit import fit_source, refit_source
-from rekka.study.case_rows import GOLDEN, IN_FOLDS, WORDS, CaseRows
+from rekka.study.case_rows import GOLDEN, IDENTITY, IN_FOLDS, WORDS, CaseRows
 from rekka.study.plan import (
     BARE,
     BASE,
@@ -173,7 +174,8 @@ class Fitted:
 
 def _change(model: str, **parts: Any) -> str:
     """A model, as JSON, with other parts."""
-    file = ModelFile.model_validate_json(model).model_copy(update={"version": VERSION, **parts})
+    file = ModelFile.model_validate_json(model)
+    file = file.model_copy(update={"version": choose_version(file.coding), **parts})
     return file.to_text()
 
 
@@ -226,8 +228,9 @@ def _fit_and_score(rows: CaseRows, key: Key, seed: int, threads: int | None) -> 
     )
     used = {"scaling": options.scaling, "ridge": options.ridge, "prior": options.prior}
     parameters = {name: value for name, value in used.items() if value} | {"seed": seed}
-    parameters |= {"covariates": list(rows.covariates)} | list_options(key.preset, rows.clock)
-    model = dump_model(fit, parameters, rows.columns, case=key.case)
+    named = list(rows.coding.columns(rows.covariates))
+    parameters |= {"covariates": named} | list_options(key.preset, rows.clock)
+    model = dump_model(fit, parameters, [*IDENTITY, *named], case=key.case)
     return Fitted(trial, model, scaling_to_json(fit.scaling))
 
 
@@ -246,7 +249,7 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
 
     A penalty or a prior is estimated from these rows alone; or it is the ``fixed`` one.
     """
-    given = list_options(key.preset, rows.clock) | {"threads": 1}
+    given = list_options(key.preset, rows.clock) | {"threads": 1, "coding": rows.coding}
 
     def refit(sample: Sample) -> Refit:
         sample = sample.only(() if key.method in BARE else sample.covariates)
@@ -304,7 +307,7 @@ def describe_case(rows: CaseRows, seed: int = 0) -> Case:
 def judge_plain(rows: CaseRows, seed: int, judged_on: str | None = None) -> BridgeScores:
     """Score the judged rows as the model without covariates forecasts them; none where it cannot be fitted."""
     part = judged_on or rows.judged_on
-    bare = replace(rows, covariates=(), judged_on=part)
+    bare = replace(rows, covariates=(), judged_on=part, coding=NO_CODING)
 
     def fit(sample: Sample) -> Refit:
         return refit_rows(sample.rows, sample.x, (), Options(scaling=None, threads=1))
@@ -333,7 +336,7 @@ def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit,
     groups = train["bridge_id"].to_numpy()
     clock = make_clock(rows.covariates, rows.clock)
     training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
-    given = list_options(key.preset, rows.clock) | {"threads": threads}
+    given = list_options(key.preset, rows.clock) | {"threads": threads, "coding": rows.coding}
     start = rows.pooling if key.method == POOLED else None
     options = choose_options(key.method, rows.training, rows.others, seed, given, start)
     fit = fit_rows(training.rows, training.x, rows.covariates, options, training.groups)
@@ -350,7 +353,8 @@ def _choose_streamed(rows: CaseRows, key: Key, seed: int, threads: int | None) -
             f"{what} needs all rows in memory, and the {rows.counts['train']:,} training rows of {rows.name} are "
             "more than the limit has room for; raise --memory, or leave it out"
         )
-    return Options(scaling=BASE if key.method == PLAIN else key.method, seed=seed, threads=threads, **given)
+    method = BASE if key.method == PLAIN else key.method
+    return Options(scaling=method, seed=seed, threads=threads, coding=rows.coding, **given)
 
 
 def find_status(certificate: Certificate, converged: bool) -> Status:

@@ -32,7 +32,7 @@ class ComponentEffects:
     """Effects of one model's covariates; profiles where they are written and the model knows its ranges."""
 
     model: CaseModel
-    given: dict[str, float]  # covariates that are not typical
+    given: dict[str, Any]  # covariates that are not typical
     effects: Effects
     profiles: tuple[Profile, ...] = ()
 
@@ -150,8 +150,13 @@ def _list_profiles(model: CaseModel, options: ForecastOptions, **ends: Any) -> t
     """Profiles of all covariates; on their many points the delta method takes the place of draws."""
     quick = replace(options, intervals=DELTA) if options.intervals == NORMAL else options
     return tuple(
-        profile_covariate(model.fit, name, quick, labels=model.labels, **ends) for name in model.fit.covariates
+        profile_covariate(model.fit, name, quick, labels=model.labels, **ends) for name in _list_numbers(model)
     )
+
+
+def _list_numbers(model: CaseModel) -> list[str]:
+    """Covariates with a profile: all but the terms of categories."""
+    return [name for name in model.fit.covariates if name not in model.fit.coding.terms]
 
 
 def _refuse_place(out: Path, models: Sequence[CaseModel], inputs: Sequence[Path]) -> None:
@@ -171,7 +176,7 @@ def _name_pictures(models: Sequence[CaseModel]) -> list[list[str]]:
     names = [model.name for model in models]
     places = [""] if len(names) == 1 else [f"{name}-" for name in name_apart(names)]
     return [
-        [f"profiles-{place}{slug}.svg" for slug in name_apart(model.fit.covariates)]
+        [f"profiles-{place}{slug}.svg" for slug in name_apart(_list_numbers(model))]
         for place, model in zip(places, models, strict=True)
     ]
 

@@ -27,7 +27,7 @@ from rekka.core.sheets import write_csv
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.reading import TableReading
 from rekka.data.text import collect
-from rekka.data.transitions import LazyTransitions, Transitions, name_table, read_options, refuse_text
+from rekka.data.transitions import LazyTransitions, Transitions, name_table, read_options
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
@@ -204,7 +204,6 @@ def fit_components(
     if found is None:
         return ComponentFits()
     names = list(covariates or found.covariates)
-    refuse_text(found.query, names, name)
     cases = choose_names(sorted(found.cases), only)
     files = _place_models(cases, place)
     table = _place_coefficients(files, place, [] if place is None else reader.inputs(data))
@@ -368,7 +367,7 @@ class _Work:
 def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:
     """Covariates without those that have one value in all rows of the case; absent ones stay."""
     schema = rows.collect_schema()
-    there = [name for name in names if name in schema and schema[name].is_numeric()]
+    there = [name for name in names if name in schema and (schema[name].is_numeric() or schema[name] == pl.String)]
     same = rows.select((pl.col(name).min() == pl.col(name).max()) for name in there).collect(engine="streaming")
     constant = [name for name in there if same[name].item()]
     return [name for name in names if name not in constant]

@@ -29,7 +29,7 @@ class ComponentMatrices:
     """Matrices of one model, one for each period: ``probability`` (K, K), rows the state now."""
 
     model: CaseModel
-    given: dict[str, float]  # covariates that are not typical
+    given: dict[str, Any]  # covariates that are not typical
     matrices: tuple[Matrix, ...]
     table: pl.DataFrame  # as laid out
 

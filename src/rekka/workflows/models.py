@@ -37,7 +37,7 @@ def choose_cases(found: Models, only: Sequence[str] | None) -> tuple[CaseModel, 
 
 def choose_own(option: str, given: Mapping[str, Any] | None, models: Sequence[CaseModel]) -> list[dict[str, Any]]:
     """Split what is given by covariate among the models; refuse a name that no model knows."""
-    known = list(dict.fromkeys(name for model in models for name in model.fit.covariates))
+    known = list(dict.fromkeys(name for model in models for name in model.fit.columns))
     for name in given or ():
         if name not in known:
             raise BadOption(
@@ -47,7 +47,7 @@ def choose_own(option: str, given: Mapping[str, Any] | None, models: Sequence[Ca
                 value=name,
             )
     some = dict(given or {})
-    return [{name: some[name] for name in some if name in model.fit.covariates} for model in models]
+    return [{name: some[name] for name in some if name in model.fit.columns} for model in models]
 
 
 def list_notes(found: Models) -> list[str]:

@@ -245,7 +245,8 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
     if not known:
         return None
     rows = [
-        _ratio_row(one, units.get(one.covariate), words) | {"state_text": theme.ratings.name(one.state, words)}
+        _ratio_row(one, units.get(one.covariate), model.references.get(one.covariate), words)
+        | {"state_text": theme.ratings.name(one.state, words)}
         for one in known
     ]
     numbers = [row[name] for row in rows for name in ("ratio", "low", "high") if name in row]
@@ -289,9 +290,11 @@ def _ratio_marks(base: Spec, rows: Rows, x: Spec, colour: str) -> Iterable[Spec]
             yield layer("point", base | {"x": datum(place, **x)}, where=f"datum.cut_{end}", **point, **arrow)
 
 
-def _ratio_row(one: RatioPart, unit: str | None, words: Words) -> dict[str, Any]:
+def _ratio_row(one: RatioPart, unit: str | None, instead: str | None, words: Words) -> dict[str, Any]:
     """A ratio within the axis; the tooltip has it as it is."""
     step = words("figure.ratios.step", step=f"{one.step:,.10g}")
+    if instead is not None:
+        step = words("figure.ratios.instead", level=instead)
     if unit is not None:
         step = words("figure.ratios.step_unit", step=f"{one.step:,.10g}", unit=words.get(f"unit.{unit}", unit))
     row: dict[str, Any] = {
@@ -543,7 +546,8 @@ def _list_numbers(values: Any) -> Lines:
 def _head_lines(model: CaseModel, found: Profile) -> list[str]:
     """Lines over a picture: notes, the component, its course, what bands and ticks mean."""
     head, rest = split_notes(found.notes)
-    others = ", ".join(f"{name} = {value:,.6g}" for name, value in found.others.items())
+    shown = {name: value if isinstance(value, str) else f"{value:,.6g}" for name, value in found.others.items()}
+    others = ", ".join(f"{name} = {value}" for name, value in shown.items())
     intervals = describe_intervals(found.level, found.intervals)
     bands = "" if found.intervals == "none" else f"Bands: {intervals}. "
     return [

@@ -96,6 +96,9 @@ def _step(make: Fields) -> Field:
     units = find_units(make.document, make.words)
 
     def cell(one: Any) -> Cell:
+        if one.covariate in one.references:
+            instead = make.words("cell.instead", level=one.references[one.covariate])
+            return Cell(one.step, instead, parts=(one.step, instead))
         unit = units.get(one.covariate, "")
         return Cell(one.step, show_step(one.step, unit, make.words), parts=(one.step, unit or None))
 
@@ -107,6 +110,9 @@ def _change(make: Fields) -> Field:
     """'+10' or 'x2' for a person; for a file the number, and whether it is added or multiplied by."""
 
     def cell(one: Any) -> Cell:
+        if one.level is not None:
+            change = make.words("cell.level", level=one.level, instead=one.instead)
+            return Cell(change, change, parts=(None, change))
         kind = "times" if one.times else "plus"
         return Cell(one.amount, show_change(one.amount, times=one.times), parts=(one.amount, kind))
 
@@ -123,6 +129,9 @@ def _per(make: Fields) -> Field:
             return Cell(None, MISSING)
         if one.scale is not None and one.scale != NATIVE:
             return Cell(one.scale, make.words("cell.transformed", method=name_method(one.scale, make.words)))
+        if one.term in one.references:
+            instead = make.words("cell.instead", level=one.references[one.term])
+            return Cell(instead, instead)
         unit = units.get(one.term, "")
         return Cell(unit or None, unit or make.words("cell.own_unit"))
 
@@ -172,6 +181,8 @@ def rating(key: str, attribute: str = "", *, worse: bool = False) -> Callable[[F
 
 
 def _typical_cell(model: ModelPart, name: str) -> Cell:
+    if name in model.levels:
+        return Cell(model.levels[name], model.levels[name])
     value = model.typical.get(name)
     return Cell(value, numbers.show_figure(value, TYPICAL_DIGITS))
 
@@ -183,7 +194,7 @@ def _each(name: str) -> Callable[[Document], Iterator[SimpleNamespace]]:
 
 def _join(model: ModelPart, part: Any, **more: Any) -> SimpleNamespace:
     """A part with the model that it is of."""
-    own = {name: getattr(model, name) for name in ("case", "method", "chosen", "certified", "scale")}
+    own = {name: getattr(model, name) for name in ("case", "method", "chosen", "certified", "scale", "references")}
     return join_row(part, **more, **own)
 
 
@@ -423,8 +434,9 @@ YEARS = Table(
     rows=_each("years"), level=_confidence, finish=_title_years,
 )  # fmt: skip
 TYPICAL = Table(
-    "typical", ModelPart, "case", _typical, rows=lambda document: (one for one in document.models if one.typical)
-)
+    "typical", ModelPart, "case", _typical,
+    rows=lambda document: (one for one in document.models if one.typical or one.levels),
+)  # fmt: skip
 NETWORK = _tabulate_network("network", of_cases=False)
 NETWORK_CASES = _tabulate_network("network_cases", "case", of_cases=True)
 RISKS = Table(

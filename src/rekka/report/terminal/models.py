@@ -40,6 +40,7 @@ def print_model(
     misfit = describe_misfit(case, test, labels)
     if misfit is not None:
         print_warning(console, misfit)
+    references = {term: one.reference for one in model.coding_.categories for term in one.terms}
     scale = "native units" if model.coefficient_scale_ == "native" else f"units of {model.coefficient_scale_}"
     print_texts(
         console,
@@ -48,12 +49,15 @@ def print_model(
         ("rating", "term", "estimate", "std.err.", "ratio", "95 % interval", "per"),
         (
             (ratings.name(row["state"]), row["term"], show(row["estimate"], "four_digits"),
-             show(row["se"], "two_digits"), *_show_ratio(row))
+             show(row["se"], "two_digits"), *_show_ratio(row, references.get(row["term"])))
             for row in coefficients
         ),
-        "ratio: hazard ratio of leaving the rating, for a change of the covariate by the number under per.",
+        "ratio: hazard ratio of leaving the rating, for a change of the covariate by the number under per"
+        + ("; of a level, relative to the level under per." if references else "."),
         left=2,
     )  # fmt: skip
+    for line in (*_list_tests(model), *model.coding_.notes):
+        console.print(escape(line), highlight=False)
     if model.clock_.words:
         console.print(escape(model.clock_.words), style="dim", highlight=False)
     console.print(escape(ratings.reword(str(model.certificate_))), highlight=False)
@@ -65,12 +69,25 @@ def print_model(
     console.print()
 
 
-def _show_ratio(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    """A hazard ratio, its interval and its unit; an intercept has none."""
+def _list_tests(model: ExponentialHazardMarkovModel) -> list[str]:
+    """The joint test of each category's levels; a penalised fit has none."""
+    if not model.coding_.terms or model.ridge or model.prior is not None:
+        return []
+    tests = {row["covariate"]: row for row in model.wald_tests().to_dicts()}
+    return [
+        f"{name}, all levels together: chi-squared {tests[name]['chi_squared']:.4g}, "
+        f"{count_of(tests[name]['df'], 'degree')} of freedom, p = {tests[name]['p']:.2g}"
+        for name in model.coding_.names
+        if name in tests and tests[name]["p"] == tests[name]["p"]  # none where the fit has no standard errors
+    ]
+
+
+def _show_ratio(row: Mapping[str, Any], reference: str | None) -> tuple[str, str, str]:
+    """A hazard ratio, its interval and its unit or reference level; an intercept has none."""
     if row["hazard_ratio"] is None:
         return "", "", ""
     interval = show_range(row["hr_low"], row["hr_high"], "four_digits")
-    return show(row["hazard_ratio"], "four_digits"), interval, f"{row['unit']:g}"
+    return show(row["hazard_ratio"], "four_digits"), interval, reference or f"{row['unit']:g}"
 
 
 def _describe_bootstrap(drawn: Resampled) -> str:
@@ -305,12 +322,13 @@ def _list_warnings(model: CaseModel, head: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(head), *(line for line in (model.unchosen, model.misfit) if line is not None)]
 
 
-def _describe_covariates(model: CaseModel, values: Mapping[str, float], given: Mapping[str, Any]) -> str:
+def _describe_covariates(model: CaseModel, values: Mapping[str, float | str], given: Mapping[str, Any]) -> str:
     """'At age_at_inspection_1 = 40 (given), traffic_mean = 5,200 (typical).'."""
     if not values:
         return "The model has no covariates."
     source = "typical" if model.fit.survey is not None else "given"
-    some = (f"{name} = {value:,.6g} ({'given' if name in given else source})" for name, value in values.items())
+    shown = {name: value if isinstance(value, str) else f"{value:,.6g}" for name, value in values.items()}
+    some = (f"{name} = {value} ({'given' if name in given else source})" for name, value in shown.items())
     return f"At {', '.join(some)}."
 
 
