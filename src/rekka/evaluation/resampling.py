@@ -55,7 +55,8 @@ class Sample:
         if covariates == self.covariates:
             return self
         columns = [self.covariates.index(name) for name in covariates]
-        return replace(self, x=self.x[:, columns], covariates=covariates)
+        plain = tuple(name for name in self.plain if name in covariates)
+        return replace(self, x=self.x[:, columns], covariates=covariates, plain=plain)
 
     def take(self, index: Index | NDArray[np.bool_]) -> Sample:
         """Some of the rows, or some of them several times; K stays."""

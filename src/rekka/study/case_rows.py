@@ -191,7 +191,7 @@ class CaseRows:
 
     def without_covariates(self) -> CaseRows:
         """Leave the covariates out."""
-        return replace(self, covariates=(), others={}, pooling=None, cache=CaseCache())
+        return replace(self, covariates=(), coding=NO_CODING, others={}, pooling=None, cache=CaseCache())
 
     def without_golden(self) -> CaseRows:
         """Leave golden rows out: what is not there cannot be looked at."""

@@ -39,7 +39,7 @@ from rekka.model.survey import FitTest
 from rekka.study.case_rows import FOLDS, IN_FOLDS, CaseRows, score_folds
 from rekka.study.plan import BOUND, GUARDED, PRESETS, SHRINKING, TrialPlan, list_options, model_of
 from rekka.study.scores import BridgeScores
-from rekka.study.trial import Key, Trial, Value, judge, redrawing, refitting, spread
+from rekka.study.trial import Key, Trial, Value, choose_columns, judge, redrawing, refitting, spread
 
 COSTS = {"seconds": SECONDS_TOLERANCE, "evaluations": COUNT_TOLERANCE, "iterations": COUNT_TOLERANCE}
 
@@ -183,7 +183,8 @@ class Contest:
         given = load_model(self.models[method] or "")[1]
         found = {name: given[name] for name in ("scaling", "ridge", "prior") if name in given}
         given = list_options(self.preset, self.rows.clock)
-        return Options(**found, seed=self.plan.seed, **given, threads=1, coding=self.rows.coding)
+        coding = choose_columns(self.rows, self.key(method)).coding
+        return Options(**found, seed=self.plan.seed, **given, threads=1, coding=coding)
 
     def key(self, method: str) -> Key:
         """Key of a method's trial."""

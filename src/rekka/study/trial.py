@@ -249,7 +249,7 @@ def refitting(rows: CaseRows, key: Key, seed: int, fixed: Options | None = None)
 
     A penalty or a prior is estimated from these rows alone; or it is the ``fixed`` one.
     """
-    given = list_options(key.preset, rows.clock) | {"threads": 1, "coding": rows.coding}
+    given = list_options(key.preset, rows.clock) | {"threads": 1, "coding": choose_columns(rows, key).coding}
 
     def refit(sample: Sample) -> Refit:
         sample = sample.only(() if key.method in BARE else sample.covariates)
