@@ -90,7 +90,7 @@ def test_a_name_alone_needs_a_second_and_ratings():
     assert both.records == 8
     with pytest.raises(MissingColumns):  # what the two are made of is no rating
         read(Deck=["Concrete"] * 4, Superstructure=["Steel"] * 4)
-    one = read(**{"Deck Condition": ["8", "7", "8", "8"], "Deck": ["Concrete"] * 4})
+    one = read(**{"Deck Condition": ["8", "7", "8", "8"], "Deck": ["Concrete"] * 4, "Piers": ["2"] * 4})
     assert one.reading.mapping["columns"]["components"] == {"Deck": "Deck Condition"}
 
 

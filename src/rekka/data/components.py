@@ -62,8 +62,8 @@ class _Candidate:
 def find_components(table: SourceTable, plan: TableMapping, notes: list[str]) -> dict[str, str]:
     """Find the columns of ratings by component, given or recognised, with a note; none where there is a state.
 
-    Recognised are columns that are called by a component and hold ratings: one whose name says so too, such as
-    Deck Condition, or two that are called by the component alone, which may be its kind or number.
+    Recognised are columns that are called by a component and hold ratings: those whose names say so too, such as
+    Deck Condition; else, if there are two, those called by the component alone, which may be its kind or number.
     """
     if plan.columns.components:
         found = {name: resolve(table, column) for name, column in plan.columns.components.items()}
@@ -74,9 +74,8 @@ def find_components(table: SourceTable, plan: TableMapping, notes: list[str]) ->
         return {}
     named = [one for one in map(_match, _list_free(table, columns)) if one is not None]
     rated = [one for one in named if _holds_ratings(table, one.column, plan)]
-    sure = [one.component for one in rated if one.sure]
-    chosen = [one for one in rated if one.sure or one.component not in sure]
-    if not sure and len(chosen) < 2:
+    chosen = [one for one in rated if one.sure] or rated
+    if not chosen or (len(chosen) < 2 and not chosen[0].sure):
         return {}
     _refuse_rivals(table, chosen)
     found = {one.component: one.column for one in chosen}
