@@ -30,9 +30,7 @@ KNOWN_STATE = "Say which it is (--state COLUMN, or state in [columns] of a mappi
 KNOWN_BRIDGE = "Say which it is (--bridge COLUMN, or bridge in [columns] of a mapping), or call it one of bridge_id, bridge, bridge_number, bridge_no."
 FORMATS = "Say their format: iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y."
 ENDINGS = ".csv, .txt, .tsv, .parquet, .pq, .xlsx, .xlsm, .xlsb, .xls, .ods"
-COLUMN_KEYS = (
-    "bridge, case, member, visit, date, state, completed, length, width, area, traffic, repairs, covariates, keep"
-)
+COLUMN_KEYS = "bridge, case, member, visit, date, state, completed, length, width, area, traffic, repairs, covariates, categories, keep"
 UNDERSTOOD = (
     "Numbers from 1, letters from a and Roman numerals are; for others give the labels, best first (--labels)."
 )

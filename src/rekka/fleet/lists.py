@@ -19,7 +19,7 @@ from rekka.data.attributes import (
     read_attributes,
     read_name,
 )
-from rekka.data.mapping import ColumnRoles, TableMapping, find_columns, is_fiscal, is_known, resolve
+from rekka.data.mapping import ColumnRoles, TableMapping, find_columns, is_fiscal, is_known, resolve, split_names
 from rekka.data.pairing import SOURCES
 from rekka.data.panel import (
     Panel,
@@ -55,7 +55,7 @@ def recognise_list(table: SourceTable, plan: TableMapping) -> dict[str, str]:
     """
     if plan.wide or not (plan.columns.state or any(is_known("state", name) for name in table.columns)):
         return {}
-    found, _ = find_columns(table, plan.columns, ROLES)
+    found, _ = find_columns(table, split_names(plan, table).columns, ROLES)
     listed = {"bridge", "state"} <= set(found) and ("date" not in found or bool(_own(table)))
     return found if listed else {}
 
@@ -66,7 +66,7 @@ def read_list(table: SourceTable, plan: TableMapping) -> Panel:
     Without dates there is no age by the completion, and nobody can say whether a repair came later: neither is
     looked at.
     """
-    notes = list(table.notes)
+    notes, plan = list(table.notes), split_names(plan, table)
     found, known = find_columns(table, plan.columns, ROLES)
     notes += choose_case(table, found, plan.columns, "members are of")
     columns = _choose_columns(table, found, plan)
