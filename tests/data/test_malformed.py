@@ -31,8 +31,8 @@ KNOWN_BRIDGE = "Say which it is (--bridge COLUMN, or bridge in [columns] of a ma
 FORMATS = "Say their format: iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y."
 ENDINGS = ".csv, .txt, .tsv, .parquet, .pq, .xlsx, .xlsm, .xlsb, .xls, .ods"
 COLUMN_KEYS = (
-    "bridge, case, member, visit, date, state, completed, length, width, area, traffic, repairs, covariates, keep, "
-    "components"
+    "bridge, case, member, visit, date, state, completed, length, width, area, traffic, repairs, covariates, "
+    "categories, keep, components"
 )
 UNDERSTOOD = (
     "Numbers from 1, letters from a and Roman numerals are; for others give the labels, best first (--labels)."

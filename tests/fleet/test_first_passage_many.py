@@ -24,7 +24,7 @@ def setting(age: str = "advances", n: int = 12):
     fit = fit_model()
     frame = draw_members(n)
     course = plan_ageing(fit, age)
-    propagator = Propagator(fit, take_covariates(frame, fit.covariates), fit.coefficients[None], course)
+    propagator = Propagator(fit, take_covariates(frame, fit), fit.coefficients[None], course)
     return propagator, frame["state"].to_numpy().astype(np.int64) - 1, np.linspace(0.0, 7.3, n)
 
 

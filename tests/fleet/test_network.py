@@ -26,7 +26,7 @@ def setting(scaling: str = "zscore", age: str = "advances", n: int = 30):
     fit = fit_model(scaling=scaling)
     frame = draw_members(n)
     course = plan_ageing(fit, age)
-    propagator = Propagator(fit, take_covariates(frame, fit.covariates), fit.coefficients[None], course)
+    propagator = Propagator(fit, take_covariates(frame, fit), fit.coefficients[None], course)
     return propagator, frame["state"].to_numpy().astype(np.int64) - 1, np.linspace(0.0, 4.6, n)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rekka
+from rekka.data.categories import NO_CODING
 from rekka.forecast.effects import Change, plan_changes, read_change, round_step
 from rekka.model.survey import survey_covariates
 
@@ -16,7 +17,7 @@ def fake_fit(**columns):
     """All that the choice of a change looks at."""
     names = tuple(columns)
     x = np.column_stack([np.asarray(values, dtype=float) for values in columns.values()])
-    return SimpleNamespace(covariates=names, survey=survey_covariates(x, names))
+    return SimpleNamespace(covariates=names, columns=names, coding=NO_CODING, survey=survey_covariates(x, names))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,8 @@ def test_given_changes_stand_and_unknown_ones_are_refused():
 
 
 def test_an_old_model_knows_no_step():
-    fit = SimpleNamespace(covariates=("age", "salt"), survey=None)
+    names = ("age", "salt")
+    fit = SimpleNamespace(covariates=names, columns=names, coding=NO_CODING, survey=None)
     with pytest.raises(rekka.InputError, match="no usual change of salt: this model file, of an earlier version"):
         plan_changes(fit, np.array([40.0, 3.0]))
     assert [one.written for one in plan_changes(fit, np.array([40.0, 3.0]), {"salt": 1})] == ["+10", "+1"]

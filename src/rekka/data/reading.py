@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from rekka.core.errors import BadOption, MissingColumns, UnreadableTable, did_you_mean, name_some
 from rekka.core.ratings import name_groups, plain_labels
 from rekka.data.attributes import find_texts
-from rekka.data.mapping import State, TableMapping, Wide, is_known, is_there, load_mapping, resolve
+from rekka.data.mapping import ColumnRoles, State, TableMapping, Wide, is_known, is_there, load_mapping, resolve
 from rekka.data.tables import EXCEL, TEXT, SourceTable
 from rekka.data.text import FileOptions
 from rekka.data.values import Scale
@@ -302,10 +302,7 @@ def loosen(plan: TableMapping, table: SourceTable, given: TableMapping) -> Table
         role: [] for role in ("repairs", "covariates", "categories", "keep") if role not in own
     }
     if "categories" in lists:
-        asked = {name: resolve(table, name) for name in plan.columns.asked if is_there(table, name)}
-        texts = find_texts(table, asked.values(), plan.table.decimal)
-        named = [name for name, one in asked.items() if name in plan.columns.categories or one in texts]
-        lists["categories"] = named
+        lists["categories"] = find_named(plan.columns, table, plan.table.decimal)
     there = {name: column for name, column in plan.columns.components.items() if is_there(table, column)}
     components = {} if "components" in own else {"components": there}
     columns = plan.columns.model_copy(update=absent | lists | components)
@@ -314,6 +311,13 @@ def loosen(plan: TableMapping, table: SourceTable, given: TableMapping) -> Table
         before, _, after = wide.state.partition("{" + wide.key + "}")
         wide = wide if any(n.startswith(before) and n.endswith(after) for n in table.columns) else None
     return plan.model_copy(update={"columns": columns, "wide": wide, "join": given.join})
+
+
+def find_named(columns: ColumnRoles, table: SourceTable, decimal: str) -> list[str]:
+    """Categories among the covariates that a table has: declared ones, and those that hold texts."""
+    there = {name: resolve(table, name) for name in columns.asked if is_there(table, name)}
+    texts = find_texts(table, there.values(), decimal)
+    return [name for name, one in there.items() if name in columns.categories or one in texts]
 
 
 def _lacks(table: SourceTable, role: str, name: str, who: str) -> MissingColumns:

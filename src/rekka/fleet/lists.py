@@ -20,7 +20,7 @@ from rekka.data.attributes import (
     read_name,
 )
 from rekka.data.components import find_components, stack_components
-from rekka.data.mapping import ColumnRoles, TableMapping, find_columns, is_fiscal, is_known, resolve
+from rekka.data.mapping import ColumnRoles, TableMapping, find_columns, is_fiscal, is_known, resolve, split_names
 from rekka.data.pairing import SOURCES
 from rekka.data.panel import (
     Panel,
@@ -58,6 +58,7 @@ def recognise_list(table: SourceTable, plan: TableMapping) -> dict[str, str]:
     """
     if plan.wide:
         return {}
+    plan = split_names(plan, table)
     components = find_components(table, plan, [])
     if not (components or plan.columns.state or any(is_known("state", name) for name in table.columns)):
         return {}
@@ -80,7 +81,7 @@ def read_list(table: SourceTable, plan: TableMapping) -> Panel:
     Without dates there is no age by the completion, and nobody can say whether a repair came later: neither is
     looked at.
     """
-    notes = list(table.notes)
+    notes, plan = list(table.notes), split_names(plan, table)
     components = find_components(table, plan, notes)
     found, known = _find_roles(table, plan, components)
     plan = name_components(plan, components)

@@ -17,12 +17,12 @@ from rekka.core.errors import BadOption, BadStates, BadValues, count_of, name_ro
 from rekka.core.ratings import plain_labels
 from rekka.data.audit import FIRST_ROWS
 from rekka.data.direction import Moves, refuse_upside_down
-from rekka.data.mapping import State, TableMapping, load_mapping
+from rekka.data.mapping import ColumnRoles, State, TableMapping, load_mapping, split_names
 from rekka.data.merging import apply_scale
 from rekka.data.nbi import is_nbi, read_nbi
 from rekka.data.pairing import MONTHS, SAME_DAY, SOURCES, count_months, plan_pairing
 from rekka.data.panel import PAIRED, Panel, RecordProblem, find_tables, read_panel
-from rekka.data.reading import TableReading, choose_options, fit_to, loosen, reuse
+from rekka.data.reading import TableReading, choose_options, find_named, fit_to, loosen, reuse
 from rekka.data.tables import ROW, is_folder, open_table
 from rekka.data.text import collect
 from rekka.data.transitions import count_panel_moves, merge_ratings, read_transitions
@@ -337,6 +337,7 @@ def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kin
     if not is_folder(source):
         table = open_table(source, plan.table)
         if set(PAIRED) <= set(table.columns):
+            plan = split_names(plan, table)
             found = read_transitions(source, plan)
             ends = read_ends(table, plan, found)
             return _Kind(ENDED, lambda changes: ends, labelled=False, moves=found.moves)
@@ -376,8 +377,12 @@ def _recognise_again(
     table = open_table(main, choose_options(reading, main, own))
     if set(PAIRED) <= set(table.columns):
         note = f"{table.name}: its states are numbers from 1, taken for {', '.join(reading.labels or ())}"
-        return _recognise(source, mapping, own, nbi=False), [note] if reading.labels else []
-    plan = reuse(reading, main, mapping, changes, who)
+        asked = ColumnRoles.model_validate(reading.mapping.get("columns", {}))
+        named = find_named(asked, table, own.table.decimal) if not own.columns.asked else []
+        if named:
+            own = own.model_copy(update={"columns": own.columns.model_copy(update={"categories": named})})
+        return _recognise(source, own, own, nbi=False), [note] if reading.labels else []
+    plan = split_names(reuse(reading, main, mapping, changes, who), table)
     loose = loosen(plan, table, own)
     if not is_folder(source) and (found := recognise_list(table, loose)):
         words = ORDERED if {"date", "visit"} & set(found) else LISTED
