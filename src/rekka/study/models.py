@@ -8,6 +8,7 @@ from pathlib import Path
 from rekka.core.errors import RunFolderError, name_some
 from rekka.core.folders import PLAN, digest
 from rekka.data.reading import TableReading
+from rekka.evaluation.bounds import Bound, describe_bound
 from rekka.fleet.models import CaseModel, Models, load_file, load_folder
 from rekka.model.serial import load_saved
 from rekka.study.compare import load_study
@@ -77,6 +78,12 @@ def choose_models(study: Study, folder: Path | None = None, *, include_unchosen:
             if left_out
             else f"no model was chosen for {names}; the certified fit of {default} forecasts, marked as not chosen"
         )
+    notes += [
+        f"{choice.case}: {describe_bound(Bound(**bound.model_dump()))}"
+        for choice in study.choices
+        for bound in choice.bounds
+        if choice.preset == preset and bound.state is not None
+    ]
     if preset != EXACT:
         notes.append(f"the study has models of the preset {preset} alone")
     return Models(name, tuple(models), missing, folder, tuple(notes))
