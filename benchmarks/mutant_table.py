@@ -514,7 +514,10 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "tests/fleet/test_eligibility.py",
         [
             ('pl.col("state") > fit.n_states', 'pl.col("state") > fit.n_states + 1'),
-            ("asked is not None and not 2 <= asked <= states", "asked is not None and not 1 <= asked <= states"),
+            (
+                "isinstance(asked, int) and not 2 <= asked <= states",
+                "isinstance(asked, int) and not 1 <= asked <= states",
+            ),
         ],
     ),
     (

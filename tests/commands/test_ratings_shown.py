@@ -137,6 +137,10 @@ def test_python_takes_labels_and_numbers(models):
     assert by_label.select("start_label", "label").rows() == [("beta", "gamma")]
     assert by_label.title.startswith("years until rating gamma or worse")
     assert model.forecast(threshold="gamma", start=["alpha"], years=2, intervals="none").threshold == 3
+    several = pl.DataFrame({"bridge_length": [20.0, 30.0]})
+    found = model.forecast(several, 2, start=pl.Series(["alpha", "gamma"]), intervals="none")
+    assert found.start.tolist() == [1, 3]
+    assert found.table()["start_label"].to_list() == ["alpha"] * 3 + ["gamma"] * 3
     assert model.marginal_effects(start="beta", threshold="delta", intervals="none").journey == (
         "from rating beta to delta or worse"
     )

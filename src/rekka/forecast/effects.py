@@ -27,7 +27,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, did_you_mean
-from rekka.core.ratings import Ratings
+from rekka.core.ratings import START, Ratings
 from rekka.data.categories import Category
 from rekka.forecast.first_passage import find_first_passage
 from rekka.forecast.forecast import (
@@ -388,7 +388,7 @@ def check_start(
 ) -> int:
     """State to start from, 1-based; refused where it is none, or is not better than the state to be reached."""
     ratings = Ratings.of(labels, threshold if n_states is None else n_states)
-    found = ratings.find(start, "start") if isinstance(start, str) else start
+    found = ratings.find(start, START) if isinstance(start, str) else start
     if isinstance(found, bool) or not isinstance(found, int | np.integer) or not 1 <= found < threshold:
         needed = f"a state from 1 to {threshold - 1}"
         if not ratings.numbered:

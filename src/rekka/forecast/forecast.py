@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, BadStates, BadValues, did_you_mean, name_rows
-from rekka.core.ratings import Ratings
+from rekka.core.ratings import START, Ratings
 from rekka.forecast.ageing import ADVANCES, FIXED, Ageing, plan_ageing
 from rekka.forecast.first_passage import LONGEST, find_first_passage, mix
 from rekka.forecast.propagation import Propagator, States, propagate
@@ -26,6 +26,7 @@ from rekka.model.tables import TitledTable, table
 
 Array = NDArray[np.float64]
 
+TEXTS = "UO"  # kinds of arrays that hold texts
 NOT_CERTIFIED = "NOT CERTIFIED: the model is where its optimizer stopped, not a certified maximum"
 
 
@@ -368,11 +369,9 @@ def check_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:
 
 def read_start(values: Any, n: int, ratings: Ratings | None = None) -> States:
     """Read start states, 1-based or labels: one for all, or one a row; return them (n,) 0-based."""
-    if ratings is not None:
-        if isinstance(values, str):
-            values = ratings.find(values, "start")
-        elif isinstance(values, Sequence) and any(isinstance(one, str) for one in values):
-            values = [ratings.find(one, "start") for one in values]
+    if ratings is not None and np.asarray(values).dtype.kind in TEXTS:
+        found = np.array([ratings.find(one, START) for one in np.ravel(values).tolist()])
+        values = found if np.ndim(values) else found[0]
     try:
         start = np.broadcast_to(np.asarray(values, dtype=float), (n,))
     except (TypeError, ValueError):
