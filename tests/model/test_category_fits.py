@@ -1,5 +1,6 @@
 """Categories in a fit: the same model as 0/1 columns made by hand, as msm's factors, in every kind of frame."""
 
+import pickle
 import subprocess
 import warnings
 from dataclasses import replace
@@ -157,6 +158,18 @@ def test_pipelines_and_searches_take_frames_with_text(data):
         warnings.simplefilter("error")
         search.fit(frame, data["state_2"].to_numpy())
     assert np.isfinite(search.best_score_)
+
+
+def test_a_scaler_says_what_to_do_with_text(data):
+    with pytest.raises(rekka.InputError, match="material holds text, which is not scaled"):
+        rekka.CovariateScaler().fit(data.select(AGE, "material"))
+
+
+def test_a_coded_query_can_be_sent_to_a_cluster(data):
+    table = LazyTable("rows", data.lazy(), tuple(data.columns), len(data))
+    _, coding = code_table(table, read_columns(table.columns, "state_1", "interval_years", NAMES, "state_2"))
+    sent = pickle.loads(pickle.dumps(coding.code(data.lazy())))
+    assert sent.collect().select(coding.terms).equals(coding.code(data.lazy()).collect().select(coding.terms))
 
 
 SCRIPT = """

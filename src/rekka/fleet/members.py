@@ -23,7 +23,7 @@ from rekka.data.nbi import is_nbi, read_nbi
 from rekka.data.pairing import MONTHS, SAME_DAY, SOURCES, count_months, plan_pairing
 from rekka.data.panel import PAIRED, Panel, RecordProblem, find_tables, read_panel
 from rekka.data.reading import TableReading, choose_options, find_named, fit_to, loosen, reuse
-from rekka.data.tables import ROW, is_folder, open_table
+from rekka.data.tables import ROW, SourceTable, is_folder, open_table
 from rekka.data.text import collect
 from rekka.data.transitions import count_panel_moves, merge_ratings, read_transitions
 from rekka.data.values import Scale
@@ -293,6 +293,8 @@ def read_members(
 
     """
     plan = load_mapping(mapping, changes)
+    if reading is not None and reading.kind == "transitions" and reading.mapping:
+        mapping = plan = _add_categories(plan, reading, open_table(find_tables(source)[0], plan.table))
     if reading is None or reading.kind == "transitions":
         kind = _look_back(_recognise(source, mapping, plan, nbi), until)
         if reading is not None and kind.carry:  # the transitions, too, may be of ratings that were merged
@@ -347,6 +349,15 @@ def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kin
     return _Kind(INSPECTED, lambda changes: read_panel(source, mapping, **changes), carry=True)
 
 
+def _add_categories(plan: TableMapping, reading: TableReading, table: SourceTable) -> TableMapping:
+    """A mapping that asks for the categories of an earlier reading, unless it asks for covariates itself."""
+    asked = ColumnRoles.model_validate(reading.mapping.get("columns", {}))
+    named = [] if plan.columns.asked else find_named(asked, table, plan.table.decimal)
+    if not named:
+        return plan
+    return plan.model_copy(update={"columns": plan.columns.model_copy(update={"categories": named})})
+
+
 def _recognise_again(
     source: Any,
     mapping: Any,
@@ -377,10 +388,7 @@ def _recognise_again(
     table = open_table(main, choose_options(reading, main, own))
     if set(PAIRED) <= set(table.columns):
         note = f"{table.name}: its states are numbers from 1, taken for {', '.join(reading.labels or ())}"
-        asked = ColumnRoles.model_validate(reading.mapping.get("columns", {}))
-        named = find_named(asked, table, own.table.decimal) if not own.columns.asked else []
-        if named:
-            own = own.model_copy(update={"columns": own.columns.model_copy(update={"categories": named})})
+        own = _add_categories(own, reading, table)
         return _recognise(source, own, own, nbi=False), [note] if reading.labels else []
     plan = split_names(reuse(reading, main, mapping, changes, who), table)
     loose = loosen(plan, table, own)

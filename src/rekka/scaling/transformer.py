@@ -87,6 +87,14 @@ class CovariateScaler(OneToOneFeatureMixin, TransformerMixin, NamedScaler, BaseE
 def _as_known_frame(X: Any) -> Any:
     """pyarrow and other frames as polars; all else as it is, for scikit-learn to judge."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
+    kinds = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
+    texts = [name for name, kind in kinds if kind in (nw.String, nw.Categorical, nw.Enum)]
+    if texts:
+        raise InputError(
+            f"{texts[0]} holds text, which is not scaled. Scale the numbers alone, or give all to the model: "
+            "its scaling= leaves categories as they are.",
+            column=texts[0],
+        )
     if isinstance(frame, nw.DataFrame) and frame.implementation.value not in SKLEARN_FRAMES:
         return frame.to_polars()
     return X
