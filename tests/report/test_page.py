@@ -167,7 +167,7 @@ def test_specs_can_be_read_back_and_have_no_markup(page):
 def test_the_headline_counts(document, page):
     text = texts_of(page)
     assert "There is a model to use in 1 of 3 components." in text
-    assert "Chosen: Box-Cox in 1." in text
+    assert "Chosen: z-score in 1." in text
     assert f"Without a model: {SHOWN} , {NONE} ." in text
     assert "The bridges are simulated" in text
     assert "Confirmed: once, on the confirmation rows" in text

@@ -79,7 +79,7 @@ def test_a_case_that_is_not_chosen_yet_is_no_case_without_a_model(document):
     assert NONE not in without
     assert later == f"Not chosen yet: {NONE}. Continue the run: rekka compare --resume RUN."
     table = next(one for one in list_tables(unfinished, TELL.words) if one.name == "answer")
-    assert [row.cells[1].text for row in table.rows] == ["Box-Cox", "none", "not chosen yet"]
+    assert [row.cells[1].text for row in table.rows] == ["z-score", "none", "not chosen yet"]
 
 
 def test_a_fit_that_is_not_judged_yet_was_not_turned_down(document):

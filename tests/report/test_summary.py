@@ -26,7 +26,7 @@ NO_RESAMPLES = {"resamples": 0, "ladder": False}
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reported") / "run"
-    methods, few = ["zscore", "boxcox"], {"resamples": 2, "ladder": False}
+    methods, few = ["zscore", "boxcox"], {"resamples": 2, "stable_share": 1.0, "ladder": False}
     rekka.compare(cases=CASES, methods=methods, preset="both", select_on="validation", guard=few, out=folder)
     rekka.stability(folder, resamples=2, kinds=["bootstrap"], cases=["Abutment"], workers=1)
     return folder

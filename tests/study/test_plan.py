@@ -162,7 +162,8 @@ def test_a_plan_from_before_there_was_a_clock_has_the_start_and_its_run_the_same
     plan = read_plan(file)
     assert plan.study.clock == "start"
     before = {name: value for name, value in plan.study.model_dump(mode="json").items() if name not in LATER}
-    assert mark_run(plan, "0" * 64) == seal(["0" * 64, before, plan.guard.model_dump(mode="json")])
+    guard = plan.guard.model_dump(mode="json", exclude={"ladder"})
+    assert mark_run(plan, "0" * 64) == seal(["0" * 64, before, guard])
     assert mark_run(make_plan(), "0" * 64) != mark_run(plan, "0" * 64)
     assert plan == make_plan(study={"clock": "start"})
     file.write_text(text.replace("version = 2\n", "version = 1\n"), encoding="utf-8")
