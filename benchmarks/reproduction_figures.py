@@ -90,4 +90,5 @@ def _describe_study(side: Side, stored: Stored) -> StudyPart:
 
 
 def _part(kind: type[Part], row: Mapping[str, Any]) -> Part:
-    return kind(**{name: row.get(name) for name in kind.model_fields})
+    fields = kind.model_fields.items()
+    return kind(**{name: row.get(name) for name, field in fields if name in row or field.is_required()})

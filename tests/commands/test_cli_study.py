@@ -70,7 +70,7 @@ def test_compare_closes_with_what_a_person_needs(finished):
     assert "3 components by 4 methods under 2 presets: 24 trials. as the column part says." in said
     assert "exact (Newton on the exact likelihood): 8 certified, 4 no finite maximum" in said
     assert re.search(r"Slope protection +none: no fit is a certified maximum", said)
-    assert "--methods paper,small" in said
+    assert "pooled with the 2 other components instead" in words(said)
     assert "Confirmed on the confirmation rows" in said
     assert "What to look at" in said
     assert "R402 tip  No finite maximum: Slope protection" in said
@@ -85,9 +85,9 @@ def test_the_run_folder_is_complete(finished):
         "trials.parquet", "trials.csv", "trials.json", "selection.csv", "methods.csv", "hypotheses.json",
     }  # fmt: skip
     assert [len(list((out / folder).iterdir())) for folder in ("trials", "models", "scalings", "cases")] == [
-        24,
-        24,
-        24,
+        25,  # the 24 of the plan, and the pooled fit of Slope protection
+        25,
+        25,
         3,
     ]
     trials = json.loads((out / "trials.json").read_text())
@@ -116,7 +116,7 @@ def test_a_finished_run_is_not_begun_again(finished, table):
     out, _ = finished
     done = call("compare", table, "--out", out)
     assert done.exit_code == 1
-    assert f"RunFolderError: {out.name} holds a study already, with 24 trials done." in done.stderr
+    assert f"RunFolderError: {out.name} holds a study already, with 25 trials done." in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -47,8 +47,8 @@ class TestWhatComesOut:
     def test_the_folder_has_what_it_should(self, tmp_path):
         run = tmp_path / "run"
         study = rekka.compare(draw_rows(("Pier",)), methods=["zscore"], **EXACT, out=run)
-        tables = ("trials", "cases", "baselines", "selection", "verdicts", "optimism", "confirmation", "methods",
-                  "agreement", "presets", "floor")  # fmt: skip
+        tables = ("trials", "ladder", "cases", "baselines", "selection", "verdicts", "optimism", "confirmation",
+                  "methods", "agreement", "presets", "floor")  # fmt: skip
         assert file_names(run) == sorted([
             ".lock", "study.toml", "provenance.json", "partition.parquet", "log.txt", "trials.parquet", "trials.json",
             "hypotheses.json", *(f"{name}.csv" for name in tables), "cases/001-pier.json",

@@ -71,6 +71,7 @@ def test_the_tables_are_all_there(study):
         "agreement",
         "presets",
         "floor",
+        "ladder",
     ]
     assert all(isinstance(table, pl.DataFrame) for table in tables.values())
     assert study.baselines["baseline"].to_list() == ["persistence", "no_covariates"] * 3

@@ -73,9 +73,10 @@ class TableReading(BaseModel):
         """Sentence on ratings that were merged when the table was read; none where none were."""
         if not self.merged:
             return []
-        groups = [", ".join(map(str, group)) for group in self.state.labels or () if isinstance(group, list)]
+        groups = [list(map(str, group)) for group in self.state.labels or () if isinstance(group, list)]
+        merged = ["ratings " + " and ".join([", ".join(group[:-1]), group[-1]]) for group in groups]
         few = "because few records leave them; --keep-ratings keeps them apart"
-        return [f"ratings {' and '.join(f'({group})' for group in groups)} are each read as one, {few}"]
+        return [f"{', and '.join(merged)} are {'each ' if len(merged) > 1 else ''}read as one, {few}"]
 
     def is_like(self, other: TableReading) -> bool:
         """Whether both read tables in one way: the same columns, and one scale of which one may have seen more."""

@@ -46,6 +46,7 @@ from rekka.fleet.backtest_scores import (
     TOTALS_SCHEMA,
     CaseResult,
     Settings,
+    code_training,
     run_case,
 )
 from rekka.fleet.models import describe_misfit
@@ -290,7 +291,7 @@ def _check(settings: Settings, frame: pl.DataFrame) -> None:
     missing = [name for name in settings.covariates if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
-
+    code_training(frame, settings.covariates)  # refuses names in the place of categories
     if forecast.age not in AGES:
         raise bad_option("age", forecast.age, AGES)
     make_clock(settings.covariates, settings.options.clock, forecast.advance)

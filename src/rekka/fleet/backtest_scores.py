@@ -133,7 +133,7 @@ class CaseResult:
 def run_case(name: str, frame: pl.DataFrame, chains: Chains, settings: Settings, on_drawn: Progress) -> CaseResult:
     """Fit, forecast and score a case; ``chains`` are those of the frame, the case's transitions."""
     train = take_training(frame, settings.cut)
-    coding = _code(train, settings.covariates)
+    coding = code_training(train, settings.covariates, judge=False)
     frame, train = (coding.code(one.lazy()).collect() if coding else one for one in (frame, train))
     settings = replace(settings, options=replace(settings.options, coding=coding))
     given = coding.expand(settings.covariates)
@@ -161,12 +161,15 @@ def run_case(name: str, frame: pl.DataFrame, chains: Chains, settings: Settings,
         return replace(result, reason=f"the fit could not be computed: {error}")
 
 
-def _code(train: pl.DataFrame, covariates: Sequence[str]) -> Coding:
-    """The coding of the categories among the covariates, fitted on the training rows."""
+def code_training(train: pl.DataFrame, covariates: Sequence[str], *, judge: bool = True) -> Coding:
+    """The coding of the categories among the covariates, fitted on the training rows.
+
+    With ``judge`` a column with too many levels is refused: asked of the rows of all components, not of each.
+    """
     named = [name for name in covariates if is_text(train.schema[name])]
     if train.is_empty() or not named:
         return NO_CODING
-    return fit_coding(train.lazy(), named, pl.col("state_2") > pl.col("state_1"), judge=False)
+    return fit_coding(train.lazy(), named, pl.col("state_2") > pl.col("state_1"), judge=judge)
 
 
 def _run(

@@ -411,6 +411,13 @@ def typical_covariates(fit: Fit, given: Mapping[str, Any] | None = None) -> Arra
             "what is typical. Give every covariate, or fit the model again.",
             column=missing[0],
         )
+    texts = [name for name in fit.covariates if isinstance(given.get(name), str)]
+    if texts:
+        raise BadOption(
+            f"{texts[0]} is {given[texts[0]]!r}; a number is needed. Only categories are given by a text.",
+            option="covariates",
+            value=given[texts[0]],
+        )
     typical = dict(zip(fit.covariates, fit.survey.median, strict=True)) if fit.survey is not None else {}
     x = np.array([[float(given.get(name, typical.get(name, np.nan))) for name in fit.covariates]])
     if not np.isfinite(x).all():

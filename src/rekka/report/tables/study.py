@@ -292,9 +292,7 @@ def tabulate_grid(document: Document, preset: str, words: Words) -> TableView:
     """Cases by methods: accuracy / seconds of every trial of a preset (paper, Table appendix-full)."""
     trials = {(one.case, one.method): one for one in document.trials if one.preset == preset}
     cases = dict.fromkeys([*(one.case for one in document.cases), *(case for case, _ in trials)])
-    same = {one.method for one in document.methods if one.preset == preset and one.same_as is not None}
-    every = dict.fromkeys([*document.study.methods, *(method for _, method in trials)])
-    methods = [method for method in every if method not in same]
+    methods = dict.fromkeys([*document.study.methods, *(method for _, method in trials)])
     columns = (Column("case", words("column.case")), *(_grid_column(method, words) for method in methods))
     rows = tuple(
         Row((Cell(case, case), *(_grid_cell(trials.get((case, one)), words) for one in methods)), case)

@@ -24,7 +24,7 @@ from rekka.study.explanations import list_names, name_trials
 from rekka.study.plan import PLAIN, PRESETS
 from rekka.study.stability import Stability
 from rekka.study.study import Study
-from rekka.study.tables import EXACT, TrialRow
+from rekka.study.tables import TrialRow
 
 CERTIFIED, AT_FLOOR, EXPLORATORY = "°", "_", "†"
 JUDGED = {"validation": "validation rows", "folds": "in folds", "golden": "confirmation rows"}
@@ -210,16 +210,14 @@ def print_trials(console: Console, study: Study) -> None:
         "log loss / iterations": lambda one: f"{show(one.log_loss, 'loss')} / {one.iterations}",
     }
     for preset, _ in _presets(study):
-        same = [name for one in study.equals for name in one.also] if preset == EXACT else []
-        shown = study.trials.filter(~pl.col("method").is_in(same), preset=preset)
-        trials = rows_of(TrialRow, shown)
+        trials = rows_of(TrialRow, study.trials.filter(preset=preset))
         for title, tell in figures.items():
             cells = {(one.case, one.method): _mark_trial(one, tell) for one in trials}
             print_view(console, _make_grid(f"Every trial, preset {preset}: {title}", cells), split=True)
     explain(
         console,
         f"{SELECTED} selected, {CERTIFIED} certified, {AT_FLOOR} rows at the probability floor, "
-        f"{NOTHING} did not converge or could not be scored." + _explain_equals(study),
+        f"{NOTHING} did not converge or could not be scored.",
     )
 
 
