@@ -161,7 +161,7 @@ def _print_cases(console: Console, document: ForecastFile) -> None:
         for one in document.models
     )
     title = f"Each component: expected number {_name_threshold(document)}, with intervals"
-    heads = ("case", "members", *(f"year {year}" for year in years), "prediction, last year")
+    heads = ("component", "members", *(f"year {year}" for year in years), "prediction, last year")
     print_texts(console, title, heads, lines)
 
 
@@ -304,7 +304,7 @@ def _print_backtest_cases(console: Console, found: Backtest, scored: Sequence[st
     print_texts(
         console,
         f"Forecasts of later visits by models fitted up to {found.until}",
-        ("case", "visits", "RPS", "no change", "log loss", "no cov.", "found", "expected", ""),
+        ("component", "visits", "RPS", "no change", "log loss", "no cov.", "found", "expected", ""),
         lines,
         "RPS: ranked probability score, lower is better; no change: that of the baseline that every member "
         "keeps its rating. no cov.: log loss of the model without covariates. found, expected: visits in the "
