@@ -35,6 +35,7 @@ from rekka.model.inference import Inference, infer
 from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
 from rekka.model.observations import HeldObservations, Observations
 from rekka.model.paper_kernel import floored_log_likelihood
+from rekka.model.records import Records
 from rekka.model.restarts import Fewer, Restarts, crude_start, restart
 from rekka.model.separation import Separation, find_separations
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
@@ -58,6 +59,9 @@ class Predictor:
     beta: Array
     clock: Clock = field(default_factory=Clock, kw_only=True)
     family: Family = field(default=EXPONENTIAL, kw_only=True)
+    records: Records | None = field(
+        default=None, kw_only=True
+    )  # of a fit of histories: what ratings say of states
 
     def scale(self, x: Array, dt: Array) -> Array:
         """Scaled covariates (n, p) of intervals of dt years (n,), for raw x (n, p) at their first visits."""
