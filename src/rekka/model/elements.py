@@ -34,7 +34,7 @@ GIVEN, NEW = "given", "new"
 TREND_YEARS = 10.0  # years of one unit of the trend's parameters: log hazards change by about one
 LEAST_PHI = 1e-6  # below it the likelihood is linear in phi
 SPAN = 30.0  # log of the prior density, relative to its mode, at which the nodes end
-NODE_STEP = 0.4  # of log eps: the trapezoid's error is about exp(-pi^2 / step)
+NODE_STEP = 0.35  # of log eps: the trapezoid's error is about exp(-pi^2 / step)
 LEAST_NODES = 32
 
 
@@ -47,10 +47,10 @@ class Nodes(NamedTuple):
     d_log_weight: Array
 
 
-def place_nodes(phi: float, count: int) -> Nodes:
+def place_nodes(phi: float, count: int, span: float = SPAN) -> Nodes:
     """Equidistant nodes of log eps over the range of a gamma density of mean 1 and variance phi."""
     shape = 1.0 / phi
-    depth = SPAN * phi  # e^u - u - 1 at both ends
+    depth = span * phi  # e^u - u - 1 at both ends
 
     def rise(u: float) -> float:
         return float(_excess(np.float64(u))) - depth
@@ -61,7 +61,7 @@ def place_nodes(phi: float, count: int) -> Nodes:
             optimize.brentq(rise, 1e-12, np.sqrt(2.0 * depth) * (1 + 1e-9), xtol=1e-15),
         ]
     )
-    d_ends = SPAN / np.expm1(ends)
+    d_ends = span / np.expm1(ends)
     share = np.linspace(0.0, 1.0, count)
     u, du = ends[0] + (ends[1] - ends[0]) * share, d_ends[0] + (d_ends[1] - d_ends[0]) * share
     log_density = -shape * _excess(u)
@@ -164,6 +164,9 @@ class Elements:
         found = np.zeros(self.size, dtype=bool)
         found[self.parts["errors"]] = True
         found[self.parts["improvements"]] = True
+        found[self.parts["first"]] = True
+        if self.aged and self.free_first:
+            found[-1] = False
         return found
 
     def error_matrix(self, extra: Array) -> tuple[Array, Array]:

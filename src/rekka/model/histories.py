@@ -19,7 +19,7 @@ from scipy import special
 from rekka.core.errors import BadOption, BadStates, BadValues, InputError, name_rows
 from rekka.model import history_kernel
 from rekka.model.clock import RUNNING, START, Clock
-from rekka.model.elements import LEAST_PHI, NEW, TREND_YEARS, Elements, Nodes, place_nodes
+from rekka.model.elements import LEAST_PHI, NEW, SPAN, TREND_YEARS, Elements, Nodes, place_nodes
 from rekka.model.family import Family
 from rekka.model.likelihood import count_threads, run_blocks
 
@@ -266,6 +266,7 @@ class HistoryLikelihood:
     family: Family
     nodes: int
     threads: int = 1
+    span: float = SPAN
 
     @classmethod
     def build(
@@ -286,9 +287,9 @@ class HistoryLikelihood:
         """Number of coefficients, (K-1)(p+1)."""
         return (self.n_states - 1) * int(self.W.shape[1])
 
-    def with_nodes(self, nodes: int) -> HistoryLikelihood:
-        """The likelihood with another number of nodes."""
-        return replace(self, nodes=nodes)
+    def with_nodes(self, nodes: int, span: float = SPAN) -> HistoryLikelihood:
+        """The likelihood with another number of nodes, over another range (``elements.SPAN``)."""
+        return replace(self, nodes=nodes, span=span)
 
     def evaluate(self, parameters: Array, differentiate: bool = True) -> Scores:
         """Value and scores; below LEAST_PHI the value is linear in the variance of the frailty."""
@@ -370,7 +371,8 @@ class HistoryLikelihood:
         """Frailty nodes at these parameters; one node of 1 without frailty."""
         if self.nodes == 1 or not self.elements.frailty:
             return Nodes(*np.zeros((4, 1)))
-        return place_nodes(max(float(extra[self.elements.parts["frailty"]][0]), LEAST_PHI), self.nodes)
+        variance = float(extra[self.elements.parts["frailty"]][0])
+        return place_nodes(max(variance, LEAST_PHI), self.nodes, self.span)
 
     def first(self, extra: Array) -> Array:
         """Probabilities (histories, K) of the true state that each history begins with."""

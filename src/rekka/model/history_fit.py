@@ -51,17 +51,20 @@ from rekka.scaling.registry import fit_scaling
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-START_NODES = 32  # while starts are compared
+START_NODES, START_SPAN = 40, 14.0  # while starts are compared: good to 1e-5 up to a variance of 1 or so
 MOST_NODES = 512
 NODE_ERROR = 1e-5  # log-likelihood units by which doubling the nodes may change the maximum
 ROUGH = 1e-2  # estimated log-likelihood units to the maximum at which BHHH hands over
-SAME = 1e-5  # log-likelihood units within which two maxima are one
+CLOSE = 1.0  # log-likelihood units below the highest point within which another start climbs on ...
+APART = 0.1  # ... if a parameter differs by so much
+SAME = 1e-5  # estimated log-likelihood units to its maximum at which that ends
 DONE = 1e-12  # the same at which Newton ends
 MOST_CLIMBS = 200
 MOST_CURVES = 8  # Hessians computed on the way
 MOST_CHORDS = 12  # steps with one Hessian
 FAR = 8.0  # longest step of a climb
 RARE = -7.0  # logit below which a probability is tried at 0
+TINY = -14.0  # logit of a probability at which a likelihood that rises from 0 is seen to
 DIFFERENCE = 2e-3  # step of a central difference, in standard errors
 
 # Starts: probability of an error, of an improvement in a year, variance of the frailty, log hazards moved
@@ -84,6 +87,7 @@ class Climber:
     likelihood: HistoryLikelihood
     basis: Array  # (F + Q, P + Q)
     phi: int | None
+    rare: Mask  # parameters that are logits of a probability, which may be 0
     evaluations: int = 0
 
     def at(self, q: Array) -> Point:
@@ -118,18 +122,36 @@ class Climber:
         held[self.phi] = False
         return held
 
-    def climb(self, q: Array, free: Mask, tolerance: float) -> tuple[Point, bool]:
-        """Go up with the bridges' scores for curvature, within a trust region; whether the top is near."""
+    def vanish(self, here: Point, free: Mask) -> tuple[Point, Mask]:
+        """Set probabilities that are small and falling to 0, one by one, and hold them where that is higher.
+
+        Scores cannot: those of a logit vanish with its probability, and each step goes as far as the last.
+        """
+        for place in np.flatnonzero(free & self.rare & (here.q < RARE) & (here.gradient < 0.0)):
+            q = here.q.copy()
+            q[place] = -np.inf
+            there = self.at(q)
+            if _is_finite(there) and there.value >= here.value:
+                here, free = there, free.copy()
+                free[place] = False
+        return here, free
+
+    def climb(self, q: Array, free: Mask, tolerance: float) -> tuple[Point, Mask, bool]:
+        """Go up with the bridges' scores for curvature, within a trust region.
+
+        Return the point, what is free there, and whether the top is near.
+        """
         here = self.at(q)
         if not _is_finite(here):
-            return here, False
+            return here, free, False
         radius = 1.0
         for _ in range(MOST_CLIMBS):
+            here, free = self.vanish(here, free)
             move = self.active(here, free)
             model = _model(here, move, here.scores[:, move].T @ here.scores[:, move])
             step, decrement = solve_newton(model)
             if decrement < tolerance:
-                return here, True
+                return here, free, True
             while True:
                 if not np.isfinite(decrement) or np.linalg.norm(step) > radius:
                     step = step_within(model, radius)
@@ -140,10 +162,10 @@ class Climber:
                     break
                 radius = 0.25 * min(radius, float(np.linalg.norm(step)))
                 if radius < 1e-9:
-                    return here, False
+                    return here, free, False
             radius = min(FAR, 2.0 * radius) if gain > 0.5 * promised else radius
             here = there
-        return here, False
+        return here, free, False
 
     def curve(self, here: Point, free: Mask) -> tuple[Array, float]:
         """Hessian of minus log L in the free parameters, and its asymmetry relative to the diagonal."""
@@ -192,7 +214,7 @@ class Climber:
                 if far:
                     break  # another Hessian is worth its price
             if here is before:  # no step of Newton's goes up
-                here, _ = self.climb(here.q, free, 1e-6)
+                here, _, _ = self.climb(here.q, free, 1e-6)
                 if here.value <= before.value:
                     return before, False
         return here, False
@@ -258,7 +280,7 @@ def fit_histories(
         scaling = fit_scaling(options.scaling, taken, covariates)
         climber, coordinates = _pose(seen, elements, scaling, layout, options)
         climber.at(_starts(climber, coordinates, rows)[0])  # compiled, or loaded, before the clock starts
-        (found, doubled), seconds = timed(lambda: _refine(climber, _search(climber, coordinates, rows)))
+        (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, coordinates, rows)))
         point, free = found.point, found.free
         hessian, asymmetry = climber.curve(point, free)
         here = _model(point, free, hessian)
@@ -317,28 +339,39 @@ def _pose(
     family = find_family(options.family)
     nodes = START_NODES if elements.frailty else 1
     likelihood = HistoryLikelihood.build(seen, elements, W, family, nodes, options.threads)
+    likelihood = likelihood.with_nodes(nodes, START_SPAN)
     posed: Any = likelihood  # of which coordinates ask nothing here
     coordinates = in_orthonormal(posed, Axes(mean, sd, r), layout, 0.0, None)
     basis = linalg.block_diag(coordinates.basis, np.eye(elements.size))
     phi = layout.n_parameters + elements.parts["frailty"].start if elements.frailty else None
-    return Climber(likelihood, basis, phi), coordinates
+    rare = np.concatenate([np.zeros(layout.n_parameters, dtype=bool), elements.logits])
+    return Climber(likelihood, basis, phi, rare), coordinates
 
 
 def _search(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> Found:
     """Climb from every start; the highest point, with probabilities that are 0 there held at it."""
     P = coordinates.basis.shape[1]
     free = np.ones(P + climber.likelihood.elements.size, dtype=bool)
-    tops = []
-    for start in _starts(climber, coordinates, rows):
-        point, near = climber.climb(start, free, ROUGH)
-        if _is_finite(point):
-            tops.append((point, near))
+    tops = [climber.climb(start, free, ROUGH) for start in _starts(climber, coordinates, rows)]
+    tops = [top for top in tops if _is_finite(top[0])]
     if not tops:
         raise BadStates(
             "The likelihood is 0 at every start: some rating is all but impossible under these options."
         )
-    best, near = max(tops, key=lambda one: one[0].value)
-    return _bound(climber, best, free, near, len(tops), P)
+    highest = max(top[0].value for top in tops)
+    rivals: list[tuple[Point, Mask, bool]] = []
+    for top in sorted(tops, key=lambda one: -one[0].value):
+        known = any(_is_same(top, other) for other in rivals)
+        if not known and top[0].value > highest - CLOSE:
+            rivals.append(climber.climb(top[0].q, top[1], SAME) if rivals else top)
+    best, own, near = max(rivals, key=lambda one: one[0].value)
+    return Found(best, own, near, len(tops), tuple(np.flatnonzero(free & ~own).tolist()))
+
+
+def _is_same(one: tuple[Point, Mask, bool], other: tuple[Point, Mask, bool]) -> bool:
+    """Whether two starts came to one top: what is free in both is about the same."""
+    both = one[1] & other[1]
+    return bool(np.abs(one[0].q[both] - other[0].q[both]).max(initial=0.0) < APART)
 
 
 def _starts(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> list[Array]:
@@ -361,27 +394,24 @@ def _starts(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> lis
             level[: K - 1] = share[1:] - share[0]
             extra[parts["first"]] = level
         found.append(np.concatenate([coordinates.basis.T @ gamma.ravel(), extra]))
-    return found if elements.size else [*found[:3]]
+    return found if elements.size else found[:3]
 
 
-def _bound(climber: Climber, best: Point, free: Mask, near: bool, starts: int, P: int) -> Found:
-    """Hold probabilities at 0 where the likelihood is highest there."""
-    elements = climber.likelihood.elements
-    rare = np.zeros(elements.size, dtype=bool)
-    rare[: elements.parts["improvements"].stop] = True
-    if elements.frailty:
-        rare[elements.parts["frailty"]] = False
-    if elements.free_first:
-        rare[elements.parts["first"].start : elements.parts["first"].start + elements.n_states - 1] = True
-    at_zero: list[int] = []
-    for place in np.flatnonzero(rare & (best.q[P:] < RARE)) + P:
-        q, without = best.q.copy(), free.copy()
-        q[place], without[place] = -np.inf, False
-        point, reached = climber.climb(q, without, ROUGH)
-        if _is_finite(point) and point.value >= best.value - ROUGH:
-            best, free, near = point, without, reached
-            at_zero.append(int(place))
-    return Found(best, free, near, starts, tuple(at_zero))
+def _finish(climber: Climber, found: Found) -> tuple[Found, float | None]:
+    """Newton to the end; probabilities held at 0 that would rise from there are let go, and Newton goes on."""
+    found, doubled = _refine(climber, found)
+    rising = []
+    for place in found.boundaries:
+        q = found.point.q.copy()
+        q[place] = TINY
+        if climber.rare[place] and climber.at(q).value > found.point.value:
+            rising.append(place)
+    if not rising:
+        return found, doubled
+    q, free = found.point.q.copy(), found.free.copy()
+    q[rising], free[rising] = RARE, True
+    held = tuple(place for place in found.boundaries if place not in rising)
+    return _refine(climber, replace(found, point=climber.at(q), free=free, boundaries=held))
 
 
 def _refine(climber: Climber, found: Found) -> tuple[Found, float | None]:

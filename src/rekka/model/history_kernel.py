@@ -93,10 +93,13 @@ def _series(p: Any, move: Any, ch: Any, stiff: int, terms: Any, w: Any, begin: A
             out[k, n] = w[0, n] * p[k, n]
     begin[0] = 0
     lo, m = 0, 0
+    needed = _count_terms(ch[0], free) if stiff else 0
     while True:
         m += 1
-        while lo < stiff and _count_terms(ch[lo], free) < m:
+        while lo < stiff and needed < m:
             lo += 1
+            if lo < stiff:
+                needed = _count_terms(ch[lo], free)
         if lo == stiff:
             return m - 1
         old, new = (m - 1, m) if keep else (0, 0)

@@ -170,8 +170,8 @@ def read_covariates(frame: nw.DataFrame[Any], covariates: Sequence[str], order: 
     return x
 
 
-def read_ends(y: Any, start: States) -> States:
-    """End states, 0-based, none better than its start."""
+def read_ends(y: Any, start: States, *, improvements: bool = False) -> States:
+    """End states, 0-based, none better than its start unless ``improvements`` are allowed."""
     if y is None:
         raise InputError("y is missing: the end states (state_2) are needed to fit.")
     series = nw.from_native(y, series_only=True, pass_through=True)
@@ -186,7 +186,7 @@ def read_ends(y: Any, start: States) -> States:
     if end.size != start.size:
         raise InputError(f"X has {start.size} rows and y has {end.size}; one end state per row is needed.")
     bad = np.flatnonzero(end < start)
-    if bad.size:
+    if bad.size and not improvements:
         row = bad[0]
         raise BadStates(
             f"{name_rows(bad)} ({bad.size} of {end.size}): end state {end[row] + 1} is below start state "

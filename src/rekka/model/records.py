@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,7 @@ class Records:
                 found.append(_on_logits(name, value, float(np.sqrt(variance)) * value * (1 - value), width))
             elif q in range(*parts["frailty"].indices(len(names))):
                 error = float(np.sqrt(variance))
-                wide = np.exp(width * error / value) if value > 0 else np.nan
+                wide = float(np.exp(width * error / value)) if value > 0 else np.nan
                 found.append(Estimate(name, value, error, value / wide, value * wide))
             else:
                 scale = TREND_YEARS if q in range(*parts["trend"].indices(len(names))) else 1.0
@@ -191,9 +191,12 @@ def _follow(
                 p[..., :-1] += down
             alpha[here[moving]] = p
         found[visit] = alpha[here].sum(axis=1) @ E
-        alpha[here] *= E[:, seen.observed[visit]].T[:, None, :]
-        with np.errstate(invalid="ignore"):  # a rating that cannot be has no forecast after it
-            alpha[here] /= alpha[here].sum(axis=(1, 2), keepdims=True)
+        joint = alpha[here] * E[:, seen.observed[visit]].T[:, None, :]
+        total = joint.sum(axis=(1, 2))
+        never = np.flatnonzero(total == 0.0)  # the rating is taken as the true state where it could not be
+        joint[never] = mass[here[never], :, None] * np.eye(K)[seen.observed[visit[never]]][:, None, :]
+        total[never] = 1.0
+        alpha[here] = joint / total[:, None, None]
         mass[here] = alpha[here].sum(axis=2)
 
 
@@ -203,33 +206,3 @@ def summarise_frailty(names: tuple[str, ...], nodes: Nodes, posterior: Array) ->
     below = np.cumsum(posterior, axis=1) - 0.5 * posterior  # the trapezoid's probability up to a node
     ends = [np.exp([np.interp(share, row, nodes.log_eps) for row in below]) for share in (0.025, 0.975)]
     return Frailties(names, mean, ends[0], ends[1])
-
-
-def to_plain(records: Records) -> dict[str, Any]:
-    """Records as plain data, from which ``from_plain`` builds them again."""
-    elements = records.elements
-    return {
-        "errors": None if elements.pattern is None else elements.pattern.astype(int).tolist(),
-        "common_errors": elements.common_errors,
-        "frailty": elements.frailty,
-        "improvements": elements.improvements,
-        "trend": elements.trend,
-        "first": elements.first,
-        "probabilities": None if elements.probabilities is None else elements.probabilities.tolist(),
-        "aged": elements.aged,
-        "parameters": records.extra.tolist(),
-        "covariance": records.covariance.tolist(),
-        "nodes": records.nodes,
-        "age_units": list(records.age_units),
-        "last": records.last,
-        "date": records.date,
-        "boundaries": list(records.boundaries),
-        "frailties": None
-        if records.frailties is None
-        else {
-            "groups": list(records.frailties.groups),
-            "mean": records.frailties.mean.tolist(),
-            "low": records.frailties.low.tolist(),
-            "high": records.frailties.high.tolist(),
-        },
-    }

@@ -20,6 +20,7 @@ from rekka.model.clock import START, Clock, make_clock
 from rekka.model.coordinates import Layout
 from rekka.model.family import EXPONENTIAL, FAMILIES, Family
 from rekka.model.fit import Fit
+from rekka.model.history_serial import RecordsPart
 from rekka.model.inference import Inference, native_units
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
@@ -67,7 +68,7 @@ class _Bootstrap(_Part):
 
 
 class _Clock(_Part):
-    kind: Literal["middle", "start"]
+    kind: Literal["middle", "start", "running"]
     advance: list[str]
     mean_years: float | None = Field(gt=0)
 
@@ -96,10 +97,12 @@ class ModelFile(_Part):
     fit_test: FitTest | None = None
     reading: TableReading | None = None
     family: str = EXPONENTIAL.name
+    records: RecordsPart | None = None
 
     def to_text(self) -> str:
-        """The text of the file. The exponential family is not named: so were files before there were others."""
-        return self.model_dump_json(indent=1, exclude={"family"} if self.family == EXPONENTIAL.name else None)
+        """The text of the file, without the exponential family's name and empty records, as files once were."""
+        usual = {"family": self.family == EXPONENTIAL.name, "records": self.records is None}
+        return self.model_dump_json(indent=1, exclude={name for name, one in usual.items() if one})
 
 
 def dump_model(
@@ -136,6 +139,7 @@ def dump_model(
         "fit_test": fit.fit_test,
         "reading": reading,
         "family": fit.family.name,
+        "records": None if fit.records is None else RecordsPart.of(fit.records),
     }
     return ModelFile.model_validate(parts).to_text()
 
@@ -226,6 +230,7 @@ def _read_fit(file: ModelFile) -> Fit:
         clock=_read_clock(file),
         fit_test=file.fit_test,
         family=_read_family(file),
+        records=None if file.records is None else file.records.read(file.n_states),
     )
 
 
