@@ -241,7 +241,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             Multiplies each row's log-likelihood; weight 2 is the row twice, weight 0 the row left out.
         groups : array, or the name of a column, optional
             Bridge of each row; standard errors are then clustered by it. It is what a frailty belongs to.
-        histories : array, optional
+        histories : array, or a dataframe whose columns identify together, optional
             History of each row: one member between two repairs. Its rows are in order of time, and each starts in
             the state in which the one before ended; a history of one visit is a row with y missing. Without it
             each row is a history of its own.

@@ -154,7 +154,13 @@ def _to_list(values: Any) -> list[Any]:
 
 
 def _read_ids(option: str, values: Any, n: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Identifiers as whole numbers from 0, one for each row, and their names by number."""
+    """Identifiers as whole numbers from 0, one for each row, and their names by number.
+
+    Several columns, such as bridge and history, identify together.
+    """
+    table = nw.from_native(values, eager_only=True, pass_through=True)
+    if isinstance(table, nw.DataFrame):
+        values = [" / ".join(map(str, row)) if None not in row else None for row in table.iter_rows()]
     ids = np.asarray(values)
     if ids.shape != (n,):
         raise InputError(f"{option} has shape {ids.shape}; one identifier per row is needed ({n}).")
