@@ -155,7 +155,7 @@ class Elements:
             names += [element] if option == COMMON else [f"{element}: state {k}" for k in where] if option else []
         if self.free_first:
             names += [f"first visit: state {k}" for k in range(2, self.n_states + 1)]
-            names += ["first visit: age"] * self.aged
+            names += ["first visit: age, standardised"] * self.aged
         return tuple(names)
 
     @cached_property

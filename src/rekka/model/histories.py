@@ -243,7 +243,7 @@ def find_impossible(histories: Histories, elements: Elements) -> Places:
     return np.asarray(found, dtype=np.int64)
 
 
-class Scores(NamedTuple):
+class HistoryScores(NamedTuple):
     """Log-likelihood, scores of bridges (B, F), and the nodes' weights given all visits of each bridge (B, N)."""
 
     value: float
@@ -291,7 +291,7 @@ class HistoryLikelihood:
         """The likelihood with another number of nodes, over another range (``elements.SPAN``)."""
         return replace(self, nodes=nodes, span=span)
 
-    def evaluate(self, parameters: Array, differentiate: bool = True) -> Scores:
+    def evaluate(self, parameters: Array, differentiate: bool = True) -> HistoryScores:
         """Value and scores; below LEAST_PHI the value is linear in the variance of the frailty."""
         elements = self.elements
         place = self.n_coefficients + elements.parts["frailty"].start
@@ -303,7 +303,7 @@ class HistoryLikelihood:
         found = self._evaluate(inside, True)
         return found._replace(value=found.value - short * float(found.scores[:, place].sum()))
 
-    def _evaluate(self, parameters: Array, differentiate: bool) -> Scores:
+    def _evaluate(self, parameters: Array, differentiate: bool) -> HistoryScores:
         seen, elements, K = self.histories, self.elements, self.n_states
         beta = parameters[: self.n_coefficients].reshape(K - 1, -1)
         extra = parameters[self.n_coefficients :]
@@ -335,7 +335,7 @@ class HistoryLikelihood:
         run_blocks(block, len(edges) - 1, self.threads)
         value = float(log_scale.sum())
         if not differentiate:
-            return Scores(value, np.zeros((0, parameters.size)), posterior, log_scale)
+            return HistoryScores(value, np.zeros((0, parameters.size)), posterior, log_scale)
         scores = np.zeros((B, parameters.size))
         bend, _ = self.family.bend(eta)
         d_eta *= bend
@@ -360,7 +360,7 @@ class HistoryLikelihood:
                 slope = d_logit @ np.arange(K) * self.age
                 own.append(np.bincount(seen.bridge_of_history, slope, B))
             rest[:, parts["first"]] = np.stack(own, axis=1)
-        return Scores(value, scores, posterior, log_scale)
+        return HistoryScores(value, scores, posterior, log_scale)
 
     @staticmethod
     def _gather(by_state: Array, part: slice) -> Array:

@@ -35,7 +35,7 @@ from rekka.model.fit import Fit, Options, one_blas_thread
 from rekka.model.histories import (
     Chain,
     HistoryLikelihood,
-    Scores,
+    HistoryScores,
     age_units,
     chain_rows,
     find_impossible,
@@ -71,7 +71,7 @@ DIFFERENCE = 2e-3  # step of a central difference, in standard errors
 STARTS = ((0.05, 0.03, 0.2, 0.0), (0.01, 0.1, 0.5, 0.5), (0.15, 0.01, 0.05, -0.7), (0.03, 0.003, 1.0, 0.0))
 
 
-class Point(NamedTuple):
+class HistoryPoint(NamedTuple):
     """Parameters (P + Q,) with value, gradient and scores there."""
 
     q: Array
@@ -90,13 +90,13 @@ class Climber:
     rare: Mask  # parameters that are logits of a probability, which may be 0
     evaluations: int = 0
 
-    def at(self, q: Array) -> Point:
+    def at(self, q: Array) -> HistoryPoint:
         """Evaluate value and scores."""
         self.evaluations += 1
         with np.errstate(all="ignore"):  # infinite far out; whoever asked looks
-            found: Scores = self.likelihood.evaluate(self.expand(q))
+            found: HistoryScores = self.likelihood.evaluate(self.expand(q))
             scores = found.scores @ self.basis
-        return Point(q, found.value, scores.sum(axis=0), scores)
+        return HistoryPoint(q, found.value, scores.sum(axis=0), scores)
 
     def expand(self, q: Array) -> Array:
         """Parameters of the likelihood; a logit of minus infinity stays one."""
@@ -114,7 +114,7 @@ class Climber:
             q[self.phi] = 0.0
         return q
 
-    def active(self, point: Point, free: Mask) -> Mask:
+    def active(self, point: HistoryPoint, free: Mask) -> Mask:
         """Parameters that may move: not a variance of 0 that a step would make negative."""
         if self.phi is None or point.q[self.phi] > 0.0 or point.gradient[self.phi] > 0.0:
             return free
@@ -122,7 +122,7 @@ class Climber:
         held[self.phi] = False
         return held
 
-    def vanish(self, here: Point, free: Mask) -> tuple[Point, Mask]:
+    def vanish(self, here: HistoryPoint, free: Mask) -> tuple[HistoryPoint, Mask]:
         """Set probabilities that are small and falling to 0, one by one, and hold them where that is higher.
 
         Scores cannot: those of a logit vanish with its probability, and each step goes as far as the last.
@@ -136,7 +136,7 @@ class Climber:
                 free[place] = False
         return here, free
 
-    def climb(self, q: Array, free: Mask, tolerance: float) -> tuple[Point, Mask, bool]:
+    def climb(self, q: Array, free: Mask, tolerance: float) -> tuple[HistoryPoint, Mask, bool]:
         """Go up with the bridges' scores for curvature, within a trust region.
 
         Return the point, what is free there, and whether the top is near.
@@ -167,7 +167,7 @@ class Climber:
             here = there
         return here, free, False
 
-    def curve(self, here: Point, free: Mask) -> tuple[Array, float]:
+    def curve(self, here: HistoryPoint, free: Mask) -> tuple[Array, float]:
         """Hessian of minus log L in the free parameters, and its asymmetry relative to the diagonal."""
         places = np.flatnonzero(free)
         spread = np.sqrt(np.maximum(np.square(here.scores[:, places]).sum(axis=0), 1e-12))
@@ -186,7 +186,7 @@ class Climber:
         asymmetry = float((np.abs(hessian - hessian.T) / np.outer(root, root)).max(initial=0.0))
         return 0.5 * (hessian + hessian.T), asymmetry
 
-    def polish(self, here: Point, free: Mask) -> tuple[Point, bool]:
+    def polish(self, here: HistoryPoint, free: Mask) -> tuple[HistoryPoint, bool]:
         """Newton with a Hessian from differences, kept for several steps."""
         for _ in range(MOST_CURVES):
             move = self.active(here, free)
@@ -220,7 +220,7 @@ class Climber:
         return here, False
 
 
-def _model(here: Point, free: Mask, hessian: Array) -> Evaluation:
+def _model(here: HistoryPoint, free: Mask, hessian: Array) -> Evaluation:
     """Minus log L near a point, in its free parameters."""
     return Evaluation(-here.value, -here.gradient[free], hessian)
 
@@ -231,15 +231,15 @@ def _moved(q: Array, free: Mask, step: Array) -> Array:
     return moved
 
 
-def _is_finite(point: Point) -> bool:
+def _is_finite(point: HistoryPoint) -> bool:
     return bool(np.isfinite(point.value) and np.isfinite(point.gradient).all())
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Summit:
     """The highest point of several starts."""
 
-    point: Point
+    point: HistoryPoint
     free: Mask
     success: bool
     starts: int
@@ -348,7 +348,7 @@ def _pose(
     return Climber(likelihood, basis, phi, rare), coordinates
 
 
-def _search(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> Found:
+def _search(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> Summit:
     """Climb from every start; the highest point, with probabilities that are 0 there held at it."""
     P = coordinates.basis.shape[1]
     free = np.ones(P + climber.likelihood.elements.size, dtype=bool)
@@ -359,16 +359,16 @@ def _search(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> Fou
             "The likelihood is 0 at every start: some rating is all but impossible under these options."
         )
     highest = max(top[0].value for top in tops)
-    rivals: list[tuple[Point, Mask, bool]] = []
+    rivals: list[tuple[HistoryPoint, Mask, bool]] = []
     for top in sorted(tops, key=lambda one: -one[0].value):
         known = any(_is_same(top, other) for other in rivals)
         if not known and top[0].value > highest - CLOSE:
             rivals.append(climber.climb(top[0].q, top[1], SAME) if rivals else top)
     best, own, near = max(rivals, key=lambda one: one[0].value)
-    return Found(best, own, near, len(tops), tuple(np.flatnonzero(free & ~own).tolist()))
+    return Summit(best, own, near, len(tops), tuple(np.flatnonzero(free & ~own).tolist()))
 
 
-def _is_same(one: tuple[Point, Mask, bool], other: tuple[Point, Mask, bool]) -> bool:
+def _is_same(one: tuple[HistoryPoint, Mask, bool], other: tuple[HistoryPoint, Mask, bool]) -> bool:
     """Whether two starts came to one top: what is free in both is about the same."""
     both = one[1] & other[1]
     return bool(np.abs(one[0].q[both] - other[0].q[both]).max(initial=0.0) < APART)
@@ -397,7 +397,7 @@ def _starts(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> lis
     return found if elements.size else found[:3]
 
 
-def _finish(climber: Climber, found: Found) -> tuple[Found, float | None]:
+def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     """Newton to the end; probabilities held at 0 that would rise from there are let go, and Newton goes on."""
     found, doubled = _refine(climber, found)
     rising = []
@@ -414,7 +414,7 @@ def _finish(climber: Climber, found: Found) -> tuple[Found, float | None]:
     return _refine(climber, replace(found, point=climber.at(q), free=free, boundaries=held))
 
 
-def _refine(climber: Climber, found: Found) -> tuple[Found, float | None]:
+def _refine(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     """Newton to the end, with as many frailty nodes as it takes; the change when they are doubled."""
     elements = climber.likelihood.elements
     if not elements.frailty or climber.phi is None:
@@ -436,7 +436,7 @@ def _refine(climber: Climber, found: Found) -> tuple[Found, float | None]:
         nodes *= 2
 
 
-def _drop_frailty(climber: Climber, found: Found) -> Found:
+def _drop_frailty(climber: Climber, found: Summit) -> Summit:
     """The fit without frailty, whose variance is 0 at the maximum."""
     assert climber.phi is not None
     q, free = found.point.q.copy(), found.free.copy()
@@ -450,7 +450,7 @@ def _certify(
     climber: Climber,
     coordinates: Coordinates[Any],
     layout: Layout,
-    found: Found,
+    found: Summit,
     here: Evaluation,
     asymmetry: float,
     doubled: float | None,
@@ -528,7 +528,7 @@ def _collect(
     coordinates: Coordinates[Any],
     layout: Layout,
     scaling: FittedScaling,
-    found: Found,
+    found: Summit,
     here: Evaluation,
     certificate: Certificate,
     clock: Clock,

@@ -162,7 +162,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def run_blocks(block: Callable[[int], Any], n_blocks: int, threads: int) -> list[Any]:
-    """What ``block`` returns for each block, in their order."""
+    """Call ``block`` with the number of each block, in threads; its results, in their order."""
     if threads == 1 or n_blocks == 1:
         return [block(b) for b in range(n_blocks)]
     return list(_pool(threads).map(block, range(n_blocks)))

@@ -1,4 +1,4 @@
-"""What records say of true states: errors of inspection, frailty and the rest, as a fit has found them.
+"""Errors of inspection, frailty and the rest as a fit has found them: what records say of true states.
 
 ``Records`` belongs to a fit of histories. ``filter_ratings`` follows the true state of each bridge through its
 visits and gives the probability of each rating before it is seen: from one rating, or from all before it.
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 CHUNK = 2048  # bridges that are followed at once: their nodes and states stay in memory
 
 
-class Estimate(NamedTuple):
+class ElementEstimate(NamedTuple):
     """A quantity with standard error and interval; these are NaN where it is at a boundary or fixed."""
 
     name: str
@@ -100,7 +100,7 @@ class Records:
             return Nodes(*np.zeros((4, 1)))
         return place_nodes(max(variance, LEAST_PHI), self.nodes)
 
-    def estimates(self, level: float) -> list[Estimate]:
+    def estimates(self, level: float) -> list[ElementEstimate]:
         """Every parameter in its own terms: probabilities, the variance, slopes a year, logits of the first state.
 
         Intervals of probabilities are symmetric on the logit scale, that of the variance on the log scale.
@@ -126,21 +126,23 @@ class Records:
             elif q in range(*parts["frailty"].indices(len(names))):
                 error = float(np.sqrt(variance))
                 wide = float(np.exp(width * error / value)) if value > 0 else np.nan
-                found.append(Estimate(name, value, error, value / wide, value * wide))
+                found.append(ElementEstimate(name, value, error, value / wide, value * wide))
             else:
                 scale = TREND_YEARS if q in range(*parts["trend"].indices(len(names))) else 1.0
                 error = float(np.sqrt(variance)) / scale
                 value /= scale
-                found.append(Estimate(name, value, error, value - width * error, value + width * error))
+                found.append(ElementEstimate(name, value, error, value - width * error, value + width * error))
         return found
 
 
-def _on_logits(name: str, value: float, error: float, width: float) -> Estimate:
+def _on_logits(name: str, value: float, error: float, width: float) -> ElementEstimate:
     """An estimated probability with its interval on the logit scale."""
     if not 0 < value < 1 or not np.isfinite(error):
-        return Estimate(name, value, np.nan, np.nan, np.nan)
+        return ElementEstimate(name, value, np.nan, np.nan, np.nan)
     middle, half = float(special.logit(value)), width * error / (value * (1 - value))
-    return Estimate(name, value, error, float(special.expit(middle - half)), float(special.expit(middle + half)))
+    return ElementEstimate(
+        name, value, error, float(special.expit(middle - half)), float(special.expit(middle + half))
+    )
 
 
 def filter_ratings(seen: Histories, records: Records, theta: Array, family: Family) -> Array:

@@ -64,7 +64,7 @@ Result = TypeVar("Result")
 
 
 def timed(run: Callable[[], Result]) -> tuple[Result, float]:
-    """What a solver returns, and its seconds."""
+    """Run a solver; its result and its seconds."""
     clock = perf_counter()
     return run(), perf_counter() - clock
 
