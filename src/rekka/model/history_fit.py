@@ -89,6 +89,7 @@ class Climber:
     phi: int | None
     rare: Mask  # parameters that are logits of a probability, which may be 0
     evaluations: int = 0
+    iterations: int = 0
 
     def at(self, q: Array) -> HistoryPoint:
         """Evaluate value and scores."""
@@ -146,6 +147,7 @@ class Climber:
             return here, free, False
         radius = 1.0
         for _ in range(MOST_CLIMBS):
+            self.iterations += 1
             here, free = self.vanish(here, free)
             move = self.active(here, free)
             model = _model(here, move, here.scores[:, move].T @ here.scores[:, move])
@@ -167,8 +169,11 @@ class Climber:
             here = there
         return here, free, False
 
-    def curve(self, here: HistoryPoint, free: Mask) -> tuple[Array, float]:
-        """Hessian of minus log L in the free parameters, and its asymmetry relative to the diagonal."""
+    def curve(self, here: HistoryPoint, free: Mask, *, central: bool = True) -> tuple[Array, float]:
+        """Hessian of minus log L in the free parameters, and its asymmetry relative to the diagonal.
+
+        Differences that are not central are good to three digits: enough for Newton's way, at half the price.
+        """
         places = np.flatnonzero(free)
         spread = np.sqrt(np.maximum(np.square(here.scores[:, places]).sum(axis=0), 1e-12))
         hessian = np.empty((places.size, places.size))
@@ -176,12 +181,14 @@ class Climber:
             step = float(np.clip(DIFFERENCE / spread[i], 1e-6, 1e-2))
             if place == self.phi:
                 step = min(step, 0.25 * max(here.q[place], 4e-6))
-            ends = []
-            for sign in (1.0, -1.0):
-                q = here.q.copy()
-                q[place] += sign * step
-                ends.append(self.at(q).gradient[places])
-            hessian[i] = (ends[1] - ends[0]) / (2.0 * step)
+            up, down = here.q.copy(), here.q.copy()
+            up[place] += step
+            below = here
+            if central:
+                down[place] -= step
+                below = self.at(down)
+            length = up[place] - down[place]
+            hessian[i] = (below.gradient[places] - self.at(up).gradient[places]) / length
         root = np.sqrt(np.abs(np.diag(hessian)) + 1e-300)
         asymmetry = float((np.abs(hessian - hessian.T) / np.outer(root, root)).max(initial=0.0))
         return 0.5 * (hessian + hessian.T), asymmetry
@@ -190,9 +197,10 @@ class Climber:
         """Newton with a Hessian from differences, kept for several steps."""
         for _ in range(MOST_CURVES):
             move = self.active(here, free)
-            hessian, _ = self.curve(here, move)
+            hessian, _ = self.curve(here, move, central=False)
             before = here
             for _ in range(MOST_CHORDS):
+                self.iterations += 1
                 model = _model(here, move, hessian)
                 step, decrement = solve_newton(model)
                 if decrement < max(DONE, 1e-16 * abs(here.value)):
@@ -282,15 +290,14 @@ def fit_histories(
         climber.at(_starts(climber, coordinates, rows)[0])  # compiled, or loaded, before the clock starts
         (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, coordinates, rows)))
         point, free = found.point, found.free
+        stop = Stop.CONVERGED if found.success else Stop.STALLED
+        counts = climber.iterations, climber.evaluations
+        outcome = Outcome(found.success, stop.value, *counts, seconds, -point.value)
         hessian, asymmetry = climber.curve(point, free)
         here = _model(point, free, hessian)
         certificate = _certify(climber, coordinates, layout, found, here, asymmetry, doubled)
         return _collect(
-            climber, coordinates, layout, scaling, found, here, certificate, clock, rows, seen.last, taken,
-            Outcome(
-                found.success, (Stop.CONVERGED if found.success else Stop.STALLED).value, 0, climber.evaluations,
-                seconds, -point.value,
-            ),
+            climber, coordinates, layout, scaling, found, here, certificate, clock, rows, seen.last, taken, outcome,
             groups, clustered, date,
         )  # fmt: skip
 
