@@ -116,9 +116,10 @@ def check_chain(rows: Chain, advancing: Sequence[int] = ()) -> NDArray[np.intp]:
             "second rating; leave such rows out, or correct histories.",
             rows=lone.tolist(),
         )
-    broken = after[rows.end[before] != rows.start[after]]
-    if broken.size:
-        at = int(np.flatnonzero(rows.end[before] != rows.start[after])[0])
+    wrong = np.flatnonzero(rows.end[before] != rows.start[after])
+    if wrong.size:
+        wrong = wrong[np.argsort(after[wrong])]
+        broken, at = after[wrong], int(wrong[0])
         raise BadStates(
             f"{name_rows(broken)}: the history's row before ends in state {rows.end[before[at]] + 1}, and this "
             f"one starts in state {rows.start[after[at]] + 1}. Rows of a history must be in order of time, each "
@@ -128,17 +129,18 @@ def check_chain(rows: Chain, advancing: Sequence[int] = ()) -> NDArray[np.intp]:
     times = [] if rows.date is None else [("date", rows.date)]
     for name, value in times:
         gap = value[after] - (value[before] + rows.dt[before])
-        wrong = after[np.abs(gap) > SAME_DATE]
+        wrong = np.flatnonzero(np.abs(gap) > SAME_DATE)
         if wrong.size:
-            years = float(gap[np.abs(gap) > SAME_DATE][0])
+            wrong = wrong[np.argsort(after[wrong])]
+            years = float(gap[wrong[0]])
             raise BadValues(
-                f"{name_rows(wrong)}: the {name} of the first visit is {abs(years):.3g} years "
+                f"{name_rows(after[wrong])}: the {name} of the first visit is {abs(years):.3g} years "
                 f"{'after' if years > 0 else 'before'} the end of the history's row before. Rows of a history "
                 "must follow each other without a gap; sort them, or start another history after a gap.",
-                rows=wrong.tolist(),
+                rows=after[wrong].tolist(),
             )
     for column in advancing:
-        back = after[rows.x[after, column] < rows.x[before, column]]
+        back = np.sort(after[rows.x[after, column] < rows.x[before, column]])
         if back.size:
             raise BadValues(
                 f"{name_rows(back)}: the age is below that of the history's row before. Rows of a history must be "
@@ -206,7 +208,7 @@ def _check_new(clock: Clock, age: Array, row: Places, several: Places, bridge: P
     young = row[age < 0]
     if young.size:
         raise BadValues(f"The age at the first visit is below 0 in {name_rows(young)}.", rows=young.tolist())
-    later = row[np.isin(bridge, several) & (np.diff(bridge, prepend=-1) == 0)]
+    later = np.sort(row[np.isin(bridge, several) & (np.diff(bridge, prepend=-1) == 0)])
     if later.size:
         raise BadOption(
             f"{name_rows(later)}: a second history of the same bridge begins here, after a repair or a cut, and "

@@ -280,6 +280,7 @@ def fit_histories(
         clock = _measure(clock, rows, elements.n_states)
         seen = chain_rows(rows, elements, clock)
         wrong = find_impossible(seen, elements)
+        wrong = wrong[np.argsort(seen.row[wrong])]
         if wrong.size:
             raise _refuse_impossible(rows, seen.row[wrong], int(seen.observed[wrong[0]]), elements)
         layout = build_layout(covariates, elements.n_states, options.effects, options.shared)
@@ -297,8 +298,8 @@ def fit_histories(
         here = _model(point, free, hessian)
         certificate = _certify(climber, coordinates, layout, found, here, asymmetry, doubled)
         return _collect(
-            climber, coordinates, layout, scaling, found, here, certificate, clock, rows, seen.last, taken, outcome,
-            groups, clustered, date,
+            climber, coordinates, layout, scaling, found, here, certificate, clock, rows, seen.last, taken,
+            outcome, groups, clustered, date,
         )  # fmt: skip
 
 
