@@ -17,8 +17,9 @@ from rekka.model import histories as engine
 from rekka.model.clock import RUNNING, Clock
 from rekka.model.elements import Elements, count_nodes, place_nodes, read_elements
 from rekka.model.family import EXPONENTIAL
-from rekka.model.histories import Chain, HistoryLikelihood, chain_rows, find_impossible
+from rekka.model.histories import Chain, HistoryLikelihood, age_units, chain_rows, find_impossible
 from rekka.model.likelihood import Likelihood, Rows
+from rekka.model.records import Records, filter_ratings
 
 Array = NDArray[np.float64]
 
@@ -218,6 +219,29 @@ def test_frailty_is_integrated_and_differentiated() -> None:
         total += math.log(sum(pieces))
     assert found.value == pytest.approx(total, abs=1e-7)
     np.testing.assert_allclose(found.posterior.sum(axis=1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("clock", "options"),
+    [
+        *CASES,
+        ("middle", {"frailty": "gamma"}),
+        (RUNNING, {"frailty": "gamma", "improvements": "each", "first": "new"}),
+    ],
+)
+def test_ratings_followed_by_steps_have_the_kernels_probabilities(clock: str, options: dict[str, Any]) -> None:
+    _, elements, likelihood, parameters = make_case(clock, options)
+    found = likelihood.evaluate(parameters)
+    seen, extra = likelihood.histories, parameters[likelihood.n_coefficients :]
+    nodes = likelihood.nodes if elements.frailty else 1
+    records = Records(
+        elements, extra, np.zeros((extra.size, extra.size)), nodes, age_units(seen.age), seen.last, None
+    )
+    beta = parameters[: likelihood.n_coefficients].reshape(elements.n_states - 1, -1)
+    slope = 0.0 if records.trend is None else seen.time[:, None] * records.trend
+    p = filter_ratings(seen, records, np.exp(likelihood.W @ beta.T + slope), EXPONENTIAL)
+    np.testing.assert_allclose(np.log(p[np.arange(len(p)), seen.observed]), found.by_visit, atol=1e-12)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
 
 
 def test_a_variance_near_0_is_continued_in_a_straight_line() -> None:
