@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from rekka.core.errors import InputError
+from rekka.model import elements as element_module
 from rekka.model import histories as engine
 from rekka.model.clock import RUNNING, Clock
 from rekka.model.elements import Elements, count_nodes, place_nodes, read_elements
@@ -327,6 +328,19 @@ def test_nodes_have_the_moments_of_the_gamma_and_their_derivatives() -> None:
             slope = (getattr(more, name) - getattr(less, name)) / (2 * step)
             close = 1e-6 * np.abs(slope).max()
             np.testing.assert_allclose(getattr(nodes, f"d_{name}"), slope, rtol=1e-5, atol=close)
+
+
+def test_the_least_node_stands_for_all_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, elements, likelihood, parameters = make_case("middle", {"frailty": "gamma"}, K=3)
+    place = likelihood.n_coefficients + elements.parts["frailty"].start
+    parameters[place] = 2.5
+    found = likelihood.with_nodes(count_nodes(2.5)).evaluate(parameters)
+    monkeypatch.setattr(element_module, "LOWEST", -1e3)
+    wanted = likelihood.with_nodes(800).evaluate(parameters)
+    assert count_nodes(2.5) > 200
+    assert found.posterior.shape[1] < 100
+    assert found.value == pytest.approx(wanted.value, abs=1e-8)
+    np.testing.assert_allclose(found.scores.sum(axis=0), wanted.scores.sum(axis=0), atol=1e-6)
 
 
 @needs_reference

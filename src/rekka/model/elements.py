@@ -34,6 +34,7 @@ GIVEN, NEW = "given", "new"
 TREND_YEARS = 10.0  # years of one unit of the trend's parameters: log hazards change by about one
 LEAST_PHI = 1e-6  # below it the likelihood is linear in phi
 SPAN = 30.0  # log of the prior density, relative to its mode, at which the nodes end
+LOWEST = -20.0  # least node of log eps: nothing happens to a bridge with a smaller frailty, and it stands for all
 NODE_STEP = 0.35  # of log eps: the trapezoid's error is about exp(-pi^2 / step)
 LEAST_NODES = 32
 
@@ -48,7 +49,10 @@ class Nodes(NamedTuple):
 
 
 def place_nodes(phi: float, count: int, span: float = SPAN) -> Nodes:
-    """Equidistant nodes of log eps over the range of a gamma density of mean 1 and variance phi."""
+    """Equidistant nodes of log eps over the range of a gamma density of mean 1 and variance phi.
+
+    The first node has the weight of all that would lie below it, where the density is e^(u / phi).
+    """
     shape = 1.0 / phi
     depth = span * phi  # e^u - u - 1 at both ends
 
@@ -62,10 +66,15 @@ def place_nodes(phi: float, count: int, span: float = SPAN) -> Nodes:
         ]
     )
     d_ends = span / np.expm1(ends)
+    if ends[0] < LOWEST:
+        ends[0], d_ends[0] = LOWEST, 0.0
     share = np.linspace(0.0, 1.0, count)
     u, du = ends[0] + (ends[1] - ends[0]) * share, d_ends[0] + (d_ends[1] - d_ends[0]) * share
     log_density = -shape * _excess(u)
     slope = shape**2 * _excess(u) - shape * np.expm1(u) * du
+    fall = shape * (u[1] - u[0])  # of the log density from node to node below the first
+    log_density[0] -= np.log(-np.expm1(-fall))
+    slope[0] -= (shape * (du[1] - du[0]) - shape * fall) / np.expm1(min(fall, 700.0))
     log_weight = log_density - special.logsumexp(log_density)
     return Nodes(u, log_weight, du, slope - np.exp(log_weight) @ slope)
 
