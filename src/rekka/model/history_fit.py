@@ -51,7 +51,7 @@ from rekka.scaling.registry import fit_scaling
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-START_NODES, START_SPAN = 40, 14.0  # while starts are compared: good to 1e-5 up to a variance of 1 or so
+START_NODES, START_SPAN = 24, 10.0  # while starts are compared: good to 1e-3 or so
 MOST_NODES = 512
 NODE_ERROR = 1e-5  # log-likelihood units by which doubling the nodes may change the maximum
 ROUGH = 1e-2  # estimated log-likelihood units to the maximum at which BHHH hands over
