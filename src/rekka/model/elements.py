@@ -13,7 +13,6 @@ infinity is a probability of 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -108,12 +107,6 @@ class Elements:
     first: str = GIVEN
     probabilities: Array | None = None
     aged: bool = False
-
-    @property
-    def any(self) -> bool:
-        """Whether anything differs from the pair model."""
-        off = self.pattern is None and not self.frailty and self.improvements is None and self.trend is None
-        return not (off and self.first == GIVEN and self.probabilities is None)
 
     @property
     def free_first(self) -> bool:
@@ -308,15 +301,3 @@ def _as_numbers(option: str, value: Any) -> Array:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise BadOption(f"{option} is {value!r}; numbers are needed.", option=option) from None
-
-
-def name_elements(elements: Elements) -> Sequence[str]:
-    """The elements that are on, by the names of their options."""
-    on = {
-        "errors": elements.pattern is not None,
-        "frailty": elements.frailty,
-        "improvements": elements.improvements is not None,
-        "trend": elements.trend is not None,
-        "first": elements.first != GIVEN or elements.probabilities is not None,
-    }
-    return [name for name, given in on.items() if given]

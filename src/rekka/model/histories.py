@@ -126,15 +126,14 @@ def check_chain(rows: Chain, advancing: Sequence[int] = ()) -> NDArray[np.intp]:
             "starting where the one before ended; sort them, or start another history where visits are missing.",
             rows=broken.tolist(),
         )
-    times = [] if rows.date is None else [("date", rows.date)]
-    for name, value in times:
-        gap = value[after] - (value[before] + rows.dt[before])
+    if rows.date is not None:
+        gap = rows.date[after] - (rows.date[before] + rows.dt[before])
         wrong = np.flatnonzero(np.abs(gap) > SAME_DATE)
         if wrong.size:
             wrong = wrong[np.argsort(after[wrong])]
             years = float(gap[wrong[0]])
             raise BadValues(
-                f"{name_rows(after[wrong])}: the {name} of the first visit is {abs(years):.3g} years "
+                f"{name_rows(after[wrong])}: the date of the first visit is {abs(years):.3g} years "
                 f"{'after' if years > 0 else 'before'} the end of the history's row before. Rows of a history "
                 "must follow each other without a gap; sort them, or start another history after a gap.",
                 rows=after[wrong].tolist(),
