@@ -30,6 +30,7 @@ def warm_fits() -> None:
     ).fit(rows, rows["state_2"])
     model = rekka.ExponentialHazardMarkovModel(covariates=names).fit(rows, rows["state_2"])
     model.predict_proba(rows)
+    rekka.ExponentialHazardMarkovModel(covariates=names, errors="adjacent", threads=1).fit(rows, rows["state_2"])
     reading = Reading("state_1", "state_2", "interval_years", ("age_at_inspection_1",), group="bridge_id")
     fit_source(FrameSource(rows, reading), Options(), clustered=True)
     states = np.zeros(1, np.int64)

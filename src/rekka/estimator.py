@@ -26,11 +26,20 @@ from rekka.model.clock import MIDDLE, make_clock
 from rekka.model.coordinates import Effects, Shared
 from rekka.model.family import EXPONENTIAL
 from rekka.model.fit import Fit, Options, check_options
+from rekka.model.history_inputs import (
+    ELEMENTS,
+    drop_elements,
+    fit_history_table,
+    predict_ratings,
+    read_history_rows,
+    refuse_histories,
+    uses_histories,
+)
 from rekka.model.likelihood import Rows
 from rekka.model.nested import ChiSquaredTest, likelihood_ratio, nested_table, wald_table
 from rekka.model.serial import dump_model, load_saved
 from rekka.model.survey import FitTest
-from rekka.model.tables import TitledTable, check_units, coefficient_table, hazard_table
+from rekka.model.tables import TitledTable, check_units, coefficient_table, frailty_table, hazard_table
 from rekka.streaming.any_size import (
     LazyTable,
     code_table,
@@ -81,9 +90,25 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     advance : list of str or None
         Covariates that advance with the years, as age does; None takes those named ``age_at_inspection_1``,
         ``age`` or ``age_years``, an empty list none.
-    clock : "middle" or "start"
+    clock : "middle", "start" or "running"
         Where in its interval an advancing covariate is taken: at the middle, or at the first visit, as in the
-        paper. Tables hold the value at the first visit under either.
+        paper; running, it advances in steps of at most a year. Tables hold the value at the first visit.
+    errors : None, "adjacent", "adjacent-common" or a K x K pattern of 0 and 1
+        Errors of inspection: ratings one better or worse than the true state, with probabilities for each state or
+        for all; or those that a pattern (true state by rating) allows.
+    frailty : None or "gamma"
+        Factor of all hazards of a bridge (``groups``), with mean 1 and a variance to be estimated.
+    improvements : None, "common" or "each"
+        Small unrecorded work: a state becomes one better with a probability a year, the same for all or each its
+        own.
+    trend : None, "common" or "each"
+        Slope of the log hazards in calendar time, the same for all states or each its own; ``date`` is needed.
+        Predictions after the last training visit have the hazards of that visit.
+    first : "given", "new" or K probabilities
+        True state at the first visit of a history: as rated, or estimated where there are errors; state 1 at age
+        0; or these probabilities.
+    date : str
+        Column of the date, or year, of a row's first visit.
     units : dict, covariate -> number
         Unit of its hazard ratio, e.g. ``{"age": 10, "traffic_mean": 1000}``; 1 where none is given.
     start, dt : str
@@ -131,6 +156,12 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     survey_
         Quantiles of the covariates of the training rows, as ``clock_`` takes them; None in a model saved before
         version 3 of the file.
+    errors_ (K, K), frailty_variance_, improvements_ (K,), trend_ (K-1,), first_
+        Probability of each rating in each true state; variance of the frailty; probability of an improvement in a
+        year; slope of each log hazard per calendar year; function of ages (n,) that gives probabilities (n, K) of
+        the first true state. None where the model does not have them.
+    frailty_
+        Table of the frailty of each group given its visits: mean and 95 % interval; None without frailty.
     clock_
         Which covariates advance, where in an interval they are taken, and the mean training interval; ``words``
         says it in a sentence.
@@ -170,6 +201,12 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         shared: Shared | None = None,
         advance: Sequence[str] | None = None,
         clock: str = MIDDLE,
+        errors: Any = None,
+        frailty: str | None = None,
+        improvements: str | None = None,
+        trend: str | None = None,
+        first: Any = "given",
+        date: str = "date_1",
         units: Mapping[str, float] | None = None,
         start: str = "state_1",
         dt: str = "interval_years",
@@ -195,6 +232,12 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.shared = shared
         self.advance = advance
         self.clock = clock
+        self.errors = errors
+        self.frailty = frailty
+        self.improvements = improvements
+        self.trend = trend
+        self.first = first
+        self.date = date
         self.units = units
         self.start = start
         self.dt = dt
@@ -214,6 +257,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         sample_weight: Any = None,
         groups: Any = None,
         *,
+        histories: Any = None,
         cluster: Any = None,
         on_pass: Callable[[str], None] | None = None,
     ) -> Self:
@@ -224,11 +268,15 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         X : dataframe (pandas, polars, pyarrow), path of a Parquet file or a folder of them, or polars LazyFrame
             Start states 1..K, years above 0, covariates. A path or a query may be larger than memory.
         y : series or array; for a path or a query the name of a column, by default "state_2"
-            End states, none better than its start.
+            End states, none better than its start; improvements are allowed with ``errors`` or ``improvements``.
         sample_weight : array, or the name of a column, optional
             Multiplies each row's log-likelihood; weight 2 is the row twice, weight 0 the row left out.
         groups : array, or the name of a column, optional
-            Bridge of each row; standard errors are then clustered by it.
+            Bridge of each row; standard errors are then clustered by it. It is what a frailty belongs to.
+        histories : array, or a dataframe whose columns identify together, optional
+            History of each row: one member between two repairs. Its rows are in order of time, and each starts in
+            the state in which the one before ended; a history of one visit is a row with y missing. Without it
+            each row is a history of its own.
         cluster : str or distributed.Client, optional
             A Dask cluster whose workers read the rows of a path or a query and keep them: a scheduler's address,
             "local" or "local:4".
@@ -240,6 +288,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         The fitted model itself.
 
         """
+        if uses_histories(self.get_params(deep=False)) or histories is not None:
+            return self._fit_histories(X, y, sample_weight, groups, histories, cluster, on_pass)
         options = replace(self._options(), coding=NO_CODING)  # of an earlier fit
         check_options(options)
         if is_lazy(X):
@@ -275,6 +325,68 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self._adopt(fit, frame.columns)
         return self
 
+    def _fit_histories(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        histories: Any,
+        cluster: Any,
+        on_pass: Callable[[str], None] | None,
+    ) -> Self:
+        """Fit histories: their own likelihood if an element is on, else the pair model of their rows."""
+        if is_lazy(X) or cluster is not None:
+            raise InputError(
+                "Histories are fitted in memory so far, not from files, queries or a cluster. Read the rows, "
+                "e.g. with polars.read_parquet, or fit pairs."
+            )
+        if self.class_weight is not None or sample_weight is not None:
+            raise BadOption(
+                "A fit of histories takes no weights: leave sample_weight and class_weight out, or fit pairs.",
+                option="class_weight" if sample_weight is None else "sample_weight",
+            )
+        frame = inputs.as_frame(X)
+        names = [name for name in frame.columns if name != self.date]
+        columns = inputs.find_columns(
+            names if self.covariates is None else frame.columns, self.start, self.dt, self.covariates
+        )
+        categories = inputs.list_categories(frame, columns.covariates, self.categories)
+        if categories:
+            raise BadOption(
+                f"{categories[0]} is a category, and histories take numbers as covariates so far. Leave it out, "
+                "give 0 and 1 for each of its levels, or fit pairs.",
+                option="covariates",
+                value=categories[0],
+            )
+        check_units(self.units, columns.covariates)
+        if not uses_histories(self.get_params(deep=False)):
+            rows = read_history_rows(
+                frame, y, columns, histories=histories, n_states=self.n_states, date=self.date, improvements=False
+            )
+            pair = rows.chain.end >= 0
+            if not pair.any():
+                raise InputError("No row has a second rating, so nothing says how condition changes.")
+            some = frame.filter(pair.tolist())
+            own: Self = clone(self).set_params(covariates=list(columns.covariates), n_states=rows.n_states)
+            known = None if groups is None else np.asarray(groups)[pair]
+            fitted = own.fit(some.to_native(), rows.chain.end[pair] + 1, groups=known, on_pass=on_pass)
+            self._adopt(fitted._fit, frame.columns)
+            return self
+        fit = fit_history_table(
+            frame,
+            y,
+            columns,
+            replace(self._options(), coding=NO_CODING),
+            {name: getattr(self, name) for name in ELEMENTS},
+            histories=histories,
+            groups=groups,
+            n_states=self.n_states,
+            date=self.date,
+        )
+        self._adopt(fit, frame.columns)
+        return self
+
     def _fit_lazy(
         self,
         table: LazyTable,
@@ -303,8 +415,11 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self._adopt(fit, features)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, *, histories: Any = None, groups: Any = None) -> Array:
         """Probabilities (n, K) of each end state after the row's own interval.
+
+        A model of histories gives those of the next rating, from the row's first rating or, with ``histories``
+        (and ``groups``, what a frailty belongs to), from all earlier visits in these rows.
 
         >>> import rekka
         >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1).drop("bridge_id")
@@ -312,6 +427,15 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         >>> model.predict_proba(rows.head(2)).shape
         (2, 3)
         """
+        check_is_fitted(self)
+        if self._fit.records is not None:
+            columns = inputs.Columns(self.start, self.dt, self.covariates_)
+            return predict_ratings(self._fit, inputs.as_frame(X), columns, histories, groups)
+        if histories is not None:
+            raise BadOption(
+                "histories is given, and this model forecasts from one rating alone: leave it out.",
+                option="histories",
+            )
         rows = self._read(X)
         return self._fit.probabilities(rows.start, rows.dt, rows.x)
 
@@ -323,8 +447,11 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     def log_probabilities(self, X: Any, y: Any) -> Array:
         """Logarithm of the probability of each row's observed end state (n,), exact however small it is."""
         rows = self._read(X)
-        end = inputs.read_ends(y, rows.start)
+        end = inputs.read_ends(y, rows.start, improvements=self._fit.records is not None)
         inputs.check_supported(end, self.n_states_, "end")
+        if self._fit.records is not None:
+            with np.errstate(divide="ignore"):  # a rating that cannot be
+                return np.asarray(np.log(self.predict_proba(X)[np.arange(end.size), end]))
         return self._fit.log_probabilities(
             Rows(rows.start, end, rows.dt, np.ones(end.size), self.n_states_), rows.x
         )
@@ -376,6 +503,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         refit with the number done, and of how many.
         """
         check_is_fitted(self)
+        refuse_histories(self._fit, "A bootstrap", "Its standard errors are those of the summary.")
         if groups is None:
             raise InputError("groups is None; the bridge of each row is needed, because whole bridges are drawn.")
         training = inputs.read_training(
@@ -420,6 +548,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         ``fit_test_`` stays None where no test can be made. A fit with class weights is refused.
         """
         check_is_fitted(self)
+        refuse_histories(self._fit, "A test of fit", "Judge it by the ratings of later visits (predict_proba).")
         if self.class_weight is not None:
             raise BadOption(
                 f"class_weight is {self.class_weight!r}: a fit with class weights is not meant to describe the "
@@ -462,6 +591,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         }
         if not self._fit.coding:  # files without categories stay as earlier versions read them
             parameters = {name: value for name, value in parameters.items() if name not in RULES}
+        parameters = drop_elements(parameters)  # likewise those without histories
         if self.scaling is not None:  # a CovariateScaler or a list of names goes by its name
             parameters["scaling"] = self._fit.scaling.method
         return dump_model(
@@ -524,6 +654,13 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.clock_ = fit.clock
         self.certificate_, self.survey_, self.resampled_ = fit.certificate, fit.survey, fit.resampled
         self.fit_test_ = fit.fit_test
+        records = fit.records
+        self.errors_ = None if records is None or records.elements.pattern is None else records.errors
+        self.frailty_variance_ = None if records is None else records.frailty_variance
+        self.frailty_ = None if records is None else frailty_table(records)
+        self.improvements_ = None if records is None else records.improvements
+        self.trend_ = None if records is None else records.trend
+        self.first_ = records.first if records is not None and records.elements.pattern is not None else None
         self.case_, self.labels_ = case, labels
         self.reading_: TableReading | None = None
 
@@ -592,6 +729,7 @@ def _take_fit(model: ExponentialHazardMarkovModel) -> Fit:
     check_is_fitted(model)
     if model.class_weight is not None:
         raise BadOption("A likelihood ratio test needs fits without class weights.", option="class_weight")
+    refuse_histories(model._fit, "A likelihood ratio test", "Compare forecasts of later visits instead.")
     return model._fit
 
 

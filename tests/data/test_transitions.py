@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rekka
 from rekka.core.errors import BadOption, BadStates, BadValues
-from rekka.data.pairing import BEFORE_COMPLETION, INTERVAL, REPAIR, UPWARD
+from rekka.data.pairing import BEFORE_COMPLETION, FAR_UPWARD, INTERVAL, REPAIR, UPWARD
 from rekka.data.partition import partition_by_bridge, partition_paper
 
 KEPT, LAST, ONLY = "kept", "the member's last visit", "the member's only visit"
@@ -160,6 +160,20 @@ def test_a_restart_begins_a_new_history():
     aside = rekka.pair_visits(panel)
     assert aside.frame["visit_1"].to_list() == [1, 3, 4]
     assert "history" not in aside.frame.columns
+
+
+def test_improvements_by_one_are_kept_within_histories_that_chain():
+    data = history([2, 1, 2, 4, 2, 3, 3, 2], repair_year=[None] * 5 + [2029, 2029, None])
+    found = rekka.pair_visits(rekka.read_panel(data), upward="keep")
+    got = found.frame.select("history", "state_1", "state_2").rows()
+    # from 4 to 2 is no small improvement, and a repair lies before the visit of 2030
+    assert got == [(1, 2, 1), (1, 1, 2), (1, 2, 4), (2, 2, 3), (3, 3, 2)]
+    assert found.audit.count(FAR_UPWARD) == 1
+    assert found.audit.count(REPAIR) == 1
+    assert (found.audit.upward, found.audit.downward) == (3, 3)
+    assert found.audit.table["count"].sum() == found.audit.records == 8
+    short = rekka.pair_visits(rekka.read_panel(data), upward="keep", max_gap=4)
+    assert short.frame.is_empty()
 
 
 def test_a_restart_keeps_the_tables_numbers_before_it():

@@ -131,7 +131,7 @@ def test_the_mean_interval_of_rows_that_cannot_worsen_is_that_of_all():
 
 def test_wrong_options_are_refused():
     for options, message in (
-        ({"clock": "running"}, "clock is 'running'; it can be middle, start."),
+        ({"clock": "late"}, "clock is 'late'; it can be middle, start, running."),
         ({"advance": "age"}, "advance is the text 'age'; a list of covariates is needed"),
         ({"advance": ["bridge_lenght"]}, r"advance names bridge_lenght, .* Did you mean bridge_length\?"),
     ):

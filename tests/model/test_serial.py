@@ -178,7 +178,7 @@ def damaged(**changes):
             "damaged: survey is not 1 by 101 numbers, as this model's states and covariates need.",
         ),
         (damaged(clock=CLOCK | {"advance": ["age"]}), "damaged: advance names age, which is not a covariate"),
-        (damaged(clock=CLOCK | {"kind": "running"}), "clock.kind: Input should be 'middle' or 'start'"),
+        (damaged(clock=CLOCK | {"kind": "late"}), "clock.kind: Input should be 'middle', 'start' or 'running'"),
         (damaged(clock=CLOCK | {"mean_years": 0}), "clock.mean_years: Input should be greater than 0"),
         (damaged(survey=[]), "damaged: survey is not 1 by 101 numbers"),
         (damaged(survey=[[0.0]] * 101), "damaged: survey is not 1 by 101 numbers"),

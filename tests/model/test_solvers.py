@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rekka.model.likelihood import Evaluation, Rows, crude_log_rates
-from rekka.model.solvers import Stop, _step_within, lbfgs, newton, random_start
+from rekka.model.solvers import Stop, lbfgs, newton, random_start, step_within
 
 
 def rosenbrock(x, order=2):
@@ -97,15 +97,15 @@ def test_a_state_nobody_was_in_has_a_crude_rate_too():
 
 
 @pytest.mark.parametrize("radius", [10.0, 1.0])
-def test_a_step_within_the_radius_is_not_lengthened(radius):
+def test_astep_within_the_radius_is_not_lengthened(radius):
     """Only negative curvature leads to the edge; a minimum inside is taken as it is."""
     gradient, hessian = np.array([1.0, 4.0]), np.diag([1.0, 2.0])
-    step = _step_within(Evaluation(0.0, gradient, hessian), radius)
+    step = step_within(Evaluation(0.0, gradient, hessian), radius)
     if radius == 10:
         np.testing.assert_allclose(step, [-1.0, -2.0], rtol=1e-9)
     else:
         assert 0.9 <= np.linalg.norm(step) <= 1.0
-    edge = _step_within(Evaluation(0.0, np.zeros(2), np.diag([-1.0, 2.0])), radius)
+    edge = step_within(Evaluation(0.0, np.zeros(2), np.diag([-1.0, 2.0])), radius)
     np.testing.assert_allclose(np.abs(edge), [radius, 0.0], atol=1e-9)
 
 

@@ -232,7 +232,7 @@ READING = (
     Flag("--not-inspected", Text, "state.missing", "LIST", "Ratings that mean 'not inspected', such as 0,N."),
     Flag("--dates", Many, "dates.inspection", "FORMAT",
          "iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y. Repeatable."),
-    Flag("--upward", Text, "rules.upward", "RULE", "Upward moves: set_aside (default), restart or error."),
+    Flag("--upward", Text, "rules.upward", "RULE", "Upward moves: set_aside (default), restart, keep or error."),
     Flag("--repairs", Text, "rules.repairs", "RULE", "A repair between: set_aside (default), restart or ignore."),
     Flag("--same-day", Text, "rules.same_day", "RULE",
          "Several records of one day: worst (default), first, last, set_aside or error."),

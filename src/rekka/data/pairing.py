@@ -31,6 +31,7 @@ FIRST_PROBLEM = 100  # codes of a record's own problems begin here
 REPEATED, SAME_DAY = FIRST_PROBLEM + 50, FIRST_PROBLEM + 51
 REPAIR = "a repair lies between the two visits"
 UPWARD = "upward move: the condition improved"
+FAR_UPWARD = "upward move: the condition improved by two ratings or more"  # where smaller ones are kept
 INTERVAL = "the later visit is not after the earlier one"
 BEFORE_COMPLETION = "completed after the first visit"
 SOURCES = {"age_at_inspection_1": "completed", "traffic_mean": "traffic"}  # of covariates that are computed
@@ -73,7 +74,7 @@ def plan_pairing(panel: Panel, rules: Rules) -> Pairing:
         kernel.ONLY_VISIT: (LAST, "the member's only visit"),
         kernel.REPAIR: (PAIR, REPAIR),
         kernel.INTERVAL: (PAIR, INTERVAL),
-        kernel.UPWARD: (PAIR, UPWARD),
+        kernel.UPWARD: (PAIR, FAR_UPWARD if rules.upward == "keep" else UPWARD),
         kernel.GAP: (PAIR, f"more than {rules.max_gap or math.inf:g} years apart"),
         kernel.BEFORE_COMPLETION: (PAIR, BEFORE_COMPLETION),
     }
@@ -115,8 +116,9 @@ def _count_moves(visits: pl.DataFrame, judged: PairVerdicts) -> tuple[int, int]:
     no_pair = (kernel.NOTHING_FOLLOWS, kernel.ONLY_VISIT, kernel.REPAIR, kernel.INTERVAL, REPEATED, SAME_DAY)
     here = np.flatnonzero(~np.isin(judged.code, (*no_pair, kernel.UPWARD)))
     state = visits["state"].to_numpy()
-    worse = state[judged.follower[here]] > state[here]
-    return int(np.count_nonzero(judged.code == kernel.UPWARD)), int(np.count_nonzero(worse))
+    second = state[judged.follower[here]]
+    better = np.count_nonzero(second < state[here]) + np.count_nonzero(judged.code == kernel.UPWARD)
+    return int(better), int(np.count_nonzero(second > state[here]))
 
 
 def count_months(column: str) -> pl.Expr:
@@ -258,7 +260,7 @@ def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> P
         months,
         day_0,
         math.inf if rules.max_gap is None else rules.max_gap * MONTHS,
-        np.array([rules.upward == "restart", rules.repairs == "restart"]),
+        np.array([rules.upward == "restart", rules.repairs == "restart", rules.upward == "keep"]),
     )
     found = (judged.code, judged.follower, judged.number, judged.history)
     cuts = _cut(starts)
@@ -358,7 +360,7 @@ def _lay_out(visits: pl.DataFrame, judged: PairVerdicts, plan: Pairing) -> pl.Da
     out |= {name: before[name] for name in plan.panel.keep}
     out |= {"date_1": before["date"], "date_2": after("date")}
     out |= {"visit_1": pl.Series(judged.number[kept]), "visit_2": pl.Series(judged.number[second])}
-    if "restart" in (plan.rules.upward, plan.rules.repairs):
+    if "restart" in (plan.rules.upward, plan.rules.repairs) or plan.rules.upward == "keep":
         out["history"] = pl.Series(judged.history[kept])
     if "column" in visits.columns:
         out |= {"column_1": before["column"], "column_2": after("column")}

@@ -39,14 +39,18 @@ def judge_visits(
     months: Any,  # months at each day since ``day_0``
     day_0: int,
     max_gap: float,  # months
-    restarts: Any,  # (2,) whether an upward move, and a repair, starts a new history
+    restarts: Any,  # (3,) whether a history starts at an upward move, at a repair, at every pair that is not kept
     code: Any,  # out: what becomes of each visit
     follower: Any,  # out: the member's next visit, -1 for none
     number: Any,  # out: from 1 in each history
     history: Any,  # out: from 1 in each member
 ) -> None:
-    """First reason not to keep each pair of consecutive visits, in the order of the codes."""
+    """First reason not to keep each pair of consecutive visits, in the order of the codes.
+
+    Where a history ends at every pair that is not kept, improvements by one state are kept.
+    """
     count = past = 0
+    least = 1 if restarts[2] else 0
     for place in range(order.size):
         i = order[place]
         if starts[place]:
@@ -66,7 +70,7 @@ def judge_visits(
         if verdict == KEEP:
             if day[j] <= day[i]:
                 verdict = INTERVAL
-            elif state[j] < state[i]:
+            elif state[j] < state[i] - least:
                 verdict = UPWARD
             elif months[day[j] - day_0] - months[day[i] - day_0] > max_gap:
                 verdict = GAP
@@ -77,5 +81,9 @@ def judge_visits(
                 if uncounted[j] and (verdict == KEEP or verdict > traffic):
                     verdict = traffic
         code[i] = verdict
-        if (verdict == UPWARD and restarts[0]) or (verdict == REPAIR and restarts[1]):
+        if (
+            (verdict == UPWARD and restarts[0])
+            or (verdict == REPAIR and restarts[1])
+            or (verdict != KEEP and restarts[2])
+        ):
             count, past = 0, past + 1

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rekka.forecast.ageing import Ageing
 from rekka.model.family import Family
 from rekka.model.fit import Fit
+from rekka.model.history_inputs import refuse_histories
 
 Array = NDArray[np.float64]
 States = NDArray[np.int64]
@@ -33,6 +34,11 @@ class Propagator:
     x: Array
     coefficients: Array
     ageing: Ageing
+
+    def __post_init__(self) -> None:
+        refuse_histories(
+            self.fit, "A forecast", "Use predict_proba for the next rating, and hazards for the rates."
+        )
 
     @property
     def family(self) -> Family:

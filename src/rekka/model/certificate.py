@@ -336,22 +336,27 @@ def _ran_away(coordinates: Coordinates[Any], best: Evaluation, separation: Separ
 def _conditioning(coordinates: Coordinates[Any], layout: Layout, here: Evaluation) -> tuple[float, str]:
     """Condition number of H for standardised covariates, scaled to unit diagonal; weakest direction."""
     hessian = coordinates.standard.T @ here.hessian @ coordinates.standard
+    return describe_condition(hessian, [layout.name(q) for q in range(layout.n_parameters)])
+
+
+def describe_condition(hessian: Array, names: Sequence[str]) -> tuple[float, str]:
+    """Condition number of H scaled to unit diagonal, and its weakest direction in the parameters' names."""
     diagonal = np.diag(hessian)
     largest = float(np.max(diagonal, initial=0.0))
     if largest <= 0:
-        return np.inf, layout.name(0)
+        return np.inf, names[0]
     dead = diagonal <= largest / SINGULAR_CONDITION
     if dead.any():
-        return np.inf, ", ".join(layout.name(q) for q in np.flatnonzero(dead)[:3])
+        return np.inf, ", ".join(names[q] for q in np.flatnonzero(dead)[:3])
     scale = 1.0 / np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
     weights = vectors[:, 0]
     largest_first = [int(q) for q in np.argsort(-np.abs(weights))[:MOST_NAMED]]
     main = [q for q in largest_first if abs(weights[q]) > MAIN_WEIGHT] or largest_first
-    words = layout.name(main[0])
+    words = names[main[0]]
     for q in main[1:]:
         joined = "with" if weights[q] * weights[main[0]] > 0 else "against"
-        words += f" {joined} {layout.name(q)}"
+        words += f" {joined} {names[q]}"
     return float(values[-1] / values[0]) if values[0] > 0 else np.inf, words
 
 

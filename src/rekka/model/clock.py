@@ -2,6 +2,7 @@
 
     middle   the age at the middle of the interval: the first visit's plus half the years between the two visits
     start    the age at the first visit, as in the paper
+    running  the age at the middle of each step of at most a year, into which fits of histories cut intervals
 
 Tables hold the age at the first visit under either clock. ``Clock.take`` turns it into the age that the hazards of
 an interval belong to; fits call it before their scaling is fitted, predictions before it is applied. A hazard that
@@ -22,8 +23,8 @@ from rekka.core.errors import BadOption, bad_option, did_you_mean
 
 Array = NDArray[np.float64]
 
-MIDDLE, START = "middle", "start"
-CLOCKS = (MIDDLE, START)
+MIDDLE, START, RUNNING = "middle", "start", "running"
+CLOCKS = (MIDDLE, START)  # of pairs; histories take RUNNING too
 AGE_NAMES = ("age_at_inspection_1", "age", "age_years")  # covariates that are taken for ages by their name
 
 
@@ -42,7 +43,7 @@ class Clock:
 
     def take(self, x: Array, dt: Array) -> Array:
         """Covariates (n, p) that the hazards of intervals of dt years (n,) belong to; x (n, p) at first visits."""
-        if self.kind == START or not self.columns:
+        if self.kind in (START, RUNNING) or not self.columns:
             return x
         taken = x.copy(order="K")
         for column in self.columns:
@@ -59,7 +60,7 @@ class Clock:
 
     def early(self, name: str) -> float:
         """Years by which the first visits come before the age that a fit takes; 0 where it takes that at them."""
-        return 0.0 if self.lags(name) else 0.5 * (self.mean_years or 0.0)
+        return 0.0 if self.lags(name) or self.kind == RUNNING else 0.5 * (self.mean_years or 0.0)
 
     def measured(self, weight: Array, years: Array) -> Clock:
         """The clock with the mean interval of the training rows that can still worsen; of all where none can.
@@ -75,6 +76,8 @@ class Clock:
         if not self.names:
             return ""
         verb = "is" if len(self.names) == 1 else "are"
+        if self.kind == RUNNING:
+            return f"{' and '.join(self.names)} {'advances' if verb == 'is' else 'advance'} within each interval"
         return f"{' and '.join(self.names)} {verb} taken at the {self.kind} of each interval"
 
     @property
@@ -83,7 +86,7 @@ class Clock:
         if not self.names:
             return ""
         advance = f"{self.taken}; forecasts advance {'it' if len(self.names) == 1 else 'them'} by the year"
-        if self.kind == MIDDLE:
+        if self.kind != START:
             return f"{advance}."
         if self.mean_years is None:
             return f"{advance}, without a lag: this model, of an earlier version, does not know its mean interval."
@@ -92,7 +95,7 @@ class Clock:
 
 def make_clock(covariates: Sequence[str], kind: str = MIDDLE, advance: Sequence[str] | None = None) -> Clock:
     """The clock of a fit to these covariates; ``advance`` names those that advance, None takes ages by name."""
-    check_clock(kind, advance)
+    check_clock(MIDDLE if kind == RUNNING else kind, advance)
     names = find_advancing(covariates, advance)
     return Clock(kind, names, tuple(list(covariates).index(name) for name in names))
 

@@ -32,10 +32,12 @@ from rekka.model.coordinates import (
     read_prior,
 )
 from rekka.model.family import EXPONENTIAL, Family, States, find_family, pick_ends
+from rekka.model.histories import Chain, chain_rows
 from rekka.model.inference import Inference, infer
 from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
 from rekka.model.observations import HeldObservations, Observations
 from rekka.model.paper_kernel import floored_log_likelihood
+from rekka.model.records import Records, filter_ratings
 from rekka.model.restarts import Fewer, Restarts, crude_start, restart
 from rekka.model.separation import Separation, find_separations, name_levels
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
@@ -60,6 +62,7 @@ class Predictor:
     clock: Clock = field(default_factory=Clock, kw_only=True)
     family: Family = field(default=EXPONENTIAL, kw_only=True)
     coding: Coding = field(default=NO_CODING, kw_only=True)  # of the categories among the covariates
+    records: Records | None = field(default=None, kw_only=True)  # of a fit of histories: what ratings say
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -83,11 +86,27 @@ class Predictor:
         return self.family.log_hazards(self.predictors(x))
 
     def probabilities(self, start: States, dt: Array, x: Array) -> Array:
-        """pi (n, K) of each row's end state."""
+        """pi (n, K) of each row's end state; of its next rating for a fit of histories."""
+        if self.records is not None:
+            alone = np.arange(start.size)
+            return self.ratings(Chain(start, start, dt, x, alone, alone))
         order = np.argsort(start, kind="stable")
         eta = self.predictors(self.clock.take(x, dt))[order]  # errors name rows in the order given
         p = np.empty((start.size, self.n_states))
         p[order] = self.family.end_probabilities(eta, dt[order], start[order])
+        return p
+
+    def ratings(self, rows: Chain) -> Array:
+        """Probabilities (n, K) of the rating at each row's end, given the visits of its bridge up to its start."""
+        assert self.records is not None  # a fit of histories
+        seen = chain_rows(rows, self.records.elements, self.clock, self.records.last)
+        eta = self.predictors(seen.x)
+        if self.records.trend is not None:
+            eta += seen.time[:, None] * self.records.trend
+        p = np.empty((rows.start.size, self.n_states))
+        found = filter_ratings(seen, self.records, self.family.step_hazards(eta), self.family)
+        second = seen.begins < 0
+        p[seen.row[second]] = found[second]
         return p
 
     def draw_ends(self, start: States, dt: Array, x: Array, u: Array) -> States:
@@ -96,6 +115,10 @@ class Predictor:
 
     def log_probabilities(self, rows: Rows, x: Array) -> Array:
         """log pi (n,) of each row's own end state, exact however small pi is."""
+        if self.records is not None:
+            p = self.probabilities(rows.start, rows.dt, x)
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.log(p[np.arange(len(x)), rows.end]))
         order = rows.grouping
         X = np.column_stack([np.ones(len(x)), self.scale(x, rows.dt)])[order]
         value = np.empty(len(x))

@@ -250,8 +250,7 @@ def fit_categories(
     ``chosen`` says that the covariates were named: columns of names that were not, such as bridge_id, are refused.
     """
     check_coding(unseen, rare, missing)
-    schema = {name: _find_kind(frame[name]) for name in columns.covariates}
-    names = find_categories(schema, columns.covariates, declared)
+    names = list_categories(frame, columns.covariates, declared)
     if not names:
         return columns
     refuse_named(names if not chosen else ())
@@ -270,6 +269,13 @@ def fit_categories(
 DEPARTED = "departed to a worse state"
 
 
+def list_categories(
+    frame: nw.DataFrame[Any], covariates: Sequence[str], declared: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Covariates of a frame that are categories: texts, booleans, and numbers that are declared as such."""
+    return find_categories({name: _find_kind(frame[name]) for name in covariates}, covariates, declared)
+
+
 def _find_kind(series: nw.Series[Any]) -> pl.DataType | type[pl.DataType]:
     """Type of a column for polars, as far as it says whether it holds texts."""
     if series.dtype.is_numeric() or series.dtype.is_temporal():
@@ -280,8 +286,8 @@ def _find_kind(series: nw.Series[Any]) -> pl.DataType | type[pl.DataType]:
     return pl.String
 
 
-def read_ends(y: Any, start: States) -> States:
-    """End states, 0-based, none better than its start."""
+def read_ends(y: Any, start: States, *, improvements: bool = False) -> States:
+    """End states, 0-based, none better than its start unless ``improvements`` are allowed."""
     if y is None:
         raise InputError("y is missing: the end states (state_2) are needed to fit.")
     series = nw.from_native(y, series_only=True, pass_through=True)
@@ -296,7 +302,7 @@ def read_ends(y: Any, start: States) -> States:
     if end.size != start.size:
         raise InputError(f"X has {start.size} rows and y has {end.size}; one end state per row is needed.")
     bad = np.flatnonzero(end < start)
-    if bad.size:
+    if bad.size and not improvements:
         row = bad[0]
         raise BadStates(
             f"{name_rows(bad)} ({bad.size} of {end.size}): end state {end[row] + 1} is below start state "

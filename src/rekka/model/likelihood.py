@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -160,6 +161,13 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="rekka")
 
 
+def run_blocks(block: Callable[[int], Any], n_blocks: int, threads: int) -> list[Any]:
+    """Call ``block`` with the number of each block, in threads; its results, in their order."""
+    if threads == 1 or n_blocks == 1:
+        return [block(b) for b in range(n_blocks)]
+    return list(_pool(threads).map(block, range(n_blocks)))
+
+
 @dataclass(frozen=True)
 class Rows:
     """Checked transitions: 0-based states, years and weights, (n,) each; state K is absorbing."""
@@ -285,9 +293,7 @@ class Likelihood(PairLikelihood):
         return [n * b // n_blocks for b in range(n_blocks + 1)]
 
     def _map(self, block: Any, n_blocks: int) -> list[Any]:
-        if self.threads == 1 or n_blocks == 1:
-            return [block(b) for b in range(n_blocks)]
-        return list(_pool(self.threads).map(block, range(n_blocks)))
+        return run_blocks(block, n_blocks, self.threads)
 
 
 def mirror(upper: Array) -> Array:

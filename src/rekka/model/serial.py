@@ -21,6 +21,7 @@ from rekka.model.clock import START, Clock, make_clock
 from rekka.model.coordinates import Layout
 from rekka.model.family import EXPONENTIAL, FAMILIES, Family
 from rekka.model.fit import Fit
+from rekka.model.history_serial import RecordsPart
 from rekka.model.inference import Inference, native_units
 from rekka.model.solvers import Outcome
 from rekka.model.survey import PERCENT, FitTest, Resampled, Survey
@@ -69,7 +70,7 @@ class _Bootstrap(_Part):
 
 
 class _Clock(_Part):
-    kind: Literal["middle", "start"]
+    kind: Literal["middle", "start", "running"]
     advance: list[str]
     mean_years: float | None = Field(gt=0)
 
@@ -99,18 +100,19 @@ class ModelFile(_Part):
     reading: TableReading | None = None
     family: str = EXPONENTIAL.name
     coding: Coding = NO_CODING
+    records: RecordsPart | None = None
 
     def to_text(self) -> str:
-        """The text of the file. The exponential family is not named: so were files before there were others."""
-        usual = {"family": EXPONENTIAL.name, "coding": NO_CODING}
+        """The text of the file, without what earlier versions do not know where it is as they have it."""
+        usual = {"family": EXPONENTIAL.name, "coding": NO_CODING, "records": None}
         return self.model_dump_json(
             indent=1, exclude={name for name in usual if getattr(self, name) == usual[name]}
         )
 
 
-def choose_version(coding: Coding) -> int:
-    """Version of the file of a model with this coding: earlier versions read models without categories."""
-    return VERSION if coding else WITHOUT_CATEGORIES
+def choose_version(coding: Coding, *, histories: bool = False) -> int:
+    """Version of the file of a model: earlier versions read models without categories and histories."""
+    return VERSION if coding or histories else WITHOUT_CATEGORIES
 
 
 def dump_model(
@@ -127,7 +129,7 @@ def dump_model(
     clock = {"kind": fit.clock.kind, "advance": list(fit.clock.names), "mean_years": fit.clock.mean_years}
     parts = {
         "format": "rekka-model",
-        "version": choose_version(fit.coding),
+        "version": choose_version(fit.coding, histories=fit.records is not None),
         "parameters": {name: value for name, value in parameters.items() if name != "family"},  # has its own place
         "features": features,
         "n_states": fit.n_states,
@@ -148,6 +150,7 @@ def dump_model(
         "reading": reading,
         "family": fit.family.name,
         "coding": fit.coding,
+        "records": None if fit.records is None else RecordsPart.of(fit.records),
     }
     return ModelFile.model_validate(parts).to_text()
 
@@ -239,6 +242,7 @@ def _read_fit(file: ModelFile) -> Fit:
         fit_test=file.fit_test,
         family=_read_family(file),
         coding=_read_coding(file),
+        records=None if file.records is None else file.records.read(file.n_states),
     )
 
 

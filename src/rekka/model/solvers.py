@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,15 @@ class Outcome:
     evaluations: int
     seconds: float
     objective: float
+
+
+Result = TypeVar("Result")
+
+
+def timed(run: Callable[[], Result]) -> tuple[Result, float]:
+    """Run a solver; its result and its seconds."""
+    clock = perf_counter()
+    return run(), perf_counter() - clock
 
 
 class Objective(Protocol):
@@ -112,7 +121,7 @@ def _newton(objective: Objective, psi: Array, max_iter: int) -> tuple[Array, Sto
         while True:
             step = newton_step
             if not np.isfinite(decrement) or np.linalg.norm(step) > radius:  # 4
-                step = _step_within(here, radius)
+                step = step_within(here, radius)
             there = objective(psi + step)
             evaluations += 1
             ratio = _gain_ratio(here, there, step)
@@ -171,7 +180,7 @@ def solve_newton(here: Evaluation) -> tuple[Array, float]:
     return step, -0.5 * float(here.gradient @ step)
 
 
-def _step_within(here: Evaluation, radius: float) -> Array:
+def step_within(here: Evaluation, radius: float) -> Array:
     """The minimum of the quadratic model in a ball, from the eigenvalues of H (More and Sorensen 1983).
 
     The step is -(H + shift)^-1 g with the shift that makes it about as long as the radius, found by bisection;

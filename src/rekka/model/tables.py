@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rekka.core.errors import BadOption, did_you_mean
 from rekka.model.fit import Fit
 from rekka.model.inference import normal_quantile, two_sided_p
+from rekka.model.records import Records
 
 Array = NDArray[np.float64]
 
@@ -94,6 +95,8 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
             return [float(r) if s else None for r, s in zip(np.exp(log_ratio * unit), given, strict=True)]
 
     scale = "native" if fit.native else fit.scaling.method
+    more = [] if fit.records is None else fit.records.estimates(level)
+    empty = [None] * len(more)
     title = (
         f"{fit.n_rows} rows, K = {fit.n_states}, log-likelihood {fit.inference.log_likelihood:.6f}, "
         f"AIC {fit.inference.aic:.2f}, BIC {fit.inference.bic:.2f}\n"
@@ -105,21 +108,38 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
     return table(
         title,
         {
-            "state": [int(f) // len(fit.layout.terms) + 1 for f in present],
-            "term": terms,
-            "estimate": estimate,
-            "se": se,
-            "z": z,
-            "p": two_sided_p(z),
-            "ci_low": estimate - width * se,
-            "ci_high": estimate + width * se,
-            "unit": [float(u) if s else None for u, s in zip(unit, slope, strict=True)],
-            "hazard_ratio": ratio(estimate),
-            "hr_low": ratio(estimate - width * se),
-            "hr_high": ratio(estimate + width * se),
-            "scale": [scale] * present.size,
+            "state": [int(f) // len(fit.layout.terms) + 1 for f in present] + empty,
+            "term": [*terms, *(one.name for one in more)],
+            "estimate": [*estimate, *(one.value for one in more)],
+            "se": [*se, *(one.error for one in more)],
+            "z": [*z, *empty],
+            "p": [*two_sided_p(z), *empty],
+            "ci_low": [*(estimate - width * se), *(one.low for one in more)],
+            "ci_high": [*(estimate + width * se), *(one.high for one in more)],
+            "unit": [float(u) if s else None for u, s in zip(unit, slope, strict=True)] + empty,
+            "hazard_ratio": ratio(estimate) + empty,
+            "hr_low": ratio(estimate - width * se) + empty,
+            "hr_high": ratio(estimate + width * se) + empty,
+            "scale": [scale] * present.size + empty,
         },
         hidden=("z", "scale"),  # the title says the scale, the other two columns say z
+    )
+
+
+def frailty_table(records: Records) -> TitledTable | None:
+    """One row a group, the fastest first: its frailty given its visits, with a 95 % interval; None without."""
+    known = records.frailties
+    if known is None:
+        return None
+    order = np.argsort(-known.mean, kind="stable")
+    return table(
+        "frailty of each group given its visits, 1 is the mean; 95 % intervals",
+        {
+            "group": [known.groups[g] for g in order],
+            "frailty": known.mean[order],
+            "low": known.low[order],
+            "high": known.high[order],
+        },
     )
 
 

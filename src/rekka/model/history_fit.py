@@ -1,0 +1,612 @@
+"""Fit a model to histories: starts, climb, curvature, boundaries, certificate.
+
+The steps are those of ``fit.fit_observations``, with these differences. The likelihood has parameters behind the
+coefficients. Its gradient is exact, and its Hessian comes from central differences of it; until a start is near
+its maximum the sum of squares of the bridges' scores stands for it (BHHH). Probabilities and the variance of the
+frailty may be 0 at the maximum: a boundary, which is said, and not a likelihood without a maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from rekka.core.errors import BadOption, BadStates, InputError, name_rows
+from rekka.model.certificate import (
+    DECREMENT_LIMIT,
+    RUNAWAY,
+    SINGULAR_CONDITION,
+    WEAK_CONDITION,
+    Certificate,
+    Verdict,
+    describe_condition,
+    plateau_share,
+)
+from rekka.model.clock import RUNNING, Clock
+from rekka.model.coordinates import Axes, Coordinates, Layout, build_layout, in_orthonormal
+from rekka.model.elements import Elements, count_nodes
+from rekka.model.family import find_family
+from rekka.model.fit import Fit, Options, one_blas_thread
+from rekka.model.histories import (
+    Chain,
+    HistoryLikelihood,
+    HistoryScores,
+    age_units,
+    chain_rows,
+    find_impossible,
+)
+from rekka.model.inference import Inference, native_units
+from rekka.model.likelihood import Evaluation, Pairs, crude_log_rates
+from rekka.model.records import Records, summarise_frailty
+from rekka.model.solvers import Outcome, Stop, solve_newton, step_within, timed
+from rekka.model.survey import PERCENTILES, Survey
+from rekka.scaling.operators import FittedScaling
+from rekka.scaling.registry import fit_scaling
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+START_NODES, START_SPAN = 24, 10.0  # while starts are compared: good to 1e-3 or so
+MOST_NODES = 512
+NODE_ERROR = 1e-5  # log-likelihood units by which doubling the nodes may change the maximum
+ROUGH = 1e-2  # estimated log-likelihood units to the maximum at which BHHH hands over
+CLOSE = 1.0  # log-likelihood units below the highest point within which another start climbs on ...
+APART = 0.1  # ... if a parameter differs by so much
+SAME = 1e-5  # estimated log-likelihood units to its maximum at which that ends
+DONE = 1e-12  # the same at which Newton ends
+MOST_CLIMBS = 200
+MOST_CURVES = 8  # Hessians computed on the way
+MOST_CHORDS = 12  # steps with one Hessian
+FAR = 8.0  # longest step of a climb
+RARE = -7.0  # logit below which a probability is tried at 0
+TINY = -14.0  # logit of a probability at which a likelihood that rises from 0 is seen to
+DIFFERENCE = 2e-3  # step of a central difference, in standard errors
+
+# Starts: probability of an error, of an improvement in a year, variance of the frailty, log hazards moved
+STARTS = ((0.05, 0.03, 0.2, 0.0), (0.01, 0.1, 0.5, 0.5), (0.15, 0.01, 0.05, -0.7), (0.03, 0.003, 1.0, 0.0))
+
+
+class HistoryPoint(NamedTuple):
+    """Parameters (P + Q,) with value, gradient and scores there."""
+
+    q: Array
+    value: float
+    gradient: Array
+    scores: Array
+
+
+@dataclass(eq=False)
+class Climber:
+    """The objective of a fit: free parameters, the number of evaluations, and where ``phi`` stands."""
+
+    likelihood: HistoryLikelihood
+    basis: Array  # (F + Q, P + Q)
+    phi: int | None
+    rare: Mask  # parameters that are logits of a probability, which may be 0
+    evaluations: int = 0
+    iterations: int = 0
+
+    def at(self, q: Array) -> HistoryPoint:
+        """Evaluate value and scores."""
+        self.evaluations += 1
+        with np.errstate(all="ignore"):  # infinite far out; whoever asked looks
+            found: HistoryScores = self.likelihood.evaluate(self.expand(q))
+            scores = found.scores @ self.basis
+        return HistoryPoint(q, found.value, scores.sum(axis=0), scores)
+
+    def expand(self, q: Array) -> Array:
+        """Parameters of the likelihood; a logit of minus infinity stays one."""
+        known = np.where(np.isfinite(q), q, 0.0)
+        full = self.basis @ known
+        extra = self.likelihood.elements.size
+        if extra:
+            full[-extra:] = q[-extra:]
+        return np.asarray(full)
+
+    def keep(self, q: Array) -> Array:
+        """The nearest point with a variance of at least 0."""
+        if self.phi is not None and q[self.phi] < 0.0:
+            q = q.copy()
+            q[self.phi] = 0.0
+        return q
+
+    def active(self, point: HistoryPoint, free: Mask) -> Mask:
+        """Parameters that may move: not a variance of 0 that a step would make negative."""
+        if self.phi is None or point.q[self.phi] > 0.0 or point.gradient[self.phi] > 0.0:
+            return free
+        held = free.copy()
+        held[self.phi] = False
+        return held
+
+    def vanish(self, here: HistoryPoint, free: Mask) -> tuple[HistoryPoint, Mask]:
+        """Set probabilities that are small and falling to 0, one by one, and hold them where that is higher.
+
+        Scores cannot: those of a logit vanish with its probability, and each step goes as far as the last.
+        """
+        for place in np.flatnonzero(free & self.rare & (here.q < RARE) & (here.gradient < 0.0)):
+            q = here.q.copy()
+            q[place] = -np.inf
+            there = self.at(q)
+            if _is_finite(there) and there.value >= here.value:
+                here, free = there, free.copy()
+                free[place] = False
+        return here, free
+
+    def climb(self, q: Array, free: Mask, tolerance: float) -> tuple[HistoryPoint, Mask, bool]:
+        """Go up with the bridges' scores for curvature, within a trust region.
+
+        Return the point, what is free there, and whether the top is near.
+        """
+        here = self.at(q)
+        if not _is_finite(here):
+            return here, free, False
+        radius = 1.0
+        for _ in range(MOST_CLIMBS):
+            self.iterations += 1
+            here, free = self.vanish(here, free)
+            move = self.active(here, free)
+            model = _model(here, move, here.scores[:, move].T @ here.scores[:, move])
+            step, decrement = solve_newton(model)
+            if decrement < tolerance:
+                return here, free, True
+            while True:
+                if not np.isfinite(decrement) or np.linalg.norm(step) > radius:
+                    step = step_within(model, radius)
+                there = self.at(self.keep(_moved(here.q, move, step)))
+                promised = -float(model.gradient @ step + 0.5 * step @ model.hessian @ step)
+                gain = there.value - here.value if _is_finite(there) else -np.inf
+                if gain > 1e-4 * promised:
+                    break
+                radius = 0.25 * min(radius, float(np.linalg.norm(step)))
+                if radius < 1e-9:
+                    return here, free, False
+            radius = min(FAR, 2.0 * radius) if gain > 0.5 * promised else radius
+            here = there
+        return here, free, False
+
+    def curve(self, here: HistoryPoint, free: Mask, *, central: bool = True) -> tuple[Array, float]:
+        """Hessian of minus log L in the free parameters, and its asymmetry relative to the diagonal.
+
+        Differences that are not central are good to three digits: enough for Newton's way, at half the price.
+        """
+        places = np.flatnonzero(free)
+        spread = np.sqrt(np.maximum(np.square(here.scores[:, places]).sum(axis=0), 1e-12))
+        hessian = np.empty((places.size, places.size))
+        for i, place in enumerate(places):
+            step = float(np.clip(DIFFERENCE / spread[i], 1e-6, 1e-2))
+            if place == self.phi:
+                step = min(step, 0.25 * max(here.q[place], 4e-6))
+            up, down = here.q.copy(), here.q.copy()
+            up[place] += step
+            below = here
+            if central:
+                down[place] -= step
+                below = self.at(down)
+            length = up[place] - down[place]
+            hessian[i] = (below.gradient[places] - self.at(up).gradient[places]) / length
+        root = np.sqrt(np.abs(np.diag(hessian)) + 1e-300)
+        asymmetry = float((np.abs(hessian - hessian.T) / np.outer(root, root)).max(initial=0.0))
+        return 0.5 * (hessian + hessian.T), asymmetry
+
+    def polish(self, here: HistoryPoint, free: Mask) -> tuple[HistoryPoint, bool]:
+        """Newton with a Hessian from differences, kept for several steps."""
+        for _ in range(MOST_CURVES):
+            move = self.active(here, free)
+            hessian, _ = self.curve(here, move, central=False)
+            before = here
+            for _ in range(MOST_CHORDS):
+                self.iterations += 1
+                model = _model(here, move, hessian)
+                step, decrement = solve_newton(model)
+                if decrement < max(DONE, 1e-16 * abs(here.value)):
+                    last = self.at(self.keep(_moved(here.q, move, step)))
+                    better = _is_finite(last) and np.linalg.norm(last.gradient[move]) <= np.linalg.norm(
+                        here.gradient[move]
+                    )
+                    here = last if better else here
+                    if np.array_equal(self.active(here, free), move):
+                        return here, True
+                    break
+                if not np.isfinite(decrement) or np.linalg.norm(step) > FAR:
+                    step = step_within(model, 0.5)
+                there = self.at(self.keep(_moved(here.q, move, step)))
+                if not _is_finite(there) or there.value < here.value - 1e-9 * (1.0 + abs(here.value)):
+                    break
+                far = np.linalg.norm(there.gradient[move]) > 0.25 * np.linalg.norm(here.gradient[move])
+                here = there
+                if far:
+                    break  # another Hessian is worth its price
+            if here is before:  # no step of Newton's goes up
+                here, _, _ = self.climb(here.q, free, 1e-6)
+                if here.value <= before.value:
+                    return before, False
+        return here, False
+
+
+def _model(here: HistoryPoint, free: Mask, hessian: Array) -> Evaluation:
+    """Minus log L near a point, in its free parameters."""
+    return Evaluation(-here.value, -here.gradient[free], hessian)
+
+
+def _moved(q: Array, free: Mask, step: Array) -> Array:
+    moved = q.copy()
+    moved[free] += step
+    return moved
+
+
+def _is_finite(point: HistoryPoint) -> bool:
+    return bool(np.isfinite(point.value) and np.isfinite(point.gradient).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Summit:
+    """The highest point of several starts."""
+
+    point: HistoryPoint
+    free: Mask
+    success: bool
+    starts: int
+    boundaries: tuple[int, ...]
+
+
+def fit_histories(
+    rows: Chain,
+    covariates: tuple[str, ...],
+    options: Options,
+    elements: Elements,
+    clock: Clock,
+    *,
+    groups: Sequence[str] | None = None,
+    clustered: bool = False,
+    date: str | None = None,
+) -> Fit:
+    """Fit checked rows in memory; ``groups`` are the names of the bridges, by number.
+
+    ``clustered`` asks for standard errors clustered by bridge: those of a model without frailty.
+    """
+    check_history_options(options)
+    n_bridges = int(rows.bridge.max()) + 1
+    if elements.frailty and n_bridges < 2:
+        raise InputError(
+            "All rows belong to one bridge, and a frailty is what bridges differ by. Give the bridge of each row "
+            "as groups, or fit without frailty."
+        )
+    with one_blas_thread():
+        clock = _measure(clock, rows, elements.n_states)
+        seen = chain_rows(rows, elements, clock)
+        wrong = find_impossible(seen, elements)
+        wrong = wrong[np.argsort(seen.row[wrong])]
+        if wrong.size:
+            raise _refuse_impossible(rows, seen.row[wrong], int(seen.observed[wrong[0]]), elements)
+        layout = build_layout(covariates, elements.n_states, options.effects, options.shared)
+        years = np.where(rows.end >= 0, np.nan_to_num(rows.dt), 0.0)
+        taken = rows.x if clock.kind == RUNNING else clock.take(rows.x, years)
+        scaling = fit_scaling(options.scaling, taken, covariates)
+        climber, coordinates = _pose(seen, elements, scaling, layout, options)
+        climber.at(_starts(climber, coordinates, rows)[0])  # compiled, or loaded, before the clock starts
+        (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, coordinates, rows)))
+        point, free = found.point, found.free
+        stop = Stop.CONVERGED if found.success else Stop.STALLED
+        counts = climber.iterations, climber.evaluations
+        outcome = Outcome(found.success, stop.value, *counts, seconds, -point.value)
+        hessian, asymmetry = climber.curve(point, free)
+        here = _model(point, free, hessian)
+        certificate = _certify(climber, coordinates, layout, found, here, asymmetry, doubled)
+        return _collect(
+            climber, coordinates, layout, scaling, found, here, certificate, clock, rows, seen.last, taken,
+            outcome, groups, clustered, date,
+        )  # fmt: skip
+
+
+def check_history_options(options: Options) -> None:
+    """Refuse options that a fit of histories does not have."""
+    for option, usual in (("solver", "newton"), ("likelihood", "exact"), ("ridge", 0.0), ("prior", None)):
+        if getattr(options, option) != usual:
+            raise BadOption(
+                f"{option} is {getattr(options, option)!r}, which a fit of histories does not take: leave it out, "
+                "or leave errors, frailty, improvements, trend, first and the running clock out.",
+                option=option,
+            )
+
+
+def _measure(clock: Clock, rows: Chain, K: int) -> Clock:
+    pair = rows.end >= 0
+    if not pair.any():
+        raise BadStates("No row has a second rating, so nothing says how condition changes.")
+    worse = np.maximum(rows.start[pair], rows.end[pair])
+    return clock.measured(*Pairs.of(rows.start[pair], worse, rows.dt[pair], np.ones(worse.size), K))
+
+
+def _refuse_impossible(rows: Chain, at: NDArray[np.int64], rating: int, elements: Elements) -> BadStates:
+    row = int(at[0])
+    what = "errors of inspection as the pattern has them" if elements.pattern is not None else "these elements"
+    return BadStates(
+        f"{name_rows(at)} ({at.size} of {rows.end.size}): rating {rating + 1} cannot follow the visits before it "
+        f"(the row starts in {rows.start[row] + 1}) under {what}. Use errors='adjacent' or improvements='common', "
+        "allow it in the pattern, or start another history there.",
+        rows=at.tolist(),
+    )
+
+
+def _pose(
+    seen: Any, elements: Elements, scaling: FittedScaling, layout: Layout, options: Options
+) -> tuple[Climber, Coordinates[Any]]:
+    """The likelihood in orthonormal columns of the steps."""
+    z = scaling.transform(seen.x)
+    p = z.shape[1]
+    mean, sd = z.mean(axis=0), z.std(axis=0)
+    sd = np.where(sd > 0, sd, 1.0)
+    r = np.asarray(np.linalg.qr((z - mean) / sd / np.sqrt(len(z)), mode="r")) if p else np.zeros((0, 0))
+    W = np.ones((len(z), p + 1))
+    W[:, 1:] = linalg.solve_triangular(r, ((z - mean) / sd).T, trans="T").T if p else 0.0
+    family = find_family(options.family)
+    nodes = START_NODES if elements.frailty else 1
+    likelihood = HistoryLikelihood.build(seen, elements, W, family, nodes, options.threads)
+    likelihood = likelihood.with_nodes(nodes, START_SPAN)
+    posed: Any = likelihood  # of which coordinates ask nothing here
+    coordinates = in_orthonormal(posed, Axes(mean, sd, r), layout, 0.0, None)
+    basis = linalg.block_diag(coordinates.basis, np.eye(elements.size))
+    phi = layout.n_parameters + elements.parts["frailty"].start if elements.frailty else None
+    rare = np.concatenate([np.zeros(layout.n_parameters, dtype=bool), elements.logits])
+    return Climber(likelihood, basis, phi, rare), coordinates
+
+
+def _search(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> Summit:
+    """Climb from every start; the highest point, with probabilities that are 0 there held at it."""
+    P = coordinates.basis.shape[1]
+    free = np.ones(P + climber.likelihood.elements.size, dtype=bool)
+    tops = [climber.climb(start, free, ROUGH) for start in _starts(climber, coordinates, rows)]
+    tops = [top for top in tops if _is_finite(top[0])]
+    if not tops:
+        raise BadStates(
+            "The likelihood is 0 at every start: some rating is all but impossible under these options."
+        )
+    highest = max(top[0].value for top in tops)
+    rivals: list[tuple[HistoryPoint, Mask, bool]] = []
+    for top in sorted(tops, key=lambda one: -one[0].value):
+        known = any(_is_same(top, other) for other in rivals)
+        if not known and top[0].value > highest - CLOSE:
+            rivals.append(climber.climb(top[0].q, top[1], SAME) if rivals else top)
+    best, own, near = max(rivals, key=lambda one: one[0].value)
+    return Summit(best, own, near, len(tops), tuple(np.flatnonzero(free & ~own).tolist()))
+
+
+def _is_same(one: tuple[HistoryPoint, Mask, bool], other: tuple[HistoryPoint, Mask, bool]) -> bool:
+    """Whether two starts came to one top: what is free in both is about the same."""
+    both = one[1] & other[1]
+    return bool(np.abs(one[0].q[both] - other[0].q[both]).max(initial=0.0) < APART)
+
+
+def _starts(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> list[Array]:
+    likelihood, elements, K = climber.likelihood, climber.likelihood.elements, climber.likelihood.n_states
+    pair = rows.end >= 0
+    end = np.maximum(rows.start[pair], rows.end[pair])
+    pairs = Pairs.of(rows.start[pair], end, rows.dt[pair], np.ones(end.size), K)
+    first = likelihood.histories.observed[likelihood.histories.begins >= 0]
+    share = np.log(np.bincount(first, minlength=K) + 0.5)
+    parts, found = elements.parts, []
+    for errors, rho, phi, shift in STARTS:
+        gamma = np.zeros((K - 1, likelihood.W.shape[1]))
+        gamma[:, 0] = likelihood.family.from_rates(crude_log_rates(pairs, 1.0) + shift)
+        extra = np.zeros(elements.size)
+        extra[parts["errors"]] = np.log(errors)
+        extra[parts["frailty"]] = phi
+        extra[parts["improvements"]] = np.log(rho)
+        if elements.free_first:
+            level = extra[parts["first"]]
+            level[: K - 1] = share[1:] - share[0]
+            extra[parts["first"]] = level
+        found.append(np.concatenate([coordinates.basis.T @ gamma.ravel(), extra]))
+    return found if elements.size else found[:3]
+
+
+def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
+    """Newton to the end; probabilities held at 0 that would rise from there are let go, and Newton goes on."""
+    found, doubled = _refine(climber, found)
+    rising = []
+    for place in found.boundaries:
+        q = found.point.q.copy()
+        q[place] = TINY
+        if climber.rare[place] and climber.at(q).value > found.point.value:
+            rising.append(place)
+    if not rising:
+        return found, doubled
+    q, free = found.point.q.copy(), found.free.copy()
+    q[rising], free[rising] = RARE, True
+    held = tuple(place for place in found.boundaries if place not in rising)
+    return _refine(climber, replace(found, point=climber.at(q), free=free, boundaries=held))
+
+
+def _refine(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
+    """Newton to the end, with as many frailty nodes as it takes; the change when they are doubled."""
+    elements = climber.likelihood.elements
+    if not elements.frailty or climber.phi is None:
+        point, success = climber.polish(found.point, found.free)
+        return replace(found, point=point, success=success), None
+    nodes = count_nodes(float(found.point.q[climber.phi]))
+    doubled = np.inf
+    while True:
+        climber.likelihood = climber.likelihood.with_nodes(nodes)
+        point, success = climber.polish(climber.at(found.point.q), found.free)
+        found = replace(found, point=point, success=success)
+        if point.q[climber.phi] <= 0.0:
+            return _drop_frailty(climber, found), 0.0
+        climber.likelihood = climber.likelihood.with_nodes(2 * nodes)
+        doubled = abs(climber.at(point.q).value - point.value)
+        climber.likelihood = climber.likelihood.with_nodes(nodes)
+        if doubled <= NODE_ERROR or 2 * nodes > MOST_NODES:
+            return found, doubled
+        nodes *= 2
+
+
+def _drop_frailty(climber: Climber, found: Summit) -> Summit:
+    """The fit without frailty, whose variance is 0 at the maximum."""
+    assert climber.phi is not None
+    q, free = found.point.q.copy(), found.free.copy()
+    q[climber.phi], free[climber.phi] = 0.0, False
+    climber.likelihood = climber.likelihood.with_nodes(1)
+    point, success = climber.polish(climber.at(q), free)
+    return replace(found, point=point, success=success, free=free, boundaries=(*found.boundaries, climber.phi))
+
+
+def _certify(
+    climber: Climber,
+    coordinates: Coordinates[Any],
+    layout: Layout,
+    found: Summit,
+    here: Evaluation,
+    asymmetry: float,
+    doubled: float | None,
+) -> Certificate:
+    """Judge the point: curvature, what is left to gain, boundaries, nodes."""
+    elements, P = climber.likelihood.elements, layout.n_parameters
+    names = [layout.name(q) for q in range(P)] + list(elements.names)
+    own = [name for name, one in zip(names, found.free, strict=True) if one]
+    standard = linalg.block_diag(coordinates.standard, np.eye(elements.size))[np.ix_(found.free, found.free)]
+    _, decrement = solve_newton(here)
+    hessian = standard.T @ here.hessian @ standard
+    condition, weakest = describe_condition(hessian, own)
+    definite = bool(np.isfinite(decrement)) and condition <= SINGULAR_CONDITION
+    wide = _find_wide(hessian, own) if definite else []
+    remarks = [
+        f"{_say_boundary(names[place])}: a boundary of the model, not a failed fit" for place in found.boundaries
+    ]
+    remarks.append(f"curvature from differences of the exact gradient, symmetric to {max(asymmetry, 1e-16):.1g}")
+    if climber.likelihood.nodes > 1 and doubled is not None:
+        remarks.append(
+            f"frailty integrated with {climber.likelihood.nodes} nodes; with twice as many the log-likelihood "
+            f"changes by {doubled:.1g}"
+        )
+    plateau = plateau_share(climber.likelihood.evaluate(climber.expand(found.point.q), False).by_visit)
+    verdict, reasons = Verdict.CERTIFIED, list[str]()
+    if not np.isfinite(decrement):
+        verdict = Verdict.NOT_A_MAXIMUM
+        reasons = [f"the curvature is not that of a maximum along {weakest}"]
+    elif condition > SINGULAR_CONDITION:
+        verdict = Verdict.NOT_IDENTIFIED
+        reasons = [f"the likelihood does not change along {weakest}; leave an element or a term out"]
+    elif wide:
+        verdict = Verdict.NO_FINITE_MAXIMUM
+        reasons = [
+            f"the standard error of {', '.join(wide[:3])} is above {RUNAWAY:g}: the likelihood rises for ever "
+            "that way, or the rows do not determine it; leave an element or a covariate out, or merge states"
+        ]
+    elif decrement > DECREMENT_LIMIT:
+        verdict = Verdict.SHORT_OF_MAXIMUM
+        reasons = [f"about {decrement:.2g} log-likelihood units remain (limit {DECREMENT_LIMIT:g})"]
+    elif doubled is not None and doubled > NODE_ERROR:
+        verdict = Verdict.SHORT_OF_MAXIMUM
+        reasons = [
+            f"{climber.likelihood.nodes} frailty nodes do not suffice: twice as many change the log-likelihood by "
+            f"{doubled:.2g} (limit {NODE_ERROR:g})"
+        ]
+    if verdict is Verdict.CERTIFIED and condition > WEAK_CONDITION:
+        remarks.insert(0, f"weakly determined along {weakest}: expect wide intervals there")
+    return Certificate(
+        verdict=verdict,
+        reasons=tuple(reasons),
+        remarks=tuple(remarks),
+        maximum_exists=verdict is not Verdict.NO_FINITE_MAXIMUM,
+        decrement=decrement,
+        shortfall=0.0,
+        starts=found.starts - 1,
+        positive_definite=definite,
+        condition_number=condition,
+        weakest_direction=weakest,
+        plateau_train=plateau,
+    )
+
+
+def _find_wide(hessian: Array, names: Sequence[str]) -> list[str]:
+    error = np.sqrt(np.diag(np.linalg.inv(hessian)))
+    return [names[q] for q in np.argsort(-error) if error[q] > RUNAWAY]
+
+
+def _say_boundary(name: str) -> str:
+    return f"{name} is 0 at the maximum"
+
+
+def _collect(
+    climber: Climber,
+    coordinates: Coordinates[Any],
+    layout: Layout,
+    scaling: FittedScaling,
+    found: Summit,
+    here: Evaluation,
+    certificate: Certificate,
+    clock: Clock,
+    rows: Chain,
+    last: float,
+    taken: Array,
+    outcome: Outcome,
+    groups: Sequence[str] | None,
+    clustered: bool,
+    date: str | None,
+) -> Fit:
+    """The fit as the rest of rekka knows it, with its records."""
+    likelihood, elements = climber.likelihood, climber.likelihood.elements
+    P, F = layout.n_parameters, layout.parameter.size
+    point, free = found.point, found.free
+    covariance = np.full((free.size, free.size), np.nan)
+    at = np.ix_(free, free)
+    try:
+        inverse = linalg.cho_solve(linalg.cho_factor(here.hessian), np.eye(len(here.hessian)))
+    except linalg.LinAlgError:
+        inverse = np.full_like(here.hessian, np.nan)
+    kind = "observed information"
+    if clustered and not elements.frailty:
+        scores, G = point.scores[:, free], len(point.scores)
+        inverse = inverse @ (scores.T @ scores * (G / max(G - 1, 1))) @ inverse
+        kind = f"sandwich, clustered by {G} groups"
+    covariance[at] = inverse
+    jacobian = (
+        np.kron(np.eye(elements.n_states - 1), native_units(scaling, len(layout.terms) - 1)) @ coordinates.back
+    )
+    psi = point.q[:P]
+    n = int((rows.end >= 0).sum())
+    df = float(free.sum())
+    inference = Inference(
+        coefficients=jacobian @ psi,
+        covariance=jacobian @ covariance[:P, :P] @ jacobian.T,
+        kind=kind,
+        log_likelihood=point.value,
+        degrees_of_freedom=df,
+        aic=-2.0 * point.value + 2.0 * df,
+        bic=-2.0 * point.value + float(np.log(n)) * df,
+    )
+    frailties = None
+    if elements.frailty:
+        names = tuple(map(str, groups if groups is not None else range(likelihood.histories.n_bridges)))
+        final = likelihood.evaluate(climber.expand(point.q))
+        frailties = summarise_frailty(names, likelihood.place(point.q[P:]), final.posterior)
+    records = Records(
+        elements=elements,
+        extra=point.q[P:],
+        covariance=covariance[P:, P:],
+        nodes=likelihood.nodes,
+        age_units=age_units(likelihood.histories.age),
+        last=last,
+        date=date,
+        boundaries=tuple(elements.names[place - P] for place in found.boundaries),
+        frailties=frailties,
+    )
+    return Fit(
+        n_states=elements.n_states,
+        covariates=layout.terms[1:],
+        scaling=scaling,
+        beta=(coordinates.back @ psi).reshape(elements.n_states - 1, F // (elements.n_states - 1)),
+        clock=clock,
+        family=likelihood.family,
+        records=records,
+        layout=layout,
+        inference=inference,
+        outcome=outcome,
+        certificate=certificate,
+        n_rows=n,
+        survey=Survey(layout.terms[1:], np.quantile(taken, PERCENTILES, axis=0).T),
+    )

@@ -1,0 +1,222 @@
+"""Rows of histories from frames, each value checked; the fit of a table of histories; what it does not support."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from rekka.core.errors import BadOption, BadValues, InputError, missing_columns, name_rows
+from rekka.model import inputs
+from rekka.model.clock import MIDDLE, RUNNING, make_clock
+from rekka.model.elements import GIVEN, check_elements, read_elements
+from rekka.model.fit import Fit, Options, Predictor, check_options
+from rekka.model.histories import Chain, check_chain
+from rekka.model.history_fit import fit_histories
+
+Array = NDArray[np.float64]
+
+ELEMENTS = ("errors", "frailty", "improvements", "trend", "first")  # options of the estimator
+OFF: dict[str, Any] = {
+    "errors": None,
+    "frailty": None,
+    "improvements": None,
+    "trend": None,
+    "first": GIVEN,
+    "date": "date_1",
+}
+DAYS_PER_YEAR = 365.2425
+
+
+def drop_elements(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of an estimator without elements that are off; patterns and probabilities as lists."""
+    known = {}
+    for name, value in parameters.items():
+        if name in ELEMENTS and value is not None and not isinstance(value, str):
+            known[name] = np.asarray(value, dtype=np.float64).tolist()
+        elif name not in OFF or OFF[name] != value:
+            known[name] = value
+    return known
+
+
+class HistoryRows(NamedTuple):
+    """Checked rows, the number of states, and the names of the bridges by number."""
+
+    chain: Chain
+    n_states: int
+    bridges: tuple[str, ...]
+
+
+def uses_histories(options: Mapping[str, Any]) -> bool:
+    """Whether options of an estimator ask for the likelihood of histories."""
+    check_elements(clock=options["clock"], **{name: options[name] for name in ELEMENTS})
+    on = any(options[name] is not None for name in ELEMENTS[:-1])
+    first = options["first"]
+    return on or options["clock"] == RUNNING or not (isinstance(first, str) and first == GIVEN)
+
+
+def fit_history_table(
+    frame: nw.DataFrame[Any],
+    y: Any,
+    columns: inputs.Columns,
+    options: Options,
+    elements: Mapping[str, Any],
+    *,
+    histories: Any = None,
+    groups: Any = None,
+    n_states: int | None = None,
+    date: str = "date_1",
+) -> Fit:
+    """Fit rows of a frame; ``elements`` are the options of that name, ``options`` the others."""
+    check_options(replace(options, clock=MIDDLE if options.clock == RUNNING else options.clock))
+    clock = make_clock(columns.covariates, options.clock, options.advance)
+    if elements["trend"] is not None and date not in frame.columns:
+        raise missing_columns([date], frame.columns, "the table, and a trend needs the date of each first visit")
+    able = elements["errors"] is not None or elements["improvements"] is not None
+    read = read_history_rows(
+        frame, y, columns, histories=histories, groups=groups, n_states=n_states, date=date, improvements=able
+    )
+    chain = read.chain
+    years = np.where(chain.end >= 0, np.nan_to_num(chain.dt), 0.0)
+    inputs.check_covariates(chain.x if clock.kind == RUNNING else clock.take(chain.x, years), columns.covariates)
+    found = read_elements(read.n_states, **elements, aged=bool(clock.columns))
+    return fit_histories(
+        chain,
+        columns.covariates,
+        options,
+        found,
+        clock,
+        groups=read.bridges,
+        clustered=groups is not None,
+        date=date if elements["trend"] is not None else None,
+    )
+
+
+def read_history_rows(
+    frame: nw.DataFrame[Any],
+    y: Any,
+    columns: inputs.Columns,
+    *,
+    histories: Any = None,
+    groups: Any = None,
+    n_states: int | None = None,
+    date: str = "date_1",
+    improvements: bool = True,
+) -> HistoryRows:
+    """Rows whose chains are checked; a row without y is a history of one visit."""
+    if y is None:
+        raise InputError("y is missing: the end states (state_2) are needed to fit.")
+    values, n = _to_list(y), len(frame)
+    alone = np.array([value is None or value != value for value in values], dtype=bool)
+    if alone.size != n:
+        raise InputError(f"X has {n} rows and y has {alone.size}; one end state per row is needed.")
+    read = _read_predictors(frame, columns, alone)
+    filled = [int(s) + 1 if gone else value for value, gone, s in zip(values, alone, read.start, strict=True)]
+    end = inputs.read_ends(np.asarray(filled), read.start, improvements=improvements)
+    worst = np.maximum(end, read.start)
+    if n_states is None:
+        inputs.refuse_codes(worst)
+    K = inputs.count_states(worst, n_states)
+    number, _ = (np.arange(n), ()) if histories is None else _read_ids("histories", histories, n)
+    bridge, names = (number, ()) if groups is None else _read_ids("groups", groups, n)
+    if groups is None:
+        names = tuple(map(str, range(int(number.max()) + 1)))
+    dates = _read_dates(frame[date], date) if date in frame.columns else None
+    chain = Chain(read.start, np.where(alone, -1, end), read.dt, read.x, number, bridge, dates)
+    check_chain(chain)
+    return HistoryRows(chain, K, names)
+
+
+def _read_predictors(
+    frame: nw.DataFrame[Any], columns: inputs.Columns, alone: NDArray[np.bool_]
+) -> inputs.Predictors:
+    """Start states, years and covariates; years may be missing in rows of one visit, and are NaN there."""
+    if not alone.any() or columns.dt not in frame.columns:
+        return inputs.read_predictors(frame, columns)
+    years = [1.0 if gone else value for value, gone in zip(frame[columns.dt].to_list(), alone, strict=True)]
+    whole = nw.new_series(columns.dt, years, backend=frame.implementation)
+    read = inputs.read_predictors(frame.with_columns(whole), columns)
+    return replace(read, dt=np.where(alone, np.nan, read.dt))
+
+
+def _to_list(values: Any) -> list[Any]:
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return list(series.to_list())
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"y has shape {array.shape}; one end state per row is needed.")
+    return list(array.tolist())
+
+
+def _read_ids(option: str, values: Any, n: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Identifiers as whole numbers from 0, one for each row, and their names by number.
+
+    Several columns, such as bridge and history, identify together.
+    """
+    table = nw.from_native(values, eager_only=True, pass_through=True)
+    if isinstance(table, nw.DataFrame):
+        values = [" / ".join(map(str, row)) if None not in row else None for row in table.iter_rows()]
+    ids = np.asarray(values)
+    if ids.shape != (n,):
+        raise InputError(f"{option} has shape {ids.shape}; one identifier per row is needed ({n}).")
+    missing = np.flatnonzero([one is None or one != one for one in ids.tolist()])
+    if missing.size:
+        raise InputError(f"{option} is missing in {missing.size} of {n} rows ({name_rows(missing)}).")
+    known, number = np.unique(ids, return_inverse=True)
+    return number.astype(np.int64), tuple(map(str, known.tolist()))
+
+
+def _read_dates(series: nw.Series[Any], name: str) -> Array:
+    """Dates, or years as numbers, as years."""
+    if series.dtype.is_temporal():
+        days = series.to_numpy().astype("datetime64[D]")
+        years = np.where(np.isnat(days), np.nan, 1970.0 + days.astype(np.int64) / DAYS_PER_YEAR)
+    elif series.dtype.is_numeric():
+        years = series.cast(nw.Float64).to_numpy()
+    else:
+        raise BadValues(
+            f"{name} holds {series[0]!r}; dates are needed, or years as numbers. Convert the column.", column=name
+        )
+    bad = np.flatnonzero(~np.isfinite(years))
+    if bad.size:
+        raise BadValues(
+            f"{name} is missing in {bad.size} of {years.size} rows ({name_rows(bad)}). Exclude such rows or fill "
+            "them in.",
+            column=name,
+            rows=bad.tolist(),
+        )
+    return np.asarray(years, dtype=np.float64)
+
+
+def predict_ratings(
+    fit: Predictor, frame: nw.DataFrame[Any], columns: inputs.Columns, histories: Any = None, groups: Any = None
+) -> Array:
+    """Probabilities (n, K) of the rating at the end of each row, given its start or all earlier visits."""
+    assert fit.records is not None  # a fit of histories
+    read = inputs.read_predictors(frame, columns)
+    inputs.check_supported(read.start, fit.n_states, "start")
+    n = read.start.size
+    number, _ = (np.arange(n), ()) if histories is None else _read_ids("histories", histories, n)
+    bridge, _ = (number, ()) if groups is None or histories is None else _read_ids("groups", groups, n)
+    date = fit.records.date
+    dates = _read_dates(frame[date], date) if date is not None and date in frame.columns else None
+    order = np.argsort(number, kind="stable")
+    follows = np.flatnonzero(number[order][1:] == number[order][:-1])
+    end = read.start.copy()
+    end[order[follows]] = read.start[order[follows + 1]]
+    return fit.ratings(Chain(read.start, end, read.dt, read.x, number, bridge, dates))
+
+
+def refuse_histories(fit: Predictor, what: str, instead: str) -> None:
+    """Refuse what fits of histories do not have yet."""
+    if fit.records is not None:
+        raise BadOption(
+            f"{what} of a model of histories (errors, frailty, improvements, trend, running clock, first) is not "
+            f"supported yet. {instead}",
+            option="histories",
+        )
