@@ -143,7 +143,7 @@ def test_a_state_without_departures_has_a_bound():
     assert [one.state for one in choice.bounds] == [3]
     why = in_english(study.explain(choice))
     assert why.startswith("the model without covariates has no certified maximum")
-    assert "leaving state 3 has a hazard of at most" in why
+    assert "leaving rating 3 has a hazard of at most" in why
     (state, years, rate) = choice.bounds[0].model_dump().values()
     stayed = bounded_rows().filter(pl.col("part") == "train", pl.col("state_1") == state)
     assert years == pytest.approx(stayed["interval_years"].sum())
