@@ -34,7 +34,7 @@ from rekka.model.likelihood import Rows
 
 FIXED = 1e8  # precision of a log hazard that is set at its bound: it moves by less than 1e-7
 DROP = -math.log1p(-CONFIDENCE)  # log 20: fall of the log-likelihood at a 95 % bound
-NEVER = 1e-9  # a hazard times years at which a state is as good as never left
+NEVER = -9.0  # powers of ten below a bound from stays alone, at which a state is as good as never left
 
 
 class Bound(NamedTuple):
@@ -87,22 +87,24 @@ def _bound_last(rows: Rows) -> float | None:
     precision[last] = FIXED
     x = np.empty((rows.dt.size, 0))
 
-    def profile(log_rate: float) -> float:
+    unit = DROP / (years or float(rows.dt.max()))
+
+    def profile(tens: float) -> float:
         mean = np.full(precision.size, rate)
-        mean[last] = log_rate
+        mean[last] = float(EXPONENTIAL.from_rates(np.log(unit * 10.0**tens)))
         prior = Prior(mean, np.diag(precision)).to_dict()
         return refit_rows(rows, x, (), Options(scaling=None, threads=1, prior=prior)).log_likelihood
 
-    least = math.log(NEVER / rows.dt.max())
-    top = profile(least)
+    top = profile(NEVER)
 
-    def fallen(log_rate: float) -> float:
-        return top - profile(log_rate) - DROP
+    def fallen(tens: float) -> float:
+        return top - profile(tens) - DROP
 
-    most = math.log(DROP / (years or rows.dt.max()))
+    most = 0.0
     while fallen(most) < 0:  # a state that is left at once is one that nobody is found in
-        most += 1.0
-    return math.exp(float(optimize.brentq(fallen, least, most, xtol=1e-6)))
+        most += 0.5
+    tens: float = optimize.brentq(fallen, NEVER, most, xtol=1e-6)
+    return float(unit * 10.0**tens)
 
 
 def find_common_bound(rows: Rows) -> Bound:
