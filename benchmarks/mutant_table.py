@@ -190,7 +190,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "model/clock.py",
         "tests/model/test_clock.py",
         [
-            ("0.0 if self.lags(name) else 0.5", "0.5 if self.lags(name) else 0.5"),
+            ("0.0 if self.lags(name) or", "0.5 if self.lags(name) or"),
         ],
     ),
     (

@@ -262,4 +262,4 @@ def test_the_clock_can_be_chosen_and_is_said(transitions, tmp_path):
     assert (told["clock"]["kind"], told["clock"]["advance"]) == ("start", [age])
     other = json.loads(call("fit", transitions, "--advance", "bridge_length", "--json").stdout)
     assert other[0]["clock"]["advance"] == ["bridge_length"]
-    assert "clock is 'end'; it can be middle, start." in call("fit", transitions, "--clock", "end").stderr
+    assert "clock is 'end'; it can be middle, start, running." in call("fit", transitions, "--clock", "end").stderr

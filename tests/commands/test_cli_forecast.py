@@ -71,7 +71,7 @@ def test_what_a_person_is_told(models, tables, tmp_path):
     assert f"{found.members} members of 2 components forecast for 12 years from {found.base}" in said
     assert "members of Bearing (no model in models)." in said
     assert "bridge_length is missing" in said
-    assert "all cases: expected number of members in each rating" in said
+    assert "All components: expected number of members in each rating" in said
     assert "year a b c d e d or worse 95% parameters 95% prediction" in said
     assert f" {found.base.year + 12} " in said
     assert "The first 3 not there yet, the soonest to be rated d or worse" in said

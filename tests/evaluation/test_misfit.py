@@ -183,7 +183,10 @@ def test_a_misfit_in_one_start_state_is_named_with_its_share():
     assert words.startswith(
         "The misfit lies in start state 2, 100% of what is beyond chance: 36 of 60 rows left it,"
     )
-    assert "20.0 expected; farthest off, from 2 to 3 in 2 to 4 years, 18 rows against 10.0. Look at" in words
+    assert (
+        "20.0 expected; farthest off, from state 2 to state 3 in 2 to 4 years, 18 rows against 10.0. Look at"
+        in words
+    )
     assert SPREAD in only(name_causes(evidence("all", cells=off)))
 
 
@@ -217,7 +220,7 @@ def test_where_there_is_only_one_start_state_it_is_not_named():
 def test_a_misfit_nowhere_in_particular_is_the_form_or_a_covariate():
     words = only(name_causes(evidence("all", cells=cells((60, 30.0)))))
     assert words.startswith(
-        "The misfit (p = 0.05) lies in no one start state or interval; farthest off, from 1 to 2"
+        "The misfit (p = 0.05) lies in no one start state or interval; farthest off, from state 1 to state 2"
     )
     assert (
         "30 rows against 15.0. A covariate acts in another form than the model has it, or one is missing" in words

@@ -8,6 +8,7 @@ import pytest
 from scipy import optimize, stats
 
 import rekka
+from rekka.data.categories import Category, Coding, Level
 from rekka.evaluation import pooling as levels
 from rekka.evaluation.pooling import SMALLEST_SPREAD, Hierarchy, Pooling, Spreads, climb, find_mode, pool_cases
 from rekka.evaluation.resampling import Sample
@@ -259,6 +260,18 @@ def test_a_case_that_lacks_a_covariate_informs_the_others_only():
     prior = found.prior("lacking")
     assert prior.mean.shape == (6,)
     assert fit(lacking, prior=prior).certificate.certified
+
+
+def test_levels_are_one_term_only_where_they_have_one_reference():
+    def draw_kind(seed, reference):
+        levels = tuple(Level(name, 9, 9, name) for name in (reference, "timber"))
+        drawn = draw(120, seed, slopes=(0.5,), names=("kind: timber",))
+        return replace(drawn, x=(drawn.x > 0).astype(float), coding=Coding((Category("kind", reference, levels),)))
+
+    alike = pool_cases({"a": draw_kind(1, "steel"), "b": draw_kind(2, "steel")}, threads=1, clock="start")
+    assert alike.covariates == ("kind: timber against steel",)
+    other = pool_cases({"a": draw_kind(1, "steel"), "b": draw_kind(2, "concrete")}, threads=1, clock="start")
+    assert other.covariates == ("kind: timber against steel", "kind: timber against concrete")
 
 
 def test_a_covariate_that_is_constant_in_a_case_is_part_of_its_intercept():

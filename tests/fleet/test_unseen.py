@@ -36,6 +36,12 @@ def test_the_usual_interval_is_the_median_of_the_members(table):
     assert list(intervals.values()) == pytest.approx([2.0] * 3, abs=0.02)
 
 
+def test_a_second_look_at_one_of_many_is_no_interval(table):
+    last = table.sort("Inspection Date").unique("Structure Number", keep="last").sort("Structure Number")
+    again = last.head(1).with_columns(pl.lit("2024-11-30").alias("Inspection Date"))
+    assert read_members(pl.concat([last, again]), {"state": {"best": 9, "worst": 0}}).intervals == {}
+
+
 def test_they_are_marked_and_have_no_rank(found):
     members = found.members
     late = members.filter("long_unseen")

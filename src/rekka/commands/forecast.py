@@ -89,5 +89,6 @@ def forecast(
     if as_json:
         echo_json(found.document.model_dump(mode="json") | {"folder": str(folder)})
         return
-    following = f"rekka {'report' if is_run else 'effects'} {quote(models)}"
+    own = is_run and Path(folder).absolute() == (models / FOLDER).absolute()  # what a report of the run shows
+    following = f"rekka {'report' if own else 'effects'} {quote(models)}"
     print_forecast(new_console(), found.document, folder, found.files, following)

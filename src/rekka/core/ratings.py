@@ -99,8 +99,8 @@ class Ratings:
     Examples
     --------
     >>> nbi = Ratings(("9", "8", "7", "6", "5", "4 or below"))
-    >>> nbi.name(6), nbi.or_worse(4), nbi.find("Poor"), nbi.find("5")
-    ('Poor (4 or below)', 'Fair or Poor (6 or below)', 6, 5)
+    >>> nbi.name(6), nbi.or_worse(4), nbi.find("Poor"), nbi.find("5"), nbi.find("below 5")
+    ('Poor (4 or below)', 'Fair or Poor (6 or below)', 6, 5, 6)
     >>> nbi.explain_threshold(nbi.default_threshold)
     'threshold: rating Poor (4 or below), the 6th of 6 ratings; the default where ratings run from 9 to 0'
     >>> Ratings(("85 and above", "75 to 85", "70 to 75", "60 to 70", "below 60")).or_worse(4)
@@ -293,6 +293,12 @@ class Ratings:
         spans = self._spans or ()
         if bare in classes:
             return self._find_class(classes[bare])
+        below = _FORMS["below"].fullmatch(bare)
+        if below and self.falling and self._spans is not None:
+            limit = float(below[1])
+            first = next((state for state, (_, high) in enumerate(self._spans, start=1) if high < limit), None)
+            whole = first is not None and (first == 1 or self._spans[first - 2][0] >= limit)
+            return first if whole else None
         if not _FORMS["number"].fullmatch(bare):
             return None
         number = float(bare)

@@ -177,6 +177,21 @@ class Coding:
         """The category of this name, or that a term of this name belongs to."""
         return next((one for one in self.categories if name == one.name or name in one.terms), None)
 
+    def name_contrast(self, covariate: str) -> str:
+        """A covariate by what it means: of a term the level, or the levels merged into it, and the reference.
+
+        >>> levels = (Level("steel", 9, 9, "steel"), Level("oak", 9, 9, "oak"))
+        >>> coding = Coding((Category("kind", "steel", levels),))
+        >>> coding.name_contrast("kind: oak"), coding.name_contrast("age")
+        ('kind: oak against steel', 'age')
+        """
+        category = self.find(covariate)
+        if category is None:
+            return covariate
+        into = category.find(covariate)
+        levels = sorted(level.name for level in category.levels if level.into == into)
+        return f"{category.name}: {', '.join(levels)} against {category.reference}"
+
     def expand(self, covariates: Iterable[str]) -> tuple[str, ...]:
         """Covariates with the terms of each category in its place."""
         found = {category.name: category.terms for category in self.categories}
@@ -348,7 +363,7 @@ def _merge(name: str, levels: list[Level], reference: str, rare: str) -> tuple[L
             'table, or have them merged with rare="merge".',
             covariates=[name],
         )
-    named = [level.name for level in levels if level.name.lower() == OTHER and level.name != reference]
+    named = [level.name for level in levels if level.name.lower() == OTHER]
     together = sum(level.departures for level in levels if level in few or level.name in named)
     into = (named[0] if named else OTHER) if together >= FEWEST else reference
     return tuple(replace(level, into=into) if level in few else level for level in levels)

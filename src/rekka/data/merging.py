@@ -113,8 +113,8 @@ def _explain(names: Sequence[str], group: Group, groups: Groups) -> str:
     few = f"only {count_of(most, 'departure')}" if most else "no departure"
     source = ratings[0] if len(inner) == 1 else f"any of {_join(ratings[:-1])}"
     return (
-        f"ratings {_join(ratings)} are read as one: the rows that a study trains on have {few} from {source}, too "
-        f"few for a model ({groups.enough} a component are enough here); --keep-ratings keeps them apart"
+        f"ratings {_join(ratings)} are read as one: the rows that a study trains on have {few} from {source}, and "
+        f"a model needs {groups.enough} for each component; --keep-ratings keeps them apart"
     )
 
 

@@ -297,7 +297,7 @@ def _farthest(evidence: Evidence, start: int | None = None) -> str:
         size = size * (np.arange(len(size)) == start)[:, None, None]
     i, b, j = np.unravel_index(int(size.argmax()), size.shape)
     counts = f"{evidence.cells.observed[i, b, j]:.0f} rows against {evidence.cells.expected[i, b, j]:.1f}"
-    return f"from {i + 1} to {j + 1} in {_years(evidence.bands, int(b))}, {counts}"
+    return f"from state {i + 1} to state {j + 1} in {_years(evidence.bands, int(b))}, {counts}"
 
 
 def _years(bands: Bands, b: int) -> str:

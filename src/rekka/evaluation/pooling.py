@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, no_such_case
+from rekka.data.categories import NO_CODING
 from rekka.evaluation.resampling import Sample
 from rekka.model.clock import MIDDLE, check_clock
 from rekka.model.coordinates import Prior
@@ -280,7 +281,7 @@ class Place:
             fit_scaling(SCALING, sample.x, sample.covariates, sample.plain).affine() if sample.covariates else None
         )
         offset, factor = affine or (np.zeros(0), np.zeros(0))
-        return cls(sample.covariates, sample.rows.n_states, offset, factor)
+        return cls(sample.contrasts, sample.rows.n_states, offset, factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,9 +370,10 @@ def pool_cases(
     there = {name: _take(sample, clock, advance) for name, sample in samples.items() if len(sample)}
     if not there:
         raise BadOption("There is no row in any component to pool; give at least one component with rows.")
+    places = {name: Place.of(sample) for name, sample in there.items()}
+    there = {name: _name_alike(sample) for name, sample in there.items()}
     covariates = tuple(dict.fromkeys(name for sample in there.values() for name in sample.covariates))
     offset, scale = _common_units(there.values(), covariates)
-    places = {name: Place.of(sample) for name, sample in there.items()}
     compile_kernels(family)
     with one_blas_thread():
         hierarchy = _build(list(there.values()), list(places.values()), covariates, offset, scale, threads, family)
@@ -397,6 +399,14 @@ def _take(sample: Sample, clock: str, advance: Sequence[str] | None) -> Sample:
     """The rows as the clock takes them; of the names that advance, those that the case has."""
     names = None if advance is None else [name for name in advance if name in sample.covariates]
     return sample.at(clock, names)
+
+
+def _name_alike(sample: Sample) -> Sample:
+    """The rows with covariates named by what they mean.
+
+    Levels of a category are one term only in cases where they have one reference and consist of the same levels.
+    """
+    return replace(sample, covariates=sample.contrasts, coding=NO_CODING)
 
 
 def _common_units(samples: Iterable[Sample], covariates: Sequence[str]) -> tuple[Array, Array]:

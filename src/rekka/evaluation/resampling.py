@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rekka.data.categories import NO_CODING, Coding
 from rekka.data.partition import number_folds, order_bridges
 from rekka.model import inputs
 from rekka.model.clock import make_clock
@@ -31,17 +32,27 @@ class Sample:
     x: Array
     bridge: NDArray[np.str_]
     covariates: tuple[str, ...]
-    plain: tuple[str, ...] = ()  # covariates that no scaling changes: the 0/1 columns of categories
+    coding: Coding = NO_CODING  # of the categories whose terms are among the covariates
 
     @classmethod
     def of(
-        cls, frame: pl.DataFrame, covariates: tuple[str, ...], n_states: int, plain: tuple[str, ...] = ()
+        cls, frame: pl.DataFrame, covariates: tuple[str, ...], n_states: int, coding: Coding = NO_CODING
     ) -> Sample:
         """Take checked transitions whose states are all within ``n_states``."""
         start, end = (frame[name].to_numpy().astype(np.int64) - 1 for name in ("state_1", "state_2"))
         rows = Rows(start, end, frame["interval_years"].to_numpy(), np.ones(len(frame)), n_states)
         x = inputs.read_covariates(inputs.as_frame(frame), covariates)
-        return cls(rows, x, frame["bridge_id"].to_numpy().astype(np.str_), covariates, plain)
+        return cls(rows, x, frame["bridge_id"].to_numpy().astype(np.str_), covariates, coding)
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """Covariates that no scaling changes: the 0/1 columns of categories."""
+        return tuple(name for name in self.covariates if name in self.coding.terms)
+
+    @property
+    def contrasts(self) -> tuple[str, ...]:
+        """Names of the covariates by which those of several cases are the same: a level and its reference."""
+        return tuple(map(self.coding.name_contrast, self.covariates))
 
     def __len__(self) -> int:
         return self.rows.dt.size
@@ -55,8 +66,7 @@ class Sample:
         if covariates == self.covariates:
             return self
         columns = [self.covariates.index(name) for name in covariates]
-        plain = tuple(name for name in self.plain if name in covariates)
-        return replace(self, x=self.x[:, columns], covariates=covariates, plain=plain)
+        return replace(self, x=self.x[:, columns], covariates=covariates)
 
     def take(self, index: Index | NDArray[np.bool_]) -> Sample:
         """Some of the rows, or some of them several times; K stays."""

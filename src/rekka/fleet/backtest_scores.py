@@ -250,7 +250,7 @@ def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:
     """Test whether the model describes the rows it was fitted to; None for very many rows."""
     if len(train) > WHOLE:
         return None
-    sample = Sample.of(train, fit.covariates, fit.n_states, fit.coding.terms)
+    sample = Sample.of(train, fit.covariates, fit.n_states, fit.coding)
     return check_fit(fit, sample, options=settings.options, follows=find_links(train))
 
 

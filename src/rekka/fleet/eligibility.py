@@ -23,6 +23,7 @@ from rekka.core.errors import (
     count_of,
     did_you_mean,
     missing_columns,
+    name_some,
 )
 from rekka.core.numerics import generator
 from rekka.core.ratings import Ratings, plain_labels
@@ -439,10 +440,11 @@ def list_remarks(group: EligibleGroup, years: int) -> Remarks:
 def _remark_level(found: Remarks, group: EligibleGroup, category: Category) -> None:
     """Remark on a level that no training row has, and that is taken as the reference."""
     text = level_text(category.name, group.rows.schema)
-    levels = group.rows.select(category.spell(text)).to_series()
+    levels, unseen = group.rows.select(category.spell(text)).to_series(), find_unseen(group, category)
+    names = name_some(levels.filter(pl.Series(unseen)).unique().sort().to_list())
     found.add(
-        find_unseen(group, category),
-        f"{category.name} is a level that no training row has, taken as {category.reference}",
+        unseen,
+        f"{category.name} {names}: in no training row, taken as {category.reference}",
         lambda place: f"{category.name} {levels[place]}: no training row has it, taken as {category.reference}",
     )
 

@@ -189,6 +189,7 @@ ENDED = "each member is as its last transition ended; visits that are in no tran
 LISTED = "a list of members without dates; each is as its row says"
 ORDERED = "a list of members by date or visit; each is as its last row says"
 AGE, COMPLETED = "age_at_inspection_1", "completed"
+SEVERAL = 0.2  # share of the members that must have several visits for their intervals to be the usual ones
 SCALES = ("labels", "best", "worst", "bands")
 MOST_OFF = 0.5  # share of the states that may be off the scale of a reading: more is another scale
 
@@ -551,10 +552,14 @@ def _conclude(last: LastVisits, told: Sequence[str]) -> Members:
 
 
 def _find_intervals(members: pl.DataFrame) -> dict[str, float]:
-    """Usual years between two visits, by case: the median of the members that have several."""
+    """Usual years between two visits, by case: the median of the members that have several.
+
+    Of a case in which few members have several it is not known: a second look after a month is nobody's rule.
+    """
     years = (count_months(LATEST) - count_months(EARLIEST)) / MONTHS / (pl.col(DAYS) - 1)
-    several = members.filter(pl.col(DAYS) > 1, pl.col(LATEST) > pl.col(EARLIEST))
-    return dict(several.group_by("case").agg(years.median()).sort("case").rows())
+    several = (pl.col(DAYS) > 1) & (pl.col(LATEST) > pl.col(EARLIEST))
+    found = members.group_by("case").agg(years=years.filter(several).median(), share=several.mean())
+    return dict(found.filter(pl.col("share") >= SEVERAL).sort("case").select("case", "years").rows())
 
 
 def _count_lines(reason: str, rows: pl.Series, what: str) -> Line:

@@ -202,7 +202,7 @@ class CaseRows:
     @cached_property
     def training(self) -> Sample:
         """The training rows."""
-        return Sample.of(self.frame("train"), self.covariates, self.n_states, self.coding.terms)
+        return Sample.of(self.frame("train"), self.covariates, self.n_states, self.coding)
 
     @cached_property
     def all_bridges(self) -> NDArray[np.str_]:
@@ -213,7 +213,7 @@ class CaseRows:
         """The rows of a part, or of the folds, whose states the training rows know; and the number of others."""
         frame = self.frame(part)
         known = keep_supported(frame, self.n_states)
-        return Sample.of(known, self.covariates, self.n_states, self.coding.terms), len(frame) - len(known)
+        return Sample.of(known, self.covariates, self.n_states, self.coding), len(frame) - len(known)
 
     @cached_property
     def judged(self) -> tuple[Sample, int]:

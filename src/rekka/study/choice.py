@@ -37,7 +37,7 @@ from rekka.model.fit import Options, Predictor
 from rekka.model.serial import load_model
 from rekka.model.survey import FitTest
 from rekka.study.case_rows import FOLDS, IN_FOLDS, CaseRows, score_folds
-from rekka.study.plan import BOUND, GUARDED, PRESETS, SHRINKING, TrialPlan, list_options, model_of
+from rekka.study.plan import BARE, BOUND, GUARDED, PRESETS, SHRINKING, TrialPlan, list_options, model_of
 from rekka.study.scores import BridgeScores
 from rekka.study.trial import Key, Trial, Value, choose_columns, judge, redrawing, refitting, spread
 
@@ -210,7 +210,12 @@ class Contest:
         return {}
 
     def share(self, method: str) -> Share:
-        """The share of resamples, drawn by bridge from the training rows, in which a method is certified."""
+        """The share of resamples, drawn by bridge from the training rows, in which a method is certified.
+
+        Of a model without covariates none are drawn: there is nothing simpler to take in its place.
+        """
+        if method in BARE:
+            return Share(0, 0)
         model = self.identify(method)
         if model not in self.shares:
             self.shares[model] = self._resample(method)

@@ -16,6 +16,7 @@ import polars as pl
 
 from rekka.core.errors import count_of, name_some
 from rekka.core.language import ENGLISH, Said, load_words, say
+from rekka.core.ratings import Ratings
 from rekka.evaluation.selection import EARLIER, Guard, Point, Share, Step, ties
 from rekka.study.case_rows import FOLDS
 from rekka.study.choice import COSTS, Choice, MethodVerdict
@@ -168,12 +169,14 @@ def name_step(step: Step) -> Said:
     return say(f"step.{step.value.replace(' ', '_')}")
 
 
-def explain_case(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> Said:
+def explain_case(
+    choice: Choice, guard: Guard, trials: Mapping[str, Trial], ratings: Ratings | None = None
+) -> Said:
     """Explain what was chosen for a case, and why."""
     if choice.chosen is None:
         return _explain_none(choice, guard, trials)
     if choice.chosen in choice.rungs:
-        return _explain_rung(choice)
+        return _explain_rung(choice, ratings)
     same = list_same(choice)
     name: str | Said = choice.chosen
     if same:
@@ -261,7 +264,7 @@ def list_same(choice: Choice) -> list[str]:
     ]
 
 
-def _explain_rung(choice: Choice) -> Said:
+def _explain_rung(choice: Choice, ratings: Ratings | None) -> Said:
     """Explain what serves where no method of the plan does, and why none does."""
     planned = [verdict for verdict in choice.verdicts if verdict.method not in choice.rungs]
     stable = any(verdict.step is Step.STABLE for verdict in planned)
@@ -271,10 +274,17 @@ def _explain_rung(choice: Choice) -> Said:
         rows=choice.rows,
         departures=choice.departures,
     )
-    bounds = [say("why.rung.bound_of", **one.model_dump()) for one in choice.bounds]
+    bounds = [
+        say("why.rung.bound_of", rating=_name_state(one.state, ratings), rate=one.rate, years=one.years)
+        for one in choice.bounds
+    ]
     if choice.chosen == BOUND and not bounds:
         return say("why.rung.held", why=why)
     return say(f"why.rung.{choice.chosen}", why=why, others=choice.others, bounds=bounds)
+
+
+def _name_state(state: int | None, ratings: Ratings | None) -> Said | str:
+    return f"state {state}" if ratings is None or state is None else ratings.said([state])
 
 
 def _explain_none(choice: Choice, guard: Guard, trials: Mapping[str, Trial]) -> Said:

@@ -26,6 +26,7 @@ from rekka.core.errors import (
     count_of,
     missing_columns,
     name_rows,
+    name_some,
     no_such_case,
 )
 from rekka.core.files import scratch_beside, writing
@@ -223,8 +224,12 @@ class StudyRows:
         return Coding(tuple(found))
 
     def describe_levels(self) -> list[str]:
-        """Sentences on levels that were merged, and on levels of held-out rows that no training row has."""
+        """Sentences on categories, on levels that were merged, and on levels that no training row has."""
         said = []
+        for name, levels in self.levels.items():
+            whole = fit_category(name, levels.group_by("level").agg(pl.col("rows", "departures").sum()))
+            others = [level.name for level in whole.levels if level.name != whole.reference]
+            said.append(f"{name} is a category: {name_some(others)}, relative to {whole.reference}")
         for case in self.cases if self.levels else ():
             coding = self.code(case)
             held_out = self.query.filter(pl.col("part") != "train", case=case)

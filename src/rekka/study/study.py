@@ -67,7 +67,7 @@ def calibrate_model(
     fit, parameters, _ = load_model(model)
     wanted = (TRAIN,) if part == TRAIN else (TRAIN, part)
     frames = [_take_part(rows, case, name, fit) for name in wanted]
-    samples = [Sample.of(frame, fit.covariates, fit.n_states, fit.coding.terms) for frame in frames]
+    samples = [Sample.of(frame, fit.covariates, fit.n_states, fit.coding) for frame in frames]
     known = fit.fit_test if part == TRAIN and replicates is None else None
     if replicates is None:
         replicates = REPLICATES if known is None else 0
@@ -89,7 +89,7 @@ def check_model(rows: StudyRows, case: str, model: str, *, seed: int) -> FitTest
     """Test a fitted model, given as JSON, on its training rows; None where no test can be made."""
     fit, parameters, _ = load_model(model)
     frame = _take_part(rows, case, TRAIN, fit)
-    sample = Sample.of(frame, fit.covariates, fit.n_states, fit.coding.terms)
+    sample = Sample.of(frame, fit.covariates, fit.n_states, fit.coding)
     with quiet():
         return check_fit(fit, sample, options=_read_options(fit, parameters), follows=find_links(frame), seed=seed)
 
@@ -208,7 +208,7 @@ class Study:
         if self.plan.study.rule == PARETO:
             rows = self.by_pareto.filter(preset=choice.preset, case=choice.case).to_dicts()
             return explain_selection(rows)
-        return explain_case(choice, self.plan.guard, self.trials_of(choice))
+        return explain_case(choice, self.plan.guard, self.trials_of(choice), self.ratings)
 
     @cached_property
     def verdicts(self) -> pl.DataFrame:
@@ -426,7 +426,7 @@ class Study:
         return presets[0]
 
     def _why(self, choice: Choice) -> str:
-        return in_english(explain_case(choice, self.plan.guard, self.trials_of(choice)))
+        return in_english(explain_case(choice, self.plan.guard, self.trials_of(choice), self.ratings))
 
     def _no_trial(self, key: Key) -> BadOption:
         plan = self.plan.study

@@ -340,7 +340,7 @@ def _fit(rows: CaseRows, key: Key, seed: int, threads: int | None) -> tuple[Fit,
     start = rows.pooling if key.method == POOLED else None
     options = choose_options(key.method, rows.training, rows.others, seed, given, start)
     fit = fit_rows(training.rows, training.x, rows.covariates, options, training.groups)
-    return mark_bounds(fit, find_bounds(training.rows)) if key.method == BOUND else fit, options
+    return mark_bounds(fit, training.rows) if key.method == BOUND else fit, options
 
 
 def _choose_streamed(rows: CaseRows, key: Key, seed: int, threads: int | None) -> Options:

@@ -274,8 +274,9 @@ def list_caveats(model: ModelPart, words: Words) -> str:
 
 
 def list_methods(document: Document, found: Iterable[str] | None = None) -> list[str]:
-    """The study's methods in their order, and whatever else has trials; only those ``found``, where given."""
-    every = dict.fromkeys((*document.study.methods, *(trial.method for trial in document.trials)))
+    """The study's methods in their order, and whatever else has trials or serves; or only those ``found``."""
+    served = (one.method for one in document.answers if one.method is not None)
+    every = dict.fromkeys((*document.study.methods, *(trial.method for trial in document.trials), *served))
     wanted = every if found is None else set(found)
     return [method for method in every if method in wanted]
 

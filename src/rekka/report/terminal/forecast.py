@@ -90,7 +90,7 @@ def _print_models(console: Console, document: ForecastFile) -> None:
     marks = texts("certificate", _show_marks, right=False)
     worse = texts("threshold", lambda one: one.ratings.or_worse(one.threshold))
     names = ("case members there n_states", worse, "training_rows", marks)
-    print_rows(console, "The models", UsedModel, *names, rows=document.models)
+    print_rows(console, "The models", UsedModel, *names, rows=document.models, split=True)
 
 
 def _show_marks(model: UsedModel) -> str:
@@ -136,7 +136,7 @@ def _print_network(console: Console, document: ForecastFile) -> None:
         expected = [show(one.expected, "members") for one in (*(now[False, state] for state in states), total)]
         own = show_range(total.low, total.high, "members")
         lines.append((str((total.date or total).year), *expected, own, _show_prediction(total)))
-    title = f"{here[0].case}: expected number of members in each rating{marked}"
+    title = f"{'All components' if together else here[0].case}: expected number of members in each rating{marked}"
     heads = ("year", *map(ratings.name, states), worse, f"{level} parameters", f"{level} prediction")
     print_texts(console, title, heads, lines, split=True)
 

@@ -31,10 +31,11 @@ def print_rows(
     rows: Iterable[Any],
     note: str = "",
     strong: Callable[[Any], bool] | None = None,
+    split: bool = False,
 ) -> None:
-    """A table of rows of some classes, by a declaration of its columns."""
+    """A table of rows of some classes, by a declaration of its columns; ``split`` as in ``print_texts``."""
     make = Fields(WORDS, *(kinds if isinstance(kinds, tuple) else (kinds,)), short=True, strong=strong)
-    print_view(console, build_table("", make.make(columns), rows, WORDS, title=title, note=note))
+    print_view(console, build_table("", make.make(columns), rows, WORDS, title=title, note=note), split=split)
 
 
 def texts(key: str, read: Callable[[Any], str], *, right: bool = True) -> Spec:
