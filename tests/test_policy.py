@@ -73,7 +73,7 @@ class TestDeprecation:
             (("split", *TOY), []),
             (("compare", *TOY), ["it is still public", "the changelog does not name it"]),
             (("split", "nowhere", "0.9.0", "0.11.0"), ["its successor is not public"]),
-            (("split", TOY[0], "0.9.0", "0.10.0"), ["it goes before two minor versions are over"]),
+            (("split", TOY[0], "0.90.0", "0.91.0"), ["it goes before two minor versions are over"]),
             (("split", TOY[0], "0.9.0", "1.0.0"), []),
             (("split", TOY[0], "0.1.0", "0.3.0"), ["it should be gone"]),
         ],
