@@ -47,6 +47,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.clusters
 	$(BIN)/python -m benchmarks.small_samples
 	$(BIN)/python -m benchmarks.stability
+	$(BIN)/python -m benchmarks.replacement
 	$(BIN)/python -m benchmarks.calibration
 	$(BIN)/python -m benchmarks.forecast
 	$(BIN)/python -m benchmarks.components

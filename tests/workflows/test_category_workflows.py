@@ -119,6 +119,9 @@ def test_a_study_codes_each_component_and_its_page_names_levels(table, tmp_path)
     assert part.references["Material: Steel"] == "Concrete"
     assert "Material: Steel" not in part.typical
     assert "Concreteに対して" in made.html
+    (effects,) = (one for one in made.tables if one.name == "effects")
+    shown = [[cell.text for cell in row.cells] for row in effects.rows]
+    assert any("Concrete" in row and "Steel" in row for row in shown)  # values before and after, not 0 and 1
     assert json.loads(made.document.model_dump_json())["models"][0]["levels"]["Interstate"] in ("yes", "no")
 
 

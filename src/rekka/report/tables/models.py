@@ -106,6 +106,21 @@ def _step(make: Fields) -> Field:
     return Field(replace(make.column("step"), parts=parts), cell)
 
 
+def _or_level(name: str, level: str) -> Callable[[Fields], Field]:
+    """A value of a covariate: its number, or of a category the level; a file has the number."""
+
+    def make(fields: Fields) -> Field:
+        field = fields.read(name)
+
+        def cell(one: Any) -> Cell:
+            found = field.cell(one)
+            return found if getattr(one, level) is None else replace(found, text=getattr(one, level))
+
+        return replace(field, cell=cell)
+
+    return make
+
+
 def _change(make: Fields) -> Field:
     """'+10' or 'x2' for a person; for a file the number, and whether it is added or multiplied by."""
 
@@ -485,7 +500,7 @@ EFFECTS = Table(
     "effects", (EffectPart, ModelPart),
     "case method", _flag("is_chosen=chosen", "certified"), "covariate",
     _change,
-    "value_before=before value_after=after",
+    _or_level("value_before=before", "instead"), _or_level("value_after=after", "level"),
     estimate("years_before"),
     estimate("years_after"),
     estimate("years_difference", "difference"),
