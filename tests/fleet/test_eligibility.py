@@ -123,6 +123,10 @@ def test_nobody_can_be_forecast():
 def test_covariates_that_are_in_no_table():
     with pytest.raises(MissingColumns, match=r"traffic_mean is not in .*Columns there: .*bridge_length"):
         eligible_of(draw_members(3).drop("traffic_mean"))
+    with pytest.raises(
+        MissingColumns, match=r"has no dates, and the models need age_at_inspection_1: .*--date COLUMN"
+    ):
+        eligible_of(draw_members(3).drop("age_at_inspection_1"))
 
 
 def test_a_column_that_one_model_alone_needs():

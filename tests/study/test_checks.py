@@ -497,7 +497,7 @@ class TestGolden:
 
     def test_a_second_look_says_where_the_first_was(self, made):
         seen = with_confirmed(made.sound, seen="other, 2026-01-31")
-        assert "zscore in Pier: before in other, 2026-01-31" in explain(seen, "R806")
+        assert "zscore in Pier: before: other, 2026-01-31" in explain(seen, "R806")
 
 
 class TestUnusual:

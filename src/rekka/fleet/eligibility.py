@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rekka.core.errors import (
     BadOption,
     InputError,
+    MissingColumns,
     OutsideTrainingRange,
     bad_option,
     count_of,
@@ -30,7 +31,7 @@ from rekka.core.ratings import Ratings, plain_labels
 from rekka.data.attributes import level_text
 from rekka.data.categories import REFUSE, Category, check_coding
 from rekka.data.pairing import MONTHS, count_months
-from rekka.fleet.members import Members
+from rekka.fleet.members import AGE, Members
 from rekka.fleet.models import CaseModel, Matched
 from rekka.forecast.ageing import AGES, HELD, Ageing, plan_ageing
 from rekka.forecast.first_passage import LONGEST
@@ -201,8 +202,17 @@ def _check_columns(members: Members, matched: Matched) -> None:
         [name for name in model.fit.columns if name not in members.frame.columns]
         for model in matched.found.values()
     ]
-    if all(lacking):
-        raise missing_columns(lacking[0], members.covariates, members.name)
+    if not all(lacking):
+        return
+    ages = [name for name in lacking[0] if name == AGE]
+    if ages and not members.dated:
+        raise MissingColumns(
+            f"{members.name} has no dates, and the models need {AGE}: the years from completion to the last "
+            f"inspection. Name the column of its date (--date COLUMN), or give a column {AGE}.",
+            missing=ages,
+            present=list(members.covariates),
+        )
+    raise missing_columns(lacking[0], members.covariates, members.name)
 
 
 def _find_base(members: Members, frame: pl.DataFrame, since: date | None) -> date | None:
