@@ -1,6 +1,7 @@
 """Tasks on a cluster: sent once, back as they are done. Rows on its workers: the same fit, bit for bit, whoever dies."""
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from distributed.comm import CommClosedError
 
 import rekka
 from rekka.core.errors import BadValues, UnreadableTable
+from rekka.data.categories import fit_coding
 from rekka.model.fit import Options
 from rekka.streaming.blocks import Reading, ScanSource
 from rekka.streaming.cluster import clients
@@ -81,6 +83,16 @@ def test_the_results_of_all_blocks_in_their_order(cluster, query):
 
 def test_a_fit_has_the_same_bits(cluster, query):
     ours, theirs = spread_rows(cluster, query, READING, block_rows=BLOCK), ScanSource(query, READING, 1, BLOCK)
+    assert_same_bits(fit(ours), fit(theirs))
+
+
+def test_categories_have_the_same_bits(cluster, query):
+    kind = pl.when(pl.col("interval_years") > 5.2).then(pl.lit("steel")).otherwise(pl.lit("concrete"))
+    named = query.with_columns(kind=kind)
+    coding = fit_coding(named, ["kind"], pl.col("state_2") > pl.col("state_1"))
+    coded, reading = coding.code(named), replace(READING, covariates=(*READING.covariates, *coding.terms))
+    ours, theirs = spread_rows(cluster, coded, reading, block_rows=BLOCK), ScanSource(coded, reading, 1, BLOCK)
+    assert coding.terms == ("kind: steel",)
     assert_same_bits(fit(ours), fit(theirs))
 
 
