@@ -85,6 +85,15 @@ def test_a_covariate_of_names_is_refused(command, inspections, tmp_path):
     assert "a category has at most 50, each in several rows. Leave it out of covariates" in done.output
 
 
+@pytest.mark.parametrize("command", ["fit", "check"])
+def test_a_text_that_is_the_same_in_all_rows_is_left_out(command, inspections, tmp_path):
+    path = tmp_path / "t.csv"
+    inspections.with_columns(material=pl.lit("steel")).write_csv(path)
+    done = call(command, path, "--covariate", "material")
+    assert done.exit_code == 0
+    assert "material: " not in done.stdout
+
+
 def test_names_among_the_covariates_of_transitions(transitions, tmp_path):
     path = tmp_path / "t.csv"
     transitions.with_columns(remark=pl.format("seen {}", pl.int_range(pl.len()))).write_csv(path)
