@@ -7,6 +7,9 @@ the first members, transition matrices, and the backtest.
     python -m benchmarks.baseline            compare with results/baseline.json; exit code 1 if a number differs
     python -m benchmarks.baseline --write    replace the stored numbers, after a change that is meant
 
+Processors differ in the last digits of numeric gradients and of Box-Cox's exponent: where many numbers differ a
+little, write the earlier version's on this machine first (``--write`` in a checkout of it), and compare with those.
+
 Times, digests and texts are left out. Ontario's part is left out where ../shared/data/ontario is absent.
 """
 
