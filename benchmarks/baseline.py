@@ -8,7 +8,7 @@ the first members, transition matrices, and the backtest.
     python -m benchmarks.baseline --write    replace the stored numbers, after a change that is meant
 
 Processors differ in the last digits of numeric gradients and of Box-Cox's exponent: where many numbers differ a
-little, write the earlier version's on this machine first (``--write`` in a checkout of it), and compare with those.
+little, write the earlier version on this machine first (``--write`` in a checkout of it), and compare with that.
 
 Times, digests and texts are left out. Ontario's part is left out where ../shared/data/ontario is absent.
 """
