@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from rekka.core.errors import BadOption, InputError, ModelFileError
-from rekka.data.categories import ERROR, MERGE, NO_CODING, REFERENCE, Coding
+from rekka.data.categories import ERROR, MERGE, NO_CODING, REFERENCE, Coding, CodingRules
 from rekka.data.partition import PAPER_SEED
 from rekka.data.reading import TableReading
 from rekka.evaluation.calibration import check_fit
@@ -301,14 +301,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             )
         frame = inputs.as_frame(X)
         columns = inputs.find_columns(frame.columns, self.start, self.dt, self.covariates)
-        columns = inputs.fit_categories(
-            frame,
-            y,
-            columns,
-            sample_weight=sample_weight,
-            **self._list_rules(),
-            chosen=self.covariates is not None,
-        )
+        columns = inputs.fit_categories(frame, y, columns, self._take_rules(), sample_weight)
         options = replace(options, coding=columns.coding)
         self._check_units(columns.covariates, columns.coding)
         training = inputs.read_training(
@@ -399,7 +392,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """Fit rows that are not in memory."""
         end = "state_2" if y is None else y
         reading = read_columns(table.columns, self.start, self.dt, self.covariates, end, sample_weight, groups)
-        reading, coding = code_table(table, reading, **self._list_rules(), chosen=self.covariates is not None)
+        reading, coding = code_table(table, reading, self._take_rules())
         self._check_units(reading.covariates, coding)
         features = [self.start, self.dt, *coding.columns(reading.covariates)]
         fit = fit_table(
@@ -620,9 +613,10 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         coding = self._fit.coding if hasattr(self, "_fit") else NO_CODING
         return Options(**{name: getattr(self, name) for name in names}, family=self._family, coding=coding)
 
-    def _list_rules(self) -> dict[str, Any]:
-        """Rules for categories, as ``fit_categories`` takes them."""
-        return {"declared": self.categories} | {name: getattr(self, name) for name in RULES[1:]}
+    def _take_rules(self) -> CodingRules:
+        """Rules for categories."""
+        named = self.covariates is not None
+        return CodingRules(self.categories, self.unseen, self.rare, self.missing, chosen=named)
 
     def _check_units(self, covariates: Sequence[str], coding: Coding) -> None:
         """Refuse units of what is no covariate, or no number."""

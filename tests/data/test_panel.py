@@ -301,3 +301,11 @@ def test_one_visit_makes_no_wide_table():
         rekka.read_panel(one)
     two = one.with_columns(state_2=pl.lit(2), date_2=pl.lit("2006-01-01"))
     assert len(rekka.pair_visits(rekka.read_panel(two)).frame) == 2
+
+
+def test_text_where_numbers_are_needed_is_refused():
+    table = pl.DataFrame({"bridge_id": ["1", "1"], "date": ["2015-01-01", "2020-01-01"], "state": [1, 2]})
+    table = table.with_columns(adt=pl.Series(["few", "many"]))
+    needed = r"adt holds text, such as 'few' in row 0; numbers are needed\. Name another column"
+    with pytest.raises(rekka.InputError, match=needed):
+        rekka.read_panel(table, columns={"traffic": "adt"})

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import rekka
 from rekka import ExponentialHazardMarkovModel as Model
+from rekka.data.categories import CodingRules
 from rekka.streaming import blocks
 from rekka.streaming.any_size import LazyTable, code_table, fit_table, read_columns
 
@@ -89,7 +90,7 @@ def test_blocks_give_the_fit_of_rows_in_memory(monkeypatch, data):
         options = Model(scaling)._options()
         table = LazyTable("rows", data.lazy(), tuple(data.columns), len(data))
         reading = read_columns(table.columns, "state_1", "interval_years", NAMES, "state_2")
-        reading, coding = code_table(table, reading)
+        reading, coding = code_table(table, reading, CodingRules())
         fit = fit_table(replace(table, query=coding.code(table.query)), reading, replace(options, coding=coding))
         held = Model(scaling, covariates=NAMES).fit(data, data["state_2"])
         np.testing.assert_allclose(fit.beta, held._fit.beta, rtol=1e-6, atol=1e-8)
@@ -167,7 +168,9 @@ def test_a_scaler_says_what_to_do_with_text(data):
 
 def test_a_coded_query_can_be_sent_to_a_cluster(data):
     table = LazyTable("rows", data.lazy(), tuple(data.columns), len(data))
-    _, coding = code_table(table, read_columns(table.columns, "state_1", "interval_years", NAMES, "state_2"))
+    _, coding = code_table(
+        table, read_columns(table.columns, "state_1", "interval_years", NAMES, "state_2"), CodingRules()
+    )
     sent = pickle.loads(pickle.dumps(coding.code(data.lazy())))
     assert sent.collect().select(coding.terms).equals(coding.code(data.lazy()).collect().select(coding.terms))
 

@@ -175,20 +175,15 @@ def _unread_numbers(table: SourceTable, columns: dict[str, str], decimal: str) -
     for column, found in collect(table.frame.select(**asked), table.name).to_dict().items() if asked else ():
         unread = found.struct.unnest().filter(pl.col("count") > 0)
         if not unread.is_empty() and unread["count"].item() == unread["filled"].item():
-            raise text_for_numbers(table.name, column, *unread.select(ROW, "text").row(0))
+            row, text = unread.select(ROW, "text").row(0)
+            raise BadValues(
+                f"{table.name}: {column} holds text, such as {text!r} in row {row}; numbers are needed. Name "
+                "another column, or correct this one.",
+                column=column,
+                rows=[row],
+            )
         notes += _unread_note(table, column, "numbers", unread)
     return notes
-
-
-def text_for_numbers(table: str, column: str, row: int | None, text: str) -> BadValues:
-    """Error for a column of text where a covariate needs numbers."""
-    where = "" if row is None else f" in row {row}"
-    return BadValues(
-        f"{table}: {column} holds text, such as {text!r}{where}; a covariate needs numbers. Leave it out, or "
-        "write a number for each kind: 0 and 1 for two kinds, a column of these for each of several.",
-        column=column,
-        rows=[] if row is None else [row],
-    )
 
 
 def _unread_note(table: SourceTable, column: str, what: str, unread: pl.DataFrame) -> list[str]:

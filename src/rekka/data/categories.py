@@ -290,6 +290,28 @@ def check_coding(unseen: Any, rare: Any = MERGE, missing: Any = ERROR) -> None:
             raise bad_option(option, value, choices)
 
 
+@dataclass(frozen=True)
+class CodingRules:
+    """Rules by which an estimator codes categories; wrong ones are refused.
+
+    ``declared`` are numbers that are categories. ``chosen`` says that covariates were named: texts that were not,
+    such as bridge_id, are refused.
+    """
+
+    declared: Sequence[str] | None = None
+    unseen: str = REFERENCE
+    rare: str = MERGE
+    missing: str = ERROR
+    chosen: bool = True
+
+    def __post_init__(self) -> None:
+        check_coding(self.unseen, self.rare, self.missing)
+
+    def for_coding(self) -> dict[str, Any]:
+        """The rules as ``fit_coding`` takes them."""
+        return {"unseen": self.unseen, "rare": self.rare, "missing": self.missing == LEVEL}
+
+
 def fit_coding(
     frame: pl.LazyFrame,
     names: Sequence[str],

@@ -243,7 +243,7 @@ def read_states(
 
 
 def _has_not_applicable(frame: pl.DataFrame, spec: State) -> bool:
-    """Whether N stands beside ratings from 0 to 9, and is no rating itself."""
+    """Whether a column has N among ratings from 0 to 9, where it means that there is nothing to rate."""
     mark = _canonical(NOT_APPLICABLE)
     given = [_canonical(str(one)) for one in (*spec.missing, *_list_labels(spec))]
     others = frame.filter(pl.col("label") != mark)

@@ -48,13 +48,13 @@ class Bound(NamedTuple):
     rate: float
 
 
-def bound_rate(years: float, confidence: float = CONFIDENCE) -> float:
+def bound_rate(years: float) -> float:
     """The largest hazard that years at risk without a departure allow: 3.0 / years at 95 %.
 
     >>> round(bound_rate(312.0), 4)
     0.0096
     """
-    return -math.log1p(-confidence) / years if years > 0 else math.inf
+    return DROP / years if years > 0 else math.inf
 
 
 def find_bounds(rows: Rows) -> tuple[Bound, ...]:
@@ -82,12 +82,12 @@ def _bound_last(rows: Rows) -> float | None:
     last = rows.n_states - 2
     years = float((rows.weight * rows.dt)[rows.start == last].sum())
     if last == 0:
-        return DROP / years if years else None
+        return bound_rate(years) if years else None
     precision, rate = find_intercepts(rows, EXPONENTIAL)
     precision[last] = FIXED
     x = np.empty((rows.dt.size, 0))
 
-    unit = DROP / (years or float(rows.dt.max()))
+    unit = bound_rate(years or float(rows.dt.max()))
 
     def profile(tens: float) -> float:
         mean = np.full(precision.size, rate)

@@ -406,7 +406,7 @@ def _starts(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> lis
 
 
 def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
-    """Newton to the end; probabilities held at 0 that would rise from there are let go, and Newton goes on."""
+    """Newton to the end; probabilities held at 0 that would rise from there are freed, and Newton continues."""
     found, doubled = _refine(climber, found)
     rising = []
     for place in found.boundaries:
@@ -493,8 +493,8 @@ def _certify(
     elif wide:
         verdict = Verdict.NO_FINITE_MAXIMUM
         reasons = [
-            f"the standard error of {', '.join(wide[:3])} is above {RUNAWAY:g}: the likelihood rises for ever "
-            "that way, or the rows do not determine it; leave an element or a covariate out, or merge states"
+            f"the standard error of {', '.join(wide[:3])} is above {RUNAWAY:g}: there is no finite maximum in "
+            "it, or the rows do not determine it; leave an element or a covariate out, or merge states"
         ]
     elif decrement > DECREMENT_LIMIT:
         verdict = Verdict.SHORT_OF_MAXIMUM

@@ -161,14 +161,7 @@ def _read_ids(option: str, values: Any, n: int) -> tuple[NDArray[np.int64], tupl
     table = nw.from_native(values, eager_only=True, pass_through=True)
     if isinstance(table, nw.DataFrame):
         values = [" / ".join(map(str, row)) if None not in row else None for row in table.iter_rows()]
-    ids = np.asarray(values)
-    if ids.shape != (n,):
-        raise InputError(f"{option} has shape {ids.shape}; one identifier per row is needed ({n}).")
-    missing = np.flatnonzero([one is None or one != one for one in ids.tolist()])
-    if missing.size:
-        raise InputError(f"{option} is missing in {missing.size} of {n} rows ({name_rows(missing)}).")
-    known, number = np.unique(ids, return_inverse=True)
-    return number.astype(np.int64), tuple(map(str, known.tolist()))
+    return inputs.read_groups(values, n, option)
 
 
 def _read_dates(series: nw.Series[Any], name: str) -> Array:

@@ -25,13 +25,10 @@ from rekka.core.errors import (
 )
 from rekka.data.categories import (
     ERROR,
-    LEVEL,
-    MERGE,
     NO_CODING,
-    REFERENCE,
     REFUSE,
     Coding,
-    check_coding,
+    CodingRules,
     find_categories,
     fit_coding,
     refuse_missing,
@@ -164,11 +161,11 @@ def read_training(
     end = read_ends(y, read.start)
     weight = read_weights(sample_weight, end.size)
     refuse_weightless(weight)
-    members = None if groups is None else read_groups(groups, end.size)
+    members = None if groups is None else read_groups(groups, end.size)[0]
     if not weight.all():  # weight 0 is absence, in every respect
         here = weight > 0
         read, end, weight = read.take(here), end[here], weight[here]
-        members = None if members is None else read_groups(members[here], end.size)
+        members = None if members is None else read_groups(members[here], end.size)[0]
     if n_states is None:
         refuse_codes(end)
     count = count_states(end, n_states)
@@ -237,31 +234,22 @@ def fit_categories(
     frame: nw.DataFrame[Any],
     y: Any,
     columns: Columns,
-    *,
-    declared: Sequence[str] | None = None,
+    rules: CodingRules,
     sample_weight: Any = None,
-    unseen: str = REFERENCE,
-    rare: str = MERGE,
-    missing: str = ERROR,
-    chosen: bool = True,
 ) -> Columns:
-    """The columns with the coding of those covariates that are categories, and its terms in their place.
-
-    ``chosen`` says that the covariates were named: columns of names that were not, such as bridge_id, are refused.
-    """
-    check_coding(unseen, rare, missing)
-    names = list_categories(frame, columns.covariates, declared)
+    """The columns with the coding of those covariates that are categories, and its terms in their place."""
+    names = list_categories(frame, columns.covariates, rules.declared)
     if not names:
         return columns
-    refuse_named(names if not chosen else ())
+    refuse_named(names if not rules.chosen else ())
     start = _states(_numbers(frame[columns.start], columns.start), columns.start)
     end = read_ends(y, start)
     weight = read_weights(sample_weight, end.size)
     table = take_levels(frame, names)
-    if missing == ERROR:
+    if rules.missing == ERROR:
         refuse_missing(table.lazy(), names)
     table = table.with_columns(pl.Series(DEPARTED, end > start)).filter(pl.Series(weight > 0))
-    coding = fit_coding(table.lazy(), names, pl.col(DEPARTED), unseen=unseen, rare=rare, missing=missing == LEVEL)
+    coding = fit_coding(table.lazy(), names, pl.col(DEPARTED), **rules.for_coding())
     refuse_single(coding)
     return replace(columns, covariates=coding.expand(columns.covariates), coding=coding)
 
@@ -396,15 +384,16 @@ def refuse_collinear(r: Array, names: Sequence[str], rows: int) -> None:
             )
 
 
-def read_groups(groups: Any, n_rows: int) -> NDArray[np.int64]:
-    """Groups as whole numbers from 0, one for each row."""
+def read_groups(groups: Any, n_rows: int, option: str = "groups") -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Groups as whole numbers from 0, one for each row, and their names by number."""
     names = np.asarray(groups)
     if names.shape != (n_rows,):
-        raise InputError(f"groups has shape {names.shape}; one group per row is needed ({n_rows}).")
+        raise InputError(f"{option} has shape {names.shape}; one group per row is needed ({n_rows}).")
     missing = np.flatnonzero([g is None or g != g for g in names.tolist()])
     if missing.size:
-        raise InputError(f"groups is missing in {missing.size} of {n_rows} rows ({name_rows(missing)}).")
-    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+        raise InputError(f"{option} is missing in {missing.size} of {n_rows} rows ({name_rows(missing)}).")
+    known, number = np.unique(names, return_inverse=True)
+    return number.astype(np.int64), tuple(map(str, known.tolist()))
 
 
 def class_weights(class_weight: str, start: States, end: States, n_states: int) -> Array:

@@ -30,7 +30,7 @@ from rekka.scaling.serial import ScalingPart
 # 2: scalings carry their range, and may be chains. 3: survey, bootstrap, case and labels. 4: clock,
 # test of fit and how the table was read. 5: categories; models without them are written as version 4
 VERSION: Final = 5
-WITHOUT_CATEGORIES: Final = 4
+PLAIN_VERSION: Final = 4  # of models without categories and histories
 LONGEST_NUMBER = 12  # characters of a number that a message shows
 ROUNDING = 1e-6  # of a coefficient in native units, relative to the terms it is made of
 
@@ -112,7 +112,7 @@ class ModelFile(_Part):
 
 def choose_version(coding: Coding, *, histories: bool = False) -> int:
     """Version of the file of a model: earlier versions read models without categories and histories."""
-    return VERSION if coding or histories else WITHOUT_CATEGORIES
+    return VERSION if coding or histories else PLAIN_VERSION
 
 
 def dump_model(

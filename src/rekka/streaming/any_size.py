@@ -17,12 +17,9 @@ import polars as pl
 from rekka.core.errors import InputError, count_of
 from rekka.data.categories import (
     ERROR,
-    LEVEL,
-    MERGE,
     NO_CODING,
-    REFERENCE,
     Coding,
-    check_coding,
+    CodingRules,
     find_categories,
     fit_coding,
     refuse_missing,
@@ -107,27 +104,19 @@ def read_columns(
 def code_table(
     table: LazyTable,
     reading: Reading,
-    *,
-    declared: Sequence[str] | None = None,
-    unseen: str = REFERENCE,
-    rare: str = MERGE,
-    missing: str = ERROR,
-    chosen: bool = True,
+    rules: CodingRules,
 ) -> tuple[Reading, Coding]:
     """Fit the coding of the categories among the covariates; the reading then has its terms in their place."""
-    check_coding(unseen, rare, missing)
     schema = table.query.collect_schema()
-    names = find_categories(schema, reading.covariates, declared)
+    names = find_categories(schema, reading.covariates, rules.declared)
     if not names:
         return reading, NO_CODING
-    refuse_named(names if not chosen else ())
+    refuse_named(names if not rules.chosen else ())
     departed = pl.col(reading.end) > pl.col(reading.start)
     there = table.query if reading.weight is None else table.query.filter(pl.col(reading.weight) > 0)
-    if missing == ERROR:
+    if rules.missing == ERROR:
         refuse_missing(there, names, table.name)
-    coding = fit_coding(
-        there, names, departed, unseen=unseen, rare=rare, missing=missing == LEVEL, where=table.name
-    )
+    coding = fit_coding(there, names, departed, **rules.for_coding(), where=table.name)
     refuse_single(coding)
     return replace(reading, covariates=coding.expand(reading.covariates)), coding
 

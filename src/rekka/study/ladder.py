@@ -47,7 +47,7 @@ def list_rung_keys(plan: StudyPlan, cases: Sequence[str]) -> list[Key]:
 
 
 def needs_ladder(plan: StudyPlan, choice: Choice) -> bool:
-    """Whether a choice has come to nothing, and the ladder goes on."""
+    """Whether a choice has come to nothing, so that the ladder is tried."""
     return choice.chosen is None and has_ladder(plan) and choice.preset == PRESET
 
 

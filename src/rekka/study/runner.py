@@ -151,7 +151,7 @@ def choose(
 ) -> None:
     """Apply the rule to each case under each preset, where that is not done yet; ``test`` what is chosen.
 
-    Where the rule ends in nothing the ladder goes on, with rows from ``pooled``, which have the other cases' too.
+    Where the rule ends in nothing the ladder is tried, with rows from ``pooled``, which have the other cases' too.
     """
     pairs = list(dict.fromkeys((key.preset, key.case) for key in keys))
     missing = [pair for pair in pairs if pair not in records.choices]
