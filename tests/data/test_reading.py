@@ -9,7 +9,7 @@ from test_cli import call
 
 import rekka
 from rekka.data.reading import TableReading
-from rekka.model.serial import WITHOUT_CATEGORIES
+from rekka.model.serial import PLAIN_VERSION
 from rekka.study.models import load_models
 
 INDEX = {"a": 95, "b": 80, "c": 72, "d": 65, "e": 40}
@@ -207,7 +207,7 @@ def test_models_that_read_in_different_ways_are_not_mixed(folder, tmp_path):
 
 def test_files_and_runs_that_kept_no_reading_are_read_as_before(folder, tmp_path):
     part = json.loads((folder / "models" / "pier.json").read_text(encoding="utf-8"))
-    assert part["version"] == WITHOUT_CATEGORIES == 4
+    assert part["version"] == PLAIN_VERSION == 4
     del part["reading"]
     part["version"] = 3
     (tmp_path / "old.json").write_text(json.dumps(part), encoding="utf-8")

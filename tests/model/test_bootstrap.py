@@ -24,7 +24,7 @@ def simulated(n=400, n_states=4, seed=1):
 def drawn(sample, draws=5, seed=0, **options):
     """A fit, and its refits."""
     options = Options(**options)
-    groups = read_groups(sample.bridge, len(sample))
+    groups, _ = read_groups(sample.bridge, len(sample))
     fit = fit_rows(sample.rows, sample.x, sample.covariates, options, groups)
     return fit, bootstrap_rows(fit, sample.rows, sample.x, groups, options, draws=draws, seed=seed)
 
@@ -194,7 +194,7 @@ def test_a_model_without_covariates_is_drawn_too():
 def test_progress_is_told_after_each():
     sample = simulated(100, 3)
     told = []
-    groups = read_groups(sample.bridge, len(sample))
+    groups, _ = read_groups(sample.bridge, len(sample))
     fit = fit_rows(sample.rows, sample.x, COVARIATES, Options())
     bootstrap_rows(fit, sample.rows, sample.x, groups, Options(), draws=3, on_progress=lambda *n: told.append(n))
     assert told == [(1, 3), (2, 3), (3, 3)]
@@ -275,7 +275,7 @@ def test_wrong_inputs_are_refused_in_a_sentence(given, error, message):
 def test_options_that_do_not_fit_the_model_are_refused():
     """A draw that cannot be fitted is left out; a wrong input must not look like that."""
     sample = simulated(100, 3)
-    groups = read_groups(sample.bridge, len(sample))
+    groups, _ = read_groups(sample.bridge, len(sample))
     fit = fit_rows(sample.rows, sample.x, COVARIATES, Options())
     wrong = Options(prior={"mean": np.zeros(2), "precision": np.eye(2)})
     with pytest.raises(BadOption, match="this model has 6 coefficients"):
