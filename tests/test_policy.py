@@ -10,8 +10,8 @@ import pytest
 import rekka
 from rekka.data import mapping
 from rekka.fleet.document import ForecastFile
+from rekka.model.serial import PLAIN_VERSION, ModelFile
 from rekka.model.serial import VERSION as MODEL
-from rekka.model.serial import WITHOUT_CATEGORIES, ModelFile
 from rekka.report.document import VERSION as REPORT
 from rekka.scaling.serial import VERSION as SCALING
 from rekka.study.plan import BEFORE_CLOCK
@@ -103,7 +103,7 @@ def test_paths_that_pages_name_lead_somewhere():
 @pytest.mark.parametrize(
     ("file", "written", "read"),
     [
-        ("model file", f"{WITHOUT_CATEGORIES}, with categories {MODEL}", "2 to 5"),
+        ("model file", f"{PLAIN_VERSION}, with categories {MODEL}", "2 to 5"),
         ("run folder", f"plan {PLAN}, files 1", f"plan {BEFORE_CLOCK} and {PLAN}"),
         ("study file", str(PLAN), f"1 to {PLAN}"),
         ("`forecast.json`", str(ForecastFile.model_fields["version"].default), "1"),
