@@ -133,9 +133,6 @@ def test_bad_input_is_refused(rows: pl.DataFrame, options: Any, given: Any, word
 
 def test_what_is_not_there_yet_is_refused(model: Model, rows: pl.DataFrame, tmp_path: Any) -> None:
     for call in (
-        lambda: model.forecast(rows.head(1)),
-        lambda: model.years_to_reach(4),
-        lambda: model.transition_matrix(5),
         lambda: model.bootstrap(rows, rows["state_2"], groups=rows["bridge"]),
         lambda: model.check_fit(rows, rows["state_2"]),
         lambda: rekka.likelihood_ratio_test(model, model),
@@ -152,3 +149,36 @@ def test_what_is_not_there_yet_is_refused(model: Model, rows: pl.DataFrame, tmp_
 
 def y_of(rows: pl.DataFrame) -> pl.Series:
     return rows.filter(pl.col("state_2") >= pl.col("state_1"))["state_2"]
+
+
+def test_categories_are_columns_of_0_and_1(rows: pl.DataFrame) -> None:
+    kind = pl.col("bridge").str.slice(1).cast(pl.Int64) % 3
+    named = rows.with_columns(
+        material=kind.replace_strict({0: "steel", 1: "oak", 2: "steel"}), oak=(kind == 1).cast(pl.Float64)
+    )
+    single = named.head(1).with_columns(bridge=pl.lit("alone"), material=pl.lit("oak"), oak=1.0)
+    named, y = pl.concat([named, single]), [*rows["state_2"], None]
+    options: dict[str, Any] = {"errors": "adjacent-common", "threads": 1, "scaling": "max"}
+    given = {"histories": named["bridge"], "groups": named["bridge"]}
+    model = Model(covariates=["age", "material"], effects={"material": [1, 2]}, **options).fit(named, y, **given)
+    numbers = Model(covariates=["age", "oak"], effects={"oak": [1, 2]}, **options).fit(named, y, **given)
+    assert model.covariates_ == ("age", "material: oak")
+    assert model.log_likelihood_ == pytest.approx(numbers.log_likelihood_, abs=1e-9)
+    np.testing.assert_allclose(model.coef_, numbers.coef_, atol=1e-7)
+    again = Model.from_json(model.to_json())
+    p = again.predict_proba(named, histories=named["bridge"])
+    assert np.array_equal(p, model.predict_proba(named, histories=named["bridge"]))
+    np.testing.assert_allclose(p, numbers.predict_proba(named, histories=named["bridge"]), atol=1e-8)
+    with pytest.warns(UserWarning, match="no training row has iron"):
+        model.predict_proba(named.with_columns(material=pl.lit("iron")))
+
+
+def test_categories_without_elements_are_those_of_pairs(rows: pl.DataFrame) -> None:
+    worse = rows.with_columns(pl.max_horizontal("state_1", "state_2").alias("state_2")).with_columns(
+        material=pl.Series(np.resize(["steel", "oak"], len(rows)))
+    )
+    each = np.arange(len(worse)).astype(str)
+    chained = Model(covariates=["age", "material"]).fit(worse, worse["state_2"], histories=each)
+    plain = Model(covariates=["age", "material"]).fit(worse, worse["state_2"])
+    assert chained.coding_ == plain.coding_
+    assert np.array_equal(chained.coef_, plain.coef_)

@@ -29,6 +29,7 @@ from rekka.model.fit import Fit, Options, check_options
 from rekka.model.history_inputs import (
     ELEMENTS,
     drop_elements,
+    fit_history_categories,
     fit_history_table,
     predict_ratings,
     read_history_rows,
@@ -160,6 +161,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         Probability of each rating in each true state; variance of the frailty; probability of an improvement in a
         year; slope of each log hazard per calendar year; function of ages (n,) that gives probabilities (n, K) of
         the first true state. None where the model does not have them.
+    records_
+        All elements of a model of histories with their estimates; None in a model of pairs.
     frailty_
         Table of the frailty of each group given its visits: mean and 95 % interval; None without frailty.
     clock_
@@ -344,15 +347,9 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         columns = inputs.find_columns(
             names if self.covariates is None else frame.columns, self.start, self.dt, self.covariates
         )
-        categories = inputs.list_categories(frame, columns.covariates, self.categories)
-        if categories:
-            raise BadOption(
-                f"{categories[0]} is a category, and histories take numbers as covariates so far. Leave it out, "
-                "give 0 and 1 for each of its levels, or fit pairs.",
-                option="covariates",
-                value=categories[0],
-            )
-        check_units(self.units, columns.covariates)
+        chosen = columns
+        columns = fit_history_categories(frame, y, chosen, self._take_rules())
+        self._check_units(columns.covariates, columns.coding)
         if not uses_histories(self.get_params(deep=False)):
             rows = read_history_rows(
                 frame, y, columns, histories=histories, n_states=self.n_states, date=self.date, improvements=False
@@ -361,7 +358,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             if not pair.any():
                 raise InputError("No row has a second rating, so nothing says how condition changes.")
             some = frame.filter(pair.tolist())
-            own: Self = clone(self).set_params(covariates=list(columns.covariates), n_states=rows.n_states)
+            own: Self = clone(self).set_params(covariates=list(chosen.covariates), n_states=rows.n_states)
             known = None if groups is None else np.asarray(groups)[pair]
             fitted = own.fit(some.to_native(), rows.chain.end[pair] + 1, groups=known, on_pass=on_pass)
             self._adopt(fitted._fit, frame.columns)
@@ -370,13 +367,16 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             frame,
             y,
             columns,
-            replace(self._options(), coding=NO_CODING),
+            replace(self._options(), coding=columns.coding),
             {name: getattr(self, name) for name in ELEMENTS},
             histories=histories,
             groups=groups,
             n_states=self.n_states,
             date=self.date,
         )
+        named = getattr(groups, "name", None)
+        if fit.records is not None and isinstance(named, str):
+            fit = replace(fit, records=replace(fit.records, by=named))
         self._adopt(fit, frame.columns)
         return self
 
@@ -422,8 +422,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         if self._fit.records is not None:
-            columns = inputs.Columns(self.start, self.dt, self.covariates_)
-            return predict_ratings(self._fit, inputs.as_frame(X), columns, histories, groups)
+            return predict_ratings(self._fit, inputs.as_frame(X), self._columns(), histories, groups)
         if histories is not None:
             raise BadOption(
                 "histories is given, and this model forecasts from one rating alone: leave it out.",
@@ -648,7 +647,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.clock_ = fit.clock
         self.certificate_, self.survey_, self.resampled_ = fit.certificate, fit.survey, fit.resampled
         self.fit_test_ = fit.fit_test
-        records = fit.records
+        self.records_ = records = fit.records
         self.errors_ = None if records is None or records.elements.pattern is None else records.errors
         self.frailty_variance_ = None if records is None else records.frailty_variance
         self.frailty_ = None if records is None else frailty_table(records)

@@ -18,9 +18,9 @@ from rekka.model import histories as engine
 from rekka.model.clock import RUNNING, Clock
 from rekka.model.elements import Elements, count_nodes, place_nodes, read_elements
 from rekka.model.family import EXPONENTIAL
-from rekka.model.histories import Chain, HistoryLikelihood, age_units, chain_rows, find_impossible
+from rekka.model.histories import Chain, HistoryLikelihood, chain_rows, find_impossible, measure_ages
 from rekka.model.likelihood import Likelihood, Rows
-from rekka.model.records import Records, filter_ratings
+from rekka.model.records import Records, filter_visits
 
 Array = NDArray[np.float64]
 
@@ -236,11 +236,11 @@ def test_ratings_followed_by_steps_have_the_kernels_probabilities(clock: str, op
     seen, extra = likelihood.histories, parameters[likelihood.n_coefficients :]
     nodes = likelihood.nodes if elements.frailty else 1
     records = Records(
-        elements, extra, np.zeros((extra.size, extra.size)), nodes, age_units(seen.age), seen.last, None
+        elements, extra, np.zeros((extra.size, extra.size)), nodes, measure_ages(seen.age), seen.last, None
     )
     beta = parameters[: likelihood.n_coefficients].reshape(elements.n_states - 1, -1)
     slope = 0.0 if records.trend is None else seen.time[:, None] * records.trend
-    p = filter_ratings(seen, records, np.exp(likelihood.W @ beta.T + slope), EXPONENTIAL)
+    p = filter_visits(seen, records, np.exp(likelihood.W @ beta.T + slope), EXPONENTIAL).ratings
     np.testing.assert_allclose(np.log(p[np.arange(len(p)), seen.observed]), found.by_visit, atol=1e-12)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
 
@@ -324,10 +324,10 @@ def test_nodes_have_the_moments_of_the_gamma_and_their_derivatives() -> None:
         assert weight @ (eps - 1) ** 2 == pytest.approx(phi, rel=1e-5)
         step = 1e-5 * phi
         more, less = place_nodes(phi + step, count), place_nodes(phi - step, count)
-        for name in ("log_eps", "log_weight"):
-            slope = (getattr(more, name) - getattr(less, name)) / (2 * step)
-            close = 1e-6 * np.abs(slope).max()
-            np.testing.assert_allclose(getattr(nodes, f"d_{name}"), slope, rtol=1e-5, atol=close)
+        assert np.array_equal(nodes.log_eps, more.log_eps)
+        slope = (more.log_weight - less.log_weight) / (2 * step)
+        np.testing.assert_allclose(nodes.d_log_weight, slope, rtol=1e-5, atol=1e-6 * np.abs(slope).max())
+        np.testing.assert_allclose(eps[nodes.stride :], 2 * eps[: -nodes.stride], rtol=1e-14)
 
 
 def test_the_least_node_stands_for_all_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,8 +400,11 @@ def test_new_needs_an_age_and_one_history() -> None:
     new = read_elements(3, errors="adjacent", first="new")
     with pytest.raises(InputError, match="no covariate here is an age"):
         chain_rows(broken(), new, Clock())
+    one, aged = np.zeros(3, np.int64), Clock("middle", ("age",), (0,))
+    later = np.array([[5.0], [7.0], [20.0]])
     with pytest.raises(InputError, match="row 2: a second history of the same bridge"):
-        chain_rows(broken(bridge=np.zeros(3, np.int64)), new, Clock("middle", ("age",), (0,)))
+        chain_rows(broken(bridge=one, x=later), new, aged)
+    assert chain_rows(broken(bridge=one), new, aged).n_bridges == 1  # another member, seen at the same time
 
 
 def test_what_a_pattern_forbids_is_found() -> None:

@@ -36,46 +36,67 @@ SPAN = 30.0  # log of the prior density, relative to its mode, at which the node
 LOWEST = -20.0  # least node of log eps: nothing happens to a bridge with a smaller frailty, and it stands for all
 NODE_STEP = 0.35  # of log eps: the trapezoid's error is about exp(-pi^2 / step)
 LEAST_NODES = 32
+LOG_2 = float(np.log(2.0))
 
 
 class Nodes(NamedTuple):
-    """Nodes log eps (N,) and log weights (N,) of the trapezoid rule, and the derivatives of both in phi."""
+    """Nodes log eps (N,) and log weights (N,) of the trapezoid rule, and the derivative of the weights in phi.
+
+    The nodes do not move with phi. eps doubles every ``stride`` nodes, so that the kernel can square its matrices.
+    """
 
     log_eps: Array
     log_weight: Array
-    d_log_eps: Array
     d_log_weight: Array
+    stride: int
+
+
+ONE_NODE = Nodes(np.zeros(1), np.zeros(1), np.zeros(1), 1)  # a frailty of 1: none
 
 
 def place_nodes(phi: float, count: int, span: float = SPAN) -> Nodes:
-    """Equidistant nodes of log eps over the range of a gamma density of mean 1 and variance phi.
+    """At least ``count`` nodes of log eps over the range of a gamma density of mean 1 and variance phi."""
+    low, high = _find_ends(span * phi)
+    stride = max(1, int(np.ceil((count - 1) * LOG_2 / (high - low))))
+    return _weigh_nodes(phi, low, high, stride)
 
-    The first node has the weight of all that would lie below it, where the density is e^(u / phi).
+
+def place_common_nodes(variances: Array, step: float, most: int) -> list[Nodes]:
+    """The same nodes of log eps, with weights for each of several variances, about ``most`` at most.
+
+    They are ``step`` apart, or 16 over the range of the least variance where that is closer.
+    """
+    known = np.maximum(variances, LEAST_PHI)
+    low, high = _find_ends(SPAN * float(known.max()))
+    narrow = np.diff(_find_ends(SPAN * float(known.min())))[0] / (LEAST_NODES / 2)
+    stride = int(np.ceil(LOG_2 / max(min(step, narrow), (high - low) / most)))
+    return [_weigh_nodes(phi, low, high, stride) for phi in known]
+
+
+def _weigh_nodes(phi: float, low: float, high: float, stride: int) -> Nodes:
+    """Multiples of log 2 / stride from ``low`` to ``high``.
+
+    The first has the weight of all that would lie below it, where the density is e^(u / phi).
     """
     shape = 1.0 / phi
-    depth = span * phi  # e^u - u - 1 at both ends
+    u = LOG_2 / stride * np.arange(np.floor(low * stride / LOG_2), np.ceil(high * stride / LOG_2) + 1)
+    log_density = -shape * _excess(u)
+    slope = shape**2 * _excess(u)
+    fall = shape * LOG_2 / stride  # of the log density from node to node below the first
+    log_density[0] -= np.log(-np.expm1(-fall))
+    slope[0] += shape * fall / np.expm1(min(fall, 700.0))
+    log_weight = log_density - special.logsumexp(log_density)
+    return Nodes(u, log_weight, slope - np.exp(log_weight) @ slope, stride)
+
+
+def _find_ends(depth: float) -> tuple[float, float]:
+    """Least and largest log eps: where e^u - u - 1 is ``depth``, and no less than LOWEST."""
 
     def rise(u: float) -> float:
         return float(_excess(np.float64(u))) - depth
 
-    ends = np.array(
-        [
-            optimize.brentq(rise, -(depth + 1.0) * (1 + 1e-9), -1e-12, xtol=1e-15),
-            optimize.brentq(rise, 1e-12, np.sqrt(2.0 * depth) * (1 + 1e-9), xtol=1e-15),
-        ]
-    )
-    d_ends = span / np.expm1(ends)
-    if ends[0] < LOWEST:
-        ends[0], d_ends[0] = LOWEST, 0.0
-    share = np.linspace(0.0, 1.0, count)
-    u, du = ends[0] + (ends[1] - ends[0]) * share, d_ends[0] + (d_ends[1] - d_ends[0]) * share
-    log_density = -shape * _excess(u)
-    slope = shape**2 * _excess(u) - shape * np.expm1(u) * du
-    fall = shape * (u[1] - u[0])  # of the log density from node to node below the first
-    log_density[0] -= np.log(-np.expm1(-fall))
-    slope[0] -= (shape * (du[1] - du[0]) - shape * fall) / np.expm1(min(fall, 700.0))
-    log_weight = log_density - special.logsumexp(log_density)
-    return Nodes(u, log_weight, du, slope - np.exp(log_weight) @ slope)
+    low = optimize.brentq(rise, -(depth + 1.0) * (1 + 1e-9), -1e-12, xtol=1e-15)
+    return max(low, LOWEST), optimize.brentq(rise, 1e-12, np.sqrt(2.0 * depth) * (1 + 1e-9), xtol=1e-15)
 
 
 def _excess(u: Any) -> Any:
@@ -86,8 +107,8 @@ def _excess(u: Any) -> Any:
 
 def count_nodes(phi: float) -> int:
     """Number of nodes for this variance: NODE_STEP apart, and LEAST_NODES of them where that is more."""
-    ends = place_nodes(max(phi, LEAST_PHI), 2).log_eps
-    return max(LEAST_NODES, int(np.ceil((ends[1] - ends[0]) / NODE_STEP)))
+    low, high = _find_ends(SPAN * max(phi, LEAST_PHI))
+    return max(LEAST_NODES, int(np.ceil((high - low) / NODE_STEP)))
 
 
 @dataclass(frozen=True, eq=False)

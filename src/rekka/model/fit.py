@@ -31,13 +31,14 @@ from rekka.model.coordinates import (
     in_scaled,
     read_prior,
 )
+from rekka.model.elements import Nodes
 from rekka.model.family import EXPONENTIAL, Family, States, find_family, pick_ends
-from rekka.model.histories import Chain, chain_rows
+from rekka.model.histories import Chain, Histories, chain_rows
 from rekka.model.inference import Inference, infer
 from rekka.model.likelihood import Likelihood, Pairs, Rows, compile_kernels
 from rekka.model.observations import HeldObservations, Observations
 from rekka.model.paper_kernel import floored_log_likelihood
-from rekka.model.records import Records, filter_ratings
+from rekka.model.records import Filtered, Records, filter_visits
 from rekka.model.restarts import Fewer, Restarts, crude_start, restart
 from rekka.model.separation import Separation, find_separations, name_levels
 from rekka.model.solvers import Outcome, lbfgs, newton, random_start
@@ -99,15 +100,18 @@ class Predictor:
     def ratings(self, rows: Chain) -> Array:
         """Probabilities (n, K) of the rating at each row's end, given the visits of its bridge up to its start."""
         assert self.records is not None  # a fit of histories
-        seen = chain_rows(rows, self.records.elements, self.clock, self.records.last)
-        eta = self.predictors(seen.x)
-        if self.records.trend is not None:
-            eta += seen.time[:, None] * self.records.trend
+        seen = chain_rows(rows, self.records.elements, self.clock, (None, self.records.last))
         p = np.empty((rows.start.size, self.n_states))
-        found = filter_ratings(seen, self.records, self.family.step_hazards(eta), self.family)
+        found = self.filter(seen, self.records, self.predictors(seen.x)).ratings
         second = seen.begins < 0
         p[seen.row[second]] = found[second]
         return p
+
+    def filter(self, seen: Histories, records: Records, eta: Array, nodes: Nodes | None = None) -> Filtered:
+        """Follow bridges through their visits, with the predictors of their steps (S, K-1) without a trend."""
+        if records.trend is not None:
+            eta = eta + seen.time[:, None] * records.trend
+        return filter_visits(seen, records, self.family.step_hazards(eta), self.family, nodes)
 
     def draw_ends(self, start: States, dt: Array, x: Array, u: Array) -> States:
         """End states (n,) drawn with uniform numbers u (n,)."""

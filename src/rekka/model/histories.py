@@ -19,7 +19,7 @@ from scipy import special
 from rekka.core.errors import BadOption, BadStates, BadValues, InputError, name_rows
 from rekka.model import history_kernel
 from rekka.model.clock import RUNNING, START, Clock
-from rekka.model.elements import LEAST_PHI, NEW, SPAN, TREND_YEARS, Elements, Nodes, place_nodes
+from rekka.model.elements import LEAST_PHI, NEW, ONE_NODE, SPAN, TREND_YEARS, Elements, Nodes, place_nodes
 from rekka.model.family import Family
 from rekka.model.likelihood import count_threads, run_blocks
 
@@ -36,6 +36,7 @@ class Chain(NamedTuple):
     """Rows (n,) to be chained: states 0-based, end -1 where a history has one visit, x (n, p) at first visits.
 
     ``history`` and ``bridge`` are whole numbers from 0, ``date`` the year of the first visit as a number, or None.
+    ``names`` are those of the bridges by number, ``row`` the rows' numbers in their table where they are others.
     """
 
     start: States
@@ -45,6 +46,13 @@ class Chain(NamedTuple):
     history: Places
     bridge: Places
     date: Array | None = None
+    names: tuple[str, ...] | None = None
+    row: Places | None = None
+
+    @property
+    def years(self) -> Array:
+        """Years of each row; 0 where there is one visit."""
+        return np.where(self.end >= 0, np.nan_to_num(self.dt), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +112,7 @@ def check_chain(rows: Chain, advancing: Sequence[int] = ()) -> NDArray[np.intp]:
             "history belong to one bridge; correct histories or groups.",
             rows=split.tolist(),
         )
-    order = np.lexsort((rows.history, rows.bridge))  # stable: rows of a history stay in their order
+    order = order_rows(rows)
     history = rows.history[order]
     follows = np.flatnonzero(history[1:] == history[:-1]) + 1  # places of rows that follow one of their history
     before, after = order[follows - 1], order[follows]
@@ -149,14 +157,22 @@ def check_chain(rows: Chain, advancing: Sequence[int] = ()) -> NDArray[np.intp]:
     return order
 
 
-def chain_rows(rows: Chain, elements: Elements, clock: Clock, last: float | None = None) -> Histories:
-    """Chain rows and cut intervals into steps; ``last`` is where the trend ends, by default the last visit.
+def order_rows(rows: Chain) -> NDArray[np.intp]:
+    """Rows by bridge, history and date; stable, so that without dates rows of a history stay in their order."""
+    keys = (rows.history, rows.bridge) if rows.date is None else (rows.date, rows.history, rows.bridge)
+    return np.lexsort(keys)
+
+
+def chain_rows(
+    rows: Chain, elements: Elements, clock: Clock, dates: tuple[float | None, float | None] = (None, None)
+) -> Histories:
+    """Chain rows and cut intervals into steps; the trend is that of ``dates``, by default those of the visits.
 
     Steps are of at most a year where the clock runs or improvements happen, else an interval is one step.
     """
     order = check_chain(rows, clock.columns)
     start, end, history, bridge = (part[order] for part in (rows.start, rows.end, rows.history, rows.bridge))
-    x, years = rows.x[order], np.where(rows.end[order] >= 0, np.nan_to_num(rows.dt[order]), 0.0)
+    x, years = rows.x[order], rows.years[order]
     begins = np.diff(history, prepend=-1) != 0
     seen = end >= 0
     stop = np.cumsum(begins + seen.astype(np.int64))  # visits up to each row
@@ -174,7 +190,8 @@ def chain_rows(rows: Chain, elements: Elements, clock: Clock, last: float | None
     length, source, back = np.zeros(n), np.zeros(n, np.int64), np.zeros(n)
     length[second_at], source[second_at] = years[seen], np.flatnonzero(seen)
     if elements.first == NEW:
-        _check_new(clock, age, order[begins], np.flatnonzero(np.bincount(bridge[begins]) > 1), bridge[begins])
+        finish = age + np.add.reduceat(years, np.flatnonzero(begins))
+        _check_new(clock, age, finish, order[begins], bridge[begins])
         length[first_at], source[first_at], back[first_at] = age, np.flatnonzero(begins), age
     fine = clock.kind == RUNNING or elements.improvements is not None
     whole = np.maximum(np.ceil(length - WHOLE_YEAR), 1.0) if fine else np.ones(n)
@@ -191,12 +208,14 @@ def chain_rows(rows: Chain, elements: Elements, clock: Clock, last: float | None
     time, final = np.zeros(h.size), 0.0
     if rows.date is not None:
         date = rows.date[order]
+        first, last = dates
         final = float((date + years).max()) if last is None else last
-        time = np.clip(date[np.repeat(source, count)] + shift, date.min(), final) - final
+        least = date.min() if first is None else first
+        time = np.clip(date[np.repeat(source, count)] + shift, least, final) - final
     return Histories(observed, number, steps, row, edges, h, taken, time, age, final)
 
 
-def _check_new(clock: Clock, age: Array, row: Places, several: Places, bridge: Places) -> None:
+def _check_new(clock: Clock, age: Array, finish: Array, row: Places, bridge: Places) -> None:
     """Refuse first="new" where the years since a member was new are not known."""
     if not clock.columns:
         raise BadOption(
@@ -207,7 +226,9 @@ def _check_new(clock: Clock, age: Array, row: Places, several: Places, bridge: P
     young = row[age < 0]
     if young.size:
         raise BadValues(f"The age at the first visit is below 0 in {name_rows(young)}.", rows=young.tolist())
-    later = np.sort(row[np.isin(bridge, several) & (np.diff(bridge, prepend=-1) == 0)])
+    ended = np.full(int(bridge.max()) + 1, np.inf)
+    np.minimum.at(ended, bridge, finish)  # other members of the bridge are seen at the same time, and may be new
+    later = np.sort(row[age > ended[bridge] + WHOLE_YEAR])
     if later.size:
         raise BadOption(
             f"{name_rows(later)}: a second history of the same bridge begins here, after a repair or a cut, and "
@@ -268,13 +289,21 @@ class HistoryLikelihood:
     nodes: int
     threads: int = 1
     span: float = SPAN
+    names: tuple[str, ...] | None = None  # of the bridges
 
     @classmethod
     def build(
-        cls, histories: Histories, elements: Elements, W: Array, family: Family, nodes: int, threads: int | None
+        cls,
+        histories: Histories,
+        elements: Elements,
+        W: Array,
+        family: Family,
+        nodes: int,
+        threads: int | None,
+        age_units: tuple[float, float] | None = None,
     ) -> HistoryLikelihood:
-        """Standardise ages and count threads."""
-        mean, sd = age_units(histories.age)
+        """Standardise ages, by those of all blocks or its own, and count threads."""
+        mean, sd = measure_ages(histories.age) if age_units is None else age_units
         age = (histories.age - mean) / sd
         return cls(histories, elements, np.ascontiguousarray(W), age, family, nodes, count_threads(threads))
 
@@ -322,15 +351,15 @@ class HistoryLikelihood:
         size = (lambda *shape: np.zeros(shape)) if differentiate else (lambda *shape: np.zeros((1,) * len(shape)))
         log_scale = np.empty(seen.observed.size)
         d_eta, d_pi, d_errors = size(*theta.shape), size(*pi.shape), size(B, K, K)
-        d_stay, d_eps, posterior = size(B, K), size(B, N), size(B, N)
+        d_stay, posterior = size(B, K), size(B, N)
         eps, weight = np.exp(nodes.log_eps), np.exp(nodes.log_weight)
         edges = seen.edges
 
         def block(i: int) -> None:
             history_kernel.pass_bridges(
                 edges[i], edges[i + 1], seen.bridges, seen.observed, seen.begins, seen.steps, seen.h, theta, pi,
-                errors, log_stay, eps, weight, differentiate, log_scale, d_eta, d_pi, d_errors, d_stay, d_eps,
-                posterior,
+                errors, log_stay, eps, nodes.stride, weight, differentiate, log_scale, d_eta, d_pi, d_errors,
+                d_stay, posterior,
             )  # fmt: skip
 
         run_blocks(block, len(edges) - 1, self.threads)
@@ -347,7 +376,7 @@ class HistoryLikelihood:
         rest, parts = scores[:, self.n_coefficients :], elements.parts
         rest[:, parts["errors"]] = np.einsum("bso,qso->bq", d_errors, d_matrix)
         if elements.frailty and N > 1:
-            rest[:, parts["frailty"]] = (posterior @ nodes.d_log_weight + d_eps @ nodes.d_log_eps)[:, None]
+            rest[:, parts["frailty"]] = (posterior @ nodes.d_log_weight)[:, None]
         if elements.improvements:
             by_state = -d_stay * special.expit(logit)
             rest[:, parts["improvements"]] = self._gather(by_state[:, 1:], parts["improvements"])
@@ -370,10 +399,7 @@ class HistoryLikelihood:
 
     def place(self, extra: Array) -> Nodes:
         """Frailty nodes at these parameters; one node of 1 without frailty."""
-        if self.nodes == 1 or not self.elements.frailty:
-            return Nodes(*np.zeros((4, 1)))
-        variance = float(extra[self.elements.parts["frailty"]][0])
-        return place_nodes(max(variance, LEAST_PHI), self.nodes, self.span)
+        return place_frailty(self.elements, extra, self.nodes, self.span)
 
     def first(self, extra: Array) -> Array:
         """Probabilities (histories, K) of the true state that each history begins with."""
@@ -387,7 +413,15 @@ class HistoryLikelihood:
         return np.eye(K)[self.histories.observed[self.histories.begins >= 0]]
 
 
-def age_units(age: Array) -> tuple[float, float]:
+def place_frailty(elements: Elements, extra: Array, nodes: int, span: float) -> Nodes:
+    """Frailty nodes at these parameters; one node of 1 without frailty."""
+    if nodes == 1 or not elements.frailty:
+        return ONE_NODE
+    variance = float(extra[elements.parts["frailty"]][0])
+    return place_nodes(max(variance, LEAST_PHI), nodes, span)
+
+
+def measure_ages(age: Array) -> tuple[float, float]:
     """Mean and standard deviation of the ages at first visits; 0 and 1 where there is one value."""
     sd = float(age.std())
     return (float(age.mean()), sd) if sd > 0 else (0.0, 1.0)

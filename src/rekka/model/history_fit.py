@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from rekka.core.errors import BadOption, BadStates, InputError, name_rows
+from rekka.core.errors import BadOption, BadStates, InputError
+from rekka.data.categories import Coding
 from rekka.model.certificate import (
     DECREMENT_LIMIT,
     RUNAWAY,
@@ -25,33 +26,31 @@ from rekka.model.certificate import (
     Certificate,
     Verdict,
     describe_condition,
-    plateau_share,
 )
-from rekka.model.clock import RUNNING, Clock
-from rekka.model.coordinates import Axes, Coordinates, Layout, build_layout, in_orthonormal
+from rekka.model.clock import Clock
+from rekka.model.coordinates import Coordinates, Layout, in_orthonormal
 from rekka.model.elements import Elements, count_nodes
 from rekka.model.family import find_family
-from rekka.model.fit import Fit, Options, one_blas_thread
-from rekka.model.histories import (
-    Chain,
-    HistoryLikelihood,
-    HistoryScores,
-    age_units,
-    chain_rows,
-    find_impossible,
+from rekka.model.fit import Fit, Options, lay_out, one_blas_thread
+from rekka.model.histories import Chain
+from rekka.model.history_passes import (
+    HeldBlocks,
+    HistoryObservations,
+    HistoryOverview,
+    SummedHistories,
+    observe_histories,
 )
 from rekka.model.inference import Inference, native_units
-from rekka.model.likelihood import Evaluation, Pairs, crude_log_rates
-from rekka.model.records import Records, summarise_frailty
+from rekka.model.likelihood import Evaluation, count_threads, crude_log_rates
+from rekka.model.records import Records
 from rekka.model.solvers import Outcome, Stop, solve_newton, step_within, timed
 from rekka.model.survey import PERCENTILES, Survey
 from rekka.scaling.operators import FittedScaling
-from rekka.scaling.registry import fit_scaling
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-START_NODES, START_SPAN = 24, 10.0  # while starts are compared: good to 1e-3 or so
+START_NODES, START_SPAN = 12, 10.0  # while starts are compared: good to a hundredth or so
 MOST_NODES = 512
 NODE_ERROR = 1e-5  # log-likelihood units by which doubling the nodes may change the maximum
 ROUGH = 1e-2  # estimated log-likelihood units to the maximum at which BHHH hands over
@@ -71,20 +70,27 @@ DIFFERENCE = 2e-3  # step of a central difference, in standard errors
 STARTS = ((0.05, 0.03, 0.2, 0.0), (0.01, 0.1, 0.5, 0.5), (0.15, 0.01, 0.05, -0.7), (0.03, 0.003, 1.0, 0.0))
 
 
+class Curvature(NamedTuple):
+    """Hessian of minus log L in the parameters that are free."""
+
+    free: Mask
+    hessian: Array
+
+
 class HistoryPoint(NamedTuple):
-    """Parameters (P + Q,) with value, gradient and scores there."""
+    """Parameters (P + Q,) with value, gradient, and the sum of the outer products of the bridges' scores there."""
 
     q: Array
     value: float
     gradient: Array
-    scores: Array
+    squares: Array
 
 
 @dataclass(eq=False)
 class Climber:
     """The objective of a fit: free parameters, the number of evaluations, and where ``phi`` stands."""
 
-    likelihood: HistoryLikelihood
+    likelihood: SummedHistories
     basis: Array  # (F + Q, P + Q)
     phi: int | None
     rare: Mask  # parameters that are logits of a probability, which may be 0
@@ -92,12 +98,9 @@ class Climber:
     iterations: int = 0
 
     def at(self, q: Array) -> HistoryPoint:
-        """Evaluate value and scores."""
+        """Evaluate value, gradient and the squares of scores."""
         self.evaluations += 1
-        with np.errstate(all="ignore"):  # infinite far out; whoever asked looks
-            found: HistoryScores = self.likelihood.evaluate(self.expand(q))
-            scores = found.scores @ self.basis
-        return HistoryPoint(q, found.value, scores.sum(axis=0), scores)
+        return HistoryPoint(q, *self.likelihood.sum(self.expand(q), self.basis))
 
     def expand(self, q: Array) -> Array:
         """Parameters of the likelihood; a logit of minus infinity stays one."""
@@ -150,7 +153,7 @@ class Climber:
             self.iterations += 1
             here, free = self.vanish(here, free)
             move = self.active(here, free)
-            model = _model(here, move, here.scores[:, move].T @ here.scores[:, move])
+            model = _model(here, move, here.squares[np.ix_(move, move)])
             step, decrement = solve_newton(model)
             if decrement < tolerance:
                 return here, free, True
@@ -175,7 +178,7 @@ class Climber:
         Differences that are not central are good to three digits: enough for Newton's way, at half the price.
         """
         places = np.flatnonzero(free)
-        spread = np.sqrt(np.maximum(np.square(here.scores[:, places]).sum(axis=0), 1e-12))
+        spread = np.sqrt(np.maximum(np.diag(here.squares)[places], 1e-12))
         hessian = np.empty((places.size, places.size))
         for i, place in enumerate(places):
             step = float(np.clip(DIFFERENCE / spread[i], 1e-6, 1e-2))
@@ -193,12 +196,19 @@ class Climber:
         asymmetry = float((np.abs(hessian - hessian.T) / np.outer(root, root)).max(initial=0.0))
         return 0.5 * (hessian + hessian.T), asymmetry
 
-    def polish(self, here: HistoryPoint, free: Mask) -> tuple[HistoryPoint, bool]:
-        """Newton with a Hessian from differences, kept for several steps."""
+    def polish(
+        self, here: HistoryPoint, free: Mask, known: Curvature | None = None
+    ) -> tuple[HistoryPoint, bool, Curvature | None]:
+        """Newton with a Hessian from differences, kept for several steps.
+
+        ``known`` is one to begin with; the last one is returned. It decides how fast Newton arrives, not where.
+        """
         for _ in range(MOST_CURVES):
             move = self.active(here, free)
-            hessian, _ = self.curve(here, move, central=False)
-            before = here
+            if known is None or not np.array_equal(known.free, move):
+                known = Curvature(move, self.curve(here, move, central=False)[0])
+            hessian, before, worn = known.hessian, here, known
+            known = None
             for _ in range(MOST_CHORDS):
                 self.iterations += 1
                 model = _model(here, move, hessian)
@@ -210,7 +220,7 @@ class Climber:
                     )
                     here = last if better else here
                     if np.array_equal(self.active(here, free), move):
-                        return here, True
+                        return here, True, worn
                     break
                 if not np.isfinite(decrement) or np.linalg.norm(step) > FAR:
                     step = step_within(model, 0.5)
@@ -224,8 +234,8 @@ class Climber:
             if here is before:  # no step of Newton's goes up
                 here, _, _ = self.climb(here.q, free, 1e-6)
                 if here.value <= before.value:
-                    return before, False
-        return here, False
+                    return before, False, None
+        return here, False, None
 
 
 def _model(here: HistoryPoint, free: Mask, hessian: Array) -> Evaluation:
@@ -270,26 +280,36 @@ def fit_histories(
     ``clustered`` asks for standard errors clustered by bridge: those of a model without frailty.
     """
     check_history_options(options)
-    n_bridges = int(rows.bridge.max()) + 1
-    if elements.frailty and n_bridges < 2:
+    blocks = HeldBlocks(
+        (rows._replace(names=None if groups is None else tuple(groups)),), count_threads(options.threads)
+    )
+    observed = observe_histories(blocks, covariates, clock)
+    return fit_observed_histories(observed, options, elements, clustered=clustered, date=date)
+
+
+def fit_observed_histories(
+    observed: HistoryObservations,
+    options: Options,
+    elements: Elements,
+    *,
+    clustered: bool = False,
+    date: str | None = None,
+) -> Fit:
+    """Fit rows in blocks of whole bridges, wherever they are."""
+    check_history_options(options)
+    overview = observed.overview.with_states(elements.n_states)
+    observed = replace(observed, overview=overview, clock=observed.clock.measured(*overview.pairs))
+    if elements.frailty and overview.bridges < 2:
         raise InputError(
             "All rows belong to one bridge, and a frailty is what bridges differ by. Give the bridge of each row "
             "as groups, or fit without frailty."
         )
     with one_blas_thread():
-        clock = _measure(clock, rows, elements.n_states)
-        seen = chain_rows(rows, elements, clock)
-        wrong = find_impossible(seen, elements)
-        wrong = wrong[np.argsort(seen.row[wrong])]
-        if wrong.size:
-            raise _refuse_impossible(rows, seen.row[wrong], int(seen.observed[wrong[0]]), elements)
-        layout = build_layout(covariates, elements.n_states, options.effects, options.shared)
-        years = np.where(rows.end >= 0, np.nan_to_num(rows.dt), 0.0)
-        taken = rows.x if clock.kind == RUNNING else clock.take(rows.x, years)
-        scaling = fit_scaling(options.scaling, taken, covariates)
-        climber, coordinates = _pose(seen, elements, scaling, layout, options)
-        climber.at(_starts(climber, coordinates, rows)[0])  # compiled, or loaded, before the clock starts
-        (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, coordinates, rows)))
+        layout = lay_out(observed.covariates, elements.n_states, options)
+        scaling = observed.fit_scaling(options.scaling, options.coding.terms)
+        climber, coordinates = _pose(observed, elements, scaling, layout, options)
+        climber.at(_starts(climber, coordinates, overview)[0])  # compiled, or loaded, before the clock starts
+        (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, coordinates, overview)))
         point, free = found.point, found.free
         stop = Stop.CONVERGED if found.success else Stop.STALLED
         counts = climber.iterations, climber.evaluations
@@ -298,8 +318,8 @@ def fit_histories(
         here = _model(point, free, hessian)
         certificate = _certify(climber, coordinates, layout, found, here, asymmetry, doubled)
         return _collect(
-            climber, coordinates, layout, scaling, found, here, certificate, clock, rows, seen.last, taken,
-            outcome, groups, clustered, date,
+            climber, coordinates, layout, scaling, found, here, certificate, observed, outcome, clustered, date,
+            options.coding,
         )  # fmt: skip
 
 
@@ -314,53 +334,25 @@ def check_history_options(options: Options) -> None:
             )
 
 
-def _measure(clock: Clock, rows: Chain, K: int) -> Clock:
-    pair = rows.end >= 0
-    if not pair.any():
-        raise BadStates("No row has a second rating, so nothing says how condition changes.")
-    worse = np.maximum(rows.start[pair], rows.end[pair])
-    return clock.measured(*Pairs.of(rows.start[pair], worse, rows.dt[pair], np.ones(worse.size), K))
-
-
-def _refuse_impossible(rows: Chain, at: NDArray[np.int64], rating: int, elements: Elements) -> BadStates:
-    row = int(at[0])
-    what = "errors of inspection as the pattern has them" if elements.pattern is not None else "these elements"
-    return BadStates(
-        f"{name_rows(at)} ({at.size} of {rows.end.size}): rating {rating + 1} cannot follow the visits before it "
-        f"(the row starts in {rows.start[row] + 1}) under {what}. Use errors='adjacent' or improvements='common', "
-        "allow it in the pattern, or start another history there.",
-        rows=at.tolist(),
-    )
-
-
 def _pose(
-    seen: Any, elements: Elements, scaling: FittedScaling, layout: Layout, options: Options
+    observed: HistoryObservations, elements: Elements, scaling: FittedScaling, layout: Layout, options: Options
 ) -> tuple[Climber, Coordinates[Any]]:
     """The likelihood in orthonormal columns of the steps."""
-    z = scaling.transform(seen.x)
-    p = z.shape[1]
-    mean, sd = z.mean(axis=0), z.std(axis=0)
-    sd = np.where(sd > 0, sd, 1.0)
-    r = np.asarray(np.linalg.qr((z - mean) / sd / np.sqrt(len(z)), mode="r")) if p else np.zeros((0, 0))
-    W = np.ones((len(z), p + 1))
-    W[:, 1:] = linalg.solve_triangular(r, ((z - mean) / sd).T, trans="T").T if p else 0.0
-    family = find_family(options.family)
-    nodes = START_NODES if elements.frailty else 1
-    likelihood = HistoryLikelihood.build(seen, elements, W, family, nodes, options.threads)
-    likelihood = likelihood.with_nodes(nodes, START_SPAN)
+    likelihood, axes = observed.pose(scaling, elements, find_family(options.family))
+    likelihood = likelihood.with_nodes(START_NODES if elements.frailty else 1, START_SPAN)
     posed: Any = likelihood  # of which coordinates ask nothing here
-    coordinates = in_orthonormal(posed, Axes(mean, sd, r), layout, 0.0, None)
+    coordinates = in_orthonormal(posed, axes, layout, 0.0, None)
     basis = linalg.block_diag(coordinates.basis, np.eye(elements.size))
     phi = layout.n_parameters + elements.parts["frailty"].start if elements.frailty else None
     rare = np.concatenate([np.zeros(layout.n_parameters, dtype=bool), elements.logits])
     return Climber(likelihood, basis, phi, rare), coordinates
 
 
-def _search(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> Summit:
+def _search(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOverview) -> Summit:
     """Climb from every start; the highest point, with probabilities that are 0 there held at it."""
     P = coordinates.basis.shape[1]
     free = np.ones(P + climber.likelihood.elements.size, dtype=bool)
-    tops = [climber.climb(start, free, ROUGH) for start in _starts(climber, coordinates, rows)]
+    tops = [climber.climb(start, free, ROUGH) for start in _starts(climber, coordinates, overview)]
     tops = [top for top in tops if _is_finite(top[0])]
     if not tops:
         raise BadStates(
@@ -382,17 +374,13 @@ def _is_same(one: tuple[HistoryPoint, Mask, bool], other: tuple[HistoryPoint, Ma
     return bool(np.abs(one[0].q[both] - other[0].q[both]).max(initial=0.0) < APART)
 
 
-def _starts(climber: Climber, coordinates: Coordinates[Any], rows: Chain) -> list[Array]:
+def _starts(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOverview) -> list[Array]:
     likelihood, elements, K = climber.likelihood, climber.likelihood.elements, climber.likelihood.n_states
-    pair = rows.end >= 0
-    end = np.maximum(rows.start[pair], rows.end[pair])
-    pairs = Pairs.of(rows.start[pair], end, rows.dt[pair], np.ones(end.size), K)
-    first = likelihood.histories.observed[likelihood.histories.begins >= 0]
-    share = np.log(np.bincount(first, minlength=K) + 0.5)
+    share = np.log(overview.first + 0.5)
     parts, found = elements.parts, []
     for errors, rho, phi, shift in STARTS:
-        gamma = np.zeros((K - 1, likelihood.W.shape[1]))
-        gamma[:, 0] = likelihood.family.from_rates(crude_log_rates(pairs, 1.0) + shift)
+        gamma = np.zeros((K - 1, likelihood.n_terms))
+        gamma[:, 0] = likelihood.family.from_rates(crude_log_rates(overview.pairs, 1.0) + shift)
         extra = np.zeros(elements.size)
         extra[parts["errors"]] = np.log(errors)
         extra[parts["frailty"]] = phi
@@ -426,13 +414,16 @@ def _refine(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     """Newton to the end, with as many frailty nodes as it takes; the change when they are doubled."""
     elements = climber.likelihood.elements
     if not elements.frailty or climber.phi is None:
-        point, success = climber.polish(found.point, found.free)
+        point, success, _ = climber.polish(found.point, found.free)
         return replace(found, point=point, success=success), None
     nodes = count_nodes(float(found.point.q[climber.phi]))
-    doubled = np.inf
+    known = None
+    if climber.likelihood.nodes < nodes:  # most of the way with the few nodes of the starts
+        point, _, known = climber.polish(climber.at(found.point.q), found.free)
+        found = replace(found, point=point)
     while True:
         climber.likelihood = climber.likelihood.with_nodes(nodes)
-        point, success = climber.polish(climber.at(found.point.q), found.free)
+        point, success, known = climber.polish(climber.at(found.point.q), found.free, known)
         found = replace(found, point=point, success=success)
         if point.q[climber.phi] <= 0.0:
             return _drop_frailty(climber, found), 0.0
@@ -450,7 +441,7 @@ def _drop_frailty(climber: Climber, found: Summit) -> Summit:
     q, free = found.point.q.copy(), found.free.copy()
     q[climber.phi], free[climber.phi] = 0.0, False
     climber.likelihood = climber.likelihood.with_nodes(1)
-    point, success = climber.polish(climber.at(q), free)
+    point, success, _ = climber.polish(climber.at(q), free)
     return replace(found, point=point, success=success, free=free, boundaries=(*found.boundaries, climber.phi))
 
 
@@ -478,11 +469,12 @@ def _certify(
     ]
     remarks.append(f"curvature from differences of the exact gradient, symmetric to {max(asymmetry, 1e-16):.1g}")
     if climber.likelihood.nodes > 1 and doubled is not None:
+        count = climber.likelihood.place(found.point.q[P:]).log_eps.size
         remarks.append(
-            f"frailty integrated with {climber.likelihood.nodes} nodes; with twice as many the log-likelihood "
+            f"frailty integrated with {count} nodes; with twice as many the log-likelihood "
             f"changes by {doubled:.1g}"
         )
-    plateau = plateau_share(climber.likelihood.evaluate(climber.expand(found.point.q), False).by_visit)
+    plateau = climber.likelihood.plateau(climber.expand(found.point.q))
     verdict, reasons = Verdict.CERTIFIED, list[str]()
     if not np.isfinite(decrement):
         verdict = Verdict.NOT_A_MAXIMUM
@@ -539,17 +531,14 @@ def _collect(
     found: Summit,
     here: Evaluation,
     certificate: Certificate,
-    clock: Clock,
-    rows: Chain,
-    last: float,
-    taken: Array,
+    observed: HistoryObservations,
     outcome: Outcome,
-    groups: Sequence[str] | None,
     clustered: bool,
     date: str | None,
+    coding: Coding,
 ) -> Fit:
     """The fit as the rest of rekka knows it, with its records."""
-    likelihood, elements = climber.likelihood, climber.likelihood.elements
+    likelihood, elements, overview = climber.likelihood, climber.likelihood.elements, observed.overview
     P, F = layout.n_parameters, layout.parameter.size
     point, free = found.point, found.free
     covariance = np.full((free.size, free.size), np.nan)
@@ -560,15 +549,15 @@ def _collect(
         inverse = np.full_like(here.hessian, np.nan)
     kind = "observed information"
     if clustered and not elements.frailty:
-        scores, G = point.scores[:, free], len(point.scores)
-        inverse = inverse @ (scores.T @ scores * (G / max(G - 1, 1))) @ inverse
+        G = overview.bridges
+        inverse = inverse @ (point.squares[at] * (G / max(G - 1, 1))) @ inverse
         kind = f"sandwich, clustered by {G} groups"
     covariance[at] = inverse
     jacobian = (
         np.kron(np.eye(elements.n_states - 1), native_units(scaling, len(layout.terms) - 1)) @ coordinates.back
     )
     psi = point.q[:P]
-    n = int((rows.end >= 0).sum())
+    n = overview.n_pairs
     df = float(free.sum())
     inference = Inference(
         coefficients=jacobian @ psi,
@@ -579,28 +568,24 @@ def _collect(
         aic=-2.0 * point.value + 2.0 * df,
         bic=-2.0 * point.value + float(np.log(n)) * df,
     )
-    frailties = None
-    if elements.frailty:
-        names = tuple(map(str, groups if groups is not None else range(likelihood.histories.n_bridges)))
-        final = likelihood.evaluate(climber.expand(point.q))
-        frailties = summarise_frailty(names, likelihood.place(point.q[P:]), final.posterior)
     records = Records(
         elements=elements,
         extra=point.q[P:],
         covariance=covariance[P:, P:],
         nodes=likelihood.nodes,
-        age_units=age_units(likelihood.histories.age),
-        last=last,
+        age_units=overview.age_units,
+        last=overview.dates[1] if np.isfinite(overview.dates[1]) else 0.0,
         date=date,
         boundaries=tuple(elements.names[place - P] for place in found.boundaries),
-        frailties=frailties,
+        frailties=likelihood.frailties(climber.expand(point.q)) if elements.frailty else None,
+        cross=jacobian @ covariance[:P, P:],
     )
     return Fit(
         n_states=elements.n_states,
         covariates=layout.terms[1:],
         scaling=scaling,
         beta=(coordinates.back @ psi).reshape(elements.n_states - 1, F // (elements.n_states - 1)),
-        clock=clock,
+        clock=observed.clock,
         family=likelihood.family,
         records=records,
         layout=layout,
@@ -608,5 +593,6 @@ def _collect(
         outcome=outcome,
         certificate=certificate,
         n_rows=n,
-        survey=Survey(layout.terms[1:], np.quantile(taken, PERCENTILES, axis=0).T),
+        coding=coding,
+        survey=Survey(layout.terms[1:], observed.quantiles(PERCENTILES).T),
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, BadValues, InputError, missing_columns, name_rows
+from rekka.data.categories import CodingRules
 from rekka.model import inputs
 from rekka.model.clock import MIDDLE, RUNNING, make_clock
 from rekka.model.elements import GIVEN, check_elements, read_elements
@@ -96,6 +97,29 @@ def fit_history_table(
     )
 
 
+def fit_history_categories(
+    frame: nw.DataFrame[Any], y: Any, columns: inputs.Columns, rules: CodingRules
+) -> inputs.Columns:
+    """The columns with the coding of categories; departures are rows whose second rating is worse."""
+    if y is None or not inputs.list_categories(frame, columns.covariates, rules.declared):
+        return columns
+    start, end = frame[columns.start].to_list(), _to_list(y)
+    if len(start) != len(end):
+        raise _refuse_length(len(start), len(end))
+    return inputs.code_categories(
+        frame, columns, rules, np.array([_is_worse(*pair) for pair in zip(start, end, strict=True)])
+    )
+
+
+def _is_worse(start: Any, end: Any) -> bool:
+    """Whether a row ends in a worse state; what is no number is refused where rows are read."""
+    return isinstance(start, int | float) and isinstance(end, int | float) and end > start
+
+
+def _refuse_length(rows: int, ends: int) -> InputError:
+    return InputError(f"X has {rows} rows and y has {ends}; one end state per row is needed.")
+
+
 def read_history_rows(
     frame: nw.DataFrame[Any],
     y: Any,
@@ -113,7 +137,7 @@ def read_history_rows(
     values, n = _to_list(y), len(frame)
     alone = np.array([value is None or value != value for value in values], dtype=bool)
     if alone.size != n:
-        raise InputError(f"X has {n} rows and y has {alone.size}; one end state per row is needed.")
+        raise _refuse_length(n, alone.size)
     read = _read_predictors(frame, columns, alone)
     filled = [int(s) + 1 if gone else value for value, gone, s in zip(values, alone, read.start, strict=True)]
     end = inputs.read_ends(np.asarray(filled), read.start, improvements=improvements)
@@ -203,6 +227,20 @@ def predict_ratings(
     end = read.start.copy()
     end[order[follows]] = read.start[order[follows + 1]]
     return fit.ratings(Chain(read.start, end, read.dt, read.x, number, bridge, dates))
+
+
+def read_past_rows(
+    fit: Predictor, frame: nw.DataFrame[Any], y: Any, columns: inputs.Columns, histories: Any, groups: Any
+) -> Chain:
+    """Rows of histories that a forecast starts from; ratings worse than the model knows are refused."""
+    assert fit.records is not None  # a fit of histories
+    date = fit.records.date
+    if date is not None and date not in frame.columns:
+        raise missing_columns([date], frame.columns, "the table, and the trend needs the date of each first visit")
+    read = read_history_rows(
+        frame, y, columns, histories=histories, groups=groups, n_states=fit.n_states, date=date or "date_1"
+    )
+    return read.chain
 
 
 def refuse_histories(fit: Predictor, what: str, instead: str) -> None:

@@ -9,13 +9,18 @@ one step being p exp(Q h) and then, where silent improvements are modelled, stat
 1 - (1 - rho_k)^h. The backward pass carries the adjoint B (sum of alpha B = 1) from the last visit to the first;
 all derivatives of log L come from it.
 
-A step is a series without a negative term (uniformization):
+Nodes are 2^(1/stride) apart, so that the matrix exp(Q eps h) of a node is the square of the one ``stride`` nodes
+before. Only the first ``stride`` matrices, where Q eps h is small, are series without a negative term
+(uniformization):
 
-    p exp(Q h) = sum_m w_m p A^m,   w_m = e^(-ch) (ch)^m / m!,   A = I + Q / c,   c the largest hazard.
+    exp(X) = e^(-c) sum_m (c I + X)^m / m!,    c the largest hazard, times eps h.
 
-A is the same for all nodes of a step, because their hazards are multiples eps_n of one another: one lane a node,
-eps rising, so that lanes with few terms drop out from the front. Lanes with ch above STIFF, at the back, go by
-their matrix: the series over h / 2^s, then s doublings, with the diagonal set to e^(-theta h) after each.
+Where the first nodes are not small, further ones are put below them, in whole octaves. No entry loses digits: all
+are sums of positive terms, and the diagonal e^(-x) is carried as 1 - e^(-x) until x is above log 2. A fast hazard
+costs a few octaves, whatever its size.
+
+Matrices do not depend on the visits: they are made for all steps of a few bridges at once, steps contiguous, and
+turned so that nodes are contiguous in the pass over visits. The adjoints of the matrices go back the same way.
 
 States are 0-based. Every output belongs to one bridge, so that any number of threads gives the same bits.
 """
@@ -29,288 +34,268 @@ import numpy as np
 
 from rekka.core.compiling import njit
 
-NEGLIGIBLE = 1e-17  # of the first term of a state
-STIFF = 16.0  # ch above which a lane goes by its matrix
-MOST_TERMS = 96  # of a series with ch up to STIFF, K up to 20; more states have as many more
+NEGLIGIBLE = 1e-17  # of the first term of an entry
+SMALL = 0.125  # largest c of a series
+BATCH_STEPS = 64  # steps, about, whose matrices are made at once: they stay in the cache
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compile
-def _count_terms(ch: float, free: int) -> int:
-    """Terms after which every state's rest is negligible."""
-    m, term = 1, ch
+def _count_terms(c: float, free: int) -> int:
+    """Terms after which every entry's rest is negligible."""
+    m, term = 1, c
     while term > NEGLIGIBLE:
         m += 1
-        term *= ch / m
+        term *= c / m
     return m + free
 
 
 @_compile
-def _find_first(p: Any) -> int:
-    """The best state that any lane of p (K, N) can be in; the worst if none can be in another."""
-    for k in range(p.shape[0] - 1):
-        for n in range(p.shape[1]):
-            if p[k, n] != 0.0:
-                return k
-    return int(p.shape[0] - 1)
+def _entry(i: int, j: int, states: int) -> int:
+    """Place of entry (i, j), i <= j, of an upper triangular matrix."""
+    return i * states - i * (i + 1) // 2 + j
 
 
 @_compile
-def _prepare(p: Any, theta: Any, h: float, eps: Any, move: Any, ch: Any) -> int:
-    """A's diagonal ``move`` (K-1,), ch of each lane; the first lane that is stiff.
-
-    States better than any that a lane can be in have no part in it: a fast hazard costs its one step.
-    """
-    free, lanes = int(theta.size), int(eps.size)
-    first = _find_first(p)
-    c = 0.0
-    for k in range(first, free):
-        c = max(c, theta[k])
-    for k in range(free):
-        move[k] = theta[k] / c if k >= first and c > 0.0 else 0.0
-    stiff = lanes
-    for n in range(lanes - 1, -1, -1):
-        ch[n] = c * h * eps[n]
-        if ch[n] > STIFF:
-            stiff = n
-    return stiff
+def _count_states(entries: int) -> int:
+    """K of a matrix with K (K + 1) / 2 entries."""
+    return round(math.sqrt(2.0 * entries + 0.25) - 0.5)
 
 
 @_compile
-def _series(p: Any, move: Any, ch: Any, stiff: int, terms: Any, w: Any, begin: Any, out: Any, keep: bool) -> int:
-    """Out <- p exp(Q h) in the lanes before ``stiff``; the number of terms.
-
-    With ``keep`` terms[m] (K, N) has p A^m and w[m] (N,) its weight, in lanes from begin[m] on; else terms[0] and
-    w[0] are written over.
-    """
-    free = move.size
-    for n in range(stiff):
-        w[0, n] = math.exp(-ch[n])
-    for k in range(free + 1):
-        for n in range(stiff):
-            terms[0, k, n] = p[k, n]
-            out[k, n] = w[0, n] * p[k, n]
-    begin[0] = 0
-    lo, m = 0, 0
-    needed = _count_terms(ch[0], free) if stiff else 0
-    while True:
-        m += 1
-        while lo < stiff and needed < m:
-            lo += 1
-            if lo < stiff:
-                needed = _count_terms(ch[lo], free)
-        if lo == stiff:
-            return m - 1
-        old, new = (m - 1, m) if keep else (0, 0)
-        begin[new] = lo
-        for n in range(lo, stiff):
-            w[new, n] = w[old, n] * ch[n] / m
-        a = move[free - 1]
-        for n in range(lo, stiff):
-            terms[new, free, n] = terms[old, free, n] + terms[old, free - 1, n] * a
-            out[free, n] += w[new, n] * terms[new, free, n]
-        for j in range(free - 1, 0, -1):
-            a, b = move[j - 1], 1.0 - move[j]
-            for n in range(lo, stiff):
-                terms[new, j, n] = terms[old, j, n] * b + terms[old, j - 1, n] * a
-                out[j, n] += w[new, n] * terms[new, j, n]
-        b = 1.0 - move[0]
-        for n in range(lo, stiff):
-            terms[new, 0, n] = terms[old, 0, n] * b
-            out[0, n] += w[new, n] * terms[new, 0, n]
+def _count_octaves(x: Any) -> int:
+    """Halvings that make all hazards x (K-1, S) small."""
+    largest = SMALL
+    for k in range(x.shape[0]):
+        for s in range(x.shape[1]):
+            if x[k, s] > largest:  # and is a number
+                largest = x[k, s]
+    return math.ceil(math.log2(largest / SMALL))
 
 
 @_compile
-def _unroll(
-    count: int, move: Any, stiff: int, terms: Any, w: Any, begin: Any, adjoint: Any, back: Any, slope: Any
-) -> None:
-    """Adjoint (K, N) <- exp(Q h) adjoint, slope (K-1, N) = d log L / d log theta_k, in the lanes before ``stiff``.
-
-    ``back`` (K, N) is the adjoint of p A^m, from the last term to the first.
-    """
-    free = move.size
-    for k in range(free + 1):
-        for n in range(stiff):
-            back[k, n] = 0.0
-    for k in range(free):
-        for n in range(stiff):
-            slope[k, n] = 0.0
-    for m in range(count, -1, -1):
-        lo = begin[m]
-        for k in range(free):  # the adjoint of the term after this one
-            a = move[k]
-            if a != 0.0:
-                for n in range(lo, stiff):
-                    rise = a * (back[k + 1, n] - back[k, n])
-                    slope[k, n] += terms[m, k, n] * rise
-                    back[k, n] += rise
-        for k in range(free + 1):
-            for n in range(lo, stiff):
-                back[k, n] += w[m, n] * adjoint[k, n]
-    for k in range(free + 1):
-        for n in range(stiff):
-            adjoint[k, n] = back[k, n]
-
-
-@_compile
-def _square(a: Any, out: Any) -> None:
-    """Out <- a a, upper triangular."""
-    size = a.shape[0]
-    for i in range(size):
-        for j in range(i, size):
-            total = 0.0
-            for m in range(i, j + 1):
-                total += a[i, m] * a[m, j]
-            out[i, j] = total
-
-
-@_compile
-def _exponentials(theta: Any, eps: float, h: float, first: int, levels: Any) -> int:
-    """levels[i] (K, K) = exp(Q eps h / 2^(s-i)), i = 0..s; s. Rows better than ``first`` are the identity's."""
-    free = theta.size
-    c = 0.0
-    for k in range(first, free):
-        c = max(c, theta[k])
-    doublings = max(0, math.ceil(math.log2(c * h * eps)))
-    ch = math.ldexp(c * h * eps, -doublings)
-    count = _count_terms(ch, free)
-    term = np.empty(free + 1)
-    for i in range(free + 1):
-        for j in range(free + 1):
-            levels[0, i, j] = 0.0
-            term[j] = 0.0
-        term[i] = 1.0
-        w = math.exp(-ch)
-        for m in range(count + 1):
-            for j in range(i, free + 1):
-                levels[0, i, j] += w * term[j]
-            for j in range(free, -1, -1):
-                stay = 1.0 - (theta[j] / c if first <= j < free else 0.0)
-                come = theta[j - 1] / c if j > first else 0.0
-                term[j] = term[j] * stay + (term[j - 1] * come if j > 0 else 0.0)
-            w *= ch / (m + 1)
-    for i in range(doublings + 1):
-        if i:
-            _square(levels[i - 1], levels[i])
-        length = math.ldexp(h * eps, i - doublings)
-        for k in range(free):  # the diagonal is known: else 2^s roundings of it would add up
-            levels[i, k, k] = math.exp(-theta[k] * length) if k >= first else 1.0
-        levels[i, free, free] = 1.0
-    return doublings
-
-
-@_compile
-def _step_lane(p: Any, n: int, theta: Any, h: float, eps: float, levels: Any, out: Any) -> None:
-    """Out[:, n] <- p[:, n] exp(Q eps h) by the matrix."""
-    last = _exponentials(theta, eps, h, _find_first(p), levels)
-    for j in range(p.shape[0]):
-        total = 0.0
-        for i in range(j + 1):
-            total += p[i, n] * levels[last, i, j]
-        out[j, n] = total
-
-
-@_compile
-def _unroll_lane(
-    p: Any, n: int, theta: Any, h: float, eps: float, levels: Any, adjoint: Any, slope: Any, bars: Any
-) -> None:
-    """Do as ``_unroll`` does, for one lane, by the matrix: bars (2, K, K) is the adjoint of a level and the next.
-
-    The diagonal is known, so its adjoint goes to its own hazard at each level and no further; what is left at
-    the first level, whose ch is at most 1, goes through the series' integral form, twice differentiable in theta.
-    """
-    states = p.shape[0]
-    free, first = states - 1, _find_first(p)
-    last = _exponentials(theta, eps, h, first, levels)
-    for i in range(states):
-        for j in range(states):
-            bars[0, i, j] = p[i, n] * adjoint[j, n] if j >= i else 0.0
-    for i in range(states):
-        total = 0.0
-        for j in range(i, states):
-            total += levels[last, i, j] * adjoint[j, n]
-        levels[last + 1, i, 0] = total
-    for i in range(states):
-        adjoint[i, n] = levels[last + 1, i, 0]
-    for k in range(free):
-        slope[k, n] = 0.0
-    for level in range(last, -1, -1):
-        length = math.ldexp(h * eps, level - last)
-        for k in range(states):
-            if first <= k < free:
-                slope[k, n] -= theta[k] * length * levels[level, k, k] * bars[0, k, k]
-            bars[0, k, k] = 0.0
-        if level == 0:
-            break
-        below = levels[level - 1]
-        for i in range(states):
-            for j in range(i, states):
-                total = 0.0
-                for m in range(j, states):
-                    total += bars[0, i, m] * below[j, m]
-                for m in range(i + 1):
-                    total += below[m, i] * bars[0, m, j]
-                bars[1, i, j] = total
-        for i in range(states):
-            for j in range(i, states):
-                bars[0, i, j] = bars[1, i, j]
-    _unroll_first(theta, eps, math.ldexp(h, -last), first, bars[0], n, slope)
-
-
-@_compile
-def _unroll_first(theta: Any, eps: float, h: float, first: int, bar: Any, n: int, slope: Any) -> None:
-    """Slope[k, n] += sum over i < j of bar[i, j] d exp(Q eps h)[i, j] / d log theta_k; ch is at most 1."""
-    free = theta.size
+def _make_terms(x: Any, c: Any, terms: Any) -> int:
+    """terms[m] (E, S) <- (c I + X)^m / m! for hazards x (K-1, S); c (S,) <- the largest; the number of terms."""
+    free, steps = x.shape
     states = free + 1
-    c = 0.0
-    for k in range(first, free):
-        c = max(c, theta[k])
-    ch = c * h * eps
-    count = _count_terms(ch, free)
-    terms = np.zeros((count + 1, states))
-    weights = np.empty(count + 1)
-    weights[0] = math.exp(-ch)
+    top = 0.0
+    for s in range(steps):
+        c[s] = 0.0
+    for k in range(free):
+        for s in range(steps):
+            c[s] = max(c[s], x[k, s])
+    for s in range(steps):
+        if c[s] > top:
+            top = c[s]
+    count = _count_terms(top, free)
+    for i in range(states):
+        for j in range(i, states):
+            for s in range(steps):
+                terms[0, _entry(i, j, states), s] = 1.0 if i == j else 0.0
     for m in range(1, count + 1):
-        weights[m] = weights[m - 1] * ch / m
-    back = np.zeros(states)
-    for i in range(first, free):
-        for j in range(states):
-            terms[0, j] = 1.0 if j == i else 0.0
-            back[j] = 0.0
-        for m in range(1, count + 1):
-            for j in range(free, -1, -1):
-                stay = 1.0 - (theta[j] / c if first <= j < free else 0.0)
-                come = theta[j - 1] / c if j > first else 0.0
-                terms[m, j] = terms[m - 1, j] * stay + (terms[m - 1, j - 1] * come if j > 0 else 0.0)
-        for m in range(count, -1, -1):
-            for k in range(first, free):
-                rise = theta[k] / c * (back[k + 1] - back[k])
-                slope[k, n] += terms[m, k] * rise
-                back[k] += rise
+        inverse = 1.0 / m
+        for i in range(free):
             for j in range(i, states):
-                back[j] += weights[m] * bar[i, j]
+                e = _entry(i, j, states)
+                new, old = terms[m, e], terms[m - 1, e]
+                if j == i:
+                    for s in range(steps):
+                        new[s] = inverse * old[s] * (c[s] - x[j, s])
+                elif j < free:
+                    before = terms[m - 1, e - 1]
+                    for s in range(steps):
+                        new[s] = inverse * (old[s] * (c[s] - x[j, s]) + before[s] * x[j - 1, s])
+                else:
+                    before = terms[m - 1, e - 1]
+                    for s in range(steps):
+                        new[s] = inverse * (old[s] * c[s] + before[s] * x[j - 1, s])
+    return count
 
 
 @_compile
-def _step(
-    p: Any,
-    theta: Any,
-    h: float,
-    eps: Any,
-    move: Any,
-    ch: Any,
-    terms: Any,
-    w: Any,
-    begin: Any,
-    levels: Any,
-    out: Any,
+def _add_terms(
+    terms: Any, count: int, ratio: float, x: Any, c: Any, left: Any, scale: Any, n: int, out: Any
 ) -> None:
-    """Out (K, N) <- p (K, N) exp(Q eps h)."""
-    stiff = _prepare(p, theta, h, eps, move, ch)
-    _series(p, move, ch, stiff, terms, w, begin, out, False)
-    for n in range(stiff, eps.size):
-        _step_lane(p, n, theta, h, eps[n], levels, out)
+    """Out[:, n] (E, S) <- exp(X ratio); left (K-1, S) <- 1 - its diagonal; scale (S,) <- e^(-c ratio)."""
+    free, steps = x.shape
+    states = free + 1
+    for s in range(steps):
+        scale[s] = math.exp(-ratio * c[s])
+        out[out.shape[0] - 1, n, s] = 1.0
+    for k in range(free):
+        total = out[_entry(k, k, states), n]
+        for s in range(steps):
+            left[k, s] = -math.expm1(-ratio * x[k, s])
+            total[s] = 1.0 - left[k, s]
+    for i in range(free):
+        for j in range(i + 1, states):
+            e = _entry(i, j, states)
+            total = out[e, n]
+            for s in range(steps):
+                total[s] = 0.0
+            for m in range(count, j - i - 1, -1):
+                own = terms[m, e]
+                for s in range(steps):
+                    total[s] = total[s] * ratio + own[s]
+            power = 1.0
+            for _ in range(j - i):
+                power *= ratio
+            for s in range(steps):
+                total[s] *= scale[s] * power
+
+
+@_compile
+def _unadd_terms(count: int, ratio: float, c: Any, scale: Any, n: int, bars: Any, own: Any) -> None:
+    """Adjoints own[m] (E, S) of terms[m] += those of a sum with adjoint bars[:, n], which is written over."""
+    states, steps = _count_states(bars.shape[0]), bars.shape[2]
+    for s in range(steps):
+        scale[s] = math.exp(-ratio * c[s])
+    for i in range(states - 1):
+        for j in range(i + 1, states):
+            e = _entry(i, j, states)
+            given, power = bars[e, n], 1.0
+            for s in range(steps):
+                given[s] *= scale[s]
+            for m in range(count + 1):
+                if m >= j - i:
+                    to = own[m, e]
+                    for s in range(steps):
+                        to[s] += power * given[s]
+                power *= ratio
+
+
+@_compile
+def _unmake_terms(x: Any, c: Any, terms: Any, count: int, bars: Any, slope: Any) -> None:
+    """Slope (K-1, S) += d / d log theta of terms[m] with adjoints bars[m], which are written over.
+
+    c is a constant: the sum is the same with any.
+    """
+    free, steps = x.shape
+    states = free + 1
+    for m in range(count, 0, -1):
+        inverse = 1.0 / m
+        for i in range(free):
+            for j in range(i, free):
+                e = _entry(i, j, states)
+                here, above, own, below = bars[m, e], bars[m, e + 1], terms[m - 1, e], bars[m - 1, e]
+                for s in range(steps):
+                    rise = inverse * x[j, s] * (above[s] - here[s])
+                    slope[j, s] += own[s] * rise
+                    below[s] += inverse * c[s] * here[s] + rise
+            e = _entry(i, free, states)
+            here, below = bars[m, e], bars[m - 1, e]
+            for s in range(steps):
+                below[s] += inverse * c[s] * here[s]
+
+
+@_compile
+def _square(a: Any, n: int, to: int, left: Any) -> None:
+    """a[:, to] (E, S) <- the square of a[:, n]; left (K-1, S), 1 - the diagonal, goes along."""
+    free, steps = left.shape
+    states = free + 1
+    for k in range(free):
+        e = _entry(k, k, states)
+        old, new = a[e, n], a[e, to]
+        for s in range(steps):
+            m = left[k, s]
+            left[k, s] = m * (2.0 - m)
+            new[s] = 1.0 - left[k, s] if m < 0.5 else old[s] * old[s]
+    for s in range(steps):
+        a[a.shape[0] - 1, to, s] = 1.0
+    for i in range(free):
+        for j in range(i + 1, states):
+            e = _entry(i, j, states)
+            row, total, first, last = a[e, n], a[e, to], a[_entry(i, i, states), n], a[_entry(j, j, states), n]
+            for s in range(steps):
+                total[s] = row[s] * (first[s] + last[s])
+            for m in range(i + 1, j):
+                one, two = a[_entry(i, m, states), n], a[_entry(m, j, states), n]
+                for s in range(steps):
+                    total[s] += one[s] * two[s]
+
+
+@_compile
+def _unsquare(a: Any, n: int, to: int, bars: Any) -> None:
+    """Adjoint bars[:, n] (E, S) of a[:, n] += that of its square a[:, to] above the diagonal."""
+    states, steps = _count_states(a.shape[0]), a.shape[2]
+    for i in range(states - 1):
+        for j in range(i + 1, states):
+            e, at, end = _entry(i, j, states), _entry(i, i, states), _entry(j, j, states)
+            given, row, first, last = bars[e, to], a[e, n], a[at, n], a[end, n]
+            own, b_first, b_last = bars[e, n], bars[at, n], bars[end, n]
+            for s in range(steps):
+                own[s] += given[s] * (first[s] + last[s])
+                change = given[s] * row[s]
+                b_first[s] += change
+                b_last[s] += change
+            for m in range(i + 1, j):
+                left, right = _entry(i, m, states), _entry(m, j, states)
+                one, two, b_one, b_two = a[left, n], a[right, n], bars[left, n], bars[right, n]
+                for s in range(steps):
+                    b_one[s] += given[s] * two[s]
+                    b_two[s] += given[s] * one[s]
+
+
+@_compile
+def _unroll_diagonal(x: Any, ratio: float, n: int, a: Any, bars: Any, slope: Any) -> None:
+    """Slope (K-1, S) += d / d log theta of the diagonal, which is known: its adjoint goes no further."""
+    free, steps = x.shape
+    for k in range(free):
+        e = _entry(k, k, free + 1)
+        own, bar = a[e, n], bars[e, n]
+        for s in range(steps):
+            slope[k, s] -= ratio * x[k, s] * own[s] * bar[s]
+
+
+@_compile
+def _turn(a: Any, lo: int, out: Any, to: int) -> None:
+    """Out[:, to + i, s] <- a[:, lo + s, i], of each entry as many as fit."""
+    rows, columns = a.shape[1] - lo, out.shape[1] - to
+    for e in range(a.shape[0]):
+        for i in range(columns):
+            for s in range(rows):
+                out[e, to + i, s] = a[e, lo + s, i]
+
+
+@_compile
+def _keep(p: Any, kept: Any, place: int) -> None:
+    """kept[place] (K, N) <- p; assigned at once, numpy's messages would be compiled too, for seconds."""
+    for k in range(p.shape[0]):
+        for n in range(p.shape[1]):
+            kept[place, k, n] = p[k, n]
+
+
+@_compile
+def _step(p: Any, a: Any, s: int, out: Any) -> None:
+    """Out (K, N) <- p (K, N) times the matrices a[:, s] (E, N)."""
+    states, lanes = p.shape
+    for j in range(states):
+        row = a[_entry(j, j, states), s]
+        for n in range(lanes):
+            out[j, n] = p[j, n] * row[n]
+        for i in range(j):
+            row = a[_entry(i, j, states), s]
+            for n in range(lanes):
+                out[j, n] += p[i, n] * row[n]
+
+
+@_compile
+def _unstep(p: Any, a: Any, s: int, adjoint: Any) -> None:
+    """Adjoint (K, N) <- that before a step from p with matrices a[:, s], which become the matrices' adjoint."""
+    states, lanes = p.shape
+    for i in range(states):
+        row = a[_entry(i, i, states), s]
+        for n in range(lanes):
+            own = adjoint[i, n]
+            adjoint[i, n] = own * row[n]
+            row[n] = p[i, n] * own
+        for j in range(i + 1, states):
+            row = a[_entry(i, j, states), s]
+            for n in range(lanes):
+                own = adjoint[j, n]
+                adjoint[i, n] += own * row[n]
+                row[n] = p[i, n] * own
 
 
 @_compile
@@ -337,6 +322,150 @@ def _unimprove(p: Any, h: float, log_stay: Any, adjoint: Any, slope: Any) -> Non
 
 
 @_compile
+def _end_batch(b: int, hi: int, bridges: Any, steps: Any) -> int:
+    """The bridge after the last whose steps are taken together with those of bridge b."""
+    end = b + 1
+    while end < hi and steps[bridges[end + 1]] - steps[bridges[b]] <= BATCH_STEPS:
+        end += 1
+    return end
+
+
+@_compile
+def _fill(ratios: Any, x: Any, c: Any, terms: Any, matrices: Any) -> int:
+    """Matrices (E, ., S) of hazards x (K-1, S) times ratios (stride,), then 2, 4, .. of them; number of terms."""
+    stride, count = ratios.size, _make_terms(x, c, terms)
+    left, scale = np.empty((stride, x.shape[0], x.shape[1])), np.empty(x.shape[1])
+    for n in range(matrices.shape[1]):
+        if n < stride:
+            _add_terms(terms, count, ratios[n], x, c, left[n], scale, n, matrices)
+        else:
+            _square(matrices, n - stride, n, left[n % stride])
+    return count
+
+
+@_compile
+def _unfill(
+    ratios: Any, x: Any, c: Any, terms: Any, count: int, matrices: Any, bars: Any, own: Any, slope: Any
+) -> None:
+    """Slope (K-1, S) <- d log L / d log theta from the adjoints of the matrices, which are written over."""
+    stride, scale = ratios.size, np.empty(x.shape[1])
+    for m in range(count + 1):
+        for e in range(own.shape[1]):
+            for s in range(own.shape[2]):
+                own[m, e, s] = 0.0
+    for n in range(matrices.shape[1] - 1, -1, -1):
+        ratio = math.ldexp(ratios[n % stride], n // stride)
+        _unroll_diagonal(x, ratio, n, matrices, bars, slope)
+        if n >= stride:
+            _unsquare(matrices, n - stride, n, bars)
+        else:
+            _unadd_terms(count, ratio, c, scale, n, bars, own)
+    _unmake_terms(x, c, terms, count, own, slope)
+
+
+@_compile
+def _pass_bridge(
+    b: int,
+    bridges: Any,
+    observed: Any,
+    begins: Any,
+    steps: Any,
+    h: Any,
+    pi: Any,
+    errors: Any,
+    log_stay: Any,
+    weight: Any,
+    differentiate: bool,
+    matrices: Any,
+    first: int,
+    log_scale: Any,
+    d_pi: Any,
+    d_errors: Any,
+    d_stay: Any,
+    posterior: Any,
+) -> None:
+    """Pass over one bridge; matrices (E, S, N) of the steps from ``first`` on become their adjoints."""
+    states, lanes = errors.shape[0], weight.size
+    start = steps[bridges[b]]
+    kept = steps[bridges[b + 1]] - start + 1 if differentiate else 1
+    before, after = np.empty((kept, states, lanes)), np.empty((kept, states, lanes))
+    seen = np.empty((bridges[b + 1] - bridges[b] if differentiate else 1, states, lanes))
+    p, adjoint, mass = np.zeros((states, lanes)), np.empty((states, lanes)), np.empty(lanes)
+    for n in range(lanes):
+        mass[n] = weight[n]
+    for v in range(bridges[b], bridges[b + 1]):
+        if begins[v] >= 0:
+            for k in range(states):
+                for n in range(lanes):
+                    p[k, n] = mass[n] * pi[begins[v], k]
+        for s in range(steps[v], steps[v + 1]):
+            place = s - start if differentiate else 0
+            _keep(p, before, place)
+            _step(before[place], matrices, s - first, p)
+            if log_stay.size:
+                _keep(p, after, place)
+                _improve(p, h[s], log_stay)
+        place = v - bridges[b] if differentiate else 0
+        _keep(p, seen, place)
+        total = 0.0
+        for k in range(states):
+            for n in range(lanes):
+                p[k, n] *= errors[k, observed[v]]
+                total += p[k, n]
+        log_scale[v] = math.log(total)
+        for n in range(lanes):
+            mass[n] = 0.0
+        for k in range(states):
+            for n in range(lanes):
+                p[k, n] /= total
+                mass[n] += p[k, n]
+    if not differentiate:
+        return
+    for k in range(states):
+        d_stay[b, k] = 0.0
+        for j in range(states):
+            d_errors[b, k, j] = 0.0
+        for n in range(lanes):
+            adjoint[k, n] = 1.0
+    for v in range(bridges[b + 1] - 1, bridges[b] - 1, -1):
+        x, o, scale = seen[v - bridges[b]], observed[v], math.exp(log_scale[v])
+        for k in range(states):
+            total = 0.0
+            for n in range(lanes):
+                total += x[k, n] * adjoint[k, n]
+                adjoint[k, n] *= errors[k, o] / scale
+            d_errors[b, k, o] += total / scale
+        for s in range(steps[v + 1] - 1, steps[v] - 1, -1):
+            if log_stay.size:
+                _unimprove(after[s - start], h[s], log_stay, adjoint, d_stay[b])
+            _unstep(before[s - start], matrices, s - first, adjoint)
+        if begins[v] < 0:
+            continue
+        f = begins[v]
+        for n in range(lanes):
+            mass[n] = weight[n]
+        if v > bridges[b]:
+            here, scale = seen[v - 1 - bridges[b]], math.exp(log_scale[v - 1])
+            for n in range(lanes):
+                mass[n] = 0.0
+                for k in range(states):
+                    mass[n] += here[k, n] * errors[k, observed[v - 1]] / scale
+        for k in range(states):
+            total = 0.0
+            for n in range(lanes):
+                total += mass[n] * adjoint[k, n]
+            d_pi[f, k] = total
+        for n in range(lanes):
+            total = 0.0
+            for k in range(states):
+                total += pi[f, k] * adjoint[k, n]
+            for k in range(states):
+                adjoint[k, n] = total
+            if v == bridges[b]:
+                posterior[b, n] = weight[n] * total
+
+
+@_compile
 def pass_bridges(
     lo: int,
     hi: int,
@@ -350,6 +479,7 @@ def pass_bridges(
     errors: Any,
     log_stay: Any,
     eps: Any,
+    stride: int,
     weight: Any,
     differentiate: bool,
     log_scale: Any,
@@ -357,7 +487,6 @@ def pass_bridges(
     d_pi: Any,
     d_errors: Any,
     d_stay: Any,
-    d_eps: Any,
     posterior: Any,
 ) -> None:
     """Pass over bridges lo..hi-1, forward and, with ``differentiate``, back.
@@ -365,118 +494,59 @@ def pass_bridges(
     Bridge b has the visits bridges[b]..bridges[b+1]-1. Visit v has rating observed[v] and the steps
     steps[v]..steps[v+1]-1 before it; begins[v] is the row of ``pi`` (., K) that a history begins with, or -1.
     A step has years h and hazards theta (., K-1). ``errors`` (K, K), ``log_stay`` (K,) or (0,), nodes ``eps`` (N,)
-    rising with weights (N,).
+    with weights (N,), eps[n + stride] twice eps[n].
 
     log_scale (V,) is the log-probability of each visit given all before it. With ``differentiate`` the others are
     filled for these bridges: derivatives of log L by step and state in log theta (S, K-1), by history in pi, by
-    bridge in errors (B, K, K), log_stay (B, K), log eps (B, N); and ``posterior`` (B, N), the nodes' weights given
-    all visits of the bridge.
+    bridge in errors (B, K, K), log_stay (B, K); and ``posterior`` (B, N), the nodes' weights given all visits of
+    the bridge.
     """
-    states, lanes = errors.shape[0], eps.size
-    free = states - 1
-    most_visits, most_steps = 0, 0
-    for b in range(lo, hi):
-        most_visits = max(most_visits, bridges[b + 1] - bridges[b])
-        most_steps = max(most_steps, steps[bridges[b + 1]] - steps[bridges[b]])
-    count = MOST_TERMS + states if differentiate else 1
-    terms, w = np.zeros((count, states, lanes)), np.zeros((count, lanes))
-    begin = np.zeros(count, np.int64)
-    levels, bars = np.zeros((64, states, states)), np.zeros((2, states, states))
-    move, ch = np.zeros(free), np.zeros(lanes)
-    p, out, adjoint, back = np.zeros((4, states, lanes))
-    slope = np.zeros((free, lanes))
-    mass = np.zeros(lanes)
-    kept = most_steps + 1 if differentiate else 1
-    before, after = np.zeros((kept, states, lanes)), np.zeros((kept, states, lanes))
-    seen = np.zeros((most_visits + 1 if differentiate else 1, states, lanes))
-    for b in range(lo, hi):
-        for n in range(lanes):
-            mass[n] = weight[n]
-        for v in range(bridges[b], bridges[b + 1]):
-            if begins[v] >= 0:
-                for k in range(states):
-                    for n in range(lanes):
-                        p[k, n] = mass[n] * pi[begins[v], k]
-            for s in range(steps[v], steps[v + 1]):
-                place = s - steps[bridges[b]] if differentiate else 0
-                for k in range(states):
-                    for n in range(lanes):
-                        before[place, k, n] = p[k, n]
-                _step(before[place], theta[s], h[s], eps, move, ch, terms, w, begin, levels, p)
-                if log_stay.size:
-                    for k in range(states):
-                        for n in range(lanes):
-                            after[place, k, n] = p[k, n]
-                    _improve(p, h[s], log_stay)
-            place = v - bridges[b] if differentiate else 0
-            total = 0.0
-            for k in range(states):
-                for n in range(lanes):
-                    seen[place, k, n] = p[k, n]
-                    p[k, n] *= errors[k, observed[v]]
-                    total += p[k, n]
-            log_scale[v] = math.log(total)
-            for n in range(lanes):
-                mass[n] = 0.0
-            for k in range(states):
-                for n in range(lanes):
-                    p[k, n] /= total
-                    mass[n] += p[k, n]
-        if not differentiate:
-            continue
-        for k in range(states):
-            for n in range(lanes):
-                adjoint[k, n] = 1.0
-        for k in range(states):
-            d_stay[b, k] = 0.0
-            for j in range(states):
-                d_errors[b, k, j] = 0.0
-        for n in range(lanes):
-            d_eps[b, n] = 0.0
-        for v in range(bridges[b + 1] - 1, bridges[b] - 1, -1):
-            x, o, scale = seen[v - bridges[b]], observed[v], math.exp(log_scale[v])
-            for k in range(states):
-                total = 0.0
-                for n in range(lanes):
-                    total += x[k, n] * adjoint[k, n]
-                    adjoint[k, n] *= errors[k, o] / scale
-                d_errors[b, k, o] += total / scale
-            for s in range(steps[v + 1] - 1, steps[v] - 1, -1):
-                place = s - steps[bridges[b]]
-                if log_stay.size:
-                    _unimprove(after[place], h[s], log_stay, adjoint, d_stay[b])
-                stiff = _prepare(before[place], theta[s], h[s], eps, move, ch)
-                used = _series(before[place], move, ch, stiff, terms, w, begin, out, True)
-                _unroll(used, move, stiff, terms, w, begin, adjoint, back, slope)
-                for n in range(stiff, lanes):
-                    _unroll_lane(before[place], n, theta[s], h[s], eps[n], levels, adjoint, slope, bars)
+    free, lanes = theta.shape[1], eps.size
+    stride = min(stride, lanes)
+    entries, most_terms = (free + 1) * (free + 2) // 2, _count_terms(SMALL, free) + 2
+    ratios = np.empty(stride)
+    for n in range(stride):
+        ratios[n] = eps[n] / eps[stride - 1]
+    room = np.empty((5, 0))
+    b = lo
+    while b < hi:
+        end = _end_batch(b, hi, bridges, steps)
+        first = steps[bridges[b]]
+        count = steps[bridges[end]] - first
+        x = np.empty((free, count))
+        for s in range(count):
+            for k in range(free):
+                x[k, s] = theta[first + s, k] * h[first + s] * eps[stride - 1]
+        octaves = _count_octaves(x)
+        for k in range(free):
+            for s in range(count):
+                x[k, s] = math.ldexp(x[k, s], -octaves)
+        extra = octaves * stride
+        size = entries * (extra + lanes) * count
+        series = most_terms * entries * count
+        if room.shape[1] < max(size, series):
+            room = np.empty((5, max(size, series)))
+        shape, c = (entries, extra + lanes, count), np.empty(count)
+        matrices = room[0, :size].reshape(shape)
+        terms = room[1, :series].reshape((most_terms, entries, count))
+        turned = room[2, : entries * lanes * count].reshape((entries, count, lanes))
+        used = _fill(ratios, x, c, terms, matrices)
+        _turn(matrices, extra, turned, 0)
+        for one in range(b, end):
+            _pass_bridge(
+                one, bridges, observed, begins, steps, h, pi, errors, log_stay, weight, differentiate, turned,
+                first, log_scale, d_pi, d_errors, d_stay, posterior,
+            )  # fmt: skip
+        if differentiate:
+            bars, slope = room[3, :size].reshape(shape), np.zeros((free, count))
+            for e in range(entries):
+                for n in range(extra):
+                    for s in range(count):
+                        bars[e, n, s] = 0.0
+            _turn(turned, 0, bars, extra)
+            own = room[4, :series].reshape((most_terms, entries, count))
+            _unfill(ratios, x, c, terms, used, matrices, bars, own, slope)
+            for s in range(count):
                 for k in range(free):
-                    total = 0.0
-                    for n in range(lanes):
-                        total += slope[k, n]
-                        d_eps[b, n] += slope[k, n]
-                    d_theta[s, k] = total
-            if begins[v] < 0:
-                continue
-            f = begins[v]
-            for n in range(lanes):
-                mass[n] = weight[n]
-            if v > bridges[b]:
-                here, scale = seen[v - 1 - bridges[b]], math.exp(log_scale[v - 1])
-                for n in range(lanes):
-                    mass[n] = 0.0
-                    for k in range(states):
-                        mass[n] += here[k, n] * errors[k, observed[v - 1]] / scale
-            for k in range(states):
-                total = 0.0
-                for n in range(lanes):
-                    total += mass[n] * adjoint[k, n]
-                d_pi[f, k] = total
-            for n in range(lanes):
-                total = 0.0
-                for k in range(states):
-                    total += pi[f, k] * adjoint[k, n]
-                for k in range(states):
-                    adjoint[k, n] = total
-                if v == bridges[b]:
-                    posterior[b, n] = weight[n] * total
+                    d_theta[first + s, k] = slope[k, s]
+        b = end

@@ -43,6 +43,8 @@ class RecordsPart(_Part):
     date: str | None
     boundaries: list[str]
     frailties: FrailtiesPart | None
+    cross: list[list[float]] | None = None
+    by: str | None = None
 
     @classmethod
     def of(cls, records: Records) -> RecordsPart:
@@ -64,6 +66,7 @@ class RecordsPart(_Part):
             "last": records.last,
             "date": records.date,
             "boundaries": list(records.boundaries),
+            "cross": None if records.cross is None else records.cross.tolist(),
             "frailties": None
             if known is None
             else {
@@ -72,6 +75,7 @@ class RecordsPart(_Part):
                 "low": known.low.tolist(),
                 "high": known.high.tolist(),
             },
+            "by": records.by,
         }
         return cls.model_validate(parts)
 
@@ -91,11 +95,14 @@ class RecordsPart(_Part):
             raise ValueError(f"records are not those of {n_states} states")
         if extra.shape != (elements.size,) or (extra.size and covariance.shape != (extra.size, extra.size)):
             raise ValueError(f"records have {extra.size} parameters, and their elements {elements.size}")
+        cross = None if self.cross is None else np.asarray(self.cross, dtype=np.float64)
+        if cross is not None and (cross.ndim != 2 or cross.shape[1] != extra.size):
+            raise ValueError("cross is not a covariance of coefficients and parameters")
         part, frailties = self.frailties, None
         if part is not None:
             figures = (np.asarray(one, dtype=np.float64) for one in (part.mean, part.low, part.high))
             frailties = Frailties(tuple(part.groups), *figures)
         return Records(
             elements, extra, covariance.reshape(extra.size, extra.size), self.nodes, self.age_units, self.last,
-            self.date, tuple(self.boundaries), frailties,
+            self.date, tuple(self.boundaries), frailties, cross, self.by,
         )  # fmt: skip

@@ -238,17 +238,31 @@ def fit_categories(
     sample_weight: Any = None,
 ) -> Columns:
     """The columns with the coding of those covariates that are categories, and its terms in their place."""
+    if not list_categories(frame, columns.covariates, rules.declared):
+        return columns
+    start = _states(_numbers(frame[columns.start], columns.start), columns.start)
+    end = read_ends(y, start)
+    weight = read_weights(sample_weight, end.size)
+    return code_categories(frame, columns, rules, end > start, weight > 0)
+
+
+def code_categories(
+    frame: nw.DataFrame[Any],
+    columns: Columns,
+    rules: CodingRules,
+    departed: NDArray[np.bool_],
+    there: NDArray[np.bool_] | None = None,
+) -> Columns:
+    """Do as ``fit_categories``, of rows that are ``there``; ``departed`` are those that end in a worse state."""
     names = list_categories(frame, columns.covariates, rules.declared)
     if not names:
         return columns
     refuse_named(names if not rules.chosen else ())
-    start = _states(_numbers(frame[columns.start], columns.start), columns.start)
-    end = read_ends(y, start)
-    weight = read_weights(sample_weight, end.size)
     table = take_levels(frame, names)
     if rules.missing == ERROR:
         refuse_missing(table.lazy(), names)
-    table = table.with_columns(pl.Series(DEPARTED, end > start)).filter(pl.Series(weight > 0))
+    table = table.with_columns(pl.Series(DEPARTED, departed))
+    table = table if there is None else table.filter(pl.Series(there))
     coding = fit_coding(table.lazy(), names, pl.col(DEPARTED), **rules.for_coding())
     refuse_single(coding)
     return replace(columns, covariates=coding.expand(columns.covariates), coding=coding)

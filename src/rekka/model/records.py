@@ -1,7 +1,7 @@
 """Errors of inspection, frailty and the rest as a fit has found them: what records say of true states.
 
-``Records`` belongs to a fit of histories. ``filter_ratings`` follows the true state of each bridge through its
-visits and gives the probability of each rating before it is seen: from one rating, or from all before it.
+``Records`` belongs to a fit of histories. ``filter_visits`` follows the true state of each bridge through its
+visits: the probability of each rating before it is seen, and the true state and the frailty given all visits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rekka.model.elements import LEAST_PHI, NEW, TREND_YEARS, Elements, Nodes, place_nodes
+from rekka.model.elements import LEAST_PHI, NEW, ONE_NODE, TREND_YEARS, Elements, Nodes, place_nodes
 from rekka.model.family import Family
 from rekka.model.histories import Histories
 from rekka.model.inference import normal_quantile
@@ -50,7 +50,9 @@ class Records:
 
     ``age_units`` are mean and standard deviation of the ages at first visits, ``last`` the date of the last
     training visit as a number (0 without dates), ``date`` the column of dates, ``nodes`` the number of frailty
-    nodes, 1 where there is none or its variance is 0.
+    nodes, 1 where there is none or its variance is 0. ``cross`` (F, Q) is the covariance of the coefficients, in
+    units of ``Inference``, with the parameters; None in files of version 0.10. ``by`` names what a frailty belongs
+    to, where the groups had a name.
     """
 
     elements: Elements
@@ -62,6 +64,8 @@ class Records:
     date: str | None
     boundaries: tuple[str, ...] = ()
     frailties: Frailties | None = None
+    cross: Array | None = None
+    by: str | None = None
 
     @cached_property
     def errors(self) -> Array:
@@ -97,7 +101,7 @@ class Records:
         """Frailty nodes; one node of 1 without frailty."""
         variance = self.frailty_variance
         if self.nodes == 1 or variance is None:
-            return Nodes(*np.zeros((4, 1)))
+            return ONE_NODE
         return place_nodes(max(variance, LEAST_PHI), self.nodes)
 
     def estimates(self, level: float) -> list[ElementEstimate]:
@@ -145,33 +149,55 @@ def _on_logits(name: str, value: float, error: float, width: float) -> ElementEs
     )
 
 
-def filter_ratings(seen: Histories, records: Records, theta: Array, family: Family) -> Array:
-    """Probabilities (V, K) of each visit's rating given the visits of its bridge before it.
+class Filtered(NamedTuple):
+    """What visits say, by visit and by history.
 
-    ``theta`` (S, K-1) are the hazards of the steps at frailty 1. A history's first visit is predicted too, where
-    the first state is not given.
+    ``ratings`` (V, K) are the probabilities of each visit's rating given the visits of its bridge before it.
+    ``posterior`` (H, N, K) is the joint distribution of frailty node and true state at the last visit of each
+    history, given all visits of its bridge.
     """
-    found = np.empty((seen.observed.size, records.elements.n_states))
+
+    ratings: Array
+    posterior: Array
+
+
+def filter_visits(
+    seen: Histories, records: Records, theta: Array, family: Family, nodes: Nodes | None = None
+) -> Filtered:
+    """Follow all bridges through their visits; ``theta`` (S, K-1) are the hazards of the steps at frailty 1.
+
+    A history's first visit is predicted too, where the first state is not given. ``nodes`` of the frailty are
+    those of the records by default.
+    """
+    K, nodes = records.elements.n_states, records.place() if nodes is None else nodes
+    found = Filtered(np.empty((seen.observed.size, K)), np.empty((seen.age.size, nodes.log_eps.size, K)))
     for low in range(0, seen.n_bridges, CHUNK):
-        _follow(seen, np.arange(low, min(low + CHUNK, seen.n_bridges)), records, theta, family, found)
+        _follow(seen, np.arange(low, min(low + CHUNK, seen.n_bridges)), records, nodes, theta, family, found)
     return found
 
 
 def _follow(
-    seen: Histories, bridges: NDArray[np.int64], records: Records, theta: Array, family: Family, found: Array
+    seen: Histories,
+    bridges: NDArray[np.int64],
+    records: Records,
+    nodes: Nodes,
+    theta: Array,
+    family: Family,
+    found: Filtered,
 ) -> None:
     """Follow some bridges, visit by visit."""
     elements, E, K = records.elements, records.errors, records.elements.n_states
-    nodes = records.place()
     eps, weight = np.exp(nodes.log_eps), np.exp(nodes.log_weight)
     rho = records.improvements
     mass = np.broadcast_to(weight, (bridges.size, weight.size)).copy()
     alpha = np.zeros((bridges.size, weight.size, K))
+    current = np.zeros(bridges.size, dtype=np.int64)  # history that each bridge is in
     for rank in range(int(np.diff(seen.bridges)[bridges].max())):
         here = np.flatnonzero(seen.bridges[bridges] + rank < seen.bridges[bridges + 1])
         visit = seen.bridges[bridges[here]] + rank
         history = seen.begins[visit]
         new = history >= 0
+        current[here[new]] = history[new]
         if elements.first == NEW:
             pi = np.broadcast_to(np.eye(K)[0], (int(new.sum()), K))
         elif elements.pattern is None and elements.probabilities is None:
@@ -188,11 +214,9 @@ def _follow(
             h = np.ascontiguousarray(np.broadcast_to(seen.h[step][:, None], p.shape[:2]))
             family.step(p, hazards, h)
             if rho is not None:
-                down = p[..., 1:] * -np.expm1(h[..., None] * np.log1p(-rho[1:]))
-                p[..., 1:] -= down
-                p[..., :-1] += down
+                improve(p, rho, h)
             alpha[here[moving]] = p
-        found[visit] = alpha[here].sum(axis=1) @ E
+        found.ratings[visit] = alpha[here].sum(axis=1) @ E
         joint = alpha[here] * E[:, seen.observed[visit]].T[:, None, :]
         total = joint.sum(axis=(1, 2))
         never = np.flatnonzero(total == 0.0)  # the rating is taken as the true state where it could not be
@@ -200,6 +224,25 @@ def _follow(
         total[never] = 1.0
         alpha[here] = joint / total[:, None, None]
         mass[here] = alpha[here].sum(axis=2)
+        found.posterior[current[here]] = alpha[here]
+    visits = slice(seen.bridges[bridges[0]], seen.bridges[bridges[-1] + 1])
+    histories = seen.begins[visits][seen.begins[visits] >= 0]
+    own = seen.bridge_of_history[histories] - bridges[0]
+    part = found.posterior[histories]  # given the visits up to its last; the node's mass is given all
+    before = part.sum(axis=2, keepdims=True)
+    share = np.divide(part, before, out=np.zeros_like(part), where=before > 0)
+    found.posterior[histories] = share * mass[own][:, :, None]
+
+
+def improve(p: Array, rho: Array, h: Array | float, until: int | None = None) -> None:
+    """Move p (..., K), in place, one state up with probability 1 - (1 - rho_k)^h; rho (..., K) a year.
+
+    With ``until`` only states better than it, 0-based, improve.
+    """
+    last = p.shape[-1] if until is None else until
+    down = p[..., 1:last] * -np.expm1(np.asarray(h)[..., None] * np.log1p(-rho[..., 1:last]))
+    p[..., 1:last] -= down
+    p[..., : last - 1] += down
 
 
 def summarise_frailty(names: tuple[str, ...], nodes: Nodes, posterior: Array) -> Frailties:

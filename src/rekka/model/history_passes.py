@@ -1,0 +1,378 @@
+"""Passes over blocks of whole bridges: what a fit of histories needs of rows, added in the order of the blocks.
+
+Rows in memory are one block, or several that are held; ``streaming.histories`` has those of files and clusters.
+Every function is of one block, at module level, so that it can be sent to workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from rekka.core.errors import BadStates, name_rows
+from rekka.model.certificate import PLATEAU
+from rekka.model.clock import RUNNING, Clock
+from rekka.model.coordinates import Axes
+from rekka.model.elements import SPAN, Elements, Nodes
+from rekka.model.family import Family
+from rekka.model.histories import Chain, HistoryLikelihood, chain_rows, check_chain, find_impossible, place_frailty
+from rekka.model.likelihood import Pairs
+from rekka.model.records import Frailties, summarise_frailty
+from rekka.scaling.operators import FittedScaling
+from rekka.scaling.registry import fit_scaling
+
+Array = NDArray[np.float64]
+Item = TypeVar("Item", covariant=True)
+Kind = TypeVar("Kind")
+Result = TypeVar("Result")
+
+
+class Blocks(Protocol[Item]):
+    """Blocks that can be passed over as often as it takes; ``threads`` are those a function of one may take."""
+
+    @property
+    def threads(self) -> int:
+        """Number of threads for the work on one block."""
+
+    def map(self, function: Callable[[Item], Result], stage: str = "") -> Iterator[Result]:
+        """The function's result for each block, in their order; ``stage`` says what the pass is for."""
+
+    def then(self, function: Callable[[Item], Result]) -> Blocks[Result]:
+        """What a function makes of each block: kept where blocks are in memory, else made anew in every pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldBlocks(Generic[Kind]):
+    """Blocks in memory, one after the other."""
+
+    items: tuple[Kind, ...]
+    threads: int = 1
+    on_pass: Callable[[str], None] | None = None
+
+    def map(self, function: Callable[[Kind], Result], stage: str = "") -> Iterator[Result]:
+        """The function's result for each block, in their order."""
+        if self.on_pass is not None:
+            self.on_pass(stage)
+        return map(function, self.items)
+
+    def then(self, function: Callable[[Kind], Result]) -> HeldBlocks[Result]:
+        """What a function makes of each block."""
+        return HeldBlocks(tuple(map(function, self.items)), self.threads, self.on_pass)
+
+
+class Moments(NamedTuple):
+    """Number, mean (p,) and squares of the deviations from it (p,)."""
+
+    count: int
+    mean: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, values: Array) -> Moments:
+        """Moments of values (m, p)."""
+        if not len(values):
+            return cls(0, np.zeros(values.shape[1]), np.zeros(values.shape[1]))
+        mean = values.mean(axis=0)
+        return cls(len(values), mean, np.square(values - mean).sum(axis=0))
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviations (p,), ddof 0."""
+        return np.sqrt(self.squares / max(self.count, 1))
+
+    def plus(self, other: Moments) -> Moments:
+        """Moments of both together (Chan, Golub and LeVeque 1983)."""
+        if not self.count or not other.count:
+            return self if self.count else other
+        count, apart = self.count + other.count, other.mean - self.mean
+        between = np.square(apart) * (self.count * (other.count / count))
+        mean = self.mean + apart * (other.count / count)
+        return Moments(count, mean, self.squares + other.squares + between)
+
+
+class HistoryOverview(NamedTuple):
+    """What the first pass sees; improvements are counted in ``pairs`` (K, K) as rows that stayed.
+
+    ``first`` (K,) are the ratings that histories begin with, ``low`` and ``high`` (p,) the range of covariates as
+    the clock takes them, ``age`` the moments (1,) of the ages at first visits, ``dates`` the earliest and last.
+    """
+
+    rows: int
+    bridges: int
+    pairs: Pairs
+    first: NDArray[np.int64]
+    low: Array
+    high: Array
+    age: Moments
+    dates: tuple[float, float]
+
+    @property
+    def n_pairs(self) -> int:
+        """Rows with a second rating."""
+        return int(self.pairs.weight.sum())
+
+    @property
+    def age_units(self) -> tuple[float, float]:
+        """Mean and standard deviation of the ages at first visits; 0 and 1 where there is one value."""
+        sd = float(self.age.sd[0])
+        return (float(self.age.mean[0]), sd) if sd > 0 else (0.0, 1.0)
+
+    def with_states(self, n_states: int) -> Self:
+        """The overview with room for so many states."""
+        room = (0, n_states - self.first.size)
+        pairs = Pairs(*(np.pad(table, (room, room)) for table in self.pairs))
+        return self._replace(pairs=pairs, first=np.pad(self.first, room))
+
+    def plus(self, other: HistoryOverview) -> HistoryOverview:
+        """Both together."""
+        K = max(self.first.size, other.first.size)
+        one, two = self.with_states(K), other.with_states(K)
+        return HistoryOverview(
+            one.rows + two.rows,
+            one.bridges + two.bridges,
+            Pairs(*(mine + theirs for mine, theirs in zip(one.pairs, two.pairs, strict=True))),
+            one.first + two.first,
+            np.minimum(one.low, two.low),
+            np.maximum(one.high, two.high),
+            one.age.plus(two.age),
+            (min(one.dates[0], two.dates[0]), max(one.dates[1], two.dates[1])),
+        )
+
+
+def take_rows(clock: Clock, rows: Chain) -> Array:
+    """Covariates (n, p) of rows as the clock takes them, those of one visit at that visit."""
+    return rows.x if clock.kind == RUNNING else clock.take(rows.x, rows.years)
+
+
+def look_over(blocks: Blocks[Chain], clock: Clock) -> HistoryOverview:
+    """The first pass, in which chains are checked."""
+    whole: HistoryOverview | None = None
+    for part in blocks.map(partial(look_over_block, clock), "checking"):
+        whole = part if whole is None else whole.plus(part)
+    assert whole is not None  # tables without rows are refused before
+    if not whole.n_pairs:
+        raise BadStates("No row has a second rating, so nothing says how condition changes.")
+    return whole
+
+
+def look_over_block(clock: Clock, rows: Chain) -> HistoryOverview:
+    """Check the chains of a block, and count."""
+    order = check_chain(rows, clock.columns)
+    begins = order[np.diff(rows.history[order], prepend=-1) != 0]
+    pair = rows.end >= 0
+    worse = np.maximum(rows.start, rows.end)
+    K = int(worse.max()) + 1
+    age = rows.x[begins, clock.columns[0]] if clock.columns else np.zeros(begins.size)
+    taken, ends = take_rows(clock, rows), np.array([np.inf, -np.inf])
+    if rows.date is not None:
+        ends = np.array([rows.date.min(), (rows.date + rows.years).max()])
+    return HistoryOverview(
+        rows.start.size,
+        int(rows.bridge.max()) + 1,
+        Pairs.of(rows.start[pair], worse[pair], rows.dt[pair], np.ones(int(pair.sum())), K),
+        np.bincount(rows.start[begins], minlength=K),
+        taken.min(axis=0),
+        taken.max(axis=0),
+        Moments.of(age[:, None]),
+        (float(ends[0]), float(ends[1])),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Posing:
+    """How rows of a block become its likelihood; ``axes`` are the orthonormal columns of the steps."""
+
+    elements: Elements
+    clock: Clock
+    scaling: FittedScaling
+    family: Family
+    dates: tuple[float, float]
+    age_units: tuple[float, float]
+    threads: int
+    axes: Axes | None = None
+
+    def build(self, rows: Chain) -> HistoryLikelihood:
+        """The likelihood of a block's bridges."""
+        assert self.axes is not None  # they are found before
+        seen = chain_rows(rows, self.elements, self.clock, self.dates)
+        z, (mean, sd, r) = self.scaling.transform(seen.x), self.axes
+        W = np.ones((len(z), z.shape[1] + 1))
+        if z.shape[1]:
+            W[:, 1:] = linalg.solve_triangular(r, ((z - mean) / sd).T, trans="T").T
+        built = HistoryLikelihood.build(
+            seen, self.elements, W, self.family, 1, self.threads, age_units=self.age_units
+        )
+        return replace(built, names=rows.names)
+
+
+def measure_steps(posing: Posing, rows: Chain) -> Moments:
+    """Moments of the scaled covariates of a block's steps; refuse ratings that cannot follow those before."""
+    seen = chain_rows(rows, posing.elements, posing.clock, posing.dates)
+    wrong = find_impossible(seen, posing.elements)
+    if wrong.size:
+        wrong = wrong[np.argsort(seen.row[wrong])]
+        raise _refuse_impossible(rows, seen.row[wrong], int(seen.observed[wrong[0]]), posing.elements)
+    return Moments.of(posing.scaling.transform(seen.x))
+
+
+def _refuse_impossible(rows: Chain, at: NDArray[np.int64], rating: int, elements: Elements) -> BadStates:
+    row = int(at[0])
+    what = "errors of inspection as the pattern has them" if elements.pattern is not None else "these elements"
+    return BadStates(
+        f"{name_rows(at)} ({at.size} of {rows.end.size}): rating {rating + 1} cannot follow the visits before it "
+        f"(the row starts in {rows.start[row] + 1}) under {what}. Use errors='adjacent' or improvements='common', "
+        "allow it in the pattern, or start another history there.",
+        rows=at.tolist(),
+    )
+
+
+def factor_steps(posing: Posing, moments: Moments, sd: Array, rows: Chain) -> Array:
+    """The triangular factor of a block's standardised steps, each times the root of its share."""
+    seen = chain_rows(rows, posing.elements, posing.clock, posing.dates)
+    z = (posing.scaling.transform(seen.x) - moments.mean) / sd / np.sqrt(moments.count)
+    return np.asarray(np.linalg.qr(z, mode="r"))
+
+
+class HistorySums(NamedTuple):
+    """Log-likelihood, gradient (P,), and the sum of the outer products (P, P) of the bridges' scores."""
+
+    value: float
+    gradient: Array
+    squares: Array
+
+
+class Place(NamedTuple):
+    """Parameters of the likelihood with the frailty nodes to integrate with."""
+
+    parameters: Array
+    nodes: int
+    span: float
+
+
+def sum_block(place: Place, basis: Array, block: HistoryLikelihood) -> HistorySums:
+    """Value and derivatives of a block in the coordinates of ``basis`` (F + Q, P + Q)."""
+    with np.errstate(all="ignore"):  # infinite far out; whoever asked looks
+        found = block.with_nodes(place.nodes, place.span).evaluate(place.parameters)
+        scores = found.scores @ basis
+        return HistorySums(found.value, scores.sum(axis=0), scores.T @ scores)
+
+
+def count_plateau(place: Place, block: HistoryLikelihood) -> tuple[int, int]:
+    """Visits of a block at or under the probability that counts as a plateau, and all."""
+    found = block.with_nodes(place.nodes, place.span).evaluate(place.parameters, False).by_visit
+    return int((~(found > PLATEAU)).sum()), int(found.size)
+
+
+def gather_frailty(place: Place, block: HistoryLikelihood) -> Frailties:
+    """Frailties of a block's bridges given their visits."""
+    own = block.with_nodes(place.nodes, place.span)
+    names = own.names if own.names is not None else tuple(map(str, range(own.histories.n_bridges)))
+    nodes = own.place(place.parameters[own.n_coefficients :])
+    return summarise_frailty(names, nodes, own.evaluate(place.parameters).posterior)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedHistories:
+    """The likelihood of all blocks: a sum of theirs. ``n_terms`` are the columns of the design."""
+
+    blocks: Blocks[HistoryLikelihood]
+    elements: Elements
+    family: Family
+    n_terms: int
+    nodes: int = 1
+    span: float = SPAN
+
+    @property
+    def n_states(self) -> int:
+        """K; no hazard leaves state K."""
+        return self.elements.n_states
+
+    def with_nodes(self, nodes: int, span: float = SPAN) -> SummedHistories:
+        """The likelihood with another number of nodes, over another range (``elements.SPAN``)."""
+        return replace(self, nodes=nodes, span=span)
+
+    def place(self, extra: Array) -> Nodes:
+        """Frailty nodes at these parameters; one node of 1 without frailty."""
+        return place_frailty(self.elements, extra, self.nodes, self.span)
+
+    def sum(self, parameters: Array, basis: Array) -> HistorySums:
+        """Value, gradient and squares of scores in the coordinates of ``basis``, by a pass."""
+        size = basis.shape[1]
+        value, gradient, squares = 0.0, np.zeros(size), np.zeros((size, size))
+        for part in self.blocks.map(partial(sum_block, self._at(parameters), basis), "likelihood"):
+            value += part.value
+            gradient += part.gradient
+            squares += part.squares
+        return HistorySums(value, gradient, squares)
+
+    def plateau(self, parameters: Array) -> float:
+        """The share of visits at or under the probability that counts as a plateau."""
+        counted = list(self.blocks.map(partial(count_plateau, self._at(parameters)), "plateau"))
+        return sum(low for low, _ in counted) / sum(visits for _, visits in counted)
+
+    def frailties(self, parameters: Array) -> Frailties:
+        """Frailty of each bridge given its visits."""
+        parts = list(self.blocks.map(partial(gather_frailty, self._at(parameters)), "frailties"))
+        names = tuple(name for part in parts for name in part.groups)
+        figures = (np.concatenate([getattr(part, one) for part in parts]) for one in ("mean", "low", "high"))
+        return Frailties(names, *figures)
+
+    def _at(self, parameters: Array) -> Place:
+        return Place(parameters, self.nodes, self.span)
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryObservations:
+    """Checked rows of histories in blocks of whole bridges, looked over once. Made by ``observe_histories``."""
+
+    covariates: tuple[str, ...]
+    blocks: Blocks[Chain]
+    clock: Clock  # with the mean interval of the rows
+    overview: HistoryOverview
+
+    def fit_scaling(self, method: Any, plain: Collection[str] = ()) -> FittedScaling:
+        """Fit an operator, of rekka's or from elsewhere, on the covariates of rows."""
+        return fit_scaling(method, self._take(), self.covariates, plain)
+
+    def quantiles(self, probabilities: Array) -> Array:
+        """Quantiles (q, p) of the covariates of rows."""
+        return np.asarray(np.quantile(self._take(), probabilities, axis=0))
+
+    def _take(self) -> Array:
+        return np.concatenate(list(self.blocks.map(partial(take_rows, self.clock))))
+
+    def pose(self, scaling: FittedScaling, elements: Elements, family: Family) -> tuple[SummedHistories, Axes]:
+        """The likelihood in orthonormal columns of the steps, and these."""
+        seen, p = self.overview, len(self.covariates)
+        posing = Posing(elements, self.clock, scaling, family, seen.dates, seen.age_units, self.blocks.threads)
+        moments = Moments.of(np.zeros((0, p)))
+        for part in self.blocks.map(partial(measure_steps, posing), "coordinates"):
+            moments = moments.plus(part)
+        sd = np.where(moments.sd > 0, moments.sd, 1.0)
+        r = np.zeros((0, 0))
+        if p:
+            r = _stack(self.blocks.map(partial(factor_steps, posing, moments, sd), "coordinates"), p)
+        axes = Axes(moments.mean, sd, r)
+        posing = replace(posing, axes=axes)
+        return SummedHistories(self.blocks.then(posing.build), elements, family, p + 1), axes
+
+
+def _stack(parts: Iterable[Array], p: int) -> Array:
+    """The triangular factor r (p, p) of all rows from those of the blocks (Demmel and others 2012)."""
+    whole: Array | None = None
+    for part in parts:
+        whole = part if whole is None else np.asarray(np.linalg.qr(np.concatenate([whole, part]), mode="r"))
+    assert whole is not None  # there is at least one block
+    return whole
+
+
+def observe_histories(blocks: Blocks[Chain], covariates: tuple[str, ...], clock: Clock) -> HistoryObservations:
+    """Make the first pass over blocks."""
+    overview = look_over(blocks, clock)
+    return HistoryObservations(covariates, blocks, clock, overview)
