@@ -18,6 +18,7 @@ from rekka.core.files import Batch, make_folder, naming, scratch_beside, writing
 from rekka.data.partition import PAPER_SEED, PAPER_VALIDATION, split_bridges
 from rekka.simulation import soiling as soiling
 from rekka.simulation import stock
+from rekka.simulation.elements import DrawnElements
 
 Counts = dict[str, int]
 Progress = Callable[[int, int], None]
@@ -58,7 +59,7 @@ class Inventory:
     ``inventory``    a row for each bridge: completion_year, bridge_length (m), bridge_width (m)
     ``inspections``  a row for each visit of a member: case, member, visit, date, state (a to e)
     ``traffic``      a row for each bridge and visit: vehicles a day
-    ``truth``        hazards, options and counts of dirt, as plain data
+    ``truth``        hazards, elements, options and counts of dirt, as plain data
 
     Examples
     --------
@@ -76,7 +77,15 @@ class Inventory:
 
 
 def simulate_inventory(
-    bridges: int | None = None, *, preset: str = "paper", seed: int = 20260924, dirt: float = 0.0
+    bridges: int | None = None,
+    *,
+    preset: str = "paper",
+    seed: int = 20260924,
+    dirt: float = 0.0,
+    error: float = 0.0,
+    frailty: float = 0.0,
+    improvements: float = 0.0,
+    trend: float = 0.0,
 ) -> Inventory:
     """Draw a bridge inventory with up to five rounds of inspections from known hazards.
 
@@ -92,6 +101,17 @@ def simulate_inventory(
     dirt : float
         Share, from 0 to 1, of each kind of dirt: repairs (of bridges), blanks, stray text, upper-case and
         full-width letters, copied and contradicting rows, mixed date formats. Counted in ``truth["dirt"]``.
+    error : float
+        Probability that the inspector rates one better or one worse than the true state at a visit, half each; at
+        the ends of the scale in the one possible direction.
+    frailty : float
+        Variance of a factor, gamma with mean 1, of all hazards of a bridge's members of one case.
+    improvements : float
+        Probability a year that the true state becomes one better, without a record.
+    trend : float
+        Slope of all log hazards per calendar year, from 1 January 2004 on.
+
+    Values of the last four other than 0 are in ``truth["elements"]``; ``truth["formula"]`` says what they do.
 
     Examples
     --------
@@ -100,7 +120,8 @@ def simulate_inventory(
     600
 
     """
-    plan = _check_options(bridges, preset, seed, dirt)
+    elements = DrawnElements.check(error=error, frailty=frailty, improvements=improvements, trend=trend)
+    plan = _check_options(bridges, preset, seed, dirt, elements)
     blocks = list(plan.draw())
     tables = {name: pl.concat([block.tables[name] for block in blocks]) for name in TABLES}
     return Inventory(**tables, truth=plan.truth([block.dirt for block in blocks]))
@@ -113,6 +134,10 @@ def write_inventory(
     preset: str = "paper",
     seed: int = 20260924,
     dirt: float = 0.0,
+    error: float = 0.0,
+    frailty: float = 0.0,
+    improvements: float = 0.0,
+    trend: float = 0.0,
     format: str = "csv",  # noqa: A002
     force: bool = False,
     on_progress: Progress | None = None,
@@ -128,7 +153,8 @@ def write_inventory(
     ``rekka.write_inventory("demo", 100_000, preset="plain", format="parquet")``
 
     """
-    plan = _check_options(bridges, preset, seed, dirt)
+    elements = DrawnElements.check(error=error, frailty=frailty, improvements=improvements, trend=trend)
+    plan = _check_options(bridges, preset, seed, dirt, elements)
     if format not in FORMATS:
         raise bad_option("format", format, FORMATS)
     home = Path(folder)
@@ -167,6 +193,7 @@ class _Plan:
     preset: str
     seed: int
     dirt: float
+    elements: DrawnElements
 
     def draw(self) -> Iterator[_Block]:
         """Blocks in order, each with generators of its own."""
@@ -183,22 +210,23 @@ class _Plan:
             "preset": self.preset,
             "bridges": self.bridges,
             "seed": self.seed,
-            "formula": FORMULA,
+            "formula": FORMULA + self.elements.formula,
             "hazards": hazards,
+            **({"elements": self.elements.on} if self.elements.on else {}),
             "first_visit": dict(zip(stock.LETTERS, stock.FIRST_STATES, strict=True)),
             "dirt": {kind: sum(block[kind] for block in dirt) for kind in dirt[0]},
         }
 
     def _draw_block(self, block: int, first: int, n: int) -> _Block:
-        # Dirt has a generator of its own: it changes no draw but those it soils.
-        rng, soil = (
+        # Dirt and elements have generators of their own: they change no draw but those they concern.
+        rng, soil, *streams = (
             np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
-            for key in ((block,), (block, 1))
+            for key in ((block,), *((block, stream) for stream in range(1, 5)))
         )
         bridges = stock.draw_bridges(first, n, self.bridges, rng)
         members = _allot_paper(bridges, rng) if self.preset == "paper" else stock.draw_members(bridges, rng)
         repairs = soiling.draw_repairs(n, stock.ROUNDS, self.dirt, soil)
-        states, lifted = stock.draw_states(bridges, members, repairs, rng, soil)
+        states, lifted = stock.draw_states(bridges, members, repairs, rng, soil, self.elements, streams)
         inventory, traffic = bridges.inventory(), bridges.traffic_table()
         inspections = stock.tabulate_inspections(bridges, members, states)
         dirt: Counts = {}
@@ -212,7 +240,7 @@ class _Plan:
         return _Block(dict(zip(TABLES, (inventory, inspections, traffic), strict=True)), dirt)
 
 
-def _check_options(bridges: int | None, preset: str, seed: int, dirt: float) -> _Plan:
+def _check_options(bridges: int | None, preset: str, seed: int, dirt: float, elements: DrawnElements) -> _Plan:
     """Plan, or what is wrong with an option."""
     if preset not in PRESETS:
         raise bad_option("preset", preset, PRESETS)
@@ -227,7 +255,7 @@ def _check_options(bridges: int | None, preset: str, seed: int, dirt: float) -> 
         raise BadOption(f"seed is {seed!r}; a whole number, 0 or more, is needed.")
     if isinstance(dirt, bool) or not isinstance(dirt, int | float) or not 0 <= dirt <= 1:
         raise BadOption(f"dirt is {dirt!r}; a share from 0 to 1 is needed, e.g. 0.02.")
-    return _Plan(PAPER_BRIDGES if bridges is None else bridges, preset, seed, float(dirt))
+    return _Plan(PAPER_BRIDGES if bridges is None else bridges, preset, seed, float(dirt), elements)
 
 
 def _is_whole(value: object, least: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rekka.simulation.elements import DrawnElements
 from rekka.simulation.soiling import Repairs
 
 Array = NDArray[np.float64]
@@ -87,13 +88,16 @@ class Bridges:
         """First round (0-based) after completion."""
         return np.asarray(np.argmax(self.ages > 0, axis=1))
 
-    def log_hazards(self, r: int) -> Array:
-        """Log hazards (n, cases, states left) between round r and the next."""
+    def log_hazards(self, r: int, trend: float = 0.0) -> Array:
+        """Log hazards (n, cases, states left) between round r and the next; ``trend`` is a slope a year."""
         traffic = np.log(self.traffic[:, r : r + 2].mean(axis=1))
         x = [np.ones(len(self.names)), self.ages[:, r], np.log(self.length), np.log(self.length * self.width)]
         beta = true_coefficients()
         eta = np.column_stack([*x, traffic]) @ beta.reshape(-1, len(TERMS)).T
-        return np.asarray(eta.reshape(-1, *beta.shape[:2]))
+        eta = eta.reshape(-1, *beta.shape[:2])
+        if trend:
+            eta += trend * ((self.months[:, r] - FIRST_ROUND) / 12.0)[:, None, None]
+        return np.asarray(eta)
 
     def inventory(self) -> pl.DataFrame:
         """One row a bridge."""
@@ -194,23 +198,36 @@ def allot_members(
 
 
 def draw_states(
-    bridges: Bridges, members: DrawnMembers, repairs: Repairs, rng: np.random.Generator, soil: np.random.Generator
+    bridges: Bridges,
+    members: DrawnMembers,
+    repairs: Repairs,
+    rng: np.random.Generator,
+    soil: np.random.Generator,
+    elements: DrawnElements = DrawnElements(),  # noqa: B008 (frozen)
+    streams: Sequence[np.random.Generator] = (),
 ) -> tuple[Ints, Bools]:
-    """States (m, ROUNDS), 0-based, -1 where there is no visit; and which of them a repair made better."""
+    """Ratings (m, ROUNDS), 0-based, -1 where there is no visit; and which of them a repair made better.
+
+    ``streams`` are three generators, of frailty, improvements and errors, where there are elements.
+    """
+    frail, improving, erring = streams or (rng, rng, rng)  # of which nothing is drawn without elements
+    moving = improving if elements.improvements else rng
     dt = np.diff(bridges.months, axis=1) / 12.0
     states = np.full((members.bridge.size, ROUNDS), -1)
     lifted = np.zeros(states.shape, dtype=bool)
     state = members.state
+    factor = elements.frailties(len(bridges.names), len(CASES), frail)[members.bridge, members.case]
     for r in range(ROUNDS):
         visited = (members.first <= r) & (r <= members.last)
         if r > 0:
-            theta = np.exp(bridges.log_hazards(r - 1))[members.bridge, members.case]
-            moved = advance(state, theta, dt[members.bridge, r - 1], rng)
+            theta = np.exp(bridges.log_hazards(r - 1, elements.trend))[members.bridge, members.case]
+            theta *= factor[:, None]
+            moved = elements.advance(state, theta, dt[members.bridge, r - 1], advance, moving)
             moved, better = repairs.lift(members.bridge, r, state, moved, soil)
             state = np.where(members.first < r, moved, state)
             lifted[:, r] = better & visited & (members.first < r)
         states[visited, r] = state[visited]
-    return states, lifted
+    return elements.rate(states, len(LETTERS), erring), lifted
 
 
 def advance(state: Ints, theta: Array, dt: Array, rng: np.random.Generator) -> Ints:
