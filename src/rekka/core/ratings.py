@@ -35,7 +35,7 @@ _FORMS = {  # of the labels that rekka makes, for groups of numbers and for band
     "below": re.compile(rf"below {_N}"),
     "and_above": re.compile(rf"{_N} and above"),
 }
-_STATES = re.compile(r"\b(start |end )?([Ss])tates? (\d+)((?:(?:, | and | or | to )\d+)*)\b(?!\.\d)")
+_STATES = re.compile(r"\b(start |end )?([Ss])tates? (\d+)((?:(?:, | and | or | to | rated )\d+)*)\b(?!\.\d)")
 
 Form = tuple[str, tuple[float, ...], tuple[str, ...]]  # kind, its numbers, and how they are written
 

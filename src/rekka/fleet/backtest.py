@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,12 +49,14 @@ from rekka.fleet.backtest_scores import (
     code_training,
     run_case,
 )
+from rekka.fleet.histories import NO_TEST, HistoryOptions
 from rekka.fleet.models import describe_misfit
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
 from rekka.forecast.uncertainty import NORMAL, check_intervals
 from rekka.model.certificate import FEW_EVENTS, FEW_ROWS
-from rekka.model.clock import MIDDLE, make_clock
+from rekka.model.clock import MIDDLE, RUNNING, make_clock
+from rekka.model.elements import GIVEN
 from rekka.model.fit import Options, check_options
 
 TRAFFIC = "traffic_mean"
@@ -153,6 +155,12 @@ def backtest(
     age: str = ADVANCES,
     advance: Sequence[str] | None = None,
     clock: str = MIDDLE,
+    errors: Any = None,
+    frailty: str | None = None,
+    frailty_by: str | None = None,
+    improvements: str | None = None,
+    trend: str | None = None,
+    first: Any = GIVEN,
     threshold: int | str | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
@@ -184,8 +192,11 @@ def backtest(
         Whether ages go on with the years of a forecast, do so up to the oldest of the training rows, or stay.
     advance : list of str, optional
         Covariates that are ages; by default those that are called so.
-    clock : "middle" or "start"
+    clock : "middle", "start" or "running"
         Where in an interval ages are taken by the fit, as for ``ExponentialHazardMarkovModel``.
+    errors, frailty, frailty_by, improvements, trend, first
+        Elements of a model of histories, as for ``fit_components``. With any of them, or clock="running", members
+        are forecast from all visits up to the moment, and improvements by one rating are scored too.
     threshold : int or str, optional
         The rating at or beyond which visits are counted: a number from 1, the best, or a label as text. By
         default 4 (Poor) of ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.
@@ -223,7 +234,11 @@ def backtest(
     cut, folder = read_cut(until, until_visit, since), None if out is None else Path(out)
     if folder is not None:
         _refuse_place(folder, (reading or ReadingOptions()).inputs(data))
-    records = read_records(data, reading)
+    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    histories.refuse({"ridge": ridge})
+    records = read_records(data, reading, histories)
+    if histories.on:
+        histories.check_columns(records.found.frame.columns)
     refuse_upside_down(records.found.moves, allow)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
@@ -240,6 +255,7 @@ def backtest(
         threshold=threshold,
         test_fit=len(names) <= MOST_TESTED if test_fit is None else test_fit,
         labels=labels,
+        histories=histories,
     )
     _check(settings, frame)
     results, lost = [], [pl.DataFrame(schema=LOSSES_SCHEMA)]
@@ -265,7 +281,7 @@ def backtest(
         totals=_join(results, "totals"),
         lost=pl.concat(lost),
         forecasts=_join(results, "forecasts"),
-        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested),
+        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested, *([NO_TEST] if histories.on else [])),
         labels=labels,
     )
     if folder is not None:
@@ -287,7 +303,8 @@ def _say_nothing(case: str, done: int, total: int) -> None:
 def _check(settings: Settings, frame: pl.DataFrame) -> None:
     """Refuse options that are wrong for every case."""
     forecast, threshold = settings.forecast, settings.threshold
-    check_options(settings.options)
+    clock = settings.options.clock
+    check_options(replace(settings.options, clock=MIDDLE if clock == RUNNING else clock))
     missing = [name for name in settings.covariates if name not in frame.columns]
     if missing:
         raise missing_columns(missing, frame.columns)
@@ -360,7 +377,7 @@ def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, w
         return " ".join(
             [
                 f"{result.case}: not forecast: {result.ratings.reword(str(result.reason)).rstrip('.')}.",
-                *_describe_lost(lost, whole),
+                *_describe_lost(lost, whole, histories=settings.histories.on),
             ]
         )
     horizon = result.forecasts["horizon_years"].to_numpy()
@@ -375,7 +392,7 @@ def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, w
         sentences.append(result.ratings.reword(" ".join(result.fit_test.causes)))
     sentences += _describe_scores(result.scores)
     sentences += _describe_totals(result, result.totals, settings)
-    sentences += [*_describe_limits(result), *_describe_lost(lost, whole)]
+    sentences += [*_describe_limits(result), *_describe_lost(lost, whole, histories=settings.histories.on)]
     return " ".join(sentences)
 
 
@@ -489,9 +506,10 @@ def _find_small(result: CaseResult) -> list[str]:
     return found
 
 
-def _describe_lost(lost: pl.DataFrame, whole: bool) -> list[str]:
+def _describe_lost(lost: pl.DataFrame, whole: bool, *, histories: bool) -> list[str]:
     """Name the visits that the scores leave out."""
-    limit = "What is scored are members that were not repaired and whose rating did not improve."
+    much = " by two or more" if histories else ""
+    limit = f"What is scored are members that were not repaired and whose rating did not improve{much}."
     unknown = "Pairs that were excluded before are not in a table of transitions and are not counted."
     if lost.is_empty():
         return [] if whole else [limit, unknown]

@@ -7,7 +7,7 @@
 An excluded pair, such as a repair or an upward move, ends a chain: what is forecast is decay alone. So only
 members are scored that were not repaired and whose rating did not improve: a choice by what happened later,
 which nobody could have made with the forecast. The later visits that are lost to it are counted, with the
-reason.
+reason. For a model of histories improvements by one rating are kept, and end no chain.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from rekka.data.panel import PAIRED, Panel
 from rekka.data.tables import is_folder, open_table
 from rekka.data.text import collect
 from rekka.data.transitions import ReadingOptions, Transitions, pair_visits, read_transitions, take_one
+from rekka.fleet.histories import HistoryOptions
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -47,14 +48,19 @@ class PairedRecords:
     panel: Panel | None = None
 
 
-def read_records(data: Any, options: ReadingOptions | None = None) -> PairedRecords:
-    """Read transitions, or pair a panel; files and dataframes are read as a panel where options are given."""
+def read_records(data: Any, options: ReadingOptions | None, histories: HistoryOptions) -> PairedRecords:
+    """Read transitions, or pair a panel; files and dataframes are read as a panel where options are given.
+
+    For a model of histories improvements by one rating are kept.
+    """
+    kept: dict[str, Any] = {"upward": "keep"} if histories.on else {}
     if isinstance(data, Transitions):
         return PairedRecords(data)
     if isinstance(data, Panel):
-        return PairedRecords(pair_visits(data), data)
+        return PairedRecords(pair_visits(data, **kept), data)
     if options is None:
-        return PairedRecords(read_transitions(data))
+        return PairedRecords(read_transitions(data, rules=kept) if kept else read_transitions(data))
+    options = histories.reader(options) if histories.on else options
     if not options.nbi and _holds_transitions(take_one(data), options):
         return PairedRecords(options.transitions(data))
     panel = options.panel(data)

@@ -3,7 +3,8 @@
 Forecasts of later visits are scored beside two baselines, with intervals clustered by bridge:
 
     model          the fitted model
-    no_covariates  the same without covariates, fitted to the same rows
+    no_covariates  the same without covariates, fitted to the same rows; of histories, to their pairs that did
+                   not improve
     persistence    no change: probability 1 on the state at the origin
 
 A difference is that of the model less the other's, visit by visit, and its interval that of paired values.
@@ -13,6 +14,10 @@ network is drawn many times: coefficients from their distribution, then every me
 moments of its later visits. So a total holds the uncertainty of the parameters and the chance of the process,
 and a member that is visited twice is the same in both totals. Members are independent of each other but for the
 coefficients: what strikes a network at once, a hard winter or a new manual, is not in the intervals.
+
+A model of histories (``HistoryOptions``) forecasts from all visits up to the moment, and what is scored and
+counted are the ratings that inspectors will record: the true condition seen through their errors. Improvements by
+one rating are then scored like any other visit.
 
 A case that cannot be fitted, or has nothing to forecast, is a value with a reason. The other cases go on.
 """
@@ -38,14 +43,18 @@ from rekka.evaluation.calibration import check_fit
 from rekka.evaluation.goodness import find_links
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.scores import RowScores, mean_interval, score_persistence_rows, score_rows, split_supported
-from rekka.fleet.backtest_rows import Chains, Cut, take_training
+from rekka.fleet.backtest_rows import MEMBER, Chains, Cut, take_training
+from rekka.fleet.histories import NO_HISTORIES, HistoryOptions
+from rekka.fleet.visits import chain_visits, find_past
 from rekka.forecast.ageing import FIXED, Ageing, plan_ageing
 from rekka.forecast.forecast import ForecastOptions
+from rekka.forecast.history_propagation import HistoryPropagator, Past, make_propagator
 from rekka.forecast.propagation import YEAR, Propagator, cross_gaps
-from rekka.forecast.uncertainty import NONE, Uncertainty
+from rekka.forecast.uncertainty import NONE, Uncertainty, find_uncertainty
 from rekka.model import inputs
 from rekka.model.clock import make_clock
 from rekka.model.fit import Fit, Options, fit_rows
+from rekka.model.history_inputs import ELEMENTS, fit_history_table
 from rekka.model.survey import FitTest
 from rekka.streaming.blocks import WHOLE
 
@@ -84,6 +93,7 @@ class Settings:
     threshold: int | None = None
     test_fit: bool = False
     labels: tuple[str, ...] | None = None  # of the states
+    histories: HistoryOptions = NO_HISTORIES
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,20 +192,21 @@ def _run(
 ) -> CaseResult:
     cut, advance = settings.cut, settings.forecast.advance
     advance = advance and tuple(name for name in advance if name in result.covariates)
-    fit = _fit(train, result.covariates, replace(settings.options, advance=advance))
-    plain = _fit(train, (), Options(scaling=None))
+    options = replace(settings.options, advance=advance)
+    fit = _fit_histories(train, result.covariates, options, settings.histories)
+    plain = _fit(train.filter(pl.col("state_2") >= pl.col("state_1")), (), Options(scaling=None))
     ageing = plan_ageing(fit, settings.forecast.age)
     visits = Visits.read(frame, chains, fit, cut)
     result = replace(
         result,
         certified=fit.certificate.certified,
         flaws=fit.certificate.reasons,
-        fit_test=_test(fit, train, settings) if settings.test_fit else None,
+        fit_test=_test(fit, train, settings) if settings.test_fit and fit.records is None else None,
         states=fit.n_states,
         threshold=_find_threshold(settings.threshold, Ratings.of(settings.labels, fit.n_states)),
         labels=settings.labels,
         ageing=ageing.words,
-        moves=int((train["state_2"] - train["state_1"]).sum()),
+        moves=int((train["state_2"] - train["state_1"]).clip(0).sum()),
         members=visits.chains.origin.size,
         visits=len(visits.chains),
         beyond_states=visits.beyond,
@@ -205,16 +216,15 @@ def _run(
     if not np.isfinite(fit.coefficients).all():
         return replace(result, reason=f"the fit came to nothing: {'; '.join(fit.certificate.reasons)}")
     horizon = visits.chains.horizon
-    p = {MODEL: forecast_visits(fit, ageing, visits.x, visits.start, horizon)}
+    past = visits.find_past(frame, train, fit)
+    p = {MODEL: forecast_visits(fit, ageing, visits.x, visits.start, horizon, past)}
     if np.isfinite(plain.coefficients).all():
         p[PLAIN] = forecast_visits(plain, plan_ageing(plain, FIXED), visits.x[:, :0], visits.start, horizon)
     uncertainty = settings.forecast.find_uncertainty(fit)
-    first = np.unique(visits.chains.member, return_index=True)[
-        1
-    ]  # a visit of each member, for what it starts with
-    network = Network(
-        Propagator(fit, visits.x[first], fit.coefficients[None], ageing), visits.start[first], visits.chains
-    )
+    first = np.unique(visits.chains.member, return_index=True)[1]  # a visit of each member, for its start
+    of_members = None if past is None else past.take(first)
+    propagator = make_propagator(fit, visits.x[first], uncertainty, ageing, of_members)
+    network = Network(propagator, visits.start[first], visits.chains)
     cells = _Cells.of(visits, fit.n_states)
     drawn = draw_networks(
         network,
@@ -244,6 +254,24 @@ def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fi
     clock = make_clock(columns.covariates, options.clock, options.advance)
     training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
     return fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
+
+
+def _fit_histories(
+    train: pl.DataFrame, covariates: Sequence[str], options: Options, histories: HistoryOptions
+) -> Fit:
+    """Fit histories where any element is asked for, else pairs."""
+    if not histories.on:
+        return _fit(train, covariates, options)
+    cut = histories.cut(train)
+    return fit_history_table(
+        inputs.as_frame(cut.rows),
+        cut.rows["state_2"],
+        inputs.Columns("state_1", "interval_years", tuple(covariates)),
+        options,
+        {name: getattr(histories, name) for name in ELEMENTS},
+        histories=cut.histories,
+        groups=cut.groups,
+    )
 
 
 def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:
@@ -278,7 +306,7 @@ class Visits:
         """Read the visits of chains from the transitions that they link."""
         columns = inputs.Columns("state_1", "interval_years", fit.covariates)
         rows = inputs.read_predictors(inputs.as_frame(frame), columns)
-        end = inputs.read_ends(frame["state_2"], rows.start)
+        end = inputs.read_ends(frame["state_2"], rows.start, improvements=fit.records is not None)
         known = split_supported(rows.start[chains.origin[chains.member]], end[chains.place], fit.n_states)
         kept = chains.keep(known)
         origin = kept.origin[kept.member]
@@ -286,13 +314,30 @@ class Visits:
         bridge = np.unique(frame["bridge_id"].to_numpy()[kept.place], return_inverse=True)[1]
         return cls(kept, rows.start[origin], end[kept.place], rows.x[origin], period, bridge, int((~known).sum()))
 
+    def find_past(self, frame: pl.DataFrame, train: pl.DataFrame, fit: Fit) -> Past | None:
+        """What was known of each visit's bridge at the moment, for a model of histories: visits that train."""
+        if fit.records is None:
+            return None
+        names = [name for name in (*MEMBER, "history", fit.records.by or "bridge_id") if name in frame.columns]
+        at = {
+            "state": pl.col("state_1").cast(pl.Int64),
+            "date": pl.col("date_1") if "date_1" in frame.columns else None,
+        }
+        origins = frame[self.chains.origin].select(*dict.fromkeys(names), **at)
+        seen = chain_visits(train, fit)
+        x = seen.select(fit.covariates).cast(pl.Float64).to_numpy()
+        once = np.unique(self.chains.member, return_index=True)[1]
+        return find_past(origins, seen, fit, self.x[once], x).take(self.chains.member)
 
-def forecast_visits(fit: Fit, ageing: Ageing, x: Array, start: States, horizon: Array) -> Array:
-    """State probabilities (v, K), ``horizon`` years after origins with covariates x (v, p) in states ``start``."""
-    propagator = Propagator(fit, x, fit.coefficients[None], ageing)
+
+def forecast_visits(
+    fit: Fit, ageing: Ageing, x: Array, start: States, horizon: Array, past: Past | None = None
+) -> Array:
+    """Probabilities (v, K) of ratings ``horizon`` years after origins with covariates x (v, p) in ``start``."""
+    propagator = make_propagator(fit, x, find_uncertainty(fit, NONE), ageing, past)
     p = propagator.start_in(start)
     cross_gaps(propagator, p, horizon)
-    return np.asarray(p[0])
+    return np.asarray(propagator.record(propagator.gather(p))[0])
 
 
 def tabulate_scores(p: Mapping[str, Array], visits: Visits, period: str, level: float) -> pl.DataFrame:
@@ -364,6 +409,38 @@ class Network:
     start: States
     chains: Chains
 
+    def draw_histories(
+        self, sets: slice, repeats: int, rng: np.random.Generator
+    ) -> Iterator[tuple[slice, States]]:
+        """Draw ratings (R, B, visits) of R networks with each of some sets of parameters, step by step.
+
+        Members start from a true state and a frailty given their visits, and inspectors record what they become.
+        """
+        propagator = self.propagator.take_sets(sets)
+        assert isinstance(propagator, HistoryPropagator)
+        eps, state = propagator.draw_start(repeats, rng)
+        for here in self._steps():
+            member = self.chains.member[here]
+            some = propagator.at_members(member)
+            now, factor = state[..., member], eps[..., member]
+            since, until = self.chains.since[here], self.chains.horizon[here]
+            while (since < until).any():
+                stop = np.minimum(until, np.floor(since) + YEAR) if some.yearly else until
+                theta = factor[..., None] * some.typical_hazards(since, stop - since)
+                theta = np.concatenate([theta, np.zeros((*theta.shape[:3], 1))], axis=3)
+                budget = rng.standard_exponential(theta.shape)  # hazards have no memory: each step has its own
+                left = np.take_along_axis(budget, now[..., None], axis=3)[..., 0]
+                some.family.live_through(theta, now, left, budget, stop - since)
+                some.draw_improvements(now, stop - since, rng)
+                since = stop
+            state[..., member] = now
+            yield here, some.draw_ratings(now, rng)
+
+    def _steps(self) -> Iterator[slice]:
+        """First visits of all members, then second ones, and so on."""
+        steps = np.searchsorted(self.chains.step, np.arange(int(self.chains.step.max(initial=-1)) + 2))
+        return (slice(int(first), int(last)) for first, last in pairwise(steps))
+
     def draw(self, coefficients: Array, budget: Array) -> Iterator[tuple[slice, States]]:
         """Draw states (R, B, visits) of R networks with each of the coefficients (B, K-1, p+1), step by step.
 
@@ -372,8 +449,7 @@ class Network:
         """
         state = np.broadcast_to(self.start, budget.shape[:3]).copy()
         left = np.take_along_axis(budget, state[..., None], axis=3)[..., 0]
-        steps = np.searchsorted(self.chains.step, np.arange(int(self.chains.step.max(initial=-1)) + 2))
-        for here in (slice(int(first), int(last)) for first, last in pairwise(steps)):
+        for here in self._steps():
             member = self.chains.member[here]
             some = replace(self.propagator, x=self.propagator.x[member], coefficients=coefficients)
             now = state[..., member], left[..., member]
@@ -421,7 +497,12 @@ def draw_networks(
         some = slice(first, min(first + at_once, len(drawn)))
         shape = counts[:, some].shape
         place = np.arange(shape[0] * shape[1]).reshape(*shape[:2], 1) * n_cells
-        for here, state in network.draw(drawn[some], _draw_budgets(network, repeats, some, seed, case)):
+        if isinstance(network.propagator, HistoryPropagator):
+            rng = generator(seed, "backtest", case, first)
+            networks = network.draw_histories(slice(1 + some.start, 1 + some.stop), repeats, rng)
+        else:
+            networks = network.draw(drawn[some], _draw_budgets(network, repeats, some, seed, case))
+        for here, state in networks:
             where = ((place + cell[here]) * n_states + state).ravel()
             counts[:, some] += np.bincount(where, minlength=counts[:, some].size).reshape(shape)
         on_drawn(repeats * some.stop, repeats * len(drawn))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -31,11 +32,14 @@ from rekka.core.ratings import Ratings, plain_labels
 from rekka.data.attributes import level_text
 from rekka.data.categories import REFUSE, Category, check_coding
 from rekka.data.pairing import MONTHS, count_months
+from rekka.fleet.lists import MEMBER
 from rekka.fleet.members import AGE, Members
 from rekka.fleet.models import CaseModel, Matched
+from rekka.fleet.visits import chain_visits, find_past
 from rekka.forecast.ageing import AGES, HELD, Ageing, plan_ageing
 from rekka.forecast.first_passage import LONGEST
-from rekka.forecast.forecast import ForecastOptions, check_threshold
+from rekka.forecast.forecast import ForecastOptions, check_threshold, explain_records
+from rekka.forecast.history_propagation import Past, make_propagator, see_once
 from rekka.forecast.propagation import YEAR, Propagator, States
 from rekka.forecast.uncertainty import DELTA, Uncertainty, check_intervals, find_uncertainty
 from rekka.model.fit import Fit
@@ -85,6 +89,7 @@ class EligibleGroup:
     rows: pl.DataFrame  # of the members, with gap_years and long_unseen where the inventory has dates
     ratings: Ratings
     interval: float | None = None  # usual years between two visits, where known
+    visits: pl.DataFrame | None = None  # of the case, in histories, for a model of them
 
     @property
     def threshold_label(self) -> str:
@@ -123,9 +128,35 @@ class EligibleGroup:
         return self.rows[GAP].to_numpy() if GAP in self.rows.columns else None
 
     @property
+    def improves(self) -> bool:
+        """Whether the model has silent improvements."""
+        return self.fit.records is not None and self.fit.records.improvements is not None
+
+    @property
     def propagator(self) -> Propagator:
         """Propagator of the members at the estimate."""
-        return Propagator(self.fit, self.x, self.uncertainty.coefficients[:1], self.ageing)
+        return self.every_set.take_sets(slice(0, 1))
+
+    @property
+    def unimproved(self) -> Propagator:
+        """Propagator of the members at the estimate, without silent improvements."""
+        return make_propagator(
+            self.fit, self.x, self.uncertainty.estimate, self.ageing, self.past, improving=False
+        )
+
+    @cached_property
+    def every_set(self) -> Propagator:
+        """Propagator of the members at every set of coefficients."""
+        return make_propagator(self.fit, self.x, self.uncertainty, self.ageing, self.past)
+
+    @cached_property
+    def past(self) -> Past | None:
+        """Visits of the members up to now, for a model of histories."""
+        if self.fit.records is None:
+            return None
+        if self.visits is None:
+            return see_once(self.fit, self.start, self.x)
+        return find_past(self.rows, self.visits, self.fit, self.x, take_covariates(self.visits, self.fit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +208,10 @@ def find_eligible(members: Members, matched: Matched, options: InventoryOptions)
         if len(kept):
             threshold = _choose_threshold(options.threshold, ratings, case)
             uncertainty = _find_uncertainty(model, case, options)
-            groups.append(EligibleGroup(case, model, ageing, threshold, uncertainty, kept, ratings, interval))
+            visits = _take_visits(members, case, model.fit)
+            groups.append(
+                EligibleGroup(case, model, ageing, threshold, uncertainty, kept, ratings, interval, visits)
+            )
     listed = pl.concat(aside).select(*names, "state", REASON)
     if sum(len(group.rows) for group in groups) + len(listed) != len(frame):
         raise AssertionError("a member was neither forecast nor set aside")
@@ -187,6 +221,15 @@ def find_eligible(members: Members, matched: Matched, options: InventoryOptions)
         raise InputError(f"{members.name}: no member can be forecast ({reasons}).")
     notes = tuple(_list_notes(members, groups, base, options))
     return Eligible(members, options, tuple(groups), listed, base, notes, matched.missing)
+
+
+def _take_visits(members: Members, case: str, fit: Fit) -> pl.DataFrame | None:
+    """Pairs of visits of a case in histories, for a model of histories; None where there are none."""
+    if fit.records is None or members.pairs is None or not {"case", "bridge_id"} <= set(members.pairs.columns):
+        return None
+    known = [name for name in MEMBER if name in members.pairs.columns]
+    pairs = members.pairs.with_columns(pl.col(known).cast(pl.String).fill_null(""))
+    return chain_visits(pairs.filter(pl.col("case") == case), fit)
 
 
 def take_covariates(rows: pl.DataFrame, fit: Fit) -> Array:
@@ -379,6 +422,13 @@ def _list_notes(
                 f"{group.case}: the model's states are {', '.join(ours)}, those of {members.name} "
                 f"{', '.join(theirs)}; they are taken in this order"
             )
+    notes += dict.fromkeys(
+        f"{sentence[0].lower()}{sentence[1:].removesuffix('.')}"
+        for group in groups
+        for sentence in explain_records(group.fit, typical=False)
+    )
+    if any(group.improves for group in groups):
+        return [*notes, "repairs to come are not counted, but small ones without a record as said above"]
     return [*notes, "repairs to come are not counted: condition only worsens"]
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add
+from operator import add, itemgetter
 from threading import Event
 
 import numpy as np
@@ -24,14 +24,16 @@ from numpy.typing import NDArray
 from rekka.fleet.eligibility import Eligible, EligibleGroup, InventoryOptions, find_outside, list_remarks
 from rekka.fleet.network import (
     Totals,
-    add_cases,
+    add_threshold,
     at_or_beyond,
+    find_slopes,
     propagate_gradients,
     total_draws,
     total_path,
 )
 from rekka.fleet.tables import (
     QUANTILES,
+    RecordTotals,
     rank_members,
     tabulate_members,
     tabulate_network,
@@ -47,6 +49,7 @@ Array = NDArray[np.float64]
 UNIT = ROWS_A_THREAD  # members forecast together, on one thread
 FEW_MEMBERS = 2_000  # up to which each has intervals of its own by default
 FEW_SETS = 1_000_000  # by draws: members times draws
+FEW_LANES = 4_000  # members times nodes of the frailty, up to which each has intervals of its own by default
 SETTLED = 1e-10  # probability of not having reached the threshold, below which a member is followed no further
 NEARLY = 1e-7  # the same for intervals: what is left out is far less than their width
 PATIENCE = 0.2  # seconds between two looks at whether the work was stopped
@@ -87,6 +90,8 @@ class _Unit:
     years: pl.DataFrame | None
     totals: Totals
     remarks: Counter[str]
+    recorded: Totals  # the same as inspectors will record it
+    unimproved: Array  # expected numbers (T, Q) without silent improvements
 
 
 def forecast_fleet(
@@ -118,21 +123,55 @@ def forecast_fleet(
                 on_years(unit.years)
             units[unit.case].append(replace(unit, years=None))
     totals = {
-        group.case: reduce(add, (unit.totals for unit in units[group.case])).conclude(
-            group.uncertainty, group.fit.covariance_blocks
-        )
-        for group in eligible.groups
+        group.case: _conclude(group, [unit.totals for unit in units[group.case]]) for group in eligible.groups
     }
-    together = add_cases(list(totals.values())) if len(totals) > 1 else None
+    more = _tabulate_records(eligible, units)
     members = pl.concat([unit.members for some in units.values() for unit in some], how="vertical_relaxed")
     return Fleet(
         eligible=eligible,
         members=rank_members(members, eligible.options.years),
-        network=tabulate_network(totals, together, eligible),
+        network=tabulate_network(totals, eligible, more),
         remarks={case: dict(sum((unit.remarks for unit in some), Counter())) for case, some in units.items()},
         member_intervals=work.member_intervals,
-        notes=(*eligible.notes, *work.notes),
+        notes=(*eligible.notes, *work.notes, *_compare_records(eligible, totals, more)),
     )
+
+
+def _conclude(group: EligibleGroup, parts: Sequence[Totals]) -> Totals:
+    """Totals of a case with their intervals."""
+    whole = reduce(add, parts)
+    covariance = group.fit.covariance_blocks
+    if group.fit.records is not None and whole.gradient is not None:
+        directions = whole.gradient.shape[-1]
+        covariance = np.eye(directions).reshape(1, directions, 1, directions)
+    return whole.conclude(group.uncertainty, covariance)
+
+
+def _tabulate_records(eligible: Eligible, units: Mapping[str, Sequence[_Unit]]) -> RecordTotals:
+    """Totals as inspectors will record them, and without silent improvements, where any model has such."""
+    groups = eligible.groups
+    recorded, unimproved = None, None
+    if any(group.propagator.errs for group in groups):
+        recorded = {one.case: _conclude(one, [unit.recorded for unit in units[one.case]]) for one in groups}
+    if any(group.improves for group in groups):
+        unimproved = {one.case: np.sum([unit.unimproved for unit in units[one.case]], axis=0) for one in groups}
+    return RecordTotals(recorded, unimproved)
+
+
+def _compare_records(eligible: Eligible, totals: Mapping[str, Totals], more: RecordTotals) -> list[str]:
+    """Notes that compare condition, records and what silent improvements change, at the end of the forecast."""
+    notes, years = [], eligible.options.years
+    for group in eligible.groups:
+        said = []
+        if more.recorded is not None and group.propagator.errs:
+            said.append(f"inspectors are expected to record {more.recorded[group.case].expected[-1, -1]:,.0f} so")
+        if more.unimproved is not None and group.improves:
+            said.append(f"without small repairs there would be {more.unimproved[group.case][-1, -1]:,.0f}")
+        if said:
+            there = f"{totals[group.case].expected[-1, -1]:,.0f} of {totals[group.case].members:,} members"
+            rating = group.ratings.phrase_or_worse(group.threshold)
+            notes.append(f"{group.case}: after {years} years {there} are expected in {rating}; {'; '.join(said)}")
+    return notes
 
 
 def _split(eligible: Eligible) -> Iterator[EligibleGroup]:
@@ -153,7 +192,8 @@ class _Work:
         sets = max(len(one.coefficients) for one in kinds)
         none = all(one.kind == NONE for one in kinds)
         drawn = any(one.drawn for one in kinds)
-        few = eligible.size * sets <= FEW_SETS if drawn else eligible.size <= FEW_MEMBERS
+        lanes = sum(len(group.rows) * group.every_set.lanes for group in eligible.groups)
+        few = lanes * sets <= FEW_SETS if drawn else eligible.size <= FEW_MEMBERS and lanes <= FEW_LANES
         self.member_intervals = not none and (few if asked is None else asked)
         many = f"{eligible.size:,} members are many: the intervals of each are left out, unless --member-intervals"
         self.notes = () if none or few or asked is not None else (many,)
@@ -181,9 +221,11 @@ class _Work:
 
     def forecast(self, group: EligibleGroup) -> _Unit:
         """Forecast the members of a unit."""
-        path, totals = self._propagate(group)
+        path, totals, recorded = self._propagate(group)
         p = np.stack(path, axis=1)
         reached, expected = at_or_beyond(p, group.threshold), p @ np.arange(1.0, p.shape[2] + 1.0)
+        without = np.stack(self._go_on_without(group), axis=1) if group.improves else p
+        more = self._list_records(group, p, without)
         outside, remarks = find_outside(group, self.years), list_remarks(group, self.years)
         passage = find_first_passage(
             group.propagator, group.start, group.threshold - 1, QUANTILES, group.gap, settled=SETTLED
@@ -194,42 +236,75 @@ class _Work:
             remark=pl.Series(remarks.texts, dtype=pl.String),
             certified=group.model.certified,
             chosen=group.model.chosen,
+            **more,
         )
         years = tabulate_years(group, self.eligible, p, reached, expected, outside) if self.with_years else None
         self._report(len(group.rows) / self._count_passes(group))
-        return _Unit(group.case, members, years, totals, remarks.counts)
+        unimproved = add_threshold(without, group.threshold).sum(axis=0)
+        return _Unit(group.case, members, years, totals, remarks.counts, recorded, unimproved)
+
+    def _go_on_without(self, group: EligibleGroup) -> list[Array]:
+        """State probabilities (n, K) of each year without silent improvements."""
+        return [p[0] for p in propagate(group.unimproved, group.start, range(self.years + 1), group.gap)]
+
+    def _list_records(self, group: EligibleGroup, p: Array, without: Array) -> dict[str, Array]:
+        """Columns of each member: recorded at the threshold at the end, reached without silent improvements.
+
+        Where one model has errors, or improvements, all members have the column.
+        """
+        columns = {}
+        if any(one.propagator.errs for one in self.eligible.groups):
+            last = group.propagator.record(p[None, :, -1])[0]
+            columns[f"recorded_{self.years}"] = at_or_beyond(last, group.threshold)
+        if any(one.improves for one in self.eligible.groups):
+            columns[f"unimproved_{self.years}"] = at_or_beyond(without[:, -1], group.threshold)
+        return columns
 
     def _count_passes(self, group: EligibleGroup) -> int:
         """Number of sets of coefficients that members are propagated with: progress counts in parts of them."""
-        return 1 + (len(group.uncertainty.coefficients) - 1) * (group.uncertainty.drawn + self.member_intervals)
+        for_totals = group.uncertainty.drawn or (group.fit.records is not None and group.uncertainty.kind == DELTA)
+        return 1 + (len(group.uncertainty.coefficients) - 1) * (for_totals + self.member_intervals)
 
-    def _propagate(self, group: EligibleGroup) -> tuple[Sequence[Array], Totals]:
-        """State probabilities (n, K) of each year, and their totals with what intervals need."""
+    def _propagate(self, group: EligibleGroup) -> tuple[Sequence[Array], Totals, Totals]:
+        """State probabilities (n, K) of each year, and totals, true and recorded, with what intervals need."""
         years, start, gap, propagator = self.years, group.start, group.gap, group.propagator
-        if group.uncertainty.kind == DELTA:
+        bounded = group.fit.records is None
+        if group.uncertainty.kind == DELTA and bounded:
             path, gradients = zip(*propagate_gradients(propagator, start, years, gap), strict=True)
-            return path, total_path(path, start, group.threshold, np.stack(gradients))
+            totals = total_path(path, start, group.threshold, np.stack(gradients))
+            return path, totals, totals
         path = tuple(p[0] for p in propagate(propagator, start, range(years + 1), gap))
-        totals = total_path(path, start, group.threshold, None)
-        if not group.uncertainty.drawn:
-            return path, totals
+        totals = recorded = total_path(path, start, group.threshold, None, bounded=bounded)
+        if propagator.errs:
+            rated = tuple(propagator.record(p[None])[0] for p in path)
+            recorded = total_path(rated, start, group.threshold, None, bounded=False)
+        if group.uncertainty.kind == NONE:
+            return path, totals, recorded
         drawn = total_draws(
-            replace(propagator, coefficients=group.uncertainty.coefficients[1:]),
+            group.every_set.take_sets(slice(1, None)),
             start,
             years,
             gap,
             group.threshold,
-            at_once=max(1, UNIT // start.size),
+            at_once=max(1, UNIT // (start.size * propagator.lanes)),
             on_sets=lambda sets: self._report(start.size * sets / self._count_passes(group)),
+            recorded=propagator.errs,
         )
-        return path, replace(totals, drawn=drawn)
+        quantities = totals.expected.shape[1]
+        parts = [drawn.each(itemgetter((..., slice(at, at + quantities)))) for at in (0, quantities)]
+        if not propagator.errs:
+            parts[1] = parts[0]
+        if group.uncertainty.drawn:
+            return path, replace(totals, drawn=parts[0]), replace(recorded, drawn=parts[1])
+        slopes = [find_slopes(part) for part in parts]
+        return path, replace(totals, gradient=slopes[0]), replace(recorded, gradient=slopes[1])
 
     def _find_intervals(self, group: EligibleGroup) -> dict[str, pl.Series]:
         """Intervals of each member's probability at the end and mean years, from every set of coefficients."""
-        sets, at_once, found = group.uncertainty.coefficients, max(1, UNIT // len(group.rows)), []
-        estimate = group.propagator
-        for first in range(0, len(sets), at_once):
-            some = replace(estimate, coefficients=sets[first : first + at_once])
+        every, found = group.every_set, []
+        at_once = max(1, UNIT // (len(group.rows) * every.lanes))
+        for first in range(0, len(every.coefficients), at_once):
+            some = every.take_sets(slice(first, first + at_once))
             found.append(
                 find_first_passage(
                     some, group.start, group.threshold - 1, (), group.gap, horizon=self.years, settled=NEARLY

@@ -25,7 +25,7 @@ from rekka.data.panel import PAIRED, Panel, RecordProblem, find_tables, read_pan
 from rekka.data.reading import TableReading, choose_options, find_named, fit_to, loosen, reuse
 from rekka.data.tables import ROW, SourceTable, is_folder, open_table
 from rekka.data.text import collect
-from rekka.data.transitions import count_panel_moves, merge_ratings, read_transitions
+from rekka.data.transitions import count_panel_moves, merge_ratings, pair_visits, read_transitions
 from rekka.data.values import Scale
 from rekka.fleet.lists import MEMBER, read_ends, read_list, recognise_list
 
@@ -224,6 +224,7 @@ class Members:
     notes: tuple[str, ...]
     dated: bool
     intervals: Mapping[str, float] = field(default_factory=dict)  # usual years between visits, by case
+    pairs: pl.DataFrame | None = None  # of all visits up to now, improvements included, where asked for
 
 
 def read_members(
@@ -237,6 +238,7 @@ def read_members(
     who: str = "the model",
     until: date | None = None,
     allow: Sequence[str] = (),
+    visits: bool = False,
     **changes: Any,
 ) -> Members:
     """Read the members of an inventory as they are now, from inspections, transitions or a list of members.
@@ -276,6 +278,9 @@ def read_members(
         What was found and repaired after that day is left out: the members as they were known then.
     allow : list of str
         Codes of checks that do not stop the work: "R109", more moves go up than down.
+    visits : bool
+        Whether to keep the pairs of all visits, improvements by one rating included, in ``pairs``: models of
+        histories start from them. A list of members has none.
     **changes
         Sections of the mapping that overrule it.
 
@@ -312,7 +317,16 @@ def read_members(
             _refuse_numbers(last.panel, who)
         told += [_compare_numbers(last.panel, who)]
     refuse_upside_down(moves, allow)
-    return _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
+    members = _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
+    return replace(members, pairs=_pair(kind, last.panel)) if visits else members
+
+
+def _pair(kind: _Kind, panel: Panel) -> pl.DataFrame | None:
+    """Pairs of all visits of a source, improvements by one rating included; None of a list."""
+    if kind.pairs is not None:
+        return kind.pairs
+    lenient: dict[str, Any] = dict.fromkeys(("interval", "missing", "outside"), "set_aside")
+    return pair_visits(panel, upward="keep", **lenient).frame if kind.carry else None
 
 
 @dataclass(frozen=True)
@@ -324,6 +338,7 @@ class _Kind:
     carry: bool = False  # whether an earlier visit fills in what the last one lacks
     labelled: bool = True  # whether its states are texts whose meaning is asked for
     moves: Moves | None = None  # of transitions; those of visits are counted when they are read
+    pairs: pl.DataFrame | None = None  # the transitions themselves
 
     def find_last(self, changes: Changes) -> LastVisits:
         """Find the last visits of the source under some changes of the mapping."""
@@ -343,7 +358,7 @@ def _recognise(source: Any, mapping: Any, plan: TableMapping, nbi: bool) -> _Kin
             plan = split_names(plan, table)
             found = read_transitions(source, plan)
             ends = read_ends(table, plan, found)
-            return _Kind(ENDED, lambda changes: ends, labelled=False, moves=found.moves)
+            return _Kind(ENDED, lambda changes: ends, labelled=False, moves=found.moves, pairs=found.frame)
         if listed := recognise_list(table, plan):
             words = ORDERED if {"date", "visit"} & set(listed) else LISTED
             return _Kind(words, lambda changes: read_list(table, load_mapping(mapping, changes)))

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from rekka.forecast.propagation import YEAR, Propagator, States, propagate, step_gaps
-from rekka.forecast.uncertainty import DELTA, NONE, Uncertainty, draw_interval
+from rekka.forecast.uncertainty import DELTA, NONE, STEP, Uncertainty, draw_interval
 from rekka.model.inference import normal_quantile
 
 Array = NDArray[np.float64]
@@ -183,7 +183,10 @@ class Totals:
         return low, high
 
     def conclude(self, uncertainty: Uncertainty, covariance: Array) -> Totals:
-        """Totals of a case with their intervals; ``covariance`` (K-1, p+1, K-1, p+1) is the coefficients'."""
+        """Totals of a case with their intervals; ``covariance`` (K-1, p+1, K-1, p+1) is the coefficients'.
+
+        A gradient (T, Q, 1, r) along the directions of the covariance takes the identity.
+        """
         deviation = None
         if uncertainty.kind == DELTA and self.gradient is not None:
             g = self.gradient
@@ -243,10 +246,17 @@ def add_threshold(p: Array, threshold: int) -> Array:
     return np.concatenate([p, at_or_beyond(p, threshold)[..., None]], axis=-1)
 
 
-def total_path(path: Sequence[Array], start: States, threshold: int, gradient: Array | None) -> Totals:
-    """Totals of members with probabilities (n, K) at each time, and gradients (T, K, K-1, p+1)."""
+def total_path(
+    path: Sequence[Array], start: States, threshold: int, gradient: Array | None, *, bounded: bool = True
+) -> Totals:
+    """Totals of members with probabilities (n, K) at each time, and gradients (T, K, K-1, p+1).
+
+    ``bounded`` says that condition is known at the start and only worsens.
+    """
     sums = [sum_members(add_threshold(p, threshold)[None]) for p in path]
     least, most = find_bounds(start, path[0].shape[-1], threshold)
+    if not bounded:
+        least, most = np.zeros_like(least), np.full_like(most, start.size)
     whole = None if gradient is None else _with_threshold(gradient, threshold)
     return Totals(start.size, least, most, _over_time(sums), gradient=whole)
 
@@ -291,11 +301,23 @@ def propagate_gradients(
         found[:, :, moving] = np.einsum("nkdj->jkd", slope[:, :, 1:])
         return found
 
-    elapsed = step_gaps(gap, propagator.ageing, carry)
+    elapsed = step_gaps(gap, carry, yearly=propagator.yearly)
     yield p.copy(), total()
     for year in range(years):
         carry(elapsed + year, YEAR)
         yield p.copy(), total()
+
+
+def _view(p: Array, threshold: int) -> Array:
+    """Quantities (B, n, Q) of p (B, n, K), or (B, n, 2 Q) of true states and ratings (2, B, n, K)."""
+    whole = add_threshold(p, threshold)
+    return whole if p.ndim == 3 else np.concatenate([*whole], axis=-1)
+
+
+def find_slopes(sums: CountMoments) -> Array:
+    """Gradient (T, Q, 1, r) of expected numbers from sets (2 r, T, Q) to both sides along r directions."""
+    mean = sums.mean
+    return np.asarray(np.moveaxis((mean[0::2] - mean[1::2]) / (2.0 * STEP), 0, -1)[:, :, None, :])
 
 
 def total_draws(
@@ -307,12 +329,18 @@ def total_draws(
     *,
     at_once: int,
     on_sets: Callable[[int], None] = lambda _: None,
+    recorded: bool = False,
 ) -> CountMoments:
-    """Moments (B, T, Q) of the totals at every set of coefficients of the propagator, some sets ``at_once``."""
+    """Moments (B, T, Q) of the totals at every set of coefficients of the propagator, some sets ``at_once``.
+
+    With ``recorded`` they have 2 Q quantities: true states, then the ratings that inspectors record.
+    """
     found = []
     for first in range(0, len(propagator.coefficients), at_once):
-        some = propagator.coefficients[first : first + at_once]
-        path = propagate(replace(propagator, coefficients=some), start, range(years + 1), gap)
-        found.append(_over_time([sum_members(add_threshold(p, threshold)) for p in path]))
-        on_sets(len(some))
+        some = propagator.take_sets(slice(first, first + at_once))
+        path = propagate(some, start, range(years + 1), gap)
+        seen = (p if not recorded else np.stack([p, some.record(p)]) for p in path)
+        sums = [sum_members(_view(p, threshold)) for p in seen]
+        found.append(_over_time(sums))
+        on_sets(len(some.coefficients))
     return _join(found, np.concatenate)

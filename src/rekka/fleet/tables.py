@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rekka.core.sheets import new_workbook
 from rekka.data.pairing import MONTHS, count_months
 from rekka.fleet.eligibility import GAP, LONG_UNSEEN, Eligible, EligibleGroup
-from rekka.fleet.network import Totals
+from rekka.fleet.network import Totals, add_cases
 from rekka.forecast.first_passage import FirstPassage
 
 Array = NDArray[np.float64]
@@ -71,6 +71,12 @@ MEANING = {
     "low, high": "interval of the expected number, from the uncertainty of the parameters",
     "predicted_low, predicted_high": "interval of the number itself: parameters, and the chance in each course",
     "share": "expected number of all members forecast",
+    "recorded_N": "probability that an inspector records the threshold or worse N years after year 0: of a model "
+    "with errors of inspection, whose other columns are on the true condition",
+    "unimproved_N": "the same as reached_N without silent improvements from now on",
+    "recorded": "expected number that inspectors record so: condition seen through their errors",
+    "recorded_low, recorded_high, recorded_predicted_low, recorded_predicted_high": "intervals of this, as above",
+    "unimproved": "expected number without silent improvements from now on",
 }  # the columns of all tables
 
 
@@ -121,7 +127,7 @@ def _as_number(values: pl.Series) -> pl.Series:
 def _free(name: str, horizon: int) -> str:
     """Name of an inventory's column, marked where a column of the forecast has that name."""
     ours = name in MEANING or name.startswith(
-        (f"expected_state_{horizon}", "reached_", "mean_", "median_", "years_")
+        (f"expected_state_{horizon}", "reached_", "recorded_", "unimproved_", "mean_", "median_", "years_")
     )
     return f"{name} (inventory)" if ours or name.startswith("calendar_year_") else name
 
@@ -182,13 +188,46 @@ def rank_members(members: pl.DataFrame, horizon: int) -> pl.DataFrame:
     return ranked.select(pl.when(~pl.any_horizontal(apart)).then(place).alias("rank"), pl.all())
 
 
-def tabulate_network(totals: Mapping[str, Totals], together: Totals | None, eligible: Eligible) -> pl.DataFrame:
+class RecordTotals(NamedTuple):
+    """Totals by case that only models of histories have; None where no model has them.
+
+    ``recorded`` as inspectors will record them, ``unimproved`` (T, Q) expected without silent improvements.
+    """
+
+    recorded: Mapping[str, Totals] | None = None
+    unimproved: Mapping[str, Array] | None = None
+
+
+def tabulate_network(totals: Mapping[str, Totals], eligible: Eligible, more: RecordTotals) -> pl.DataFrame:
     """Table of totals: a row for each case, year and quantity, and for all cases where there are several."""
     groups = eligible.groups
-    parts = [_tabulate_totals(CASE, group.case, totals[group.case], [group], eligible.base) for group in groups]
-    if together is not None:
-        parts.append(_tabulate_totals(NETWORK, ALL, together, groups, eligible.base))
+    parts = [
+        _tabulate_totals(CASE, group.case, totals[group.case], [group], eligible.base).with_columns(
+            _lay_out_records(more, [group.case])
+        )
+        for group in groups
+    ]
+    if len(groups) > 1:
+        together = add_cases(list(totals.values()))
+        table = _tabulate_totals(NETWORK, ALL, together, groups, eligible.base)
+        parts.append(table.with_columns(_lay_out_records(more, list(totals))))
     return pl.concat(parts, how="vertical_relaxed")
+
+
+def _lay_out_records(more: RecordTotals, cases: Sequence[str]) -> list[pl.Series]:
+    """Columns of totals as inspectors will record them, and of those without silent improvements."""
+    columns: dict[str, Array] = {}
+    if more.recorded is not None:
+        found = add_cases([more.recorded[case] for case in cases])
+        (low, high), (predicted_low, predicted_high) = found.interval(), found.predict()
+        columns |= {"recorded": found.expected, "recorded_low": low, "recorded_high": high}
+        columns |= {"recorded_predicted_low": predicted_low, "recorded_predicted_high": predicted_high}
+    if more.unimproved is not None:
+        each = [more.unimproved[case] for case in cases]
+        states = max(one.shape[1] for one in each) - 1
+        whole = [np.insert(one, [one.shape[1] - 1] * (states + 1 - one.shape[1]), 0.0, axis=1) for one in each]
+        columns["unimproved"] = np.sum(whole, axis=0)
+    return [_blank(values.ravel()).alias(name) for name, values in columns.items()]
 
 
 def _mark(groups: Sequence[EligibleGroup]) -> dict[str, bool]:

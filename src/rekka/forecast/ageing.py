@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, bad_option
-from rekka.model.clock import MIDDLE, START, Clock, find_advancing
+from rekka.model.clock import MIDDLE, RUNNING, START, Clock, find_advancing
 from rekka.model.fit import Fit
 
 Array = NDArray[np.float64]
@@ -123,6 +123,8 @@ def _describe_moment(clock: Clock, names: Sequence[str], *, fixed: bool) -> str:
         return ""
     lagging = [name for name in names if clock.lags(name)]
     taken = f"at the {START if lagging else MIDDLE} of each interval"
+    if clock.kind == RUNNING and not lagging:
+        taken = "advancing within each interval"
     if fixed:
         return f" ({' and '.join(names)}: fitted {taken})"
     if not lagging:

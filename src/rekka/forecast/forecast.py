@@ -3,6 +3,9 @@
 Two kinds of uncertainty are kept apart. ``low`` and ``high`` are the interval that the uncertainty of the
 parameters leaves; it shrinks as records come in. ``predicted_low`` and ``predicted_high`` are the interval in
 which one member will be: it adds the chance of the process, and does not shrink below that.
+
+A model of histories forecasts the true condition, and beside it what inspectors will record; with silent
+improvements both as if they went on and without them.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from rekka.core.errors import BadOption, BadStates, BadValues, did_you_mean, nam
 from rekka.core.ratings import START, Ratings
 from rekka.forecast.ageing import ADVANCES, FIXED, Ageing, plan_ageing
 from rekka.forecast.first_passage import LONGEST, find_first_passage, mix
+from rekka.forecast.history_propagation import Past, make_propagator
 from rekka.forecast.propagation import Propagator, States, propagate
 from rekka.forecast.uncertainty import BOOTSTRAP, DRAWS, LOG, LOGIT, NONE, NORMAL, Uncertainty, find_uncertainty
 from rekka.model.fit import Fit
@@ -67,6 +71,8 @@ class Cohort:
     ageing: Ageing
     uncertainty: Uncertainty
     labels: tuple[str, ...] | None = None
+    past: Past | None = None  # visits up to now, for a model of histories; None starts from a true state
+    improving: bool = True  # whether silent improvements go on
 
     @property
     def ratings(self) -> Ratings:
@@ -76,7 +82,16 @@ class Cohort:
     @property
     def propagator(self) -> Propagator:
         """Propagator of the members at every set of coefficients."""
-        return Propagator(self.fit, self.x, self.uncertainty.coefficients, self.ageing)
+        return make_propagator(
+            self.fit, self.x, self.uncertainty, self.ageing, self.past, improving=self.improving
+        )
+
+    @property
+    def unimproved(self) -> Cohort | None:
+        """The cohort without silent improvements, at the estimate; None where the model has none."""
+        if not self.improving or self.fit.records is None or self.fit.records.improvements is None:
+            return None
+        return replace(self, improving=False, uncertainty=self.uncertainty.estimate)
 
     @property
     def certified(self) -> bool:
@@ -93,7 +108,7 @@ class Cohort:
         if self.fit.resampled is not None and self.uncertainty.kind == BOOTSTRAP:
             left, asked = len(self.fit.resampled.beta), self.fit.resampled.asked
             found.append(f"Intervals from {left} refits to resampled bridges ({asked - left} had no maximum).")
-        return tuple(found)
+        return (*found, *explain_records(self.fit, typical=self.past is None))
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -114,6 +129,26 @@ class Cohort:
         return self.ageing.outside(self.x, elapsed)
 
 
+def explain_records(fit: Fit, *, typical: bool) -> tuple[str, ...]:
+    """Sentences on what a forecast of a model of histories means; none for other models."""
+    records, found = fit.records, []
+    if records is None:
+        return ()
+    if records.elements.pattern is not None:
+        found.append(
+            "These are true conditions; an inspector may record another rating."
+            if typical
+            else "Condition is the true one; ratings that inspectors will record are given apart."
+        )
+    if typical and records.frailty_variance:
+        found.append("For a bridge that deteriorates as fast as the average (frailty 1).")
+    if records.trend is not None:
+        found.append(f"Hazards are those of the last training visit ({records.last:.1f}): the trend ends there.")
+    if records.improvements is not None:
+        found.append("Small repairs without a record go on as before, unless it says without them.")
+    return tuple(found)
+
+
 def entitle(notes: Sequence[str], what: str, course: str, level: float, intervals: str) -> str:
     """Title of a table: the warnings, then its subject, ageing and intervals."""
     shown = "no intervals" if intervals == NONE else f"{level:.0%} intervals: {intervals}"
@@ -126,8 +161,12 @@ def make_cohort(
     x: Array,
     options: ForecastOptions = DEFAULT,
     labels: Sequence[str] | None = None,
+    past: Past | None = None,
 ) -> Cohort:
-    """Cohort of members in states ``start`` (n,), 0-based, with raw covariates x (n, p)."""
+    """Cohort of members in states ``start`` (n,), 0-based, with raw covariates x (n, p).
+
+    For a model of histories these are true states, or with ``past`` the ratings of the last visits.
+    """
     beyond = np.flatnonzero(start >= fit.n_states)
     if beyond.size:
         raise BadStates(
@@ -137,7 +176,7 @@ def make_cohort(
         )
     known = None if labels is None else tuple(labels)
     ageing = plan_ageing(fit, options.age, options.advance)
-    return Cohort(fit, start, x, ageing, options.find_uncertainty(fit), known)
+    return Cohort(fit, start, x, ageing, options.find_uncertainty(fit), known, past)
 
 
 def _name_beyond(state: int, fit: Fit, labels: Sequence[str] | None) -> str:
@@ -156,6 +195,10 @@ class Forecast:
     ``predicted_low`` and ``predicted_high`` are the states between which one member will be at that time.
     ``outside`` (n, T) says where covariates have left the range of the training rows: beyond it the model
     extrapolates, and its intervals do not know that. ``labels`` are those of the states, where known.
+
+    A model with errors of inspection forecasts the true state; ``recorded`` (n, T, K) is the probability of each
+    rating that an inspector would record then. With silent improvements ``unimproved`` (n, T, K) has the
+    probabilities as they would be without them from now on.
 
     Examples
     --------
@@ -188,6 +231,10 @@ class Forecast:
     predicted_high: States
     outside: NDArray[np.bool_]
     labels: tuple[str, ...] | None = None
+    recorded: Array | None = None
+    recorded_low: Array | None = None
+    recorded_high: Array | None = None
+    unimproved: Array | None = None
 
     @property
     def ratings(self) -> Ratings:
@@ -207,13 +254,23 @@ class Forecast:
             columns |= _with_ends(f"p_{k + 1}", self, "probability", (..., k))
         columns |= _with_ends("expected_state", self, "expected")
         columns |= _with_ends(f"p_{self.threshold}_or_worse", self, "reached")
+        if self.recorded is not None:
+            for k in range(states):
+                columns |= _with_ends(f"rated_{k + 1}", self, "recorded", (..., k))
+        if self.unimproved is not None:
+            without = self.unimproved
+            columns["expected_state_without_improvements"] = (without @ np.arange(1.0, states + 1)).ravel()
+            reached = without[..., self.threshold - 1 :].sum(axis=-1)
+            columns[f"p_{self.threshold}_or_worse_without_improvements"] = reached.ravel()
         columns |= {
             "predicted_low": self.predicted_low.ravel(),
             "predicted_high": self.predicted_high.ravel(),
             "outside": self.outside.ravel(),
             "certified": [self.certified] * (n * times),
         }
-        hidden = tuple(f"p_{k + 1}_{end}" for k in range(states) for end in ("low", "high"))
+        hidden = tuple(
+            f"{name}_{k + 1}_{end}" for name in ("p", "rated") for k in range(states) for end in ("low", "high")
+        )
         what = "ratings over the years"
         if not self.ratings.numbered:
             names = ", ".join(f"p_{number}: {label}" for number, label in enumerate(self.ratings.labels, start=1))
@@ -241,7 +298,8 @@ def forecast_rows(
     """Forecast the states of a cohort; a whole number of years means every year up to it."""
     times = read_years(years)
     worst = check_threshold(threshold, cohort.fit.n_states, cohort.labels)
-    p = np.stack(list(propagate(cohort.propagator, cohort.start, times)), axis=2)  # (B, n, T, K)
+    propagator = cohort.propagator
+    p = np.stack(list(propagate(propagator, cohort.start, times)), axis=2)  # (B, n, T, K)
     uncertainty, states = cohort.uncertainty, cohort.fit.n_states
     expected = p @ np.arange(1, states + 1)
     reached = p[..., worst - 1 :].sum(axis=-1)
@@ -252,6 +310,14 @@ def forecast_rows(
     tail = (1.0 - uncertainty.level) / 2
     below = np.cumsum(mix(p) if uncertainty.drawn else p[0], axis=-1)
     outside = np.stack([cohort.outside(time).any(axis=1) for time in times], axis=1)
+    if propagator.errs:
+        recorded = propagator.record(p)
+        intervals["recorded"] = recorded[0]
+        intervals["recorded_low"], intervals["recorded_high"] = uncertainty.interval(recorded, LOGIT)
+    without = cohort.unimproved
+    if without is not None:
+        path = propagate(without.propagator, without.start, times)
+        intervals["unimproved"] = np.stack([one[0] for one in path], axis=1)
     return Forecast(
         years=times,
         start=cohort.start + 1,
@@ -309,18 +375,31 @@ def years_until(cohort: Cohort, state: int | str, quantiles: Sequence[float] = (
             "predicted_low": found.mixed[:, 0],
             "predicted_high": found.mixed[:, 2],
             **{f"q{100 * q:g}": found.quantile[0, :, 3 + place] for place, q in enumerate(asked)},
+            **_without_improvements(cohort, worst - 1),
             "certified": [cohort.certified] * len(cohort.start),
         },
         hidden=("certified",),
     )
 
 
+def _without_improvements(cohort: Cohort, state: int) -> dict[str, Array]:
+    """Columns of the mean and median years until a state, 0-based, without silent improvements."""
+    without = cohort.unimproved
+    if without is None:
+        return {}
+    found = find_first_passage(without.propagator, without.start, state, [0.5])
+    return {"mean_without_improvements": found.mean[0], "median_without_improvements": found.quantile[0, :, 0]}
+
+
 def years_in_states(cohort: Cohort) -> TitledTable:
-    """Table of years in each state, for a member that enters it with its covariates as they are."""
+    """Table of years in each state, for a member that enters it with its covariates as they are.
+
+    Silent improvements are left out: these are the years until the next worse state.
+    """
     n, free = len(cohort.start), cohort.fit.n_states - 1
     found = []
     for k in range(free):
-        here = replace(cohort, start=np.full(n, k, dtype=np.int64))
+        here = replace(cohort, start=np.full(n, k, dtype=np.int64), improving=False)
         until = years_until(here, k + 2, ()).drop("state", "label", strict=False)
         found.append(until.rename({"start": "state", "start_label": "label"}, strict=False))
     rows = pl.concat(found).sort("row", "state", maintain_order=True)

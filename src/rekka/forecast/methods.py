@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,24 @@ from rekka.forecast.forecast import (
     years_in_states,
     years_until,
 )
+from rekka.forecast.history_propagation import chain_past, find_last_visits, see_once
 from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.model import inputs
 from rekka.model.fit import Fit
+from rekka.model.history_inputs import read_past_rows
 from rekka.model.tables import TitledTable
 
 Array = NDArray[np.float64]
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Visits(NamedTuple):
+    """Visits of the members up to now, as for ``fit``: y (n,), history and bridge of each row of X."""
+
+    y: Any = None
+    histories: Any = None
+    groups: Any = None
 
 
 class Given(TypedDict, total=False):
@@ -100,6 +110,7 @@ class Forecasts:
 
     _fit: Fit
     start: str
+    dt: str
     covariates_: tuple[str, ...]
     case_: str | None
     labels_: tuple[str, ...] | None
@@ -112,14 +123,22 @@ class Forecasts:
         *,
         start: Any = None,
         threshold: int | str | None = None,
+        y: Any = None,
+        histories: Any = None,
+        groups: Any = None,
         **given: Unpack[Given],
     ) -> Forecast:
         """Forecast states over the years: probabilities, mean state, probability of ``threshold`` or worse.
 
         ``years`` is a number of years or a list of times; ``start`` a state, or one a row; None takes the column
         of start states of a dataframe, and state 1 without one. States are numbers from 1, or labels as texts.
+
+        A model of histories takes a start for the rating of one visit, and forecasts the true state. With ``y``,
+        ``histories`` and ``groups``, as for ``fit``, it forecasts each history of X from all of its visits: from
+        the last of them on, in the order in which histories first appear.
         """
-        return forecast_rows(self._make_cohort(X, start, replace(DEFAULT, **given)), years, threshold)
+        cohort = self._make_cohort(X, start, replace(DEFAULT, **given), Visits(y, histories, groups))
+        return forecast_rows(cohort, years, threshold)
 
     @_show_options(DEFAULT)
     def years_to_reach(
@@ -129,10 +148,17 @@ class Forecasts:
         *,
         start: Any = None,
         quantiles: Sequence[float] = (0.1, 0.5, 0.9),
+        y: Any = None,
+        histories: Any = None,
+        groups: Any = None,
         **given: Unpack[Given],
     ) -> TitledTable:
-        """Table of years until a state or worse: mean, median, quantiles, with intervals of both kinds."""
-        return years_until(self._make_cohort(X, start, replace(DEFAULT, **given)), state, quantiles)
+        """Table of years until a state or worse: mean, median, quantiles, with intervals of both kinds.
+
+        ``y``, ``histories`` and ``groups`` are those of ``forecast``.
+        """
+        cohort = self._make_cohort(X, start, replace(DEFAULT, **given), Visits(y, histories, groups))
+        return years_until(cohort, state, quantiles)
 
     @_show_options(AT_REST)
     def sojourn(self, X: Any = None, **given: Unpack[Given]) -> TitledTable:
@@ -140,7 +166,7 @@ class Forecasts:
 
         Age stays fixed unless told otherwise: 1 / hazard, as in every table of sojourn times.
         """
-        return years_in_states(self._make_cohort(X, 1, replace(AT_REST, **given)))
+        return years_in_states(self._make_cohort(X, 1, replace(AT_REST, **given), None))
 
     @_show_options(AT_REST)
     def transition_matrix(self, years: float = 1.0, X: Any = None, **given: Unpack[Given]) -> Matrix:
@@ -173,10 +199,41 @@ class Forecasts:
             self._fit, options, start=start, threshold=threshold, changes=changes, at=X, labels=labels
         )
 
-    def _make_cohort(self, X: Any, start: Any, options: ForecastOptions) -> Cohort:
+    def _make_cohort(self, X: Any, start: Any, options: ForecastOptions, visits: Visits | None) -> Cohort:
+        """Cohort of the rows of X; for a model of histories and visits, given what these say."""
         check_is_fitted(self)
+        if visits is not None and visits.histories is not None:
+            return self._follow(X, start, options, visits)
+        if visits is not None and (visits.y is not None or visits.groups is not None):
+            raise InputError(
+                "y and groups belong to histories. Give histories too, the history of each row of X, or neither."
+            )
         x = self._read_covariates(X)
-        return make_cohort(self._fit, self._read_start(X, start, len(x)), x, options, self.labels_)
+        states = self._read_start(X, start, len(x))
+        past = None
+        if self._fit.records is not None and visits is not None and (states < self._fit.n_states).all():
+            past = see_once(self._fit, states, x)
+        return make_cohort(self._fit, states, x, options, self.labels_, past)
+
+    def _follow(self, X: Any, start: Any, options: ForecastOptions, visits: Visits) -> Cohort:
+        """Cohort of the histories of X, each at its last visit."""
+        if self._fit.records is None:
+            raise BadOption(
+                "histories are for models with errors, frailty, improvements, trend or a running clock; this one "
+                "takes the last rating alone. Give X a row for each member, and leave histories out.",
+                option="histories",
+            )
+        if start is not None:
+            raise BadOption(
+                "start and histories are both given; members with a history start from its last visit. Leave one "
+                "of them out.",
+                option="start",
+            )
+        columns = inputs.Columns(self.start, self.dt, self.covariates_, self._fit.coding)
+        rows = read_past_rows(self._fit, inputs.as_frame(X), visits.y, columns, visits.histories, visits.groups)
+        last = find_last_visits(rows, self._fit.clock)
+        past = chain_past(self._fit, rows, last.history)
+        return make_cohort(self._fit, last.state, last.x, options, self.labels_, past)
 
     def _read_covariates(self, X: Any) -> Array:
         if X is None or isinstance(X, Mapping):

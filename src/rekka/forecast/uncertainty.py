@@ -20,7 +20,8 @@ from scipy import special
 
 from rekka.core.errors import BadOption, bad_option
 from rekka.model.fit import Fit
-from rekka.model.inference import native_units, normal_quantile
+from rekka.model.inference import Inference, native_units, normal_quantile
+from rekka.model.records import Records
 from rekka.model.tables import check_level
 
 Array = NDArray[np.float64]
@@ -36,18 +37,26 @@ LOGIT, LOG = "logit", "log"  # scales on which a quantity is free
 class Uncertainty:
     """Sets of coefficients (B, K-1, p+1) in units of ``inference``, the estimate first.
 
-    Where there are no others, ``kind`` is "none" and ``why`` says why, unless none were asked for.
+    Where there are no others, ``kind`` is "none" and ``why`` says why, unless none were asked for. A fit of
+    histories has parameters ``extra`` (B, Q) of its elements beside the coefficients.
     """
 
     kind: str
     level: float
     coefficients: Array
     why: str | None = None
+    extra: Array | None = None
 
     @property
     def drawn(self) -> bool:
         """Whether the coefficients after the first are draws, so that forecasts can be mixed over them."""
         return self.kind in (NORMAL, BOOTSTRAP)
+
+    @property
+    def estimate(self) -> Uncertainty:
+        """The estimate alone."""
+        extra = None if self.extra is None else self.extra[:1]
+        return Uncertainty(NONE, self.level, self.coefficients[:1], self.why, extra)
 
     def interval(self, values: Array, scale: str, least: float = 0.0, most: float = 1.0) -> tuple[Array, Array]:
         """Interval of a quantity (B, ...) computed at every set of coefficients; NaN where there is none.
@@ -94,18 +103,55 @@ def find_uncertainty(
 ) -> Uncertainty:
     """Find the sets of coefficients for one kind of intervals; the estimate alone where the fit allows none."""
     check_intervals(intervals, level, draws)
-    middle = fit.coefficients[None]
+    middle, records = fit.coefficients[None], fit.records
+    extra = None if records is None else records.extra[None]
     why = None if intervals == NONE else _find_obstacle(fit, intervals)
     if intervals == NONE or why is not None:
-        return Uncertainty(NONE, level, middle, why)
+        return Uncertainty(NONE, level, middle, why, extra)
     if intervals == BOOTSTRAP:
         return Uncertainty(BOOTSTRAP, level, np.concatenate([middle, _resampled(fit)]))
-    root = root_of(fit.inference.covariance)
+    root = root_of(fit.inference.covariance if records is None else _join_covariance(fit.inference, records))
     if intervals == DELTA:
         sides = np.stack([root.T, -root.T], axis=1).reshape(-1, root.shape[0]) * STEP
     else:
         sides = np.random.default_rng(seed).standard_normal((draws, root.shape[1])) @ root.T
-    return Uncertainty(intervals, level, np.concatenate([middle, middle + sides.reshape(-1, *middle.shape[1:])]))
+    own = middle.size
+    coefficients = np.concatenate([middle, middle + sides[:, :own].reshape(-1, *middle.shape[1:])])
+    if records is not None:
+        extra = np.concatenate([records.extra[None], _move_extra(records, sides[:, own:])])
+    return Uncertainty(intervals, level, coefficients, None, extra)
+
+
+def _join_covariance(inference: Inference, records: Records) -> Array:
+    """Covariance (F + Q, F + Q) of coefficients and elements' parameters, the frailty's variance as its logarithm.
+
+    Parameters at a boundary do not move.
+    """
+    assert records.cross is not None  # else there are no intervals
+    whole = np.block([[inference.covariance, records.cross], [records.cross.T, records.covariance]])
+    held = ~np.isfinite(np.diag(whole))
+    whole[held], whole[:, held] = 0.0, 0.0
+    place = _find_variance(records)
+    if place is not None:
+        at = place + len(inference.covariance)
+        whole[at] /= records.extra[place]
+        whole[:, at] /= records.extra[place]
+    return whole
+
+
+def _move_extra(records: Records, sides: Array) -> Array:
+    """Parameters (B, Q) of the elements, moved by ``sides`` (B, Q)."""
+    moved = records.extra + sides
+    place = _find_variance(records)
+    if place is not None:
+        moved[:, place] = records.extra[place] * np.exp(sides[:, place])
+    return np.asarray(moved)
+
+
+def _find_variance(records: Records) -> int | None:
+    """Place of the variance of the frailty among the parameters; None where there is none, or it is 0."""
+    variance = records.frailty_variance
+    return None if not variance else records.elements.parts["frailty"].start
 
 
 def check_intervals(intervals: str, level: float, draws: int) -> None:
@@ -135,6 +181,8 @@ def _find_obstacle(fit: Fit, intervals: str) -> str | None:
     """Reason why a fit has no intervals, if it has none."""
     if not fit.certificate.certified:
         return "the fit is not a certified maximum, so that its curvature says nothing of uncertainty"
+    if fit.records is not None and fit.records.cross is None:
+        return "this model file, of version 0.10, lacks a part of the covariance; fit the model again"
     if intervals == BOOTSTRAP:
         if fit.resampled is None:
             raise BadOption(
