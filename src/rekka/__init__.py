@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from rekka.study.stability import Stability as Stability
     from rekka.study.stability import stability as stability
     from rekka.study.study import Study as Study
+    from rekka.workflows.bridges import rank_bridges as rank_bridges
     from rekka.workflows.effects import measure_effects as measure_effects
     from rekka.workflows.fit import fit_components as fit_components
     from rekka.workflows.forecast import forecast_inventory as forecast_inventory
@@ -99,6 +100,7 @@ _HOMES = {
     "partition_by_bridge": "rekka.data.partition",
     "partition_by_date": "rekka.data.partition",
     "partition_paper": "rekka.data.partition",
+    "rank_bridges": "rekka.workflows.bridges",
     "read_members": "rekka.fleet.members",
     "read_nbi": "rekka.data.nbi",
     "read_panel": "rekka.data.panel",

@@ -41,6 +41,7 @@ COMMANDS = {
     "forecast": "forecast",
     "matrix": "matrix",
     "effects": "effects",
+    "bridges": "bridges",
     "backtest": "backtest",
     "simulate": "data",
     "check": "data",

@@ -22,7 +22,7 @@ FLAGS = (
     options.RIDGE,
     Flag("--age", str, "age", "HOW", "Ages: advances, held (at the oldest of the training rows) or fixed.",
          "advances"),
-    options.GOES_ON, options.CLOCK,
+    options.GOES_ON, *options.HISTORIES,
     options.THRESHOLD._replace(words=options.THRESHOLD.words.replace(
         "The rating whose reaching is asked for", "Visits in this rating or worse are counted")),
     Flag("--level", float, "level", None, "Of the intervals, such as 0.95.", 0.95),

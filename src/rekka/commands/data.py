@@ -132,6 +132,14 @@ def check(
     SEED,
     Flag("--dirt", float, "dirt", None,
          "Share of repairs, blanks, duplicates, mixed date formats, such as 0.02.", 0.0, 0, most=1),
+    Flag("--error", float, "error", None,
+         "Probability that an inspector rates one better or one worse at a visit, such as 0.05.", 0.0, 0, most=1),
+    Flag("--frailty", float, "frailty", None,
+         "Variance of a factor by which bridges deteriorate faster or slower, such as 0.5.", 0.0, 0, most=10),
+    Flag("--improvements", float, "improvements", None,
+         "Probability a year of an unrecorded improvement by one rating, such as 0.03.", 0.0, 0, most=1),
+    Flag("--trend", float, "trend", None,
+         "Slope of all log hazards per calendar year, such as -0.02.", 0.0, -1, most=1),
     Flag("--format", str, "format", None, "csv or parquet.", "csv"),
     Flag("--force", bool, "force", None, "Write over tables that are there."),
 )  # fmt: skip
@@ -151,6 +159,8 @@ def simulate(
       rekka simulate national --bridges 1000000 --format parquet
 
       rekka simulate messy --dirt 0.02 && rekka check messy
+
+      rekka simulate erring --bridges 500 --error 0.05 --improvements 0.03
     """
     preset = "plain" if "bridges" in asked else "paper"
     with show_progress(new_console(stderr=True)) as show:

@@ -22,7 +22,7 @@ MANY_CASES = 20  # of more, a summary is printed
 FLAGS = (
     Flag("--scaling", str, "scaling", None,
          "Scaling of the covariates, such as zscore or boxcox+zscore.", "zscore"),
-    options.ONLY, options.USE, options.RIDGE, options.ADVANCE, options.CLOCK, options.UNITS,
+    options.ONLY, options.USE, options.RIDGE, options.ADVANCE, *options.HISTORIES, options.UNITS,
     Flag("--bootstrap", int, "bootstrap", "N",
          "Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.", 0, 0),
     Flag("--seed", int, "seed", None, "Of the bootstrap's draws.", 0, 0),
@@ -81,9 +81,10 @@ def fit(
     else:
         if brief:
             print_summary(console, described, asked["bootstrap"])
-        untested = None if fits.tested or "test_fit" in asked else len(described)
+        untested = None if fits.tested or fits.notes or "test_fit" in asked else len(described)
         merged = [] if fits.reading is None else fits.reading.explain_merges()
-        for line in (*merged, *describe_tests(described, untested), *_list_lines(asked.get("out"), fits, tables)):
+        tests = describe_tests(described, untested)
+        for line in (*merged, *fits.notes, *tests, *_list_lines(asked.get("out"), fits, tables)):
             print_line(console, line)
     if any(one.failed for one in fits.components):
         raise typer.Exit(1)
@@ -102,7 +103,7 @@ def _print_component(console: Console, one: ComponentFit) -> None:
     from rekka.report.terminal.models import print_model
 
     if one.model is not None:
-        print_model(console, one.case, one.rows, one.model, one.labels, one.coefficients)
+        print_model(console, one.case, one.rows, one.model, one.labels, one.coefficients, one.elements)
 
 
 def _list_lines(out: Path | None, fits: ComponentFits, tables: list[Path]) -> list[str]:

@@ -25,6 +25,7 @@ FLAGS = (
          "Members with a level of a category that no training row has: reference (taken as the reference level, "
          "and marked; the default) or refuse (excluded, with the reason)."),
     options.GOES_ON,
+    *options.HISTORIES,
     options.INTERVALS._replace(
         words="Uncertainty of the parameters: delta (one pass), normal (draws), bootstrap (refits that rekka fit "
         "--bootstrap made) or none."),
@@ -71,6 +72,10 @@ def forecast(
     of its component. Members that cannot be forecast are listed with a reason. Totals have two intervals: of the
     expected number, and of the number itself.
 
+    With --errors, --frailty, --improvements, --trend or --clock running each model is fitted again to all visits
+    of the inventory, improvements included, and every member is forecast from all of its visits. The true
+    condition and what inspectors will record are then given separately.
+
     For example:
 
       rekka forecast run inspections.xlsx
@@ -80,12 +85,18 @@ def forecast(
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
     """
     from rekka.core.folders import PLAN
+    from rekka.fleet.histories import HistoryOptions
     from rekka.report.terminal.forecast import print_forecast
 
     is_run = (models / PLAN).exists()
     folder = asked.setdefault("out", models / FOLDER if is_run else Path(FOLDER))
+    elements = HistoryOptions(
+        **{one.place: asked.pop(one.place) for one in options.HISTORIES if one.place in asked}
+    )
     with show_progress(new_console(stderr=True)) as on_progress:
-        found = rekka.forecast_inventory(models, tables, reader, **asked, on_progress=on_progress)
+        found = rekka.forecast_inventory(
+            models, tables, reader, **asked, histories=elements, on_progress=on_progress
+        )
     if as_json:
         echo_json(found.document.model_dump(mode="json") | {"folder": str(folder)})
         return

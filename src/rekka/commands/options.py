@@ -148,6 +148,56 @@ CLOCK = Flag(
     "--clock", str, "clock", "WHERE",
     "Where ages are taken in the fit: at the middle of each interval, or at its start, as in the paper.", "middle",
 )  # fmt: skip
+HISTORIES = (
+    Flag(
+        "--errors",
+        Text,
+        "errors",
+        "WHICH",
+        "Errors of inspection by one rating: adjacent (probabilities for each rating) or adjacent-common (one "
+        "better, one worse, the same for all).",
+    ),
+    Flag(
+        "--frailty",
+        Text,
+        "frailty",
+        "LAW",
+        "gamma: bridges with the same covariates deteriorate at different rates; rekka bridges ranks them.",
+    ),
+    Flag(
+        "--frailty-by",
+        Text,
+        "frailty_by",
+        "COLUMN",
+        "What shares one rate: bridge (the default), member, or a column such as a district.",
+    ),
+    Flag(
+        "--improvements",
+        Text,
+        "improvements",
+        "WHICH",
+        "Small repairs without a record, by one rating: common (one share a year) or each (one for each rating).",
+    ),
+    Flag(
+        "--trend",
+        Text,
+        "trend",
+        "WHICH",
+        "Change of the hazards over calendar years: common (the same for all ratings) or each.",
+    ),
+    CLOCK._replace(
+        words="Where ages are taken in the fit: at the middle of each interval, at its start, as in the "
+        "paper, or running: they advance within the interval by the year."
+    ),
+    Flag(
+        "--first",
+        Text,
+        "first",
+        "WHICH",
+        "The true condition at the first visit: given (as rated, the default; estimated where there are errors) "
+        "or new (the best rating at age 0).",
+    ),
+)  # of models of histories
 INTERVALS = Flag(
     "--intervals", str, "intervals", "HOW",
     "Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) or none.",
@@ -187,6 +237,9 @@ _PANELS = {
     "dates": "What the values mean",
     "rules": "What becomes of doubtful visits and pairs",
 }
+_PANELS |= dict.fromkeys(
+    ({one.place for one in HISTORIES} - {CLOCK.place}), "Histories: all visits between two repairs together"
+)
 READING = (
     Flag("--mapping", Path | None, "file.mapping", "TOML", "All of this in a TOML file; options overrule it."),
     Flag("--join", list[Path] | None, "file.join", "FILE", "Another table by bridge, as traffic. Repeatable."),

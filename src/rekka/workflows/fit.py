@@ -31,9 +31,12 @@ from rekka.data.transitions import LazyTransitions, Transitions, name_table, rea
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
+from rekka.fleet.histories import NO_TEST, CutRows, HistoryOptions
 from rekka.fleet.models import MARK, CaseModel, Models, choose_names
 from rekka.model.clock import MIDDLE
+from rekka.model.elements import GIVEN
 from rekka.model.serial import load_saved
+from rekka.report.elements import describe_elements
 from rekka.streaming import blocks
 from rekka.streaming.cluster.clients import ClusterError
 
@@ -52,6 +55,7 @@ class ComponentFit:
     reason: str | None = None  # why there is no model
     no_bootstrap: str | None = None  # why the model has no refits although they were asked for
     no_test: str | None = None  # why the model has no test of fit although it was asked for
+    repaired: int = 0  # improvements by one rating that a fit of histories left out as repairs
     file: Path | None = None
 
     @property
@@ -66,8 +70,21 @@ class ComponentFit:
             return []
         blank = {} if self.model.certificate_.certified else dict.fromkeys(OF_A_MAXIMUM)
         rows = (row | blank for row in self.model.summary().to_dicts())
-        labels = self.ratings.labels
-        return [{"state": row["state"], "label": labels[row["state"] - 1]} | row for row in rows]
+        ratings = self.ratings
+        return [
+            {"state": row["state"], "label": row["state"] and ratings.labels[row["state"] - 1]}
+            | row
+            | {"term": ratings.reword(row["term"]) if row["state"] is None else row["term"]}
+            for row in rows
+        ]
+
+    @property
+    def elements(self) -> list[str]:
+        """Sentences on errors of inspection, frailty, small repairs and trend; none of a model of pairs."""
+        if self.model is None or self.model.records_ is None:
+            return []
+        certified = self.model.certificate_.certified
+        return describe_elements(self.model.records_, self.ratings, certified=certified)
 
     @property
     def ratings(self) -> Ratings:
@@ -94,6 +111,7 @@ class ComponentFit:
             "reasons": self.ratings.reword_all(model.certificate_.reasons),
             "remarks": self.ratings.reword_all(model.certificate_.remarks),
             "coefficients": self.coefficients,
+            "elements": self.elements,
             "bootstrap": drawn
             and {"asked": drawn.asked, "certified": len(drawn.beta), "bridges": drawn.groups, "seed": drawn.seed},
             "fit_test": None if test is None else test.to_dict(self.labels),
@@ -112,6 +130,7 @@ class ComponentFits:
     reading: TableReading | None = None  # how the table was read
     tested: bool = False
     table: Path | None = None
+    notes: tuple[str, ...] = ()  # on what a fit of histories leaves out
 
     @property
     def models(self) -> dict[str, ExponentialHazardMarkovModel]:
@@ -152,6 +171,12 @@ def fit_components(
     ridge: float = 0.0,
     advance: Sequence[str] | None = None,
     clock: str = MIDDLE,
+    errors: Any = None,
+    frailty: str | None = None,
+    frailty_by: str | None = None,
+    improvements: str | None = None,
+    trend: str | None = None,
+    first: Any = GIVEN,
     units: Mapping[str, float] | None = None,
     bootstrap: int = 0,
     seed: int = 0,
@@ -172,6 +197,13 @@ def fit_components(
         How to read a table that needs it; see ``read_panel``.
     scaling, ridge, advance, clock, units, memory, threads
         As for ``ExponentialHazardMarkovModel``; a covariate that has one value in a component is left out there.
+    errors, frailty, improvements, trend, first
+        As for ``ExponentialHazardMarkovModel``. With any of them, or clock="running", histories are fitted:
+        inspections are paired with upward="keep", transitions need the column ``history``. Without errors and
+        improvements a rating cannot become better, and pairs in which it does are left out, as repairs.
+    frailty_by : str, optional
+        What a frailty belongs to: "bridge" (the default), "member" (each member of a bridge by itself), or a
+        column of the table that is constant within a history, such as a district.
     only, covariates : list of str, optional
         Only these components and covariates; all by default.
     bootstrap, seed : int
@@ -199,11 +231,17 @@ def fit_components(
 
     """
     reader, name, place = read_options(mapping), name_table(data), None if out is None else Path(out)
+    elements = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    elements.refuse({"bootstrap": bootstrap, "ridge": ridge, "cluster": cluster})
+    reader = elements.reader(reader) if elements.on else reader
     on_progress("Reading", name, 0, None)
     found = _read(reader.sound(data), cluster)
     if found is None:
         return ComponentFits()
     names = list(covariates or found.covariates)
+    if elements.on:
+        elements.check_columns(found.query.collect_schema().names())
+        names = [name for name in names if covariates or name != elements.column]
     cases = choose_names(sorted(found.cases), only)
     files = _place_models(cases, place)
     table = _place_coefficients(files, place, [] if place is None else reader.inputs(data))
@@ -211,12 +249,13 @@ def fit_components(
         found,
         names,
         {"scaling": scaling, "ridge": ridge, "units": units or None, "memory": memory, "threads": threads}
-        | {"advance": advance or None, "clock": clock},
+        | {"advance": advance or None, **elements.estimator},
         cluster,
         bootstrap,
         seed,
-        len(cases) <= MOST_TESTED if test_fit is None else test_fit,
+        not elements.on and (len(cases) <= MOST_TESTED if test_fit is None else test_fit),
         on_progress,
+        elements,
     )
     done = []
     for case, rows in found.split(cases):
@@ -225,7 +264,7 @@ def fit_components(
             _write_model(files[case], one.model, case, found)
             one = replace(one, file=files[case])
         done.append(one)
-    fits = ComponentFits(tuple(done), found.reading, work.tests)
+    fits = ComponentFits(tuple(done), found.reading, work.tests, notes=_list_notes(done, elements))
     if table is None or not fits.models:
         return fits
     write_csv(table, fits.coefficients)
@@ -307,12 +346,16 @@ class _Work:
     seed: int
     tests: bool
     on_progress: OnProgress
+    elements: HistoryOptions
 
     def fit(self, case: str, rows: pl.LazyFrame) -> ComponentFit:
         """Fit a component, with its refits and its test, or give the reason why there is no model."""
         one = ComponentFit(case, self.found.cases[case], self.found.labels)
         try:
-            model = self._fit(case, rows)
+            if self.elements.on:
+                cut = self.elements.cut(rows.collect())
+                one = replace(one, rows=len(cut.rows), repaired=cut.excluded)
+            model = self._fit_histories(case, cut) if self.elements.on else self._fit(case, rows)
         except FOR_EVERY_CASE:
             raise
         except InputError as error:
@@ -328,9 +371,7 @@ class _Work:
         return replace(one, model=model)
 
     def _fit(self, case: str, rows: pl.LazyFrame) -> ExponentialHazardMarkovModel:
-        varying = _find_varying(rows, self.covariates)
-        dropped = set(self.covariates) - set(varying)
-        advance = self.options["advance"] and [name for name in self.options["advance"] if name not in dropped]
+        varying, advance = self._choose_covariates(rows)
         passes = count(1)
         self.on_progress("Fitting", case, 0, None)
 
@@ -340,6 +381,20 @@ class _Work:
 
         model = ExponentialHazardMarkovModel(covariates=varying, **self.options | {"advance": advance})
         return model.fit(rows, groups="bridge_id", cluster=self.cluster, on_pass=tell)
+
+    def _fit_histories(self, case: str, cut: CutRows) -> ExponentialHazardMarkovModel:
+        self.on_progress("Fitting", case, 0, None)
+        if cut.rows.is_empty():
+            raise InputError("every pair of visits is an improvement, which is taken for a repair.")
+        varying, advance = self._choose_covariates(cut.rows.lazy())
+        model = ExponentialHazardMarkovModel(covariates=varying, **self.options | {"advance": advance})
+        return model.fit(cut.rows, cut.rows["state_2"], groups=cut.groups, histories=cut.histories)
+
+    def _choose_covariates(self, rows: pl.LazyFrame) -> tuple[list[str], list[str] | None]:
+        """Covariates that vary in these rows, and those of them that were named as advancing."""
+        varying = _find_varying(rows, self.covariates)
+        dropped = set(self.covariates) - set(varying)
+        return varying, self.options["advance"] and [n for n in self.options["advance"] if n not in dropped]
 
     def _draw(
         self, case: str, model: ExponentialHazardMarkovModel, rows: pl.DataFrame
@@ -362,6 +417,18 @@ class _Work:
     ) -> ExponentialHazardMarkovModel:
         self.on_progress("Testing the fit", case, 0, None)
         return model.check_fit(rows, rows["state_2"], follows=find_links(rows))
+
+
+def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple[str, ...]:
+    """Notes on a fit of histories: pairs that are taken for repairs, and that there is no test of fit."""
+    if not elements.on:
+        return ()
+    excluded = sum(one.repaired for one in done)
+    told = (
+        f"{count_of(excluded, 'improvement')} by one rating left out as repairs: without errors of inspection or "
+        "small repairs (--errors, --improvements) the model has none."
+    )
+    return (told, NO_TEST) if excluded else (NO_TEST,)
 
 
 def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:

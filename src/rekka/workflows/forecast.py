@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from threading import Lock
@@ -16,13 +16,17 @@ from rekka.core.errors import BadOption
 from rekka.core.files import refuse_inputs
 from rekka.core.folders import digest_file
 from rekka.core.terminal import OnProgress, say_nothing
+from rekka.data.reading import reuse
 from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
 from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet
 from rekka.fleet.eligibility import InventoryOptions, find_eligible
+from rekka.fleet.histories import NO_HISTORIES, HistoryOptions
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
-from rekka.fleet.models import Models, match_models
+from rekka.fleet.models import CaseModel, Models, match_models
 from rekka.fleet.store import OWN, choose_format, list_files, open_folder, refuse_place
+from rekka.model.history_inputs import ELEMENTS
+from rekka.workflows.fit import fit_components
 from rekka.workflows.models import list_files as list_model_files
 from rekka.workflows.models import open_models
 
@@ -62,6 +66,7 @@ def forecast_inventory(
     out: str | Path | None = None,
     format: str | None = None,  # noqa: A002 (as in ``write_inventory``)
     top: int = TOP,
+    histories: HistoryOptions = NO_HISTORIES,
     on_progress: OnProgress = say_nothing,
     **asked: Any,
 ) -> InventoryForecast:
@@ -91,6 +96,9 @@ def forecast_inventory(
         Of the tables; CSV by default, or Parquet where a sheet has no room for all years.
     top : int
         How many members ``document.risks`` lists.
+    histories : HistoryOptions, optional
+        Elements of a model of histories, as for ``fit_components``. With any of them each component is fitted
+        again to all visits of the inventory, with the scaling and the covariates of its model.
     on_progress : callable, optional
         Called with a stage, a name, how many members are done, and of how many.
     **asked
@@ -115,6 +123,8 @@ def forecast_inventory(
     found = open_models(models, include_unchosen=include_unchosen)
     if place is not None:
         _refuse(place, models, inventory, reader)
+    if histories.on:
+        found = _fit_again(found, inventory, reader, histories, only, on_progress)
     on_progress("Reading", name_table(inventory), 0, None)
     members = _read_members(inventory, reader, found, options.since)
     matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
@@ -137,6 +147,47 @@ def forecast_inventory(
         )
         on_progress("Writing", "" if place is None else place.name, 0, None)
         return InventoryForecast(fleet, document, () if writer is None else tuple(writer.finish(fleet, document)))
+
+
+def _fit_again(
+    found: Models,
+    inventory: Any,
+    reader: ReadingOptions,
+    histories: HistoryOptions,
+    only: Sequence[str] | None,
+    on_progress: OnProgress,
+) -> Models:
+    """Models of histories in place of those found: of their components, with their scaling and covariates."""
+    histories.refuse({})
+    chosen = [model for model in found.models if only is None or model.name in only]
+    reading, mapping = found.reading, reader
+    if (
+        reading is not None
+        and reading.kind != "transitions"
+        and not reader.nbi
+        and len(list_tables(inventory)) < 2
+    ):
+        plan = reuse(reading, take_one(inventory), reader.mapping, reader.changes, found.name)
+        mapping = replace(reader, mapping=plan.model_dump(exclude_unset=True), changes={})
+    models: list[CaseModel] = []
+    missing = dict(found.missing)
+    for place, model in enumerate(chosen):
+        on_progress("Fitting", model.name, place, len(chosen))
+        fits = fit_components(
+            inventory,
+            mapping,
+            only=None if model.case is None else [model.case],
+            scaling=model.fit.scaling.method,
+            covariates=list(model.fit.columns),
+            test_fit=False,
+            **{name: getattr(histories, name) for name in ELEMENTS},
+            frailty_by=histories.frailty_by,
+            clock=histories.clock,
+        )
+        models += fits.to_models().models
+        missing |= fits.reasons
+    note = f"fitted again to all visits of {name_table(inventory)}: {histories.words}"
+    return Models(found.name, tuple(models), missing, found.run, (*found.notes, note))
 
 
 def _count(on_progress: OnProgress, total: int) -> Callable[[float], None]:
@@ -189,6 +240,7 @@ def _read_members(inventory: Any, reader: ReadingOptions, found: Models, until: 
         who=found.name,
         until=until,
         allow=reader.allow,
+        visits=any(model.fit.records is not None for model in found.models),
         **reader.changes,
     )
 

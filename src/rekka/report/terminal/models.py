@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
@@ -34,8 +35,9 @@ def print_model(
     model: ExponentialHazardMarkovModel,
     labels: Sequence[str] | None,
     coefficients: Sequence[Mapping[str, Any]],
+    elements: Sequence[str] = (),
 ) -> None:
-    """Coefficients, certificate and test of fit; a misfit stands above all."""
+    """Coefficients, elements of histories, certificate and test of fit; a misfit stands above all."""
     test, ratings = model.fit_test_, Ratings.of(labels, model.n_states_)
     misfit = describe_misfit(case, test, labels)
     if misfit is not None:
@@ -51,12 +53,13 @@ def print_model(
             (ratings.name(row["state"]), row["term"], show(row["estimate"], "four_digits"),
              show(row["se"], "two_digits"), *_show_ratio(row, references.get(row["term"])))
             for row in coefficients
+            if row["state"] is not None  # the sentences have the rest
         ),
         "ratio: hazard ratio of leaving the rating, for a change of the covariate by the number under per"
         + ("; of a level, relative to the level under per." if references else "."),
         left=2,
     )  # fmt: skip
-    for line in (*_list_tests(model), *model.coding_.notes):
+    for line in (*elements, *_list_tests(model), *model.coding_.notes):
         console.print(escape(line), highlight=False)
     if model.clock_.words:
         console.print(escape(model.clock_.words), style="dim", highlight=False)
@@ -67,6 +70,28 @@ def print_model(
     if model.resampled_ is not None:
         console.print(_describe_bootstrap(model.resampled_), highlight=False)
     console.print()
+
+
+def print_bridges(console: Console, table: pl.DataFrame, rows: int) -> None:
+    """Fastest bridges: a sentence on the first, a table of ``rows`` of them, and how many there are."""
+    shown = table.head(rows)
+    kinds = dict.fromkeys(table["by"])
+    surely = table.filter(pl.col("low") > 1).height
+    first = table.row(0, named=True)
+    print_list(console, [f"{first['case']}: {first['sentence']}."], indent=0, mark="")
+    print_texts(
+        console,
+        f"{len(shown):,} of {len(table):,}, the fastest first; the interval of {surely:,} lies above 1",
+        ("component", " or ".join(kinds), "times as fast", "95 % interval"),
+        (
+            (row["case"], row["bridge"], show(row["factor"], "two_digits"),
+             show_range(row["low"], row["high"], "two_digits"))
+            for row in shown.iter_rows(named=True)
+        ),
+        "times as fast as others with the same covariates. An interval that includes 1 is no evidence of a "
+        "difference.",
+        left=2,
+    )  # fmt: skip
 
 
 def _list_tests(model: ExponentialHazardMarkovModel) -> list[str]:

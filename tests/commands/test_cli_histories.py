@@ -1,0 +1,149 @@
+"""``rekka fit`` with elements of histories, and ``rekka bridges``: words, files, and refusals in a sentence."""
+
+import json
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import rekka
+from histories_table import make_inspections
+from rekka.cli import app
+
+
+def call(*args):
+    return CliRunner(env={"COLUMNS": "250"}).invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("histories")
+    table = make_inspections()
+    table.write_csv(place / "t.csv")
+    table.head(8).write_csv(place / "one.csv")
+    pairs = rekka.read_transitions(table, rules={"upward": "keep"}).frame
+    pairs.write_parquet(place / "pairs.parquet")
+    pairs.drop("history").write_csv(place / "no_history.csv")
+    pairs.drop("date_1", "date_2").write_csv(place / "no_dates.csv")
+    pairs.filter((pl.col("history") == 1).all().over("bridge_id")).write_csv(place / "whole.csv")
+    return place
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    elements = ("--errors", "adjacent-common", "--frailty", "gamma", "--trend", "common")
+    return call("fit", folder / "t.csv", *elements, "--out", folder / "m.json")
+
+
+def test_elements_are_said_in_words(folder, fitted):
+    assert fitted.exit_code == 0, fitted.stderr
+    lines = fitted.stdout.splitlines()
+    said = [line for line in lines if line.startswith(("Inspectors", "Bridges", "Hazards"))]
+    assert [line.split(" ")[0] for line in said] == ["Inspectors", "Bridges", "Hazards"]
+    assert "Inspectors rate one better in " in said[0]
+    assert " % (95 %: " in said[0]
+    assert said[1].startswith("Bridges differ: variance of the frailty ")
+    assert said[2].endswith("until 2014; forecasts keep those of then.")
+    assert sum("test of fit is not made" in line for line in lines) == 1
+    table = pl.read_csv(folder / "m.coefficients.csv")
+    more = table.filter(pl.col("state").is_null())
+    assert {"errors: rated one better", "frailty: variance", "trend"} <= set(more["term"])
+    assert more["label"].null_count() == len(more)
+
+
+def test_words_of_each_rating_are_the_users_own(folder):
+    done = call("fit", folder / "t.csv", "--errors", "adjacent", "--improvements", "each", "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)[0]
+    assert [line.split(":")[0] for line in found["elements"][:3]] == [f"True condition {k}" for k in "abc"]
+    assert found["elements"][3].startswith("Small repairs without a record, by one rating, members a year of ")
+    terms = {row["term"] for row in found["coefficients"]}
+    assert {"errors: rating b rated c", "improvements: rating b", "first visit: rating c"} <= terms
+    assert not any("state" in line for line in (*terms, *found["remarks"], *found["elements"]))
+
+
+def test_the_command_is_the_estimator_on_histories(folder, fitted):
+    model = rekka.ExponentialHazardMarkovModel.from_json((folder / "m.json").read_text(encoding="utf-8"))
+    rows = pl.read_parquet(folder / "pairs.parquet").sort("bridge_id", "history", "date_1")
+    own = rekka.ExponentialHazardMarkovModel(
+        covariates=[], errors="adjacent-common", frailty="gamma", trend="common"
+    ).fit(rows, rows["state_2"], histories=rows["bridge_id", "history"], groups=rows["bridge_id"])
+    assert model.log_likelihood_ == pytest.approx(own.log_likelihood_, abs=1e-9)
+    assert model.records_.by == "bridge_id"
+    assert model.reading_.mapping["rules"]["upward"] == "keep"
+
+
+def test_transitions_with_histories_are_taken_as_they_are(folder):
+    read = [
+        json.loads(call("fit", folder / name, "--errors", "adjacent-common", "--json").stdout)[0]
+        for name in ("t.csv", "pairs.parquet")
+    ]
+    assert read[0]["log_likelihood"] == pytest.approx(read[1]["log_likelihood"], abs=1e-9)
+
+
+def test_improvements_that_no_element_explains_are_left_out_and_counted(folder):
+    done = call("fit", folder / "t.csv", "--frailty", "gamma")
+    assert done.exit_code == 0, done.stderr
+    rows = pl.read_parquet(folder / "pairs.parquet")
+    count = rows.filter(pl.col("state_2") < pl.col("state_1")).height
+    assert f"{count} improvements by one rating left out as repairs" in done.stdout
+    assert f"all: {len(rows) - count} rows" in done.stdout
+
+
+def test_bridges_are_ranked(folder, fitted):
+    done = call("bridges", folder / "m.json", "--rows", 3, "--out", folder / "rank.xlsx")
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("all: F")
+    assert " times as fast as others of its kind (95 %: " in lines[0]
+    assert lines[1].startswith("3 of 80, the fastest first")
+    assert lines[-1] == f"written: {folder / 'rank.xlsx'}"
+    assert len(pl.read_excel(folder / "rank.xlsx")) == 80
+    rows = json.loads(call("bridges", folder / "m.json", "--json").stdout)
+    assert [row["factor"] for row in rows] == sorted((row["factor"] for row in rows), reverse=True)
+
+
+def test_bridges_of_models_that_cannot_rank(folder):
+    plain = folder / "plain.json"
+    assert call("fit", folder / "t.csv", "--out", plain, "--no-test-fit").exit_code == 0
+    done = call("bridges", plain)
+    assert (done.exit_code, "fit it with --frailty gamma" in done.stderr) == (1, True)
+    assert call("fit", folder / "t.csv", "--frailty", "gamma", "--frailty-by", "district", "--out",
+                folder / "d.json").exit_code == 0  # fmt: skip
+    done = call("bridges", folder / "d.json")
+    assert done.exit_code == 0, done.stderr
+    assert "the variance of the frailty is 0" in done.stderr
+    done = call("bridges", plain, "--out", folder / "rank.txt")
+    assert (done.exit_code, "it can be .csv, .xlsx, .parquet" in done.stderr) == (2, True)
+    done = call("bridges", plain, plain)
+    assert (done.exit_code, "Give one of them" in done.stderr) == (2, True)
+
+
+REFUSED = {
+    "t.csv --errors near": "errors is 'near'; it can be",
+    "t.csv --frailty beta": "frailty is 'beta'; it can be",
+    "t.csv --first old": "first is 'old'; it can be",
+    "t.csv --clock slow": "clock is 'slow'; it can be middle, start, running",
+    "t.csv --frailty-by district": "no frailty is asked for",
+    "t.csv --frailty gamma --frailty-by distrikt": "Did you mean district?",
+    "t.csv --frailty gamma --frailty-by member": "does not name members of one bridge",
+    "t.csv --frailty gamma --frailty-by crew": "crew changes within ",
+    "one.csv --frailty gamma": "All rows belong to one bridge",
+    "no_history.csv --errors adjacent": "have no column history",
+    "no_dates.csv --trend common": "date_1 is not in the table, and a trend needs the date",
+    "whole.csv --errors adjacent-common --first new": "no covariate here is an age",
+    "t.csv --first new": "begin after a repair, an improvement or a gap",
+    "t.csv --errors adjacent --upward restart": "upward is 'restart'",
+    "t.csv --errors adjacent --ridge 1": "ridge is 1.0, which a fit of histories",
+    "t.csv --errors adjacent --bootstrap 5": "bootstrap is 5, which a fit of histories",
+    "t.csv --errors adjacent --cluster local": "cluster is 'local', which a fit of histories",
+}
+
+
+@pytest.mark.parametrize("asked", REFUSED)
+def test_refused_in_a_sentence(folder, asked):
+    table, *options = asked.split()
+    done = call("fit", folder / table, *options)
+    assert done.exit_code in (1, 2)
+    assert REFUSED[asked] in " ".join(done.stderr.split())
+    assert "Traceback" not in done.output
