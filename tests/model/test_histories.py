@@ -404,7 +404,8 @@ def test_new_needs_an_age_and_one_history() -> None:
     later = np.array([[5.0], [7.0], [20.0]])
     with pytest.raises(InputError, match="row 2: a second history of the same bridge"):
         chain_rows(broken(bridge=one, x=later), new, aged)
-    assert chain_rows(broken(bridge=one), new, aged).n_bridges == 1  # another member, seen at the same time
+    meanwhile = np.array([[5.0], [7.0], [6.0]])  # another member of the bridge, seen at the same time
+    assert chain_rows(broken(bridge=one, x=meanwhile), new, aged).n_bridges == 1
 
 
 def test_what_a_pattern_forbids_is_found() -> None:

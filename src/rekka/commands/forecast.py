@@ -85,18 +85,12 @@ def forecast(
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
     """
     from rekka.core.folders import PLAN
-    from rekka.fleet.histories import HistoryOptions
     from rekka.report.terminal.forecast import print_forecast
 
     is_run = (models / PLAN).exists()
     folder = asked.setdefault("out", models / FOLDER if is_run else Path(FOLDER))
-    elements = HistoryOptions(
-        **{one.place: asked.pop(one.place) for one in options.HISTORIES if one.place in asked}
-    )
     with show_progress(new_console(stderr=True)) as on_progress:
-        found = rekka.forecast_inventory(
-            models, tables, reader, **asked, histories=elements, on_progress=on_progress
-        )
+        found = rekka.forecast_inventory(models, tables, reader, **asked, on_progress=on_progress)
     if as_json:
         echo_json(found.document.model_dump(mode="json") | {"folder": str(folder)})
         return

@@ -315,7 +315,7 @@ class Visits:
         return cls(kept, rows.start[origin], end[kept.place], rows.x[origin], period, bridge, int((~known).sum()))
 
     def find_past(self, frame: pl.DataFrame, train: pl.DataFrame, fit: Fit) -> Past | None:
-        """What was known of each visit's bridge at the moment, for a model of histories: visits that train."""
+        """Visits of each scored visit's bridge that were known at the moment, for a model of histories."""
         if fit.records is None:
             return None
         names = [name for name in (*MEMBER, "history", fit.records.by or "bridge_id") if name in frame.columns]

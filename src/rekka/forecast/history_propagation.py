@@ -62,7 +62,7 @@ def chain_past(fit: Fit, rows: Chain, member: NDArray[np.int64]) -> Past:
     return Past(seen, place[member], ends[member])
 
 
-class LastVisits(NamedTuple):
+class HistoryEnds(NamedTuple):
     """Last visit of each history, in the order in which they appear: rating (m,) 0-based, covariates (m, p)."""
 
     history: NDArray[np.int64]
@@ -70,7 +70,7 @@ class LastVisits(NamedTuple):
     x: Array
 
 
-def find_last_visits(rows: Chain, clock: Clock) -> LastVisits:
+def find_ends(rows: Chain, clock: Clock) -> HistoryEnds:
     """Find the last visit of each history, with the covariates that advance by then."""
     reverse = rows.history[::-1]
     _, last = np.unique(reverse, return_index=True)
@@ -82,7 +82,7 @@ def find_last_visits(rows: Chain, clock: Clock) -> LastVisits:
     x = rows.x[at].copy()
     for column in clock.columns:
         x[:, column] += np.where(alone, 0.0, np.nan_to_num(rows.dt[at]))
-    return LastVisits(rows.history[at], np.where(alone, rows.start[at], rows.end[at]), x)
+    return HistoryEnds(rows.history[at], np.where(alone, rows.start[at], rows.end[at]), x)
 
 
 def see_once(fit: Fit, start: States, x: Array, date: Array | None = None) -> Past:

@@ -27,7 +27,7 @@ from rekka.forecast.forecast import (
     years_in_states,
     years_until,
 )
-from rekka.forecast.history_propagation import chain_past, find_last_visits, see_once
+from rekka.forecast.history_propagation import chain_past, find_ends, see_once
 from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.model import inputs
 from rekka.model.fit import Fit
@@ -39,7 +39,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Visits(NamedTuple):
+class PastRows(NamedTuple):
     """Visits of the members up to now, as for ``fit``: y (n,), history and bridge of each row of X."""
 
     y: Any = None
@@ -137,7 +137,7 @@ class Forecasts:
         ``histories`` and ``groups``, as for ``fit``, it forecasts each history of X from all of its visits: from
         the last of them on, in the order in which histories first appear.
         """
-        cohort = self._make_cohort(X, start, replace(DEFAULT, **given), Visits(y, histories, groups))
+        cohort = self._make_cohort(X, start, replace(DEFAULT, **given), PastRows(y, histories, groups))
         return forecast_rows(cohort, years, threshold)
 
     @_show_options(DEFAULT)
@@ -157,7 +157,7 @@ class Forecasts:
 
         ``y``, ``histories`` and ``groups`` are those of ``forecast``.
         """
-        cohort = self._make_cohort(X, start, replace(DEFAULT, **given), Visits(y, histories, groups))
+        cohort = self._make_cohort(X, start, replace(DEFAULT, **given), PastRows(y, histories, groups))
         return years_until(cohort, state, quantiles)
 
     @_show_options(AT_REST)
@@ -199,7 +199,7 @@ class Forecasts:
             self._fit, options, start=start, threshold=threshold, changes=changes, at=X, labels=labels
         )
 
-    def _make_cohort(self, X: Any, start: Any, options: ForecastOptions, visits: Visits | None) -> Cohort:
+    def _make_cohort(self, X: Any, start: Any, options: ForecastOptions, visits: PastRows | None) -> Cohort:
         """Cohort of the rows of X; for a model of histories and visits, given what these say."""
         check_is_fitted(self)
         if visits is not None and visits.histories is not None:
@@ -215,7 +215,7 @@ class Forecasts:
             past = see_once(self._fit, states, x)
         return make_cohort(self._fit, states, x, options, self.labels_, past)
 
-    def _follow(self, X: Any, start: Any, options: ForecastOptions, visits: Visits) -> Cohort:
+    def _follow(self, X: Any, start: Any, options: ForecastOptions, visits: PastRows) -> Cohort:
         """Cohort of the histories of X, each at its last visit."""
         if self._fit.records is None:
             raise BadOption(
@@ -231,7 +231,7 @@ class Forecasts:
             )
         columns = inputs.Columns(self.start, self.dt, self.covariates_, self._fit.coding)
         rows = read_past_rows(self._fit, inputs.as_frame(X), visits.y, columns, visits.histories, visits.groups)
-        last = find_last_visits(rows, self._fit.clock)
+        last = find_ends(rows, self._fit.clock)
         past = chain_past(self._fit, rows, last.history)
         return make_cohort(self._fit, last.state, last.x, options, self.labels_, past)
 

@@ -62,7 +62,7 @@ def place_nodes(phi: float, count: int, span: float = SPAN) -> Nodes:
 
 
 def place_common_nodes(variances: Array, step: float, most: int) -> list[Nodes]:
-    """The same nodes of log eps, with weights for each of several variances, about ``most`` at most.
+    """Nodes of log eps that several variances share, with the weights of each; about ``most`` at most.
 
     They are ``step`` apart, or 16 over the range of the least variance where that is closer.
     """

@@ -88,7 +88,7 @@ def _make_terms(x: Any, c: Any, terms: Any) -> int:
     for s in range(steps):
         if c[s] > top:
             top = c[s]
-    count = _count_terms(top, free)
+    count: int = _count_terms(top, free)
     for i in range(states):
         for j in range(i, states):
             for s in range(steps):
@@ -333,7 +333,8 @@ def _end_batch(b: int, hi: int, bridges: Any, steps: Any) -> int:
 @_compile
 def _fill(ratios: Any, x: Any, c: Any, terms: Any, matrices: Any) -> int:
     """Matrices (E, ., S) of hazards x (K-1, S) times ratios (stride,), then 2, 4, .. of them; number of terms."""
-    stride, count = ratios.size, _make_terms(x, c, terms)
+    stride = ratios.size
+    count: int = _make_terms(x, c, terms)
     left, scale = np.empty((stride, x.shape[0], x.shape[1])), np.empty(x.shape[1])
     for n in range(matrices.shape[1]):
         if n < stride:

@@ -44,7 +44,7 @@ class Blocks(Protocol[Item]):
         """The function's result for each block, in their order; ``stage`` says what the pass is for."""
 
     def then(self, function: Callable[[Item], Result]) -> Blocks[Result]:
-        """What a function makes of each block: kept where blocks are in memory, else made anew in every pass."""
+        """Blocks that a function makes of these: kept where they are in memory, else computed in every pass."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class HeldBlocks(Generic[Kind]):
         return map(function, self.items)
 
     def then(self, function: Callable[[Kind], Result]) -> HeldBlocks[Result]:
-        """What a function makes of each block."""
+        """Blocks that a function makes of these."""
         return HeldBlocks(tuple(map(function, self.items)), self.threads, self.on_pass)
 
 
@@ -97,7 +97,7 @@ class Moments(NamedTuple):
 
 
 class HistoryOverview(NamedTuple):
-    """What the first pass sees; improvements are counted in ``pairs`` (K, K) as rows that stayed.
+    """Counts and ranges of the first pass; improvements are counted in ``pairs`` (K, K) as rows that stayed.
 
     ``first`` (K,) are the ratings that histories begin with, ``low`` and ``high`` (p,) the range of covariates as
     the clock takes them, ``age`` the moments (1,) of the ages at first visits, ``dates`` the earliest and last.
@@ -247,7 +247,7 @@ class HistorySums(NamedTuple):
     squares: Array
 
 
-class Place(NamedTuple):
+class Parameters(NamedTuple):
     """Parameters of the likelihood with the frailty nodes to integrate with."""
 
     parameters: Array
@@ -255,7 +255,7 @@ class Place(NamedTuple):
     span: float
 
 
-def sum_block(place: Place, basis: Array, block: HistoryLikelihood) -> HistorySums:
+def sum_block(place: Parameters, basis: Array, block: HistoryLikelihood) -> HistorySums:
     """Value and derivatives of a block in the coordinates of ``basis`` (F + Q, P + Q)."""
     with np.errstate(all="ignore"):  # infinite far out; whoever asked looks
         found = block.with_nodes(place.nodes, place.span).evaluate(place.parameters)
@@ -263,13 +263,13 @@ def sum_block(place: Place, basis: Array, block: HistoryLikelihood) -> HistorySu
         return HistorySums(found.value, scores.sum(axis=0), scores.T @ scores)
 
 
-def count_plateau(place: Place, block: HistoryLikelihood) -> tuple[int, int]:
+def count_plateau(place: Parameters, block: HistoryLikelihood) -> tuple[int, int]:
     """Visits of a block at or under the probability that counts as a plateau, and all."""
     found = block.with_nodes(place.nodes, place.span).evaluate(place.parameters, False).by_visit
     return int((~(found > PLATEAU)).sum()), int(found.size)
 
 
-def gather_frailty(place: Place, block: HistoryLikelihood) -> Frailties:
+def gather_frailty(place: Parameters, block: HistoryLikelihood) -> Frailties:
     """Frailties of a block's bridges given their visits."""
     own = block.with_nodes(place.nodes, place.span)
     names = own.names if own.names is not None else tuple(map(str, range(own.histories.n_bridges)))
@@ -323,8 +323,8 @@ class SummedHistories:
         figures = (np.concatenate([getattr(part, one) for part in parts]) for one in ("mean", "low", "high"))
         return Frailties(names, *figures)
 
-    def _at(self, parameters: Array) -> Place:
-        return Place(parameters, self.nodes, self.span)
+    def _at(self, parameters: Array) -> Parameters:
+        return Parameters(parameters, self.nodes, self.span)
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,7 +150,7 @@ def _on_logits(name: str, value: float, error: float, width: float) -> ElementEs
 
 
 class Filtered(NamedTuple):
-    """What visits say, by visit and by history.
+    """Probabilities given visits, by visit and by history.
 
     ``ratings`` (V, K) are the probabilities of each visit's rating given the visits of its bridge before it.
     ``posterior`` (H, N, K) is the joint distribution of frailty node and true state at the last visit of each

@@ -31,7 +31,7 @@ def describe_factor(factor: float, low: float, high: float) -> str:
 
 
 def name_groups(by: str | None) -> tuple[str, str]:
-    """What a frailty belongs to, in a sentence: its plural, and how a column is named after it."""
+    """Name the groups that share a frailty: their plural, and how a column is named after them."""
     if by in (None, "bridge_id"):
         return "Bridges", "bridge"
     return ("Members", "member") if by == "member" else (f"Groups by {by}", str(by))
@@ -57,7 +57,7 @@ def _say_errors(records: Records, ratings: Ratings, found: Estimates) -> Iterato
 def _say_frailty(records: Records, _: Ratings, found: Estimates) -> Iterator[str]:
     if not records.elements.frailty:
         return
-    one, (who, _) = found["frailty: variance"], name_groups(records.by)
+    one, (who, _column) = found["frailty: variance"], name_groups(records.by)
     if one.value == 0:
         yield f"{who} do not differ beyond their covariates: the variance of the frailty is 0"
     else:
@@ -104,8 +104,8 @@ def _change(one: ElementEstimate) -> str:
     if low <= 0 <= high:
         ends = f"{_show(low)} to {_show(high)}"
         return f"changed by {_show(value)} % a year (95 %: {ends}, so that none is possible)"
-    ends = sorted(map(abs, (low, high))) if low == low else [low, high]
-    return f"{'fell' if value < 0 else 'rose'} by {_show(abs(value))} % a year{_interval(*ends)}"
+    span = sorted(map(abs, (low, high))) if low == low else [low, high]
+    return f"{'fell' if value < 0 else 'rose'} by {_show(abs(value))} % a year{_interval(*span)}"
 
 
 def _share(one: ElementEstimate) -> str:

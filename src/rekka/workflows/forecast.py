@@ -20,11 +20,13 @@ from rekka.data.reading import reuse
 from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
 from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet
 from rekka.fleet.eligibility import InventoryOptions, find_eligible
-from rekka.fleet.histories import NO_HISTORIES, HistoryOptions
+from rekka.fleet.histories import HistoryOptions
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
 from rekka.fleet.models import CaseModel, Models, match_models
 from rekka.fleet.store import OWN, choose_format, list_files, open_folder, refuse_place
+from rekka.model.clock import MIDDLE
+from rekka.model.elements import GIVEN
 from rekka.model.history_inputs import ELEMENTS
 from rekka.workflows.fit import fit_components
 from rekka.workflows.models import list_files as list_model_files
@@ -66,7 +68,13 @@ def forecast_inventory(
     out: str | Path | None = None,
     format: str | None = None,  # noqa: A002 (as in ``write_inventory``)
     top: int = TOP,
-    histories: HistoryOptions = NO_HISTORIES,
+    errors: Any = None,
+    frailty: str | None = None,
+    frailty_by: str | None = None,
+    improvements: str | None = None,
+    trend: str | None = None,
+    clock: str = MIDDLE,
+    first: Any = GIVEN,
     on_progress: OnProgress = say_nothing,
     **asked: Any,
 ) -> InventoryForecast:
@@ -96,7 +104,7 @@ def forecast_inventory(
         Of the tables; CSV by default, or Parquet where a sheet has no room for all years.
     top : int
         How many members ``document.risks`` lists.
-    histories : HistoryOptions, optional
+    errors, frailty, frailty_by, improvements, trend, clock, first
         Elements of a model of histories, as for ``fit_components``. With any of them each component is fitted
         again to all visits of the inventory, with the scaling and the covariates of its model.
     on_progress : callable, optional
@@ -117,6 +125,8 @@ def forecast_inventory(
     (True, 10)
 
     """
+    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    histories.refuse({})
     options = InventoryOptions(since=read_day(since), advance=tuple(advance) if advance else None, **asked)
     reader, place = read_options(mapping), None if out is None else Path(out)
     on_progress("Reading", name_table(models), 0, None)
@@ -158,7 +168,6 @@ def _fit_again(
     on_progress: OnProgress,
 ) -> Models:
     """Models of histories in place of those found: of their components, with their scaling and covariates."""
-    histories.refuse({})
     chosen = [model for model in found.models if only is None or model.name in only]
     reading, mapping = found.reading, reader
     if (
