@@ -1,5 +1,7 @@
 """``fit_components`` with elements of histories, and ``rank_bridges``."""
 
+from itertools import pairwise
+
 import polars as pl
 import pytest
 
@@ -57,6 +59,17 @@ def test_a_history_starts_anew_after_an_improvement_that_is_left_out():
     assert cut.rows["visit_1"].to_list() == [1, 2, 4]
     assert cut.histories["history"].to_list() == ["1.0", "1.0", "1.1"]
     assert HistoryOptions(errors="adjacent").cut(rows).excluded == 0
+
+
+def test_errors_by_one_rating_do_not_explain_a_rating_more_than_two_better_than_the_worst():
+    ratings = {"A": [2, 5, 4, 3, 2, 3, 1], "B": [1, 2, 3, 2, 1]}
+    pairs = [(name, 1, v, *pair) for name, own in ratings.items() for v, pair in enumerate(pairwise(own))]
+    rows = pl.DataFrame(pairs, schema=["bridge_id", "history", "visit_1", "state_1", "state_2"], orient="row")
+    cut = HistoryOptions(errors="adjacent").cut(rows)
+    assert cut.excluded == 1  # from 3 to 2 after a 5; then 2, 3, 1 is possible
+    assert cut.rows.filter(bridge_id="A")["history"].to_list() == ["1.0"] * 3 + ["1.1"] * 2
+    assert HistoryOptions(errors="adjacent", improvements="common").cut(rows).excluded == 0
+    assert "more than two better" in HistoryOptions(errors="adjacent").explain_excluded(1)
 
 
 def test_a_frailty_of_members_keeps_bridges_apart():

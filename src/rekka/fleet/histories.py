@@ -18,6 +18,7 @@ from rekka.model.history_inputs import ELEMENTS, uses_histories
 BRIDGE, MEMBER = "bridge", "member"  # what a frailty belongs to, unless it is a column of the table
 IDENTITY = ("bridge_id", "member", "history")  # columns that identify a history together
 TIMES = ("date_1", "visit_1")  # columns by which the rows of a history are in order
+REPAIRED = "improves without explanation"
 MANY = 5  # groups and bridges named in a message
 NO_TEST = (
     "The test of fit is not made for models of histories; judge them by later visits (docs/histories.md says how)."
@@ -155,16 +156,50 @@ class HistoryOptions:
         names = [name for name in IDENTITY if name in rows.columns]
         times = [name for name in TIMES if name in rows.columns][:1]
         rows = rows.sort(*names, *times, maintain_order=True) if times else rows
-        better = pl.col("state_2") < pl.col("state_1")
         if isinstance(self.first, str) and self.first == NEW:
             self._refuse_later(rows, names)
-        excluded = 0
-        if not self.explains_improvements:
-            excluded = int(rows.select(better.sum()).item())
-        if excluded:  # a history starts anew after each, as after any repair
-            past = better.cast(pl.Int64).cum_sum().over(names)
-            rows = rows.with_columns(history=pl.format("{}.{}", "history", past)).filter(~better)
+        repaired = self._find_repaired(rows, names)
+        excluded = int(repaired.sum())
+        if excluded:  # another history begins after each, as after any repair
+            past = _count_past(rows.with_columns(repaired.alias(REPAIRED)), names)
+            rows = rows.with_columns(history=pl.format("{}.{}", "history", past)).filter(~repaired)
         return CutRows(rows, rows.select(names), self._group(rows), excluded)
+
+    def _find_repaired(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.Series:
+        """Rows that improve as the elements cannot explain.
+
+        Without errors and improvements these are all improvements. With errors by one rating alone, a rating more
+        than two better than the worst one before: the true state was at least the worst less one.
+        """
+        if not self.explains_improvements:
+            return rows.select(pl.col("state_2") < pl.col("state_1")).to_series()
+        found = pl.repeat(False, len(rows), eager=True, dtype=pl.Boolean)
+        if not isinstance(self.errors, str) or self.improvements is not None:
+            return found
+        while True:  # the first of each history; what follows it is judged by itself
+            own = rows.select(*names, "state_1", "state_2", found.alias(REPAIRED))
+            own = own.with_columns(past=_count_past(own, names))
+            worst = pl.when(~pl.col(REPAIRED)).then("state_1").cum_max().over(*names, "past")
+            own = own.with_columns(
+                odd=((pl.col("state_2") < worst - 2) & ~pl.col(REPAIRED)).fill_null(value=False)
+            )
+            first = pl.col("odd").cast(pl.Int64).cum_sum().over(*names, "past") == 1
+            more = own.select(pl.col("odd") & first).to_series()
+            if not more.any():
+                return found
+            found |= more
+
+    def explain_excluded(self, excluded: int) -> str:
+        """Sentence on improvements that are left out as repairs."""
+        if not self.explains_improvements:
+            return (
+                f"{count_of(excluded, 'improvement')} by one rating left out as repairs: without errors of "
+                "inspection or small repairs (--errors, --improvements) the model has none."
+            )
+        return (
+            f"{count_of(excluded, 'improvement')} left out as repairs: the rating is more than two better than the "
+            "worst one before, which errors by one rating do not explain (--improvements common can)."
+        )
 
     def _refuse_later(self, rows: pl.DataFrame, names: Sequence[str]) -> None:
         """Refuse histories that begin after a repair or a gap, where members are to be followed from new."""
@@ -209,6 +244,11 @@ class HistoryOptions:
                 column=self.column,
             )
         return group
+
+
+def _count_past(rows: pl.DataFrame, names: Sequence[str]) -> pl.Series:
+    """Number of repaired rows of its history up to each row."""
+    return rows.select(pl.col(REPAIRED).cast(pl.Int64).cum_sum().over(names)).to_series()
 
 
 NO_HISTORIES = HistoryOptions()

@@ -53,17 +53,22 @@ Mask = NDArray[np.bool_]
 START_NODES, START_SPAN = 12, 10.0  # while starts are compared: good to a hundredth or so
 MOST_NODES = 512
 NODE_ERROR = 1e-5  # log-likelihood units by which doubling the nodes may change the maximum
-ROUGH = 1e-2  # estimated log-likelihood units to the maximum at which BHHH hands over
-CLOSE = 1.0  # log-likelihood units below the highest point within which another start climbs on ...
-APART = 0.1  # ... if a parameter differs by so much
-SAME = 1e-5  # estimated log-likelihood units to its maximum at which that ends
+ROUGH = 1e-2  # log-likelihood units, left to the maximum or gained by STEADY steps, at which BHHH hands over
+STEADY = 8
+CLOSE = 1.0  # log-likelihood units below the highest point within which another start goes on to its maximum ...
+APART = 0.1  # ... if a parameter differs by so much, and that maximum's curvature does not explain the lower value
 DONE = 1e-12  # the same at which Newton ends
-MOST_CLIMBS = 200
+MOST_CLIMBS = 80
 MOST_CURVES = 8  # Hessians computed on the way
 MOST_CHORDS = 12  # steps with one Hessian
 FAR = 8.0  # longest step of a climb
-RARE = -7.0  # logit below which a probability is tried at 0
-TINY = -14.0  # logit of a probability at which a likelihood that rises from 0 is seen to
+RARE = -5.0  # logit below which a probability that falls is tried at 0
+FREED = -7.0  # logit from which a probability climbs that was held at 0 and rises from there
+TINY = (
+    -14.0
+)  # logit at which a likelihood that rises from 0 is seen to; below it a probability cannot be told from 0
+MOST_FREED = 3  # times that probabilities are let go again
+VALUE_NOISE = 1e-12  # relative rounding error of a log-likelihood
 DIFFERENCE = 2e-3  # step of a central difference, in standard errors
 
 # Starts: probability of an error, of an improvement in a year, variance of the frailty, log hazards moved
@@ -75,6 +80,13 @@ class Curvature(NamedTuple):
 
     free: Mask
     hessian: Array
+
+    def restrict(self, free: Mask) -> Curvature | None:
+        """Curvature in fewer parameters; None where it is not known in all of them."""
+        if (free & ~self.free).any():
+            return None
+        own = free[self.free]
+        return Curvature(free, self.hessian[np.ix_(own, own)])
 
 
 class HistoryPoint(NamedTuple):
@@ -94,6 +106,7 @@ class Climber:
     basis: Array  # (F + Q, P + Q)
     phi: int | None
     rare: Mask  # parameters that are logits of a probability, which may be 0
+    floor: Array  # logit of each parameter below which it is tried at 0
     evaluations: int = 0
     iterations: int = 0
 
@@ -131,14 +144,20 @@ class Climber:
 
         Scores cannot: those of a logit vanish with its probability, and each step goes as far as the last.
         """
-        for place in np.flatnonzero(free & self.rare & (here.q < RARE) & (here.gradient < 0.0)):
+        for place in np.flatnonzero(self.is_vanishing(here, free)):
             q = here.q.copy()
             q[place] = -np.inf
             there = self.at(q)
-            if _is_finite(there) and there.value >= here.value:
+            lost = VALUE_NOISE * abs(here.value) if here.q[place] < TINY else 0.0
+            if _is_finite(there) and there.value >= here.value - lost:
                 here, free = there, free.copy()
                 free[place] = False
         return here, free
+
+    def is_vanishing(self, here: HistoryPoint, free: Mask) -> Mask:
+        """Mask of probabilities that are small and falling, or too small for the likelihood to notice."""
+        small = (here.q < self.floor) & (here.gradient < 0.0)
+        return np.asarray(free & self.rare & (small | (here.q < TINY)))
 
     def climb(self, q: Array, free: Mask, tolerance: float) -> tuple[HistoryPoint, Mask, bool]:
         """Go up with the bridges' scores for curvature, within a trust region.
@@ -148,14 +167,15 @@ class Climber:
         here = self.at(q)
         if not _is_finite(here):
             return here, free, False
-        radius = 1.0
+        radius, values = 1.0, [-np.inf] * STEADY
         for _ in range(MOST_CLIMBS):
             self.iterations += 1
+            values.append(here.value)
             here, free = self.vanish(here, free)
             move = self.active(here, free)
             model = _model(here, move, here.squares[np.ix_(move, move)])
             step, decrement = solve_newton(model)
-            if decrement < tolerance:
+            if decrement < tolerance or values[-1] - values[-1 - STEADY] < tolerance:
                 return here, free, True
             while True:
                 if not np.isfinite(decrement) or np.linalg.norm(step) > radius:
@@ -198,14 +218,19 @@ class Climber:
 
     def polish(
         self, here: HistoryPoint, free: Mask, known: Curvature | None = None
-    ) -> tuple[HistoryPoint, bool, Curvature | None]:
-        """Newton with a Hessian from differences, kept for several steps.
+    ) -> tuple[HistoryPoint, Mask, bool, Curvature | None]:
+        """Newton with a Hessian from differences, kept for several steps; probabilities that vanish are held at 0.
 
         ``known`` is one to begin with; the last one is returned. It decides how fast Newton arrives, not where.
+        Return the point, what is free there, and whether it is the top.
         """
+        tried = np.zeros_like(free)  # at 0, and higher where they were
         for _ in range(MOST_CURVES):
+            tried |= self.is_vanishing(here, free)
+            here, free = self.vanish(here, free)
             move = self.active(here, free)
-            if known is None or not np.array_equal(known.free, move):
+            known = None if known is None else known.restrict(move)
+            if known is None:
                 known = Curvature(move, self.curve(here, move, central=False)[0])
             hessian, before, worn = known.hessian, here, known
             known = None
@@ -220,7 +245,7 @@ class Climber:
                     )
                     here = last if better else here
                     if np.array_equal(self.active(here, free), move):
-                        return here, True, worn
+                        return here, free, True, worn
                     break
                 if not np.isfinite(decrement) or np.linalg.norm(step) > FAR:
                     step = step_within(model, 0.5)
@@ -229,13 +254,16 @@ class Climber:
                     break
                 far = np.linalg.norm(there.gradient[move]) > 0.25 * np.linalg.norm(here.gradient[move])
                 here = there
+                if (self.is_vanishing(here, free) & ~tried).any():
+                    known = worn
+                    break
                 if far:
                     break  # another Hessian is worth its price
             if here is before:  # no step of Newton's goes up
-                here, _, _ = self.climb(here.q, free, 1e-6)
+                here, free, _ = self.climb(here.q, free, 1e-6)
                 if here.value <= before.value:
-                    return before, False, None
-        return here, False, None
+                    return before, free, False, None
+        return here, free, False, None
 
 
 def _model(here: HistoryPoint, free: Mask, hessian: Array) -> Evaluation:
@@ -253,6 +281,27 @@ def _is_finite(point: HistoryPoint) -> bool:
     return bool(np.isfinite(point.value) and np.isfinite(point.gradient).all())
 
 
+class Rival(NamedTuple):
+    """A point near a maximum that a start has come to, what is free there, and its curvature if that is known."""
+
+    point: HistoryPoint
+    free: Mask
+    near: bool
+    curvature: Curvature | None = None
+
+    def explains(self, other: HistoryPoint, free: Mask) -> bool:
+        """Whether another start is on its way to the same maximum."""
+        both = self.free & free
+        apart = other.q[both] - self.point.q[both]
+        if np.abs(apart).max(initial=0.0) < APART:
+            return True
+        known = None if self.curvature is None else self.curvature.restrict(self.free)
+        if known is None or not np.array_equal(self.free, free):
+            return False
+        drop = 0.5 * float(apart @ known.hessian @ apart)
+        return abs(self.point.value - other.value - drop) < 0.5 * drop + ROUGH
+
+
 @dataclass(frozen=True, eq=False)
 class Summit:
     """The highest point of several starts."""
@@ -261,7 +310,11 @@ class Summit:
     free: Mask
     success: bool
     starts: int
-    boundaries: tuple[int, ...]
+
+    @property
+    def boundaries(self) -> list[int]:
+        """Places of the parameters that are at a boundary."""
+        return [int(place) for place in np.flatnonzero(~self.free)]
 
 
 def fit_histories(
@@ -345,7 +398,7 @@ def _pose(
     basis = linalg.block_diag(coordinates.basis, np.eye(elements.size))
     phi = layout.n_parameters + elements.parts["frailty"].start if elements.frailty else None
     rare = np.concatenate([np.zeros(layout.n_parameters, dtype=bool), elements.logits])
-    return Climber(likelihood, basis, phi, rare), coordinates
+    return Climber(likelihood, basis, phi, rare, np.full(rare.size, RARE)), coordinates
 
 
 def _search(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOverview) -> Summit:
@@ -359,19 +412,16 @@ def _search(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOv
             "The likelihood is 0 at every start: some rating is all but impossible under these options."
         )
     highest = max(top[0].value for top in tops)
-    rivals: list[tuple[HistoryPoint, Mask, bool]] = []
-    for top in sorted(tops, key=lambda one: -one[0].value):
-        known = any(_is_same(top, other) for other in rivals)
-        if not known and top[0].value > highest - CLOSE:
-            rivals.append(climber.climb(top[0].q, top[1], SAME) if rivals else top)
-    best, own, near = max(rivals, key=lambda one: one[0].value)
-    return Summit(best, own, near, len(tops), tuple(np.flatnonzero(free & ~own).tolist()))
-
-
-def _is_same(one: tuple[HistoryPoint, Mask, bool], other: tuple[HistoryPoint, Mask, bool]) -> bool:
-    """Whether two starts came to one top: what is free in both is about the same."""
-    both = one[1] & other[1]
-    return bool(np.abs(one[0].q[both] - other[0].q[both]).max(initial=0.0) < APART)
+    close = [top for top in sorted(tops, key=lambda one: -one[0].value) if top[0].value > highest - CLOSE]
+    rivals: list[Rival] = [Rival(*close[0])]
+    for top in close[1:]:
+        if not any(other.explains(*top[:2]) for other in rivals):
+            if rivals[0].curvature is None:
+                rivals[0] = Rival(*climber.polish(*close[0][:2]))
+            if not rivals[0].explains(*top[:2]):
+                rivals.append(Rival(*climber.polish(*top[:2])))
+    best, own, near, _ = max(rivals, key=lambda one: one.point.value)
+    return Summit(best, own, near, len(tops))
 
 
 def _starts(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOverview) -> list[Array]:
@@ -396,35 +446,36 @@ def _starts(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOv
 def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     """Newton to the end; probabilities held at 0 that would rise from there are freed, and Newton continues."""
     found, doubled = _refine(climber, found)
-    rising = []
-    for place in found.boundaries:
-        q = found.point.q.copy()
-        q[place] = TINY
-        if climber.rare[place] and climber.at(q).value > found.point.value:
-            rising.append(place)
-    if not rising:
-        return found, doubled
-    q, free = found.point.q.copy(), found.free.copy()
-    q[rising], free[rising] = RARE, True
-    held = tuple(place for place in found.boundaries if place not in rising)
-    return _refine(climber, replace(found, point=climber.at(q), free=free, boundaries=held))
+    for _ in range(MOST_FREED):
+        rising = []
+        for place in np.flatnonzero(climber.rare & ~found.free):
+            q = found.point.q.copy()
+            q[place] = TINY
+            if climber.at(q).value > found.point.value * (1.0 - np.sign(found.point.value) * VALUE_NOISE):
+                rising.append(place)
+        if not rising:
+            break
+        q, free = found.point.q.copy(), found.free.copy()
+        q[rising], free[rising], climber.floor[rising] = FREED, True, TINY
+        found, doubled = _refine(climber, replace(found, point=climber.at(q), free=free))
+    return found, doubled
 
 
 def _refine(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     """Newton to the end, with as many frailty nodes as it takes; the change when they are doubled."""
     elements = climber.likelihood.elements
     if not elements.frailty or climber.phi is None:
-        point, success, _ = climber.polish(found.point, found.free)
-        return replace(found, point=point, success=success), None
+        point, free, success, _ = climber.polish(found.point, found.free)
+        return replace(found, point=point, free=free, success=success), None
     nodes = count_nodes(float(found.point.q[climber.phi]))
     known = None
     if climber.likelihood.nodes < nodes:  # most of the way with the few nodes of the starts
-        point, _, known = climber.polish(climber.at(found.point.q), found.free)
-        found = replace(found, point=point)
+        point, free, _, known = climber.polish(climber.at(found.point.q), found.free)
+        found = replace(found, point=point, free=free)
     while True:
         climber.likelihood = climber.likelihood.with_nodes(nodes)
-        point, success, known = climber.polish(climber.at(found.point.q), found.free, known)
-        found = replace(found, point=point, success=success)
+        point, free, success, known = climber.polish(climber.at(found.point.q), found.free, known)
+        found = replace(found, point=point, free=free, success=success)
         if point.q[climber.phi] <= 0.0:
             return _drop_frailty(climber, found), 0.0
         climber.likelihood = climber.likelihood.with_nodes(2 * nodes)
@@ -441,8 +492,8 @@ def _drop_frailty(climber: Climber, found: Summit) -> Summit:
     q, free = found.point.q.copy(), found.free.copy()
     q[climber.phi], free[climber.phi] = 0.0, False
     climber.likelihood = climber.likelihood.with_nodes(1)
-    point, success, _ = climber.polish(climber.at(q), free)
-    return replace(found, point=point, success=success, free=free, boundaries=(*found.boundaries, climber.phi))
+    point, free, success, _ = climber.polish(climber.at(q), free)
+    return replace(found, point=point, success=success, free=free)
 
 
 def _certify(

@@ -224,10 +224,11 @@ def measure_steps(posing: Posing, rows: Chain) -> Moments:
 def _refuse_impossible(rows: Chain, at: NDArray[np.int64], rating: int, elements: Elements) -> BadStates:
     row = int(at[0])
     what = "errors of inspection as the pattern has them" if elements.pattern is not None else "these elements"
+    remedy = "errors='adjacent' or improvements='common'" if elements.pattern is None else "improvements='common'"
     return BadStates(
         f"{name_rows(at)} ({at.size} of {rows.end.size}): rating {rating + 1} cannot follow the visits before it "
-        f"(the row starts in {rows.start[row] + 1}) under {what}. Use errors='adjacent' or improvements='common', "
-        "allow it in the pattern, or start another history there.",
+        f"(the row starts in {rows.start[row] + 1}) under {what}. Use {remedy}, allow it in the pattern, or start "
+        "another history there.",
         rows=at.tolist(),
     )
 

@@ -55,7 +55,7 @@ class ComponentFit:
     reason: str | None = None  # why there is no model
     no_bootstrap: str | None = None  # why the model has no refits although they were asked for
     no_test: str | None = None  # why the model has no test of fit although it was asked for
-    repaired: int = 0  # improvements by one rating that a fit of histories left out as repairs
+    repaired: int = 0  # improvements that a fit of histories left out as repairs
     file: Path | None = None
 
     @property
@@ -424,11 +424,7 @@ def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple
     if not elements.on:
         return ()
     excluded = sum(one.repaired for one in done)
-    told = (
-        f"{count_of(excluded, 'improvement')} by one rating left out as repairs: without errors of inspection or "
-        "small repairs (--errors, --improvements) the model has none."
-    )
-    return (told, NO_TEST) if excluded else (NO_TEST,)
+    return (elements.explain_excluded(excluded), NO_TEST) if excluded else (NO_TEST,)
 
 
 def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:
