@@ -197,8 +197,8 @@ class HistoryOptions:
                 "inspection or small repairs (--errors, --improvements) the model has none."
             )
         return (
-            f"{count_of(excluded, 'improvement')} left out as repairs: the rating is more than two better than the "
-            "worst one before, which errors by one rating do not explain (--improvements common can)."
+            f"{count_of(excluded, 'improvement')} left out as repairs: the rating is more than two better than "
+            "the worst one before, which errors by one rating do not explain (--improvements common can)."
         )
 
     def _refuse_later(self, rows: pl.DataFrame, names: Sequence[str]) -> None:

@@ -179,7 +179,7 @@ def _fit_again(
         plan = reuse(reading, take_one(inventory), reader.mapping, reader.changes, found.name)
         mapping = replace(reader, mapping=plan.model_dump(exclude_unset=True), changes={})
     models: list[CaseModel] = []
-    missing = dict(found.missing)
+    missing, notes = dict(found.missing), list[str]()
     for place, model in enumerate(chosen):
         on_progress("Fitting", model.name, place, len(chosen))
         fits = fit_components(
@@ -195,8 +195,12 @@ def _fit_again(
         )
         models += fits.to_models().models
         missing |= fits.reasons
+        for one in fits.components:
+            if one.model is not None and not one.model.certificate_.certified:
+                reasons = one.ratings.reword_all(one.model.certificate_.reasons)
+                notes.append(f"{one.case} is {one.model.certificate_.headline}: {'; '.join(reasons)}")
     note = f"fitted again to all visits of {name_table(inventory)}: {histories.words}"
-    return Models(found.name, tuple(models), missing, found.run, (*found.notes, note))
+    return Models(found.name, tuple(models), missing, found.run, (*found.notes, note, *notes))
 
 
 def _count(on_progress: OnProgress, total: int) -> Callable[[float], None]:
