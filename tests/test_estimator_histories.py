@@ -72,6 +72,15 @@ def test_predictions_with_all_visits_add_up_to_the_likelihood(model: Model, rows
     assert model.log_loss(rows, rows["state_2"]) > 0
 
 
+def test_predictions_follow_dates_in_whatever_order_rows_are(rows: pl.DataFrame) -> None:
+    model = Model(covariates=[], errors="adjacent-common")
+    model.fit(rows, rows["state_2"], histories=rows["bridge"])
+    shuffled = rows.with_row_index("place").sample(fraction=1.0, shuffle=True, seed=1)
+    one = model.predict_proba(rows, histories=rows["bridge"])
+    other = model.predict_proba(shuffled, histories=shuffled["bridge"])
+    np.testing.assert_allclose(other, one[shuffled["place"].to_numpy()], atol=1e-12)
+
+
 def test_a_model_file_keeps_all_of_it(model: Model, rows: pl.DataFrame) -> None:
     text = model.to_json()
     again = Model.from_json(text)

@@ -422,7 +422,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         if self._fit.records is not None:
-            return predict_ratings(self._fit, inputs.as_frame(X), self._columns(), histories, groups)
+            return predict_ratings(self._fit, inputs.as_frame(X), self._columns(), histories, groups, self.date)
         if histories is not None:
             raise BadOption(
                 "histories is given, and this model forecasts from one rating alone: leave it out.",

@@ -43,6 +43,11 @@ def fits(inspections: pl.DataFrame) -> Any:
     return rekka.fit_components(inspections, covariates=AGE, **OPTIONS)
 
 
+@pytest.fixture(scope="module")
+def improving(inspections: pl.DataFrame) -> Any:
+    return rekka.fit_components(inspections, covariates=AGE, improvements="common")
+
+
 def test_members_are_forecast_from_all_of_their_visits(fits: Any, inspections: pl.DataFrame) -> None:
     model = fits.models["Bearing"]
     found = rekka.forecast_inventory(fits, inspections, years=10, intervals="none")
@@ -64,6 +69,21 @@ def test_members_are_forecast_from_all_of_their_visits(fits: Any, inspections: p
     recorded = alone.recorded[place, 2, model.n_states_ - 2 :].sum()
     np.testing.assert_allclose(row["recorded_10"][0], recorded, atol=1e-9)
     assert row["unimproved_10"][0] >= row["reached_10"][0] - 1e-12
+
+
+def test_intervals_of_members_are_about_their_forecasts(improving: Any, inspections: pl.DataFrame) -> None:
+    found = rekka.forecast_inventory(improving, inspections, years=10, since="2030").members
+    assert improving.models["Bearing"].improvements_[1] > 0.001
+    for name in ("reached_10", "mean_years"):
+        inside = (found[f"{name}_low"] <= found[name] + 1e-9) & (found[name] <= found[f"{name}_high"] + 1e-9)
+        assert inside.all(), name
+
+
+def test_small_repairs_end_with_year_0_where_they_are_left_out(improving: Any, inspections: pl.DataFrame) -> None:
+    network = rekka.forecast_inventory(improving, inspections, years=10, since="2030", intervals="none").network
+    begin, end = (network.filter(pl.col("year") == year) for year in (0, 10))
+    np.testing.assert_allclose(begin["unimproved"], begin["expected"], rtol=1e-12)
+    assert (end["unimproved"] - end["expected"]).abs().max() > 0.1
 
 
 def test_totals_are_sums_over_members_and_have_intervals(fits: Any, inspections: pl.DataFrame) -> None:
@@ -114,5 +134,7 @@ def test_backtests_count_what_inspectors_record(panel: rekka.Panel, options: dic
         (totals["expected"] - middle).abs() < 0.6 * half + 1
     ).all()  # networks are drawn about what is expected
     assert (found.forecasts["observed"] < found.forecasts["state"]).any()  # improvements are scored too
+    scores = found.scores.filter((pl.col("by") == "all") & (pl.col("score") == "log_loss"))
+    assert np.isfinite(scores.filter(pl.col("forecaster") == "no covariates")["mean"]).all()  # the same elements
     plain = rekka.backtest(panel, until="2018", covariates=AGE, draws=100, test_fit=False)
     assert len(plain.forecasts) < len(found.forecasts)

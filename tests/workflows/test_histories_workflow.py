@@ -72,6 +72,12 @@ def test_errors_by_one_rating_do_not_explain_a_rating_more_than_two_better_than_
     assert "more than two better" in HistoryOptions(errors="adjacent").explain_excluded(1)
 
 
+def test_probabilities_of_the_first_state_are_read_from_text():
+    assert HistoryOptions(first="0.6,0.3,0.1").estimator["first"] == [0.6, 0.3, 0.1]
+    with pytest.raises(BadOption, match=r"a probability for each rating such as 0\.6,0\.3,0\.1"):
+        HistoryOptions(first="0.6,x")
+
+
 def test_a_frailty_of_members_keeps_bridges_apart():
     rows = pl.DataFrame(
         {"bridge_id": ["A", "B"], "member": ["P1", "P1"], "history": [1, 1], "state_1": [1, 1], "state_2": [1, 2]}

@@ -31,7 +31,9 @@ ModelPaths = Annotated[
 def bridges(
     models: ModelPaths,
     asked: options.Asked,
-    rows: Annotated[int, typer.Option("--rows", help="Bridges shown, the fastest first.", min=1)] = 20,
+    rows: Annotated[
+        int, typer.Option("--rows", help="Bridges printed, the fastest first; --json prints all.", min=1)
+    ] = 20,
     as_json: options.AsJson = False,
 ) -> None:
     """Rank bridges by how fast they deteriorate compared with others of their kind, with intervals.

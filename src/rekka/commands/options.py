@@ -194,8 +194,8 @@ HISTORIES = (
         Text,
         "first",
         "WHICH",
-        "The true condition at the first visit: given (as rated, the default; estimated where there are errors) "
-        "or new (the best rating at age 0).",
+        "The true condition at the first visit: given (as rated, the default; estimated where there are errors), "
+        "new (the best rating at age 0), or a probability for each rating, such as 0.6,0.3,0.1.",
     ),
 )  # of models of histories
 INTERVALS = Flag(

@@ -53,6 +53,7 @@ from rekka.forecast.propagation import YEAR, Propagator, cross_gaps
 from rekka.forecast.uncertainty import NONE, Uncertainty, find_uncertainty
 from rekka.model import inputs
 from rekka.model.clock import make_clock
+from rekka.model.elements import NEW
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.model.history_inputs import ELEMENTS, fit_history_table
 from rekka.model.survey import FitTest
@@ -194,7 +195,7 @@ def _run(
     advance = advance and tuple(name for name in advance if name in result.covariates)
     options = replace(settings.options, advance=advance)
     fit = _fit_histories(train, result.covariates, options, settings.histories)
-    plain = _fit(train.filter(pl.col("state_2") >= pl.col("state_1")), (), Options(scaling=None))
+    plain = _fit_plain(train, options, settings.histories)
     ageing = plan_ageing(fit, settings.forecast.age)
     visits = Visits.read(frame, chains, fit, cut)
     result = replace(
@@ -216,13 +217,15 @@ def _run(
     if not np.isfinite(fit.coefficients).all():
         return replace(result, reason=f"the fit came to nothing: {'; '.join(fit.certificate.reasons)}")
     horizon = visits.chains.horizon
-    past = visits.find_past(frame, train, fit)
-    p = {MODEL: forecast_visits(fit, ageing, visits.x, visits.start, horizon, past)}
-    if np.isfinite(plain.coefficients).all():
-        p[PLAIN] = forecast_visits(plain, plan_ageing(plain, FIXED), visits.x[:, :0], visits.start, horizon)
+    own = visits.find_past(frame, train, fit)
+    p = {MODEL: forecast_visits(fit, ageing, visits.x, visits.start, horizon, own)}
+    if plain is not None and np.isfinite(plain.coefficients).all():
+        bare, known = replace(visits, x=visits.x[:, :0]), plan_ageing(plain, FIXED)
+        past = bare.find_past(frame, train, plain)
+        p[PLAIN] = forecast_visits(plain, known, bare.x, visits.start, horizon, past)
     uncertainty = settings.forecast.find_uncertainty(fit)
     first = np.unique(visits.chains.member, return_index=True)[1]  # a visit of each member, for its start
-    of_members = None if past is None else past.take(first)
+    of_members = None if own is None else own.take(first)
     propagator = make_propagator(fit, visits.x[first], uncertainty, ageing, of_members)
     network = Network(propagator, visits.start[first], visits.chains)
     cells = _Cells.of(visits, fit.n_states)
@@ -272,6 +275,13 @@ def _fit_histories(
         histories=cut.histories,
         groups=cut.groups,
     )
+
+
+def _fit_plain(train: pl.DataFrame, options: Options, histories: HistoryOptions) -> Fit | None:
+    """Fit without covariates, with the same elements of histories; None where these need an age."""
+    if isinstance(histories.first, str) and histories.first == NEW:
+        return None
+    return _fit_histories(train, (), Options(scaling=None, clock=options.clock), histories)
 
 
 def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:
@@ -325,7 +335,7 @@ class Visits:
         }
         origins = frame[self.chains.origin].select(*dict.fromkeys(names), **at)
         seen = chain_visits(train, fit)
-        x = seen.select(fit.covariates).cast(pl.Float64).to_numpy()
+        x = seen.select(fit.covariates).to_numpy().astype(np.float64).reshape(len(seen), len(fit.covariates))
         once = np.unique(self.chains.member, return_index=True)[1]
         return find_past(origins, seen, fit, self.x[once], x).take(self.chains.member)
 

@@ -52,6 +52,19 @@ class HistoryOptions:
     clock: str = MIDDLE
     first: Any = GIVEN
 
+    def __post_init__(self) -> None:
+        """Read probabilities of the first state that are given as text, as on the command line."""
+        if isinstance(self.first, str) and "," in self.first:
+            try:
+                object.__setattr__(self, "first", [float(one) for one in self.first.split(",")])
+            except ValueError:
+                raise BadOption(
+                    f"first is {self.first!r}; given, new, or a probability for each rating such as 0.6,0.3,0.1 "
+                    "is needed.",
+                    option="first",
+                    value=self.first,
+                ) from None
+
     @property
     def estimator(self) -> dict[str, Any]:
         """Options of the estimator."""

@@ -312,6 +312,9 @@ class _Work:
             )
             done = len(group.rows) * (len(some.coefficients) - (first == 0))
             self._report(done / self._count_passes(group))
+            if group.improves:  # who has been there may be better again
+                *_, last = propagate(some, group.start, range(self.years + 1), group.gap)
+                found[-1] = replace(found[-1], reached=at_or_beyond(last, group.threshold))
         reached, mean = (np.concatenate([getattr(one, name) for one in found]) for name in ("reached", "mean"))
         ends = {
             f"reached_{self.years}": group.uncertainty.interval(reached, LOGIT),

@@ -134,6 +134,8 @@ def explain_records(fit: Fit, *, typical: bool) -> tuple[str, ...]:
     records, found = fit.records, []
     if records is None:
         return ()
+    if not typical:
+        found.append("Members start from what all visits of their bridge say, not from the last rating alone.")
     if records.elements.pattern is not None:
         found.append(
             "These are true conditions; an inspector may record another rating."

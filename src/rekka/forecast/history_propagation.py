@@ -278,6 +278,11 @@ class HistoryPropagator(Propagator):
         return np.asarray(values.reshape(len(values), -1, self.lanes, *values.shape[2:]).sum(axis=2))
 
     @property
+    def until_now(self) -> Propagator:
+        """Propagator from the last visits to time 0, up to which silent improvements happened in any case."""
+        return self if self.improving else replace(self, improving=True)
+
+    @property
     def errs(self) -> bool:
         """Whether inspectors err, so that records differ from the true state."""
         return self.records[0].elements.pattern is not None

@@ -119,6 +119,11 @@ class Propagator:
         """Values (B, n, ...) of members from those of their lanes (B, lanes, ...), added up."""
         return values
 
+    @property
+    def until_now(self) -> Propagator:
+        """Propagator from the last visits to time 0."""
+        return self
+
 
 def propagate(
     propagator: Propagator, start: States, times: Sequence[float] | Array, gap: Array | None = None
@@ -130,7 +135,7 @@ def propagate(
     by year, and the years are counted from time 0 on.
     """
     p = propagator.start_in(start)
-    elapsed = cross_gaps(propagator, p, gap)
+    elapsed = cross_gaps(propagator.until_now, p, gap)
     theta, begun = None, 0.0
     now = 0.0
     for time in times:

@@ -211,18 +211,26 @@ def _read_dates(series: nw.Series[Any], name: str) -> Array:
 
 
 def predict_ratings(
-    fit: Predictor, frame: nw.DataFrame[Any], columns: inputs.Columns, histories: Any = None, groups: Any = None
+    fit: Predictor,
+    frame: nw.DataFrame[Any],
+    columns: inputs.Columns,
+    histories: Any = None,
+    groups: Any = None,
+    date: str = "date_1",
 ) -> Array:
-    """Probabilities (n, K) of the rating at the end of each row, given its start or all earlier visits."""
+    """Probabilities (n, K) of the rating at the end of each row, given its start or all earlier visits.
+
+    Rows of a history are in order of their dates, or as they are given where there are none.
+    """
     assert fit.records is not None  # a fit of histories
     read = inputs.read_predictors(frame, columns)
     inputs.check_supported(read.start, fit.n_states, "start")
     n = read.start.size
     number, _ = (np.arange(n), ()) if histories is None else _read_ids("histories", histories, n)
     bridge, _ = (number, ()) if groups is None or histories is None else _read_ids("groups", groups, n)
-    date = fit.records.date
-    dates = _read_dates(frame[date], date) if date is not None and date in frame.columns else None
-    order = np.argsort(number, kind="stable")
+    date = fit.records.date or date
+    dates = _read_dates(frame[date], date) if date in frame.columns else None
+    order = np.lexsort((number,) if dates is None else (dates, number))
     follows = np.flatnonzero(number[order][1:] == number[order][:-1])
     end = read.start.copy()
     end[order[follows]] = read.start[order[follows + 1]]

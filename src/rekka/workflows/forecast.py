@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from rekka.core.errors import BadOption
+from rekka.core.errors import BadOption, MissingColumns
 from rekka.core.files import refuse_inputs
 from rekka.core.folders import digest_file
 from rekka.core.terminal import OnProgress, say_nothing
@@ -28,7 +28,7 @@ from rekka.fleet.store import OWN, choose_format, list_files, open_folder, refus
 from rekka.model.clock import MIDDLE
 from rekka.model.elements import GIVEN
 from rekka.model.history_inputs import ELEMENTS
-from rekka.workflows.fit import fit_components
+from rekka.workflows.fit import ComponentFits, fit_components
 from rekka.workflows.models import list_files as list_model_files
 from rekka.workflows.models import open_models
 
@@ -182,7 +182,7 @@ def _fit_again(
     missing, notes = dict(found.missing), list[str]()
     for place, model in enumerate(chosen):
         on_progress("Fitting", model.name, place, len(chosen))
-        fits = fit_components(
+        fits = _fit_one(
             inventory,
             mapping,
             only=None if model.case is None else [model.case],
@@ -200,7 +200,21 @@ def _fit_again(
                 reasons = one.ratings.reword_all(one.model.certificate_.reasons)
                 notes.append(f"{one.case} is {one.model.certificate_.headline}: {'; '.join(reasons)}")
     note = f"fitted again to all visits of {name_table(inventory)}: {histories.words}"
+    if any(model.fit.records is not None for model in chosen):
+        note += ", in place of the elements that they had"
     return Models(found.name, tuple(models), missing, found.run, (*found.notes, note, *notes))
+
+
+def _fit_one(inventory: Any, mapping: ReadingOptions, **options: Any) -> ComponentFits:
+    """Fit a component again; say what is needed where the inventory has no visits."""
+    try:
+        return fit_components(inventory, mapping, **options)
+    except MissingColumns as error:
+        raise MissingColumns(
+            f"{error} With --errors and the like the models are fitted again, to all visits of each member: give "
+            "inspections, or leave these options out.",
+            **error.values,
+        ) from None
 
 
 def _count(on_progress: OnProgress, total: int) -> Callable[[float], None]:

@@ -78,10 +78,13 @@ def print_bridges(console: Console, table: pl.DataFrame, rows: int) -> None:
     kinds = dict.fromkeys(table["by"])
     surely = table.filter(pl.col("low") > 1).height
     first = table.row(0, named=True)
-    print_list(console, [f"{first['case']}: {first['sentence']}."], indent=0, mark="")
+    headline = f"{first['case']}: {first['sentence']}."
+    if not surely:
+        headline = "None is shown to deteriorate faster than others of its kind: no interval lies above 1."
+    print_list(console, [headline], indent=0, mark="")
     print_texts(
         console,
-        f"{len(shown):,} of {len(table):,}, the fastest first; the interval of {surely:,} lies above 1",
+        f"{len(shown):,} of {len(table):,}, the fastest first; the intervals of {surely:,} of them lie above 1",
         ("component", " or ".join(kinds), "times as fast", "95 % interval"),
         (
             (row["case"], row["bridge"], show(row["factor"], "two_digits"),
