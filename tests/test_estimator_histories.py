@@ -81,6 +81,23 @@ def test_predictions_follow_dates_in_whatever_order_rows_are(rows: pl.DataFrame)
     np.testing.assert_allclose(other, one[shuffled["place"].to_numpy()], atol=1e-12)
 
 
+def test_a_rating_that_is_to_come_says_nothing_of_the_frailty() -> None:
+    place = pl.int_range(pl.len()).over("bridge")
+    rows = make_rows(bridges=40).with_columns(place=place, history=place // 2)
+    identity, bridge = rows.select("bridge", "history"), rows["bridge"]
+    model = Model(covariates=["age"], errors="adjacent-common", frailty="gamma", threads=1)
+    model.fit(rows, rows["state_2"], histories=identity, groups=bridge)
+    # The end of a first history's last row is unknown, so how far ahead it lies does not matter to the second one.
+    ahead = pl.when(pl.col("place") == 1).then(30.0).otherwise("interval_years")
+    soon, late = (
+        model.predict_proba(some, histories=identity, groups=bridge)
+        for some in (rows, rows.with_columns(interval_years=ahead))
+    )
+    second = rows["history"].to_numpy() == 1
+    np.testing.assert_allclose(late[second], soon[second], atol=1e-12)
+    assert np.abs(late - soon).max() > 0.1
+
+
 def test_a_model_file_keeps_all_of_it(model: Model, rows: pl.DataFrame) -> None:
     text = model.to_json()
     again = Model.from_json(text)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rekka.fleet.network import CountMoments, find_quantile, mix_normal, share_up_to, sum_members
+from rekka.fleet.network import CountMoments, find_quantile, mix_normal, share_up_to, sum_bridges, sum_members
 
 ONE = np.ones(1)
 
@@ -85,3 +85,25 @@ def test_nothing_moves_a_mean_at_its_limit():
     assert find_quantile(0.025, mixed, weight, 5).tolist() == [5.0, 0.0]
     assert find_quantile(0.975, mixed, weight, 5).tolist() == [5.0, 0.0]
     assert weight.sum() == pytest.approx(1.0)
+
+
+def test_members_that_share_a_frailty_are_counted_together():
+    rng = np.random.default_rng(4)
+    bridge, nodes = np.array([1, 0, 1, 1]), 3
+    weight = rng.dirichlet(np.ones(nodes), 2)[bridge]  # the same for members of one bridge
+    own = rng.random((4, nodes))  # probability of each member given the node
+    found = sum_bridges((weight * own)[None, :, :, None], weight[None], bridge)
+    chance = np.ones(1)
+    for b in (0, 1):
+        members = own[bridge == b]
+        here = np.zeros(len(members) + 1)
+        for w, p in zip(weight[bridge == b][0], members.T, strict=True):
+            one = np.ones(1)
+            for q in p:
+                one = np.convolve(one, [1 - q, q])
+            here += w * one
+        chance = np.convolve(chance, here)
+    count = np.arange(chance.size)
+    mean = chance @ count
+    moments = [mean, chance @ (count - mean) ** 2, chance @ (count - mean) ** 3]
+    np.testing.assert_allclose([found.mean[0, 0], found.variance[0, 0], found.third[0, 0]], moments, rtol=1e-12)

@@ -6,6 +6,7 @@ import copy
 from dataclasses import replace
 from typing import Any
 
+import mpmath
 import numpy as np
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ from scipy import integrate, linalg, stats
 
 import rekka
 from rekka import ExponentialHazardMarkovModel as Model
+from rekka.forecast.history_propagation import solve_passage
 
 K = 4
 
@@ -217,3 +219,17 @@ def test_what_does_not_belong_together_is_refused(
     plain.fit(worse, worse["state_2"])
     with pytest.raises(rekka.InputError, match="takes the last rating alone"):
         plain.forecast(rows, histories=rows["member"], y=rows["state_2"])
+
+
+def test_passages_that_take_ages_keep_their_digits() -> None:
+    rate, back = 1e-12, 0.3
+    once = np.array([[1 - rate, rate, 0.0], [back, 1 - back - rate, rate], [0.0, back, 1 - back - rate]])
+    there, years = np.array([0.0, 0.0, rate]), np.ones(3)
+    found = solve_passage(once, there, years)
+    with mpmath.workdps(60):
+        both = back + mpmath.mpf(rate)
+        leaving = mpmath.matrix([[rate, -rate, 0], [-back, both, -rate], [0, -back, both]])
+        exact = mpmath.lu_solve(leaving, mpmath.matrix([1, 1, 1]))
+    np.testing.assert_allclose(found, np.array([float(one) for one in exact]), rtol=1e-12)
+    never = solve_passage(once, np.zeros(3), years)
+    assert np.isinf(never).all()

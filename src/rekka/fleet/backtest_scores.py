@@ -266,7 +266,7 @@ def _fit_histories(
     if not histories.on:
         return _fit(train, covariates, options)
     cut = histories.cut(train)
-    return fit_history_table(
+    fit = fit_history_table(
         inputs.as_frame(cut.rows),
         cut.rows["state_2"],
         inputs.Columns("state_1", "interval_years", tuple(covariates)),
@@ -275,6 +275,8 @@ def _fit_histories(
         histories=cut.histories,
         groups=cut.groups,
     )
+    assert fit.records is not None  # a fit of histories
+    return replace(fit, records=replace(fit.records, by=cut.groups.name))
 
 
 def _fit_plain(train: pl.DataFrame, options: Options, histories: HistoryOptions) -> Fit | None:

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from operator import add, itemgetter
 from threading import Event
 
@@ -29,6 +30,7 @@ from rekka.fleet.network import (
     find_slopes,
     propagate_gradients,
     total_draws,
+    total_lanes,
     total_path,
 )
 from rekka.fleet.tables import (
@@ -177,8 +179,23 @@ def _compare_records(eligible: Eligible, totals: Mapping[str, Totals], more: Rec
 def _split(eligible: Eligible) -> Iterator[EligibleGroup]:
     """Units of members of one case."""
     for group in eligible.groups:
-        for first in range(0, len(group.rows), UNIT):
-            yield replace(group, rows=group.rows[first : first + UNIT])
+        for first, last in pairwise(_find_edges(len(group.rows), group.every_set.sharing)):
+            yield replace(group, rows=group.rows[first:last])
+
+
+def _find_edges(members: int, bridge: NDArray[np.int64] | None) -> list[int]:
+    """Places at which units of about UNIT members begin, and the end.
+
+    Members that share a frailty stay together.
+    """
+    edges = np.arange(0, members, UNIT)
+    if bridge is not None:
+        ends = np.append(np.flatnonzero(np.diff(bridge)) + 1, members)
+        if ends.size > np.unique(bridge).size:  # those of a group are not next to each other
+            return [0, members]
+        edges = np.unique(np.append(0, ends[np.searchsorted(ends, edges[1:])]))
+        edges = edges[edges < members]
+    return [*edges.tolist(), members]
 
 
 class _Work:
@@ -268,16 +285,18 @@ class _Work:
     def _propagate(self, group: EligibleGroup) -> tuple[Sequence[Array], Totals, Totals]:
         """State probabilities (n, K) of each year, and totals, true and recorded, with what intervals need."""
         years, start, gap, propagator = self.years, group.start, group.gap, group.propagator
-        bounded = group.fit.records is None
-        if group.uncertainty.kind == DELTA and bounded:
+        if group.uncertainty.kind == DELTA and group.fit.records is None:
             path, gradients = zip(*propagate_gradients(propagator, start, years, gap), strict=True)
             totals = total_path(path, start, group.threshold, np.stack(gradients))
             return path, totals, totals
-        path = tuple(p[0] for p in propagate(propagator, start, range(years + 1), gap))
-        totals = recorded = total_path(path, start, group.threshold, None, bounded=bounded)
+        lanes = list(propagate(propagator, start, range(years + 1), gap, by_lane=True))
+        path = tuple(propagator.gather(p)[0] for p in lanes)
+        if group.fit.records is None:
+            totals = recorded = total_path(path, start, group.threshold, None)
+        else:
+            totals = recorded = total_lanes(propagator, lanes, group.threshold)
         if propagator.errs:
-            rated = tuple(propagator.record(p[None])[0] for p in path)
-            recorded = total_path(rated, start, group.threshold, None, bounded=False)
+            recorded = total_lanes(propagator, [propagator.record(p) for p in lanes], group.threshold)
         if group.uncertainty.kind == NONE:
             return path, totals, recorded
         drawn = total_draws(

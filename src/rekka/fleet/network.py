@@ -6,8 +6,8 @@
 
 By the delta method the gradient G of the totals in the coefficients is propagated in one pass: variance G' C G, on
 the logit scale between the bounds that a total cannot leave. By draws every set of coefficients is propagated, and
-has totals of its own. Cases are fitted separately and taken as independent: that members of one bridge may
-deteriorate together is not counted.
+has totals of its own. Cases are fitted separately and taken as independent. Members of one bridge are independent
+given its frailty; without a frailty, that they may deteriorate together is not counted.
 
 The number itself is a count of independent members, each with its own probability: Poisson-binomial. Three sums
 over members are kept, which can be streamed:
@@ -18,6 +18,9 @@ and it is taken for s + Binomial(n, q) with the same three: q = (1 - third / var
 n = variance / (q (1 - q)), s = mean - n q. Neither n nor s need be whole for the incomplete beta function. This is
 exact where all probabilities are equal or certain. A normal quantile corrected for skewness, from the same sums,
 is wrong about small counts ten times as often.
+
+Where members of a bridge share a frailty, its count is a mixture over the nodes of the frailty: mean, variance and
+third central moment of each bridge's count take the place of the sums over its members.
 
 Uncertain parameters make the count a mixture: every set of them has sums of its own.
 """
@@ -64,6 +67,44 @@ def sum_members(q: Array) -> CountMoments:
     """Moments (B, Q) of counts of members with probabilities q (B, n, Q)."""
     variance = q * (1.0 - q)
     return CountMoments(q.sum(axis=1), variance.sum(axis=1), (variance * (1.0 - 2.0 * q)).sum(axis=1))
+
+
+def sum_bridges(q: Array, weight: Array, bridge: NDArray[np.int64]) -> CountMoments:
+    """Moments (B, Q) of counts of members of ``bridge`` (n,) that share a frailty.
+
+    q (B, n, N, Q) are probabilities of members at each node together with the node's, weight (B, n, N) the node's
+    given all visits of the bridge.
+    """
+    own = np.divide(q, weight[..., None], out=np.zeros_like(q), where=weight[..., None] > 0.0)
+    order = np.argsort(bridge, kind="stable")
+    first = np.flatnonzero(np.diff(bridge[order], prepend=-1))
+    spread = own * (1.0 - own)
+    mean, variance, third = (
+        np.add.reduceat(each[:, order], first, axis=1) for each in (own, spread, spread * (1.0 - 2.0 * own))
+    )
+    share = weight[:, order[first], :, None]
+    middle = (share * mean).sum(axis=2)
+    apart = mean - middle[:, :, None]
+    within = (share * variance).sum(axis=2)
+    return CountMoments(
+        middle.sum(axis=1),
+        (within + (share * apart**2).sum(axis=2)).sum(axis=1),
+        (share * (third + 3.0 * apart * (variance - within[:, :, None]) + apart**3)).sum(axis=(1, 2)),
+    )
+
+
+def sum_lanes(propagator: Propagator, p: Array, threshold: int) -> CountMoments:
+    """Moments (B, Q) of counts of members with lanes p (B, lanes, K)."""
+    bridge = propagator.sharing
+    if bridge is None:
+        return sum_members(add_threshold(p, threshold))
+    lanes = p.reshape(len(p), bridge.size, -1, p.shape[-1])
+    return sum_bridges(lane_threshold(lanes, threshold), lanes.sum(axis=-1), bridge)
+
+
+def lane_threshold(p: Array, threshold: int) -> Array:
+    """Append the probability of the threshold or worse to those of lanes (..., K)."""
+    return np.concatenate([p, p[..., threshold - 1 :].sum(axis=-1, keepdims=True)], axis=-1)
 
 
 def share_up_to(count: Array, sums: CountMoments) -> Array:
@@ -246,19 +287,19 @@ def add_threshold(p: Array, threshold: int) -> Array:
     return np.concatenate([p, at_or_beyond(p, threshold)[..., None]], axis=-1)
 
 
-def total_path(
-    path: Sequence[Array], start: States, threshold: int, gradient: Array | None, *, bounded: bool = True
-) -> Totals:
-    """Totals of members with probabilities (n, K) at each time, and gradients (T, K, K-1, p+1).
-
-    ``bounded`` says that condition is known at the start and only worsens.
-    """
+def total_path(path: Sequence[Array], start: States, threshold: int, gradient: Array | None) -> Totals:
+    """Totals of members with probabilities (n, K) at each time, and gradients (T, K, K-1, p+1)."""
     sums = [sum_members(add_threshold(p, threshold)[None]) for p in path]
     least, most = find_bounds(start, path[0].shape[-1], threshold)
-    if not bounded:
-        least, most = np.zeros_like(least), np.full_like(most, start.size)
     whole = None if gradient is None else _with_threshold(gradient, threshold)
     return Totals(start.size, least, most, _over_time(sums), gradient=whole)
+
+
+def total_lanes(propagator: Propagator, path: Sequence[Array], threshold: int) -> Totals:
+    """Totals of members with lanes (1, lanes, K) at each time, whose condition is not known and may improve."""
+    sums = _over_time([sum_lanes(propagator, p, threshold) for p in path])
+    members, bounds = len(propagator.x), np.zeros(sums.mean.shape[-1])
+    return Totals(members, bounds, bounds + members, sums)
 
 
 def _join(sums: Sequence[CountMoments], join: Callable[[Sequence[Array]], Array]) -> CountMoments:
@@ -308,12 +349,6 @@ def propagate_gradients(
         yield p.copy(), total()
 
 
-def _view(p: Array, threshold: int) -> Array:
-    """Quantities (B, n, Q) of p (B, n, K), or (B, n, 2 Q) of true states and ratings (2, B, n, K)."""
-    whole = add_threshold(p, threshold)
-    return whole if p.ndim == 3 else np.concatenate([*whole], axis=-1)
-
-
 def find_slopes(sums: CountMoments) -> Array:
     """Gradient (T, Q, 1, r) of expected numbers from sets (2 r, T, Q) to both sides along r directions."""
     mean = sums.mean
@@ -338,9 +373,11 @@ def total_draws(
     found = []
     for first in range(0, len(propagator.coefficients), at_once):
         some = propagator.take_sets(slice(first, first + at_once))
-        path = propagate(some, start, range(years + 1), gap)
-        seen = (p if not recorded else np.stack([p, some.record(p)]) for p in path)
-        sums = [sum_members(_view(p, threshold)) for p in seen]
+        sums = []
+        for p in propagate(some, start, range(years + 1), gap, by_lane=True):
+            seen = (p, some.record(p)) if recorded else (p,)
+            parts = [sum_lanes(some, one, threshold) for one in seen]
+            sums.append(_join(parts, lambda arrays: np.concatenate(arrays, axis=-1)))
         found.append(_over_time(sums))
         on_sets(len(some.coefficients))
     return _join(found, np.concatenate)

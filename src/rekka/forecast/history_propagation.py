@@ -28,8 +28,8 @@ from rekka.model.records import Records, improve
 
 Array = NDArray[np.float64]
 
-NODE_STEP = 0.5  # of log eps: an error near 1e-6 of a probability
-MOST_NODES = 96  # about, of a set of parameters
+NODE_STEP = 0.5  # of log eps, at most: where bridges have many visits the fit has needed closer nodes
+MOST_NODES = 96  # about, of a set of parameters; or as many as the fit has needed
 
 
 class Past(NamedTuple):
@@ -51,7 +51,7 @@ def chain_past(fit: Fit, rows: Chain, member: NDArray[np.int64]) -> Past:
     """Past of members whose last history is ``member`` (n,), numbers of histories of the rows."""
     records = fit.records
     assert records is not None  # a fit of histories
-    seen = chain_rows(rows, records.elements, fit.clock, (None, records.last))
+    seen = chain_rows(rows, records.elements, fit.clock, (records.earliest, records.last))
     first = seen.row[seen.begins >= 0]  # a row of each history, in the order of the kernel
     place = np.full(int(rows.history.max()) + 1, -1, dtype=np.int64)
     place[rows.history[first]] = np.arange(first.size)
@@ -119,7 +119,9 @@ class HistoryPropagator(Propagator):
         if self.past is None or self.records[0].nodes == 1:
             return [ONE_NODE] * len(self.records)
         variances = np.array([records.frailty_variance or 0.0 for records in self.records])
-        return place_common_nodes(variances, NODE_STEP, MOST_NODES)
+        fitted = self.fit.records.place().log_eps if self.fit.records is not None else np.zeros(2)
+        step = min(NODE_STEP, float(fitted[1] - fitted[0]))
+        return place_common_nodes(variances, step, max(MOST_NODES, fitted.size))
 
     @cached_property
     def _eps(self) -> Array:
@@ -238,20 +240,23 @@ class HistoryPropagator(Propagator):
         """Mean years (B, lanes) left until ``state`` if all years are like this one."""
         if self._rho is None:
             return super().years_left(p, theta, state)
-        once, years = self._pass_year(theta, self._rho[:, :, None, :], state)
-        still = _solve(np.eye(state) - once, years)
+        once, there, years = self._pass_year(theta, self._rho[:, :, None, :], state)
+        still = solve_passage(once, there, years)
         with np.errstate(invalid="ignore"):
             return np.asarray(np.where(p[..., :state] > 0.0, p[..., :state] * still, 0.0).sum(axis=-1))
 
-    def _pass_year(self, theta: Array, rho: Array, state: int) -> tuple[Array, Array]:
-        """Matrix (..., s, s) of a year among the states better than ``state``, and years (..., s) in them."""
+    def _pass_year(self, theta: Array, rho: Array, state: int) -> tuple[Array, Array, Array]:
+        """Matrix (..., s, s) of a year among the states better than ``state``.
+
+        Also probabilities (..., s) of reaching it within the year, and years (..., s) spent before.
+        """
         shape = (*theta.shape[:-1], state)
         p = np.broadcast_to(np.eye(self.fit.n_states)[:state], (*shape, self.fit.n_states)).copy()
         hazards = np.broadcast_to(theta[..., None, :], (*shape, theta.shape[-1])).copy()
         years = np.zeros_like(p)
         self.family.step_integrated(p, hazards, YEAR, years)
         improve(p, rho, YEAR, state)
-        return p[..., :state], years[..., :state].sum(axis=-1)
+        return p[..., :state], p[..., state:].sum(axis=-1), years[..., :state].sum(axis=-1)
 
     def reach(self, sets: Places, p: Array, theta: Array, t: Array, state: int) -> Array:
         """Probability (r,) of ``state`` or worse after t (r,) years like this one, for lanes p (r, lanes, K)."""
@@ -259,7 +264,7 @@ class HistoryPropagator(Propagator):
             years = np.broadcast_to(t[:, None], p.shape[:2])
             after = np.einsum("rlj,rljk->rlk", p, self.family.matrices(theta, years))
             return np.asarray(after[..., state:].sum(axis=(1, 2)))
-        once, _ = self._pass_year(theta, self._rho[sets][:, :, None, :], state)
+        once = self._pass_year(theta, self._rho[sets][:, :, None, :], state)[0]
         here = p.copy()
         whole = np.floor(t).astype(np.int64)
         left = whole.copy()
@@ -283,6 +288,13 @@ class HistoryPropagator(Propagator):
         return self if self.improving else replace(self, improving=True)
 
     @property
+    def sharing(self) -> NDArray[np.int64] | None:
+        """Number (n,) of the bridge that each member shares a frailty with; None without frailty."""
+        if self.past is None or self.lanes == 1:
+            return None
+        return np.asarray(self.past.seen.bridge_of_history[self.past.history])
+
+    @property
     def errs(self) -> bool:
         """Whether inspectors err, so that records differ from the true state."""
         return self.records[0].elements.pattern is not None
@@ -296,20 +308,34 @@ class HistoryPropagator(Propagator):
 KEPT = ("records", "_nodes", "_eps", "_rho")  # the same for all members
 
 
-def _solve(matrix: Array, values: Array) -> Array:
-    """Solutions (..., s) of linear equations; infinite where there is none: a state that is never left."""
-    try:
-        return np.asarray(np.linalg.solve(matrix, values[..., None])[..., 0])
-    except np.linalg.LinAlgError:
-        flat = zip(matrix.reshape(-1, *matrix.shape[-2:]), values.reshape(-1, values.shape[-1]), strict=True)
-        return np.array([_solve_one(*one) for one in flat]).reshape(values.shape)
+def solve_passage(once: Array, there: Array, years: Array) -> Array:
+    """Mean years (..., s) until passage, from each of s states, if all years are alike.
+
+    ``once`` (..., s, s) are probabilities of a year among the states, ``there`` (..., s) of passage within it,
+    ``years`` (..., s) spent in it before passage. States are eliminated without a subtraction (Grassmann, Taksar
+    and Heyman 1985), so that passages which take a million years keep their digits; infinite where there is none.
+    """
+    once, there, years = once.copy(), there.copy(), years.copy()
+    size = years.shape[-1]
+    leave = np.empty_like(years)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for s in range(size - 1, -1, -1):
+            leave[..., s] = there[..., s] + once[..., s, :s].sum(axis=-1)
+            share = np.where(leave[..., s, None] > 0.0, once[..., :s, s] / leave[..., s, None], np.inf)
+            share = np.where(once[..., :s, s] > 0.0, share, 0.0)
+            once[..., :s, :s] += _times(share[..., None], once[..., s, None, :s])
+            there[..., :s] += _times(share, there[..., s, None])
+            years[..., :s] += _times(share, years[..., s, None])
+        found = np.empty_like(years)
+        for s in range(size):
+            before = _times(once[..., s, :s], found[..., :s]).sum(axis=-1)
+            found[..., s] = np.where(leave[..., s] > 0.0, (years[..., s] + before) / leave[..., s], np.inf)
+    return found
 
 
-def _solve_one(matrix: Array, values: Array) -> Array:
-    try:
-        return np.asarray(np.linalg.solve(matrix, values))
-    except np.linalg.LinAlgError:
-        return np.full_like(values, np.inf)
+def _times(one: Array, other: Array) -> Array:
+    """Products in which 0 times infinity is 0."""
+    return np.asarray(np.where((one == 0.0) | (other == 0.0), 0.0, one * other))
 
 
 def make_propagator(

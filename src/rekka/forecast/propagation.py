@@ -120,15 +120,27 @@ class Propagator:
         return values
 
     @property
+    def sharing(self) -> NDArray[np.int64] | None:
+        """Number (n,) of the bridge that each member shares a frailty with; None without frailty."""
+        return None
+
+    @property
     def until_now(self) -> Propagator:
         """Propagator from the last visits to time 0."""
         return self
 
 
 def propagate(
-    propagator: Propagator, start: States, times: Sequence[float] | Array, gap: Array | None = None
+    propagator: Propagator,
+    start: States,
+    times: Sequence[float] | Array,
+    gap: Array | None = None,
+    *,
+    by_lane: bool = False,
 ) -> Iterator[Array]:
     """State probabilities (B, n, K) at each of the times in years, which do not decrease.
+
+    ``by_lane`` gives those of the lanes (B, lanes, K) of all members instead.
 
     Hazards are constant from 0 to 1, 1 to 2, ... years, with the age in the middle of that year, whatever times
     are asked for. With ``gap`` (n,) members start so many years before time 0: each is first brought there, year
@@ -145,7 +157,7 @@ def propagate(
                 theta = propagator.hazards(elapsed + begun, YEAR)
             propagator.step(p, theta, second - first)
         now = float(time)
-        yield propagator.gather(p.copy())
+        yield p.copy() if by_lane else propagator.gather(p.copy())
 
 
 def cross_gaps(propagator: Propagator, p: Array, gap: Array | None) -> Array | float:

@@ -90,28 +90,39 @@ class Predictor:
         """pi (n, K) of each row's end state; of its next rating for a fit of histories."""
         if self.records is not None:
             alone = np.arange(start.size)
-            return self.ratings(Chain(start, start, dt, x, alone, alone))
+            return self.ratings(Chain(start, start, dt, x, alone, alone), np.ones(start.size, dtype=bool))
         order = np.argsort(start, kind="stable")
         eta = self.predictors(self.clock.take(x, dt))[order]  # errors name rows in the order given
         p = np.empty((start.size, self.n_states))
         p[order] = self.family.end_probabilities(eta, dt[order], start[order])
         return p
 
-    def ratings(self, rows: Chain) -> Array:
-        """Probabilities (n, K) of the rating at each row's end, given the visits of its bridge up to its start."""
+    def ratings(self, rows: Chain, unseen: NDArray[np.bool_]) -> Array:
+        """Probabilities (n, K) of the rating at each row's end, given the visits of its bridge up to its start.
+
+        The ends of ``unseen`` rows (n,) are not known.
+        """
         assert self.records is not None  # a fit of histories
-        seen = chain_rows(rows, self.records.elements, self.clock, (None, self.records.last))
+        dates = self.records.earliest, self.records.last
+        seen = chain_rows(rows, self.records.elements, self.clock, dates)
         p = np.empty((rows.start.size, self.n_states))
-        found = self.filter(seen, self.records, self.predictors(seen.x)).ratings
         second = seen.begins < 0
+        found = self.filter(seen, self.records, self.predictors(seen.x), unseen=second & unseen[seen.row]).ratings
         p[seen.row[second]] = found[second]
         return p
 
-    def filter(self, seen: Histories, records: Records, eta: Array, nodes: Nodes | None = None) -> Filtered:
+    def filter(
+        self,
+        seen: Histories,
+        records: Records,
+        eta: Array,
+        nodes: Nodes | None = None,
+        unseen: NDArray[np.bool_] | None = None,
+    ) -> Filtered:
         """Follow bridges through their visits, with the predictors of their steps (S, K-1) without a trend."""
         if records.trend is not None:
             eta = eta + seen.time[:, None] * records.trend
-        return filter_visits(seen, records, self.family.step_hazards(eta), self.family, nodes)
+        return filter_visits(seen, records, self.family.step_hazards(eta), self.family, nodes, unseen)
 
     def draw_ends(self, start: States, dt: Array, x: Array, u: Array) -> States:
         """End states (n,) drawn with uniform numbers u (n,)."""

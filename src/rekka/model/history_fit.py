@@ -626,6 +626,7 @@ def _collect(
         nodes=likelihood.nodes,
         age_units=overview.age_units,
         last=overview.dates[1] if np.isfinite(overview.dates[1]) else 0.0,
+        earliest=overview.dates[0] if np.isfinite(overview.dates[0]) else None,
         date=date,
         boundaries=tuple(elements.names[place - P] for place in found.boundaries),
         frailties=likelihood.frailties(climber.expand(point.q)) if elements.frailty else None,

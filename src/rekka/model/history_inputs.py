@@ -232,9 +232,10 @@ def predict_ratings(
     dates = _read_dates(frame[date], date) if date in frame.columns else None
     order = np.lexsort((number,) if dates is None else (dates, number))
     follows = np.flatnonzero(number[order][1:] == number[order][:-1])
-    end = read.start.copy()
+    end, unseen = read.start.copy(), np.ones(n, dtype=bool)
     end[order[follows]] = read.start[order[follows + 1]]
-    return fit.ratings(Chain(read.start, end, read.dt, read.x, number, bridge, dates))
+    unseen[order[follows]] = False
+    return fit.ratings(Chain(read.start, end, read.dt, read.x, number, bridge, dates), unseen)
 
 
 def read_past_rows(

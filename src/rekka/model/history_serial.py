@@ -45,6 +45,7 @@ class RecordsPart(_Part):
     frailties: FrailtiesPart | None
     cross: list[list[float]] | None = None
     by: str | None = None
+    earliest: float | None = None
 
     @classmethod
     def of(cls, records: Records) -> RecordsPart:
@@ -76,6 +77,7 @@ class RecordsPart(_Part):
                 "high": known.high.tolist(),
             },
             "by": records.by,
+            "earliest": records.earliest,
         }
         return cls.model_validate(parts)
 
@@ -104,5 +106,5 @@ class RecordsPart(_Part):
             frailties = Frailties(tuple(part.groups), *figures)
         return Records(
             elements, extra, covariance.reshape(extra.size, extra.size), self.nodes, self.age_units, self.last,
-            self.date, tuple(self.boundaries), frailties, cross, self.by,
+            self.date, tuple(self.boundaries), frailties, cross, self.by, self.earliest,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import interpolate, special
 
 from rekka.model.elements import LEAST_PHI, NEW, ONE_NODE, TREND_YEARS, Elements, Nodes, place_nodes
 from rekka.model.family import Family
@@ -21,6 +21,8 @@ from rekka.model.inference import normal_quantile
 
 Array = NDArray[np.float64]
 
+FINER = 16  # points between two nodes at which a posterior density is interpolated, for its quantiles
+LEAST_WEIGHT = 1e-300
 CHUNK = 2048  # bridges that are followed at once: their nodes and states stay in memory
 
 
@@ -52,7 +54,8 @@ class Records:
     training visit as a number (0 without dates), ``date`` the column of dates, ``nodes`` the number of frailty
     nodes, 1 where there is none or its variance is 0. ``cross`` (F, Q) is the covariance of the coefficients, in
     units of ``Inference``, with the parameters; None in files of version 0.10. ``by`` names what a frailty belongs
-    to, where the groups had a name.
+    to, where the groups had a name. ``earliest`` is the date of the first training visit; before it the trend is
+    that of then.
     """
 
     elements: Elements
@@ -66,6 +69,7 @@ class Records:
     frailties: Frailties | None = None
     cross: Array | None = None
     by: str | None = None
+    earliest: float | None = None
 
     @cached_property
     def errors(self) -> Array:
@@ -162,17 +166,23 @@ class Filtered(NamedTuple):
 
 
 def filter_visits(
-    seen: Histories, records: Records, theta: Array, family: Family, nodes: Nodes | None = None
+    seen: Histories,
+    records: Records,
+    theta: Array,
+    family: Family,
+    nodes: Nodes | None = None,
+    unseen: NDArray[np.bool_] | None = None,
 ) -> Filtered:
     """Follow all bridges through their visits; ``theta`` (S, K-1) are the hazards of the steps at frailty 1.
 
     A history's first visit is predicted too, where the first state is not given. ``nodes`` of the frailty are
-    those of the records by default.
+    those of the records by default. The ratings of ``unseen`` visits (V,) are not known, and say nothing.
     """
     K, nodes = records.elements.n_states, records.place() if nodes is None else nodes
     found = Filtered(np.empty((seen.observed.size, K)), np.empty((seen.age.size, nodes.log_eps.size, K)))
     for low in range(0, seen.n_bridges, CHUNK):
-        _follow(seen, np.arange(low, min(low + CHUNK, seen.n_bridges)), records, nodes, theta, family, found)
+        some = np.arange(low, min(low + CHUNK, seen.n_bridges))
+        _follow(seen, some, records, nodes, theta, family, found, unseen)
     return found
 
 
@@ -184,6 +194,7 @@ def _follow(
     theta: Array,
     family: Family,
     found: Filtered,
+    unseen: NDArray[np.bool_] | None,
 ) -> None:
     """Follow some bridges, visit by visit."""
     elements, E, K = records.elements, records.errors, records.elements.n_states
@@ -217,7 +228,10 @@ def _follow(
                 improve(p, rho, h)
             alpha[here[moving]] = p
         found.ratings[visit] = alpha[here].sum(axis=1) @ E
-        joint = alpha[here] * E[:, seen.observed[visit]].T[:, None, :]
+        given = E[:, seen.observed[visit]].T
+        if unseen is not None:
+            given = np.where(unseen[visit][:, None], 1.0, given)
+        joint = alpha[here] * given[:, None, :]
         total = joint.sum(axis=(1, 2))
         never = np.flatnonzero(total == 0.0)  # the rating is taken as the true state where it could not be
         joint[never] = mass[here[never], :, None] * np.eye(K)[seen.observed[visit[never]]][:, None, :]
@@ -248,6 +262,12 @@ def improve(p: Array, rho: Array, h: Array | float, until: int | None = None) ->
 def summarise_frailty(names: tuple[str, ...], nodes: Nodes, posterior: Array) -> Frailties:
     """Mean and 95 % interval of each group's frailty from the nodes' weights (G, N) given its visits."""
     mean = posterior @ np.exp(nodes.log_eps)
-    below = np.cumsum(posterior, axis=1) - 0.5 * posterior  # the trapezoid's probability up to a node
-    ends = [np.exp([np.interp(share, row, nodes.log_eps) for row in below]) for share in (0.025, 0.975)]
+    if nodes.log_eps.size == 1:
+        return Frailties(names, mean, mean, mean)
+    fine = np.linspace(nodes.log_eps[0], nodes.log_eps[-1], FINER * (nodes.log_eps.size - 1) + 1)
+    logs = np.log(np.maximum(posterior, LEAST_WEIGHT))
+    density = np.exp(interpolate.CubicSpline(nodes.log_eps, logs, axis=1)(fine))
+    below = np.cumsum(density, axis=1) - 0.5 * density
+    below /= density.sum(axis=1, keepdims=True)
+    ends = [np.exp([np.interp(share, row, fine) for row in below]) for share in (0.025, 0.975)]
     return Frailties(names, mean, ends[0], ends[1])

@@ -246,7 +246,7 @@ def _explain(document: ForecastFile) -> list[str]:
         "interval of the number itself, which also depends on how each member happens to deteriorate"
     ]
     if len(document.models) > 1:
-        lines.append("components, and members of one bridge, are taken as independent")
+        lines.append("components are taken as independent; so are members of one bridge, given its frailty if any")
     return lines
 
 
