@@ -60,7 +60,7 @@ def measure_ontario(with_msm: bool, tell: Tell) -> list[Any]:
             tell(f"../shared/{name} is absent; its fits are left out.")
             continue
         for fit in history_timing.measure_ontario(found):
-            tell(f"{fit['table']}: {_name(fit)}: {fit['call_seconds']:.1f} s")
+            tell(f"{fit['table']}: {_name(fit)}: {_say_seconds(fit)}")
             fits.append(fit)
     return fits
 
@@ -109,7 +109,7 @@ def _judge_examples(examples: Sequence[Stored]) -> Iterator[Aim]:
 
 def _judge_ontario(fits: Sequence[Stored]) -> Iterator[Aim]:
     for frailty, most in ((False, SECONDS), (True, FRAILTY_SECONDS)):
-        own = [fit for fit in fits if fit["frailty"] is frailty]
+        own = [fit for fit in fits if fit["frailty"] is frailty and "refused" not in fit]
         name = f"Ontario {'with' if frailty else 'without'} frailty: at most {most:g} s a fit, certified"
         if not own:
             yield Aim(name, "not measured", None)
@@ -136,6 +136,10 @@ def compile_seconds(one: Stored) -> float:
 
 def _one(value: float) -> str:
     return f"{value:.1f}"
+
+
+def _say_seconds(fit: Stored) -> str:
+    return "refused" if "refused" in fit else f"{fit['call_seconds']:.1f} s"
 
 
 def _name(fit: Stored) -> str:
@@ -202,20 +206,16 @@ def _describe_ontario(stored: Stored) -> Iterator[str]:
         return
     yield wrap("Fits of Ontario's visits, K = 5, starts, Hessian and certificate included:")
     header = ("table", "visits", "elements", "s", "evaluations", "nodes", "-2 log L", "certified")
-    rows = [
-        (
-            fit["table"],
-            f"{fit['visits']:,}",
-            _name(fit),
-            f"{fit['call_seconds']:.1f}",
-            fit["evaluations"],
-            fit["nodes"],
-            f"{fit['minus2']:.3f}",
-            "yes" if fit["certified"] else "; ".join(fit["reasons"]),
-        )
-        for fit in stored["ontario"]
-    ]
+    rows = [(fit["table"], f"{fit['visits']:,}", _name(fit), *_cells(fit)) for fit in stored["ontario"]]
     yield table(header, rows)
+
+
+def _cells(fit: Stored) -> tuple[object, ...]:
+    """Cells of a fit from its seconds on."""
+    if "refused" in fit:
+        return (*([MISSING] * 4), f"refused: {fit['refused']}")
+    reason = "yes" if fit["certified"] else "; ".join(fit["reasons"])
+    return _one(fit["call_seconds"]), fit["evaluations"], fit["nodes"], f"{fit['minus2']:.3f}", reason
 
 
 def _describe_evaluations(stored: Stored) -> Iterator[str]:

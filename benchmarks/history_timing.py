@@ -23,6 +23,7 @@ import polars as pl
 from benchmarks import scale_start
 from benchmarks.problems import BANDS, CONDITIONS_FILE, ONTARIO_FOLDER, SEED
 from rekka import ExponentialHazardMarkovModel, pair_visits, read_panel
+from rekka.core.errors import InputError
 from rekka.model import history_fit
 from rekka.model.clock import RUNNING, Clock
 from rekka.model.elements import read_elements
@@ -222,13 +223,19 @@ def choose_msm(rivals: Sequence[Row]) -> Row | None:
 
 
 def measure_ontario(table: Table) -> Iterator[Row]:
-    """Fits of one table with errors, with improvements and a trend too, and both with a frailty."""
+    """Fits of one table with errors, with improvements and a trend too, and both with a frailty.
+
+    A model that refuses the rows has its reason instead of figures.
+    """
     more = {"improvements": "common", "trend": "common", "clock": RUNNING}
     for frailty in (None, "gamma"):
         for name, options in (("errors", {}), ("errors, improvements, trend, running clock", more)):
             model = make_model(table, errors="adjacent", frailty=frailty, **options)
             found = {"table": table.name, "visits": table.visits, "elements": name, "frailty": frailty is not None}
-            yield found | fit_table(model, table)
+            try:
+                yield found | fit_table(model, table)
+            except InputError as refused:
+                yield found | {"refused": str(refused).split(". ")[0]}
 
 
 def draw_chain(visits: int, n_states: int, seed: int = SEED) -> Chain:

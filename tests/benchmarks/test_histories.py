@@ -127,6 +127,11 @@ def test_the_section_has_every_figure():
         assert words in text
     assert "All 5 aims are met." in text
     assert "Aims not met: errors: 100 times as fast as msm (9 times" in histories.describe(run(1.0))
+    refused = run()
+    refused["ontario"][0] = {k: refused["ontario"][0][k] for k in ("table", "visits", "elements", "frailty")}
+    refused["ontario"][0]["refused"] = "row 7: rating 2 cannot follow"
+    assert "refused: row 7: rating 2 cannot follow |" in histories.describe(refused)
+    assert [aim.met for aim in histories.judge(refused)][2:4] == [None, True]
     empty = histories.describe(run() | {"examples": [], "ontario": []})
     assert "was not there to be fitted" in empty
     assert "were not there to be fitted" in empty
