@@ -109,7 +109,8 @@ def _judge_examples(examples: Sequence[Stored]) -> Iterator[Aim]:
 
 def _judge_ontario(fits: Sequence[Stored]) -> Iterator[Aim]:
     for frailty, most in ((False, SECONDS), (True, FRAILTY_SECONDS)):
-        own = [fit for fit in fits if fit["frailty"] is frailty and "refused" not in fit]
+        asked = [fit for fit in fits if fit["frailty"] is frailty]
+        own = [fit for fit in asked if "refused" not in fit]
         name = f"Ontario {'with' if frailty else 'without'} frailty: at most {most:g} s a fit, certified"
         if not own:
             yield Aim(name, "not measured", None)
@@ -117,6 +118,7 @@ def _judge_ontario(fits: Sequence[Stored]) -> Iterator[Aim]:
         seconds = [fit["call_seconds"] for fit in own]
         certified = sum(fit["certified"] for fit in own)
         figure = f"{show_range(seconds, _one)} s, {certified} of {len(own)} certified"
+        figure += f", {len(asked) - len(own)} refused" if len(asked) > len(own) else ""
         yield Aim(name, figure, max(seconds) <= most and certified == len(own))
 
 
@@ -148,11 +150,15 @@ def _name(fit: Stored) -> str:
 
 def describe(stored: Stored) -> str:
     """The section of the page: fits beside msm, Ontario, evaluations, compilation, aims."""
-    versions = stored["configurations"]["evaluations"]["versions"]
+    settings = stored["configurations"]
+    versions = settings["evaluations"]["versions"]
+    loads = show_range([one["load"] for one in settings.values()], _one)
     parts = [
         wrap(
             f"`python -m benchmarks.histories`, rekka {versions['rekka']}, stored in "
-            "[histories.json](../benchmarks/results/histories.json). Times are processor seconds of one thread."
+            "[histories.json](../benchmarks/results/histories.json). Times are processor seconds of one thread "
+            f"while others used the machine too: a load of {loads} on its {settings['evaluations']['cores']} "
+            "cores, which lengthens short fits most."
         )
     ]
     for section in (_describe_examples, _describe_ontario, _describe_evaluations, _describe_compilation):
@@ -205,7 +211,7 @@ def _describe_ontario(stored: Stored) -> Iterator[str]:
         yield "Ontario's visits were not there to be fitted."
         return
     yield wrap("Fits of Ontario's visits, K = 5, starts, Hessian and certificate included:")
-    header = ("table", "visits", "elements", "s", "evaluations", "nodes", "-2 log L", "certified")
+    header = ("table", "visits", "elements", "s", "evaluations", "nodes, at least", "-2 log L", "certified")
     rows = [(fit["table"], f"{fit['visits']:,}", _name(fit), *_cells(fit)) for fit in stored["ontario"]]
     yield table(header, rows)
 
@@ -228,11 +234,14 @@ def _describe_evaluations(stored: Stored) -> Iterator[str]:
     )
     keys = dict.fromkeys((cell["elements"], cell["n_states"], cell["nodes"]) for cell in cells)
     seconds = {(c["elements"], c["n_states"], c["nodes"], c["visits"]): c["seconds"] for c in cells}
-    rows = [
-        (*key, *(f"{1000 * seconds[*key, size]:.3g}" if (*key, size) in seconds else MISSING for size in sizes))
-        for key in keys
-    ]
+    rows = [(*key, *(_show_milliseconds(seconds.get((*key, size))) for size in sizes)) for key in keys]
     yield table(("elements", "K", "nodes", *(f"{size:,} visits" for size in sizes)), rows)
+
+
+def _show_milliseconds(seconds: float | None) -> str:
+    if seconds is None:
+        return MISSING
+    return f"{1000 * seconds:,.0f}" if seconds >= 0.1 else f"{1000 * seconds:.3g}"
 
 
 def _describe_compilation(stored: Stored) -> Iterator[str]:

@@ -37,7 +37,7 @@ def run(seconds=0.05, minus2=100.0, certified=True):
         "ontario": [fit | {"frailty": False}, fit | {"frailty": True, "call_seconds": 20.0}],
         "evaluations": [cell, cell | {"visits": 10_000, "seconds": 0.02}],
         "compilation": {"pairs": first, "histories": first | {"first": {"processor": 50.0}}},
-        "configurations": {"evaluations": {"versions": {"rekka": "1.0"}}},
+        "configurations": {"evaluations": {"versions": {"rekka": "1.0"}, "load": 1.0, "cores": 2}},
     }
 
 
