@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from scipy import stats
 
-from benchmarks.reproduction_words import show_range, table, wrap
+from benchmarks.reproduction_words import put_section, show_range, table, wrap
 from benchmarks.simulated_histories import (
     AGE,
     AHEAD,
@@ -57,7 +57,7 @@ DIGITS = 5  # of stored figures
 HISTORIES, PAIRS = "histories", "pairs"
 STORED = Path(__file__).resolve().parent / "results" / "histories_coverage.jsonl"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "histories.md"
-BEGIN_MARK, END_MARK = "<!-- from histories_coverage -->", "<!-- end of histories_coverage -->"
+SECTION = "histories_coverage"
 
 
 def measure_inventory(setting: Setting, number: int, bridges: int = BRIDGES) -> Record:
@@ -324,10 +324,7 @@ def describe(found: Sequence[tuple[Coverage, Coverage]]) -> str:
 
 def write_page(found: Sequence[tuple[Coverage, Coverage]], page: Path = PAGE) -> None:
     """Put the section between its marks in the page."""
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN_MARK)
-    _, after = rest.split(END_MARK)
-    page.write_text(f"{before}{BEGIN_MARK}\n\n{describe(found)}\n\n{END_MARK}{after}", encoding="utf-8")
+    put_section(page, SECTION, describe(found))
 
 
 def print_table(found: Sequence[tuple[Coverage, Coverage]], console: Console, cells: bool) -> None:

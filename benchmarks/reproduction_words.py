@@ -1,9 +1,10 @@
-"""How the page on the paper's study is written: sentences that are checked, ranges, lists, tables in Markdown."""
+"""How pages are written: sentences that are checked, ranges, lists, tables in Markdown, sections between marks."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.reproduction_sides import NAMES
@@ -67,6 +68,19 @@ def bullet(text: str) -> str:
 def bullets(texts: Iterable[str]) -> list[str]:
     """A list, as the one part of the page that it is."""
     return ["\n".join(map(bullet, texts))]
+
+
+def find_marks(name: str) -> tuple[str, str]:
+    """Marks in a page around the section that the benchmark of this name writes."""
+    return f"<!-- from {name} -->", f"<!-- end of {name} -->"
+
+
+def put_section(page: Path, name: str, text: str) -> None:
+    """Put a section between its marks in a page."""
+    begin, end = find_marks(name)
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    _, after = rest.split(end)
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -38,18 +38,19 @@ class Start:
 def measure(repeats: int = REPEATS) -> Start:
     """All of them; the interpreter alone first, for comparison."""
     with tempfile.TemporaryDirectory() as cache:
-        first = _seconds(["-c", FIT], 1, cache)
-        later = _seconds(["-c", FIT], repeats, cache)
+        first = time_process(["-c", FIT], 1, cache)
+        later = time_process(["-c", FIT], repeats, cache)
     return Start(
-        _seconds(["-c", "pass"], repeats),
-        _seconds(["-c", "from rekka.cli import main; main()", "--help"], repeats),
-        _seconds(["-c", "import rekka"], repeats),
+        time_process(["-c", "pass"], repeats),
+        time_process(["-c", "from rekka.cli import main; main()", "--help"], repeats),
+        time_process(["-c", "import rekka"], repeats),
         first,
         later,
     )
 
 
-def _seconds(arguments: list[str], repeats: int, cache: str | None = None) -> float:
+def time_process(arguments: list[str], repeats: int, cache: str | None = None) -> float:
+    """Elapsed seconds of a whole process: the fastest of some. ``cache`` is the folder of compiled kernels."""
     environment = os.environ | ({} if cache is None else {"NUMBA_CACHE_DIR": cache})
     fastest = math.inf
     for _ in range(repeats):

@@ -11,6 +11,8 @@ from rich.console import Console
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.reproduction_words import find_marks
+
 from benchmarks import histories_coverage as coverage
 from benchmarks import simulated_histories as drawn
 from rekka.model.probabilities import transition_probabilities
@@ -121,10 +123,11 @@ def test_a_run_continues_where_the_last_one_ended(tmp_path, monkeypatch):
     text = coverage.describe([(own, pairs)])
     assert "improvements 3 %, gap 2 | 3 | 100%" in text
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{coverage.BEGIN_MARK}\nOUTDATED\n{coverage.END_MARK}\nafter\n")
+    begin, end = find_marks(coverage.SECTION)
+    page.write_text(f"before\n{begin}\nOUTDATED\n{end}\nafter\n")
     coverage.write_page([(own, pairs)], page)
-    assert page.read_text().startswith(f"before\n{coverage.BEGIN_MARK}\n\nSimulated")
-    assert page.read_text().endswith(f"{coverage.END_MARK}\nafter\n")
+    assert page.read_text().startswith(f"before\n{begin}\n\nSimulated")
+    assert page.read_text().endswith(f"{end}\nafter\n")
     assert "OUTDATED" not in page.read_text()
 
 
