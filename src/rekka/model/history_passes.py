@@ -23,6 +23,7 @@ from rekka.model.elements import SPAN, Elements, Nodes
 from rekka.model.family import Family
 from rekka.model.histories import Chain, HistoryLikelihood, chain_rows, check_chain, find_impossible, place_frailty
 from rekka.model.likelihood import Pairs
+from rekka.model.moments import Moments
 from rekka.model.records import Frailties, summarise_frailty
 from rekka.scaling.operators import FittedScaling
 from rekka.scaling.registry import fit_scaling
@@ -64,36 +65,6 @@ class HeldBlocks(Generic[Kind]):
     def then(self, function: Callable[[Kind], Result]) -> HeldBlocks[Result]:
         """Blocks that a function makes of these."""
         return HeldBlocks(tuple(map(function, self.items)), self.threads, self.on_pass)
-
-
-class Moments(NamedTuple):
-    """Number, mean (p,) and squares of the deviations from it (p,)."""
-
-    count: int
-    mean: Array
-    squares: Array
-
-    @classmethod
-    def of(cls, values: Array) -> Moments:
-        """Moments of values (m, p)."""
-        if not len(values):
-            return cls(0, np.zeros(values.shape[1]), np.zeros(values.shape[1]))
-        mean = values.mean(axis=0)
-        return cls(len(values), mean, np.square(values - mean).sum(axis=0))
-
-    @property
-    def sd(self) -> Array:
-        """Standard deviations (p,), ddof 0."""
-        return np.sqrt(self.squares / max(self.count, 1))
-
-    def plus(self, other: Moments) -> Moments:
-        """Moments of both together (Chan, Golub and LeVeque 1983)."""
-        if not self.count or not other.count:
-            return self if self.count else other
-        count, apart = self.count + other.count, other.mean - self.mean
-        between = np.square(apart) * (self.count * (other.count / count))
-        mean = self.mean + apart * (other.count / count)
-        return Moments(count, mean, self.squares + other.squares + between)
 
 
 class HistoryOverview(NamedTuple):
@@ -236,7 +207,7 @@ def _refuse_impossible(rows: Chain, at: NDArray[np.int64], rating: int, elements
 def factor_steps(posing: Posing, moments: Moments, sd: Array, rows: Chain) -> Array:
     """The triangular factor of a block's standardised steps, each times the root of its share."""
     seen = chain_rows(rows, posing.elements, posing.clock, posing.dates)
-    z = (posing.scaling.transform(seen.x) - moments.mean) / sd / np.sqrt(moments.count)
+    z = (posing.scaling.transform(seen.x) - moments.mean) / sd / np.sqrt(moments.weight)
     return np.asarray(np.linalg.qr(z, mode="r"))
 
 
