@@ -139,7 +139,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         Threads over rows; None takes all cores. The result has the same bits for any number.
     memory : str, int or None
         Limit for rows in files or of a query, such as "1GB"; None takes half of what is free. Rows that fit well
-        within it are held in memory, others are read again for every pass, a block at a time.
+        within it are held in memory, others are read again for every pass, a block at a time; those of histories
+        from a temporary folder.
 
     Attributes
     ----------

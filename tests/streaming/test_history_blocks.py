@@ -130,7 +130,7 @@ def test_the_same_bits_from_memory_files_and_a_cluster(
     assert list(stored.iterdir()) == []
     assert_same_bits(held, fit_lazy(tmp_path / "rows", cluster, **options))
     monkeypatch.setattr(module, "HELD", 1.0)
-    assert_same_bits(held, fit_lazy(rows.lazy(), **options | {"threads": 1}))
+    assert_same_bits(held, fit_lazy(rows.lazy(), **options | {"threads": 1, "memory": "1GB"}))
 
 
 @pytest.mark.parametrize("options", ELEMENTS, ids=["errors and trend", "frailty", "improvements and categories"])

@@ -52,7 +52,7 @@ from rekka.model.likelihood import count_threads
 from rekka.scaling.operators import FittedScaling
 from rekka.scaling.registry import fits_in_blocks
 from rekka.streaming.any_size import BYTES, TEXT_BYTES, LazyTable, code_table, read_columns
-from rekka.streaming.blocks import WHOLE, Block, Reading, read_memory, say_bytes, work_side_by_side
+from rekka.streaming.blocks import LEAST, WHOLE, Block, Reading, read_memory, say_bytes, work_side_by_side
 from rekka.streaming.blocks import Result as BlockResult
 from rekka.streaming.cluster.clients import Session, connect
 from rekka.streaming.cluster.source import MOST_ROWS, PARTS, collect_here, in_order, send, spread_blocks
@@ -229,7 +229,7 @@ def fit_history_files(
         with connect(cluster) as session:
             return fit(_spread(session, scan, table.rows, on_pass))
     needed = table.rows * reading.row_bytes
-    held = HELD * needed <= limit
+    held = LEAST + HELD * needed <= limit
     LOG.info(
         "%s, %s as columns: %s %s (limit %s)", count_of(table.rows, "row"), say_bytes(needed),
         count_of(count, "block"), "held in memory" if held else "stored in a temporary folder", say_bytes(limit),
