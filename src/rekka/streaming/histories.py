@@ -66,7 +66,7 @@ LOG = logging.getLogger("rekka")
 ROWS = 65_536  # of a block, about: enough for many threads, and few enough that the work on it takes 100 MB or so
 HELD = 4.0  # blocks and what a fit makes of them take about so many times the columns
 SCANNED = 1 / 16  # of the limit of memory that rows may take while they are read
-TWO = 2  # stored blocks at work: one is read while another is evaluated
+AT_WORK = 2  # stored blocks: one is read while another is evaluated
 SEED = 0  # of the hash that places bridges
 Run = Callable[[pl.LazyFrame, str], pl.DataFrame]  # of a query, whose table is named in errors
 ROW, BLOCK = "row of the whole table", "block of whole bridges"  # columns that are added
@@ -328,8 +328,8 @@ class BlockScan:
         It is done before any block is read: where such rows are elsewhere, others seem to follow after a gap.
         """
         names, group = list(self.reading.histories), self.reading.pairs.group
-        known = names if group is None else [*names, group]
-        rows = self.query.select(list(dict.fromkeys(known))).with_row_index(ROW)
+        known = list(dict.fromkeys(names if group is None else [*names, group]))
+        rows = self.query.select(known).with_row_index(ROW)
         if low == 0:
             for name in known:
                 absent = run(rows.filter(pl.col(name).is_null()).select(ROW), self.name)[ROW].to_list()
@@ -392,7 +392,7 @@ class StoredBlocks(Blocks[Item]):
     def run(self, function: Callable[[Item], Result]) -> Iterator[Result]:
         """Result of the function for each block, in their order."""
         return work_side_by_side(
-            lambda file: [function(self._load(file))], self.files, TWO if self.threads > 1 else 1
+            lambda file: [function(self._load(file))], self.files, AT_WORK if self.threads > 1 else 1
         )
 
     def then(self, function: Callable[[Item], Result]) -> Blocks[Result]:
