@@ -157,7 +157,7 @@ def test_bad_input_is_refused(rows: pl.DataFrame, options: Any, given: Any, word
         Model(**({"covariates": ["age"]} | options)).fit(rows, rows["state_2"], **known)
 
 
-def test_what_is_not_there_yet_is_refused(model: Model, rows: pl.DataFrame, tmp_path: Any) -> None:
+def test_what_is_not_there_yet_is_refused(model: Model, rows: pl.DataFrame) -> None:
     for call in (
         lambda: model.bootstrap(rows, rows["state_2"], groups=rows["bridge"]),
         lambda: model.check_fit(rows, rows["state_2"]),
@@ -165,9 +165,8 @@ def test_what_is_not_there_yet_is_refused(model: Model, rows: pl.DataFrame, tmp_
     ):
         with pytest.raises(rekka.InputError, match=r"of histories .* is not supported yet"):
             call()
-    rows.write_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(rekka.InputError, match="fitted in memory so far"):
-        Model(covariates=["age"], errors="adjacent").fit(tmp_path / "rows.parquet")
+    with pytest.raises(rekka.InputError, match="The rows are in memory here"):
+        Model(covariates=["age"], errors="adjacent").fit(rows, rows["state_2"], cluster="local")
     plain = Model(covariates=["age"]).fit(rows.filter(pl.col("state_2") >= pl.col("state_1")), y_of(rows))
     with pytest.raises(rekka.InputError, match="forecasts from one rating alone"):
         plain.predict_proba(rows, histories=rows["bridge"])

@@ -30,7 +30,6 @@ from rekka.model.history_inputs import (
     ELEMENTS,
     drop_elements,
     fit_history_categories,
-    fit_history_table,
     predict_ratings,
     read_history_rows,
     refuse_histories,
@@ -49,6 +48,12 @@ from rekka.streaming.any_size import (
     is_lazy,
     open_lazy,
     read_columns,
+)
+from rekka.streaming.histories import (
+    code_history_table,
+    fit_history_files,
+    fit_history_table,
+    read_history_columns,
 )
 
 Array = NDArray[np.float64]
@@ -134,7 +139,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         Threads over rows; None takes all cores. The result has the same bits for any number.
     memory : str, int or None
         Limit for rows in files or of a query, such as "1GB"; None takes half of what is free. Rows that fit well
-        within it are held in memory, others are read again for every pass, a block at a time.
+        within it are held in memory, others are read again for every pass, a block at a time; those of histories
+        from a temporary folder.
 
     Attributes
     ----------
@@ -276,10 +282,11 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             Multiplies each row's log-likelihood; weight 2 is the row twice, weight 0 the row left out.
         groups : array, or the name of a column, optional
             Bridge of each row; standard errors are then clustered by it. It is what a frailty belongs to.
-        histories : array, or a dataframe whose columns identify together, optional
+        histories : array, dataframe whose columns identify together, or names of columns, optional
             History of each row: one member between two repairs. Its rows are in order of time, and each starts in
             the state in which the one before ended; a history of one visit is a row with y missing. Without it
-            each row is a history of its own.
+            each row is a history of its own. For a path or a query it is the name of a column, or a list of names;
+            rows of a bridge may be anywhere in the table.
         cluster : str or distributed.Client, optional
             A Dask cluster whose workers read the rows of a path or a query and keep them: a scheduler's address,
             "local" or "local:4".
@@ -297,11 +304,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         check_options(options)
         if is_lazy(X):
             return self._fit_lazy(open_lazy(X), y, sample_weight, groups, cluster, on_pass)
-        if cluster is not None:
-            raise InputError(
-                "The rows are in memory here, and the workers of a cluster read them from files. Write them as "
-                "Parquet where all workers can read them, and give the path."
-            )
+        _refuse_cluster(cluster)
         frame = inputs.as_frame(X)
         columns = inputs.find_columns(frame.columns, self.start, self.dt, self.covariates)
         columns = inputs.fit_categories(frame, y, columns, self._take_rules(), sample_weight)
@@ -332,16 +335,14 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         on_pass: Callable[[str], None] | None,
     ) -> Self:
         """Fit histories: their own likelihood if an element is on, else the pair model of their rows."""
-        if is_lazy(X) or cluster is not None:
-            raise InputError(
-                "Histories are fitted in memory so far, not from files, queries or a cluster. Read the rows, "
-                "e.g. with polars.read_parquet, or fit pairs."
-            )
         if self.class_weight is not None or sample_weight is not None:
             raise BadOption(
                 "A fit of histories takes no weights: leave sample_weight and class_weight out, or fit pairs.",
                 option="class_weight" if sample_weight is None else "sample_weight",
             )
+        if is_lazy(X):
+            return self._fit_lazy_histories(open_lazy(X), y, groups, histories, cluster, on_pass)
+        _refuse_cluster(cluster)
         frame = inputs.as_frame(X)
         names = [name for name in frame.columns if name != self.date]
         columns = inputs.find_columns(
@@ -354,13 +355,14 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             rows = read_history_rows(
                 frame, y, columns, histories=histories, n_states=self.n_states, date=self.date, improvements=False
             )
-            pair = rows.chain.end >= 0
+            pair = rows.end >= 0
             if not pair.any():
                 raise InputError("No row has a second rating, so nothing says how condition changes.")
             some = frame.filter(pair.tolist())
-            own: Self = clone(self).set_params(covariates=list(chosen.covariates), n_states=rows.n_states)
+            n_states = inputs.count_states(np.maximum(rows.start, rows.end), self.n_states)
+            own: Self = clone(self).set_params(covariates=list(chosen.covariates), n_states=n_states)
             known = None if groups is None else np.asarray(groups)[pair]
-            fitted = own.fit(some.to_native(), rows.chain.end[pair] + 1, groups=known, on_pass=on_pass)
+            fitted = own.fit(some.to_native(), rows.end[pair] + 1, groups=known, on_pass=on_pass)
             self._adopt(fitted._fit, frame.columns)
             return self
         fit = fit_history_table(
@@ -373,11 +375,47 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             groups=groups,
             n_states=self.n_states,
             date=self.date,
+            on_pass=on_pass,
         )
-        named = getattr(groups, "name", None)
-        if fit.records is not None and isinstance(named, str):
-            fit = replace(fit, records=replace(fit.records, by=named))
-        self._adopt(fit, frame.columns)
+        self._adopt(_name_groups(fit, getattr(groups, "name", None)), frame.columns)
+        return self
+
+    def _fit_lazy_histories(
+        self,
+        table: LazyTable,
+        y: Any,
+        groups: Any,
+        histories: Any,
+        cluster: Any,
+        on_pass: Callable[[str], None] | None,
+    ) -> Self:
+        """Fit histories whose rows are not in memory."""
+        if not uses_histories(self.get_params(deep=False)):
+            raise BadOption(
+                "histories is given, and no element of histories (errors, frailty, improvements, trend, first, "
+                "running clock): rows in files or of a query are then fitted as pairs. Leave histories out, and "
+                "filter out rows without a second rating.",
+                option="histories",
+            )
+        end = "state_2" if y is None else y
+        reading = read_history_columns(
+            table, self.start, self.dt, self.covariates, end=end, group=groups, histories=histories, date=self.date
+        )
+        table, reading, coding = code_history_table(table, reading, self._take_rules())
+        covariates = reading.pairs.covariates
+        self._check_units(covariates, coding)
+        fit = fit_history_files(
+            table,
+            reading,
+            replace(self._options(), coding=coding),
+            {name: getattr(self, name) for name in ELEMENTS},
+            n_states=self.n_states,
+            date=self.date,
+            memory=self.memory,
+            cluster=cluster,
+            on_pass=on_pass,
+        )
+        self._adopt(_name_groups(fit, groups), [self.start, self.dt, *coding.columns(covariates)])
         return self
 
     def _fit_lazy(
@@ -669,6 +707,22 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         rows = inputs.read_predictors(inputs.as_frame(X), self._columns())
         inputs.check_supported(rows.start, self.n_states_, "start")
         return rows
+
+
+def _refuse_cluster(cluster: Any) -> None:
+    """Refuse a cluster for rows in memory."""
+    if cluster is not None:
+        raise InputError(
+            "The rows are in memory here, and the workers of a cluster read them from files. Write them as "
+            "Parquet where all workers can read them, and give the path."
+        )
+
+
+def _name_groups(fit: Fit, column: Any) -> Fit:
+    """Fit of histories whose records name the column of the groups, if it is known."""
+    if fit.records is None or not isinstance(column, str):
+        return fit
+    return replace(fit, records=replace(fit.records, by=column))
 
 
 def likelihood_ratio_test(

@@ -143,6 +143,16 @@ def name_rows(rows: Sequence[int] | NDArray[np.intp], most: int = 5) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
 
 
+def renumber_rows(error: InputError, numbers: Sequence[int] | NDArray[np.intp]) -> InputError:
+    """Error with the rows of the table in place of those of a part; ``numbers`` has the number of each row."""
+    found = error.values.get("rows")
+    if not found:
+        return error
+    rows = [int(numbers[row]) for row in found]
+    words = str(error).replace(name_rows(found), name_rows(rows), 1)
+    return type(error)(words, **error.values | {"rows": rows})
+
+
 def count_of(number: int, what: str) -> str:
     """'1 row', '2 rows', '1,234 rows'."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

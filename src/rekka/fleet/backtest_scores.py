@@ -55,9 +55,10 @@ from rekka.model import inputs
 from rekka.model.clock import make_clock
 from rekka.model.elements import NEW
 from rekka.model.fit import Fit, Options, fit_rows
-from rekka.model.history_inputs import ELEMENTS, fit_history_table
+from rekka.model.history_inputs import ELEMENTS
 from rekka.model.survey import FitTest
 from rekka.streaming.blocks import WHOLE
+from rekka.streaming.histories import fit_history_table
 
 Array = NDArray[np.float64]
 States = NDArray[np.int64]

@@ -7,16 +7,17 @@ covariates and for the parameters of ``elements``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rekka.core.errors import BadOption, BadStates, BadValues, InputError, name_rows
+from rekka.core.errors import BadOption, BadStates, BadValues, InputError, name_rows, renumber_rows
 from rekka.model import history_kernel
 from rekka.model.clock import RUNNING, START, Clock
 from rekka.model.elements import LEAST_PHI, NEW, ONE_NODE, SPAN, TREND_YEARS, Elements, Nodes, place_nodes
@@ -53,6 +54,18 @@ class Chain(NamedTuple):
     def years(self) -> Array:
         """Years of each row; 0 where there is one visit."""
         return np.where(self.end >= 0, np.nan_to_num(self.dt), 0.0)
+
+
+@contextmanager
+def numbering_rows(number: NDArray[Any] | None) -> Iterator[None]:
+    """Name rows of a block in errors by their ``number`` (n,) in the table; None where they are the table's."""
+    try:
+        yield
+    except InputError as error:
+        if number is None or number[-1] == number.size - 1:
+            raise
+        found = renumber_rows(error, number)
+        raise type(found)(f"{found} ({number.size:,} rows were looked at together.)", **found.values) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +120,7 @@ def check_chain(rows: Chain, advancing: Sequence[int] = ()) -> NDArray[np.intp]:
     first[rows.history[::-1]] = rows.bridge[::-1]
     split = np.flatnonzero(rows.bridge != first[rows.history])
     if split.size:
-        raise InputError(
-            f"{name_rows(split)}: the group differs from that of the first row of the same history. All rows of a "
-            "history belong to one bridge; correct histories or groups.",
-            rows=split.tolist(),
-        )
+        raise split_history(split.tolist())
     order = order_rows(rows)
     history = rows.history[order]
     follows = np.flatnonzero(history[1:] == history[:-1]) + 1  # places of rows that follow one of their history
@@ -155,6 +164,15 @@ def check_chain(rows: Chain, advancing: Sequence[int] = ()) -> NDArray[np.intp]:
                 rows=back.tolist(),
             )
     return order
+
+
+def split_history(rows: Sequence[int]) -> InputError:
+    """Error of rows whose group is not that of their history."""
+    return InputError(
+        f"{name_rows(rows)}: the group differs from that of the first row of the same history. All rows of a "
+        "history belong to one bridge; correct histories or groups.",
+        rows=list(rows),
+    )
 
 
 def order_rows(rows: Chain) -> NDArray[np.intp]:

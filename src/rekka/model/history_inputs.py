@@ -1,10 +1,10 @@
-"""Rows of histories from frames, each value checked; the fit of a table of histories; what it does not support."""
+"""Rows of histories from frames, each value checked; options of histories, and what they do not support."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from rekka.core.errors import BadOption, BadValues, InputError, missing_columns, name_rows
 from rekka.data.categories import CodingRules
 from rekka.model import inputs
-from rekka.model.clock import MIDDLE, RUNNING, make_clock
-from rekka.model.elements import GIVEN, check_elements, read_elements
-from rekka.model.fit import Fit, Options, Predictor, check_options
+from rekka.model.clock import RUNNING
+from rekka.model.elements import GIVEN, check_elements
+from rekka.model.fit import Predictor
 from rekka.model.histories import Chain, check_chain
-from rekka.model.history_fit import fit_histories
 
 Array = NDArray[np.float64]
 
@@ -44,57 +43,12 @@ def drop_elements(parameters: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
-class HistoryRows(NamedTuple):
-    """Checked rows, the number of states, and the names of the bridges by number."""
-
-    chain: Chain
-    n_states: int
-    bridges: tuple[str, ...]
-
-
 def uses_histories(options: Mapping[str, Any]) -> bool:
     """Whether options of an estimator ask for the likelihood of histories."""
     check_elements(clock=options["clock"], **{name: options[name] for name in ELEMENTS})
     on = any(options[name] is not None for name in ELEMENTS[:-1])
     first = options["first"]
     return on or options["clock"] == RUNNING or not (isinstance(first, str) and first == GIVEN)
-
-
-def fit_history_table(
-    frame: nw.DataFrame[Any],
-    y: Any,
-    columns: inputs.Columns,
-    options: Options,
-    elements: Mapping[str, Any],
-    *,
-    histories: Any = None,
-    groups: Any = None,
-    n_states: int | None = None,
-    date: str = "date_1",
-) -> Fit:
-    """Fit rows of a frame; ``elements`` are the options of that name, ``options`` the others."""
-    check_options(replace(options, clock=MIDDLE if options.clock == RUNNING else options.clock))
-    clock = make_clock(columns.covariates, options.clock, options.advance)
-    if elements["trend"] is not None and date not in frame.columns:
-        raise missing_columns([date], frame.columns, "the table, and a trend needs the date of each first visit")
-    able = elements["errors"] is not None or elements["improvements"] is not None
-    read = read_history_rows(
-        frame, y, columns, histories=histories, groups=groups, n_states=n_states, date=date, improvements=able
-    )
-    chain = read.chain
-    years = np.where(chain.end >= 0, np.nan_to_num(chain.dt), 0.0)
-    inputs.check_covariates(chain.x if clock.kind == RUNNING else clock.take(chain.x, years), columns.covariates)
-    found = read_elements(read.n_states, **elements, aged=bool(clock.columns))
-    return fit_histories(
-        chain,
-        columns.covariates,
-        options,
-        found,
-        clock,
-        groups=read.bridges,
-        clustered=groups is not None,
-        date=date if elements["trend"] is not None else None,
-    )
 
 
 def fit_history_categories(
@@ -130,8 +84,11 @@ def read_history_rows(
     n_states: int | None = None,
     date: str = "date_1",
     improvements: bool = True,
-) -> HistoryRows:
-    """Rows whose chains are checked; a row without y is a history of one visit."""
+) -> Chain:
+    """Rows whose chains are checked, with the names of their bridges; a row without y is a history of one visit.
+
+    A bridge has the name of its group, else of its history, else the number of its row.
+    """
     if y is None:
         raise InputError("y is missing: the end states (state_2) are needed to fit.")
     values, n = _to_list(y), len(frame)
@@ -144,15 +101,19 @@ def read_history_rows(
     worst = np.maximum(end, read.start)
     if n_states is None:
         inputs.refuse_codes(worst)
-    K = inputs.count_states(worst, n_states)
-    number, _ = (np.arange(n), ()) if histories is None else _read_ids("histories", histories, n)
-    bridge, names = (number, ()) if groups is None else _read_ids("groups", groups, n)
-    if groups is None:
-        names = tuple(map(str, range(int(number.max()) + 1)))
+    else:
+        inputs.count_states(worst, n_states)  # refuses worse ones
+    number, names = _number_rows(n) if histories is None else _read_ids("histories", histories, n)
+    bridge, names = (number, names) if groups is None else _read_ids("groups", groups, n)
     dates = _read_dates(frame[date], date) if date in frame.columns else None
-    chain = Chain(read.start, np.where(alone, -1, end), read.dt, read.x, number, bridge, dates)
+    chain = Chain(read.start, np.where(alone, -1, end), read.dt, read.x, number, bridge, dates, names)
     check_chain(chain)
-    return HistoryRows(chain, K, names)
+    return chain
+
+
+def _number_rows(n: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Number and name of each row where each is a history of its own."""
+    return np.arange(n), tuple(map(str, range(n)))
 
 
 def _read_predictors(
@@ -183,7 +144,9 @@ def _read_ids(option: str, values: Any, n: int) -> tuple[NDArray[np.int64], tupl
     Several columns, such as bridge and history, identify together.
     """
     table = nw.from_native(values, eager_only=True, pass_through=True)
-    if isinstance(table, nw.DataFrame):
+    if isinstance(table, nw.DataFrame) and len(table.columns) == 1:
+        values = table[table.columns[0]].to_list()
+    elif isinstance(table, nw.DataFrame):
         values = [" / ".join(map(str, row)) if None not in row else None for row in table.iter_rows()]
     return inputs.read_groups(values, n, option)
 
@@ -246,10 +209,9 @@ def read_past_rows(
     date = fit.records.date
     if date is not None and date not in frame.columns:
         raise missing_columns([date], frame.columns, "the table, and the trend needs the date of each first visit")
-    read = read_history_rows(
+    return read_history_rows(
         frame, y, columns, histories=histories, groups=groups, n_states=fit.n_states, date=date or "date_1"
     )
-    return read.chain
 
 
 def refuse_histories(fit: Predictor, what: str, instead: str) -> None:

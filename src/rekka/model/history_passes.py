@@ -1,15 +1,16 @@
 """Passes over blocks of whole bridges: what a fit of histories needs of rows, added in the order of the blocks.
 
-Rows in memory are one block, or several that are held; ``streaming.histories`` has those of files and clusters.
+Rows in memory are one block, or several; ``streaming.histories`` has those of files and clusters.
 Every function is of one block, at module level, so that it can be sent to workers.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,79 +22,63 @@ from rekka.model.clock import RUNNING, Clock
 from rekka.model.coordinates import Axes
 from rekka.model.elements import SPAN, Elements, Nodes
 from rekka.model.family import Family
-from rekka.model.histories import Chain, HistoryLikelihood, chain_rows, check_chain, find_impossible, place_frailty
+from rekka.model.histories import (
+    Chain,
+    HistoryLikelihood,
+    chain_rows,
+    check_chain,
+    find_impossible,
+    numbering_rows,
+    place_frailty,
+)
+from rekka.model.inputs import check_covariates
 from rekka.model.likelihood import Pairs
+from rekka.model.moments import Moments
 from rekka.model.records import Frailties, summarise_frailty
 from rekka.scaling.operators import FittedScaling
 from rekka.scaling.registry import fit_scaling
 
 Array = NDArray[np.float64]
-Item = TypeVar("Item", covariant=True)
-Kind = TypeVar("Kind")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Blocks(Protocol[Item]):
-    """Blocks that can be passed over as often as it takes; ``threads`` are those a function of one may take."""
+class Blocks(ABC, Generic[Item]):
+    """Blocks that can be passed over as often as needed; ``threads`` are those that the work on one may take."""
 
-    @property
-    def threads(self) -> int:
-        """Number of threads for the work on one block."""
+    threads: int
+    on_pass: Callable[[str], None] | None
 
-    def map(self, function: Callable[[Item], Result], stage: str = "") -> Iterator[Result]:
-        """The function's result for each block, in their order; ``stage`` says what the pass is for."""
+    @abstractmethod
+    def run(self, function: Callable[[Item], Result]) -> Iterator[Result]:
+        """Result of the function for each block, in their order."""
 
+    @abstractmethod
     def then(self, function: Callable[[Item], Result]) -> Blocks[Result]:
         """Blocks that a function makes of these: kept where they are in memory, else computed in every pass."""
 
+    def map(self, function: Callable[[Item], Result], stage: str) -> Iterator[Result]:
+        """Do as ``run``, and say what the pass is for."""
+        if self.on_pass is not None:
+            self.on_pass(stage)
+        return self.run(function)
+
 
 @dataclass(frozen=True, eq=False)
-class HeldBlocks(Generic[Kind]):
+class HeldBlocks(Blocks[Item]):
     """Blocks in memory, one after the other."""
 
-    items: tuple[Kind, ...]
+    items: tuple[Item, ...]
     threads: int = 1
     on_pass: Callable[[str], None] | None = None
 
-    def map(self, function: Callable[[Kind], Result], stage: str = "") -> Iterator[Result]:
-        """The function's result for each block, in their order."""
-        if self.on_pass is not None:
-            self.on_pass(stage)
+    def run(self, function: Callable[[Item], Result]) -> Iterator[Result]:
+        """Result of the function for each block, in their order."""
         return map(function, self.items)
 
-    def then(self, function: Callable[[Kind], Result]) -> HeldBlocks[Result]:
+    def then(self, function: Callable[[Item], Result]) -> Blocks[Result]:
         """Blocks that a function makes of these."""
         return HeldBlocks(tuple(map(function, self.items)), self.threads, self.on_pass)
-
-
-class Moments(NamedTuple):
-    """Number, mean (p,) and squares of the deviations from it (p,)."""
-
-    count: int
-    mean: Array
-    squares: Array
-
-    @classmethod
-    def of(cls, values: Array) -> Moments:
-        """Moments of values (m, p)."""
-        if not len(values):
-            return cls(0, np.zeros(values.shape[1]), np.zeros(values.shape[1]))
-        mean = values.mean(axis=0)
-        return cls(len(values), mean, np.square(values - mean).sum(axis=0))
-
-    @property
-    def sd(self) -> Array:
-        """Standard deviations (p,), ddof 0."""
-        return np.sqrt(self.squares / max(self.count, 1))
-
-    def plus(self, other: Moments) -> Moments:
-        """Moments of both together (Chan, Golub and LeVeque 1983)."""
-        if not self.count or not other.count:
-            return self if self.count else other
-        count, apart = self.count + other.count, other.mean - self.mean
-        between = np.square(apart) * (self.count * (other.count / count))
-        mean = self.mean + apart * (other.count / count)
-        return Moments(count, mean, self.squares + other.squares + between)
 
 
 class HistoryOverview(NamedTuple):
@@ -163,7 +148,8 @@ def look_over(blocks: Blocks[Chain], clock: Clock) -> HistoryOverview:
 
 def look_over_block(clock: Clock, rows: Chain) -> HistoryOverview:
     """Check the chains of a block, and count."""
-    order = check_chain(rows, clock.columns)
+    with numbering_rows(rows.row):
+        order = check_chain(rows, clock.columns)
     begins = order[np.diff(rows.history[order], prepend=-1) != 0]
     pair = rows.end >= 0
     worse = np.maximum(rows.start, rows.end)
@@ -213,11 +199,12 @@ class Posing:
 
 def measure_steps(posing: Posing, rows: Chain) -> Moments:
     """Moments of the scaled covariates of a block's steps; refuse ratings that cannot follow those before."""
-    seen = chain_rows(rows, posing.elements, posing.clock, posing.dates)
-    wrong = find_impossible(seen, posing.elements)
-    if wrong.size:
-        wrong = wrong[np.argsort(seen.row[wrong])]
-        raise _refuse_impossible(rows, seen.row[wrong], int(seen.observed[wrong[0]]), posing.elements)
+    with numbering_rows(rows.row):
+        seen = chain_rows(rows, posing.elements, posing.clock, posing.dates)
+        wrong = find_impossible(seen, posing.elements)
+        if wrong.size:
+            wrong = wrong[np.argsort(seen.row[wrong])]
+            raise _refuse_impossible(rows, seen.row[wrong], int(seen.observed[wrong[0]]), posing.elements)
     return Moments.of(posing.scaling.transform(seen.x))
 
 
@@ -236,7 +223,7 @@ def _refuse_impossible(rows: Chain, at: NDArray[np.int64], rating: int, elements
 def factor_steps(posing: Posing, moments: Moments, sd: Array, rows: Chain) -> Array:
     """The triangular factor of a block's standardised steps, each times the root of its share."""
     seen = chain_rows(rows, posing.elements, posing.clock, posing.dates)
-    z = (posing.scaling.transform(seen.x) - moments.mean) / sd / np.sqrt(moments.count)
+    z = (posing.scaling.transform(seen.x) - moments.mean) / sd / np.sqrt(moments.weight)
     return np.asarray(np.linalg.qr(z, mode="r"))
 
 
@@ -330,7 +317,10 @@ class SummedHistories:
 
 @dataclass(frozen=True, eq=False)
 class HistoryObservations:
-    """Checked rows of histories in blocks of whole bridges, looked over once. Made by ``observe_histories``."""
+    """Checked rows of histories in blocks of whole bridges, looked over once. Made by ``observe_histories``.
+
+    Scaling and quantiles are those of all rows at once; ``streaming.histories`` finds them by passes.
+    """
 
     covariates: tuple[str, ...]
     blocks: Blocks[Chain]
@@ -338,15 +328,17 @@ class HistoryObservations:
     overview: HistoryOverview
 
     def fit_scaling(self, method: Any, plain: Collection[str] = ()) -> FittedScaling:
-        """Fit an operator, of rekka's or from elsewhere, on the covariates of rows."""
-        return fit_scaling(method, self._take(), self.covariates, plain)
+        """Fit an operator, of rekka's or from elsewhere; refuse covariates that are constant or collinear."""
+        x = self._take()
+        check_covariates(x, self.covariates)
+        return fit_scaling(method, x, self.covariates, plain)
 
     def quantiles(self, probabilities: Array) -> Array:
         """Quantiles (q, p) of the covariates of rows."""
         return np.asarray(np.quantile(self._take(), probabilities, axis=0))
 
     def _take(self) -> Array:
-        return np.concatenate(list(self.blocks.map(partial(take_rows, self.clock))))
+        return np.concatenate(list(self.blocks.run(partial(take_rows, self.clock))))
 
     def pose(self, scaling: FittedScaling, elements: Elements, family: Family) -> tuple[SummedHistories, Axes]:
         """The likelihood in orthonormal columns of the steps, and these."""

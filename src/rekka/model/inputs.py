@@ -405,7 +405,8 @@ def read_groups(groups: Any, n_rows: int, option: str = "groups") -> tuple[NDArr
         raise InputError(f"{option} has shape {names.shape}; one group per row is needed ({n_rows}).")
     missing = np.flatnonzero([g is None or g != g for g in names.tolist()])
     if missing.size:
-        raise InputError(f"{option} is missing in {missing.size} of {n_rows} rows ({name_rows(missing)}).")
+        where = f"{missing.size} of {n_rows} rows ({name_rows(missing)})"
+        raise InputError(f"{option} is missing in {where}.", rows=missing.tolist())
     known, number = np.unique(names, return_inverse=True)
     return number.astype(np.int64), tuple(map(str, known.tolist()))
 

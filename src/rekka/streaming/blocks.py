@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rekka.core.errors import BadOption, InputError, name_rows
+from rekka.core.errors import BadOption, InputError, name_rows, renumber_rows
 from rekka.data.text import reading as translating
 from rekka.model import inputs
 from rekka.model.inputs import Training
@@ -198,13 +198,11 @@ def _hash_groups(names: pl.Series) -> NDArray[np.uint64]:
 
 def _place(error: InputError, first: int, rows: int) -> InputError:
     """The error with the rows of the table in place of those of the block."""
-    found = error.values.get("rows")
-    if not found:
+    if not first or not error.values.get("rows"):
         return error
-    numbers = [first + row for row in found]
-    words = str(error).replace(name_rows(found), name_rows(numbers), 1)
-    looked = f" (Rows {first:,} to {first + rows - 1:,} were looked at together.)" if first else ""
-    return type(error)(words + looked, **error.values | {"rows": numbers})
+    moved = renumber_rows(error, range(first, first + rows))
+    looked = f"(Rows {first:,} to {first + rows - 1:,} were looked at together.)"
+    return type(error)(f"{moved} {looked}", **moved.values)
 
 
 def work_through(

@@ -58,19 +58,8 @@ class StreamedObservations(Observations):
 
     def fit_scaling(self, method: Any, plain: Collection[str] = ()) -> FittedScaling:
         """Fit one of rekka's operators; refuse covariates that are constant or collinear."""
-        overview, names = self.overview, self.covariates
-        inputs.refuse_constant(overview.low, overview.high, names, overview.rows)
-        training = StreamedTraining(names, overview.low, overview.high, self.source, overview.rows)
-        check_method(method)
-        links = split_method(method.method if isinstance(method, NamedScaler) else method)
-        kept = tuple(name for name in names if name in plain)
-        if kept:
-            some = training.pick(pick_scaled(names, kept))
-            fitted: FittedScaling = PartialScaling(names, kept, fit_links(links if some.names else (), some))
-        else:
-            fitted = fit_links(links, training)
-        refuse_collinear(self.source.at("coordinates"), *training.moments(), overview.rows)
-        return fitted
+        seen = self.overview
+        return fit_streamed_scaling(self.source, seen.low, seen.high, seen.rows, method, plain)
 
     def orthonormal(self, scaling: FittedScaling, family: Family) -> tuple[BlockLikelihood, Axes]:
         """The likelihood in orthonormal columns, and these."""
@@ -138,6 +127,25 @@ class StreamedObservations(Observations):
         if not self.covariates:
             return np.zeros((len(probabilities), 0))
         return find_quantiles(self.source.at("quantiles"), probabilities, self.n_rows)
+
+
+def fit_streamed_scaling(
+    source: Watched, low: Array, high: Array, rows: int, method: Any, plain: Collection[str]
+) -> FittedScaling:
+    """Fit an operator on covariates of this range (p,); refuse covariates that are constant or collinear."""
+    names = source.reading.covariates
+    inputs.refuse_constant(low, high, names, rows)
+    training = StreamedTraining(names, low, high, source, rows)
+    check_method(method)
+    links = split_method(method.method if isinstance(method, NamedScaler) else method)
+    kept = tuple(name for name in names if name in plain)
+    if kept:
+        some = training.pick(pick_scaled(names, kept))
+        fitted: FittedScaling = PartialScaling(names, kept, fit_links(links if some.names else (), some))
+    else:
+        fitted = fit_links(links, training)
+    refuse_collinear(source.at("coordinates"), *training.moments(), rows)
+    return fitted
 
 
 def fit_source(
@@ -222,6 +230,11 @@ def _refuse(options: Options) -> None:
     check_options(options)
     if options.likelihood == "paper":
         raise BadOption("likelihood='paper' needs all rows in memory at once; use the exact one, or fewer rows.")
+    refuse_whole_rows(options)
+
+
+def refuse_whole_rows(options: Options) -> None:
+    """Refuse a scaling that cannot be fitted in blocks."""
     if not fits_in_blocks(options.scaling):
         named = isinstance(options.scaling, str | list | tuple | NamedScaler)
         called = repr(options.scaling) if named else f"a {type(options.scaling).__name__}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from rekka.core.errors import BadStates, InputError
 from rekka.model import inputs
 from rekka.model.clock import Clock
 from rekka.model.likelihood import Pairs
+from rekka.model.moments import Moments
 from rekka.scaling.operators import ColumnScaling, FittedScaling
 from rekka.streaming import block_kernel
 from rekka.streaming.blocks import Array, Block, Reading, Result, Source
@@ -119,42 +120,19 @@ def _add_overviews(one: Overview, other: Overview) -> Overview:
     return Overview(one.rows + other.rows, low, high, one.counts + other.counts, pairs, marked)
 
 
-class Moments(NamedTuple):
-    """Weight, mean (p,) and weighted squares of the deviations from it (p,)."""
-
-    weight: float
-    mean: Array
-    squares: Array
-
-    @classmethod
-    def of(cls, values: Array, weight: Array | None = None) -> Moments:
-        """Moments of values (m, p) with weights (m,)."""
-        m, p = values.shape
-        mean, squares = np.zeros(p), np.zeros(p)
-        weight = np.ones(m) if weight is None else weight
-        if not weight.any():
-            return cls(0.0, mean, squares)
-        return cls(block_kernel.add_moments(by_column(values), weight, mean, squares), mean, squares)
-
-    @property
-    def sd(self) -> Array:
-        """Standard deviations (p,), ddof 0."""
-        return np.sqrt(self.squares / self.weight)
+def measure_values(values: Array, weight: Array | None = None) -> Moments:
+    """Moments of values (m, p) with weights (m,)."""
+    m, p = values.shape
+    mean, squares = np.zeros(p), np.zeros(p)
+    weight = np.ones(m) if weight is None else weight
+    if not weight.any():
+        return Moments(0.0, mean, squares)
+    return Moments(block_kernel.add_moments(by_column(values), weight, mean, squares), mean, squares)
 
 
 def add_moments(parts: Iterable[Moments]) -> Moments:
-    """Moments of all parts together (Chan, Golub and LeVeque 1983)."""
-    whole: Moments | None = None
-    for part in parts:
-        if whole is None or whole.weight == 0:
-            whole = part
-        elif part.weight:
-            weight, apart = whole.weight + part.weight, part.mean - whole.mean
-            mean = whole.mean + apart * (part.weight / weight)
-            between = np.square(apart) * (whole.weight * (part.weight / weight))
-            whole = Moments(weight, mean, whole.squares + part.squares + between)
-    assert whole is not None  # there is at least one block
-    return whole
+    """Moments of all parts together."""
+    return reduce(Moments.plus, parts)
 
 
 def stack_factors(parts: Iterable[Array], p: int) -> Array:
@@ -229,7 +207,7 @@ def measure_scaled(source: Source, scaling: FittedScaling, pair_weight: Array | 
 
 
 def _measure_scaled_block(scaling: FittedScaling, pair_weight: Array | None, block: Block) -> Moments:
-    return Moments.of(scaling.transform(block.x), weigh(block, pair_weight))
+    return measure_values(scaling.transform(block.x), weigh(block, pair_weight))
 
 
 def factor_scaled(source: Source, scaling: FittedScaling, scaled: Moments, pair_weight: Array | None) -> Array:

@@ -19,10 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from rekka.model.moments import Moments
 from rekka.scaling.operators import BRACKET, ColumnScaling, PowerScaling, positivity_shift
 from rekka.scaling.registry import NO_EXPONENT, TrainingRows
 from rekka.streaming.blocks import Array, Block
-from rekka.streaming.passes import Link, Moments, PickedColumns, Watched, add_moments, apply_links, find_quantiles
+from rekka.streaming.passes import (
+    Link,
+    PickedColumns,
+    Watched,
+    add_moments,
+    apply_links,
+    find_quantiles,
+    measure_values,
+)
 
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
@@ -82,11 +91,11 @@ class StreamedTraining(TrainingRows):
 
 
 def _measure_block(links: tuple[Link, ...], units: NDArray[np.int32], block: Block) -> Moments:
-    return Moments.of(np.ldexp(apply_links(links, block), -units))
+    return measure_values(np.ldexp(apply_links(links, block), -units))
 
 
 def _measure_logarithms(links: tuple[Link, ...], curve: type[PowerScaling], shift: Array, block: Block) -> Moments:
-    return Moments.of(curve.logarithms(apply_links(links, block), shift))
+    return measure_values(curve.logarithms(apply_links(links, block), shift))
 
 
 def _measure_curves(
@@ -99,7 +108,7 @@ def _measure_curves(
     with np.errstate(all="ignore"):  # overflow on the way of a search
         for c, exponent in exponents.items():
             prepared = curve.prepare(x[:, [c]], shift[c], logarithms[c])
-            parts.append(Moments.of(curve.bend(prepared, exponent)))
+            parts.append(measure_values(curve.bend(prepared, exponent)))
     return Moments(parts[0].weight, *(np.concatenate([getattr(one, name) for one in parts]) for name in FIELDS))
 
 

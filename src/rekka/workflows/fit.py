@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -372,23 +372,29 @@ class _Work:
 
     def _fit(self, case: str, rows: pl.LazyFrame) -> ExponentialHazardMarkovModel:
         varying, advance = self._choose_covariates(rows)
+        on_pass = self._watch(case)
+        model = ExponentialHazardMarkovModel(covariates=varying, **self.options | {"advance": advance})
+        return model.fit(rows, groups="bridge_id", cluster=self.cluster, on_pass=on_pass)
+
+    def _watch(self, case: str) -> Callable[[str], None]:
+        """Announce the fit of a component; the function to be called before each pass over many rows."""
         passes = count(1)
         self.on_progress("Fitting", case, 0, None)
 
-        def tell(stage: str) -> None:
+        def announce(stage: str) -> None:
             number = next(passes)
             self.on_progress("Fitting", f"{case}: {stage} (pass {number} over the rows)", number, None)
 
-        model = ExponentialHazardMarkovModel(covariates=varying, **self.options | {"advance": advance})
-        return model.fit(rows, groups="bridge_id", cluster=self.cluster, on_pass=tell)
+        return announce
 
     def _fit_histories(self, case: str, cut: CutRows) -> ExponentialHazardMarkovModel:
-        self.on_progress("Fitting", case, 0, None)
+        on_pass = self._watch(case)
         if cut.rows.is_empty():
             raise InputError("every pair of visits is an improvement, which is taken for a repair.")
         varying, advance = self._choose_covariates(cut.rows.lazy())
         model = ExponentialHazardMarkovModel(covariates=varying, **self.options | {"advance": advance})
-        return model.fit(cut.rows, cut.rows["state_2"], groups=cut.groups, histories=cut.histories)
+        end = cut.rows["state_2"]
+        return model.fit(cut.rows, end, groups=cut.groups, histories=cut.histories, on_pass=on_pass)
 
     def _choose_covariates(self, rows: pl.LazyFrame) -> tuple[list[str], list[str] | None]:
         """Covariates that vary in these rows, and those of them that were named as advancing."""

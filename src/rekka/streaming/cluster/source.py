@@ -15,15 +15,18 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from rekka.core.errors import UnreadableTable
 from rekka.data.text import collect
+from rekka.model.fit import one_blas_thread
+from rekka.model.history_passes import Blocks, Item
 from rekka.streaming.blocks import BLOCK_ROWS, Block, Reading, Result, work_through_frame
 from rekka.streaming.cluster.clients import ClusterError, Session, import_dask, lost, no_workers, worn_out
 
+Made = TypeVar("Made")
 Future = Any  # a distributed.Future, which is typed in parts only
 CarryOut = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Generator[Any]]
 
@@ -197,15 +200,16 @@ def choose_size(rows: int, threads: int, block_rows: int = BLOCK_ROWS) -> int:
 
 def count_rows(query: pl.LazyFrame, name: str) -> int:
     """Number of rows, as a worker sees it."""
-    return int(_collect(query.select(pl.len()), name).item())
+    return int(collect_here(query.select(pl.len()), name).item())
 
 
 def load_part(query: pl.LazyFrame, columns: list[str], first: int, rows: int, name: str) -> TablePart:
     """Some rows, read from the files."""
-    return TablePart(first, _collect(query.select(columns).slice(first, rows), name))
+    return TablePart(first, collect_here(query.select(columns).slice(first, rows), name))
 
 
-def _collect(query: pl.LazyFrame, name: str) -> pl.DataFrame:
+def collect_here(query: pl.LazyFrame, name: str) -> pl.DataFrame:
+    """Run a query on a worker, which must see the files."""
     try:
         return collect(query, name)
     except OSError as error:
@@ -226,3 +230,45 @@ def work_on(
 ) -> list[Result]:
     """The function's result for each block of a part."""
     return work_through_frame(part.frame, reading, function, part.first, block_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterBlocks(Blocks[Item]):
+    """Blocks in the memory of a cluster's workers. Made by ``spread_blocks``.
+
+    A part is a list of blocks, the result of a task: another worker computes it again when its own is lost.
+    """
+
+    session: Session
+    parts: tuple[Future, ...]
+    threads: int = 1  # of one block: workers take several blocks at a time
+    on_pass: Callable[[str], None] | None = None
+
+    def run(self, function: Callable[[Item], Made]) -> Iterator[Made]:
+        """Result of the function for each block, in their order."""
+        with closing(in_order(self.session, self._send(function))) as parts:
+            for results in parts:
+                yield from results
+
+    def then(self, function: Callable[[Item], Made]) -> Blocks[Made]:
+        """Blocks that a function makes of these; they stay with the workers."""
+        return ClusterBlocks(self.session, self._send(function), self.threads, self.on_pass)
+
+    def _send(self, function: Callable[[Item], Any]) -> tuple[Future, ...]:
+        return tuple(send(self.session, work_on_blocks, part, function) for part in self.parts)
+
+
+def spread_blocks(
+    session: Session,
+    load: Callable[[int, int], list[Item]],
+    edges: Sequence[tuple[int, int]],
+    on_pass: Callable[[str], None] | None = None,
+) -> ClusterBlocks[Item]:
+    """Have the workers load blocks, those from one number to before another in each part, and keep them."""
+    return ClusterBlocks(session, tuple(send(session, load, *part) for part in edges), on_pass=on_pass)
+
+
+def work_on_blocks(part: list[Item], function: Callable[[Item], Made]) -> list[Made]:
+    """Result of the function for each block of a part."""
+    with one_blas_thread():  # other numbers of threads may round otherwise
+        return [function(block) for block in part]
