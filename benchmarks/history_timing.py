@@ -10,7 +10,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -24,8 +24,8 @@ from benchmarks import scale_start
 from benchmarks.problems import BANDS, CONDITIONS_FILE, ONTARIO_FOLDER, SEED
 from rekka import ExponentialHazardMarkovModel, pair_visits, read_panel
 from rekka.core.errors import InputError
-from rekka.model import history_fit
 from rekka.fleet.histories import HistoryOptions
+from rekka.model import history_fit
 from rekka.model.clock import RUNNING, Clock
 from rekka.model.elements import read_elements
 from rekka.model.family import EXPONENTIAL
@@ -236,7 +236,7 @@ def measure_ontario(table: Table) -> Iterator[Row]:
             explained = table
             if "bridge_id" in table.rows.columns:  # as the commands do: what errors cannot explain is a repair
                 elements = HistoryOptions(errors="adjacent", improvements=options.get("improvements"))
-                explained = table._replace(rows=elements.cut(table.rows).rows)
+                explained = replace(table, rows=elements.cut(table.rows).rows)
             try:
                 yield found | fit_table(model, explained)
             except InputError as refused:
