@@ -15,7 +15,7 @@ ONE_THREAD := POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
-BEFORE ?= 7ba1fa1  # the version before this one, 0.9.0
+BEFORE ?= aaee00d  # the version before this one, 0.10.0
 
 .PHONY: demo test check release-check bench clean
 
