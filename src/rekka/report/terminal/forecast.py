@@ -358,7 +358,7 @@ def _print_horizons(console: Console, found: Backtest, case: str) -> None:
         "accuracy",
         "no change",
     )
-    print_texts(console, f"{case}: by years ahead", heads, lines, left=0)
+    print_texts(console, f"{case}: by years ahead", heads, lines, left=0, split=True)
 
 
 def _print_totals(console: Console, found: Backtest, case: str) -> None:
