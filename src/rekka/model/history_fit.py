@@ -281,7 +281,7 @@ def _is_finite(point: HistoryPoint) -> bool:
     return bool(np.isfinite(point.value) and np.isfinite(point.gradient).all())
 
 
-class Rival(NamedTuple):
+class Ascent(NamedTuple):
     """A point near a maximum that a start has come to, what is free there, and its curvature if that is known."""
 
     point: HistoryPoint
@@ -413,13 +413,13 @@ def _search(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOv
         )
     highest = max(top[0].value for top in tops)
     close = [top for top in sorted(tops, key=lambda one: -one[0].value) if top[0].value > highest - CLOSE]
-    rivals: list[Rival] = [Rival(*close[0])]
+    rivals: list[Ascent] = [Ascent(*close[0])]
     for top in close[1:]:
         if not any(other.explains(*top[:2]) for other in rivals):
             if rivals[0].curvature is None:
-                rivals[0] = Rival(*climber.polish(*close[0][:2]))
+                rivals[0] = Ascent(*climber.polish(*close[0][:2]))
             if not rivals[0].explains(*top[:2]):
-                rivals.append(Rival(*climber.polish(*top[:2])))
+                rivals.append(Ascent(*climber.polish(*top[:2])))
     best, own, near, _ = max(rivals, key=lambda one: one.point.value)
     return Summit(best, own, near, len(tops))
 
