@@ -267,7 +267,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "streaming/blocks.py",
         "tests/streaming/test_large_fits.py tests/streaming/test_streamed_fit.py",
         [
-            ("numbers = [first + row for row in found]", "numbers = found"),
+            ("renumber_rows(error, range(first, first + rows))", "renumber_rows(error, range(rows))"),
         ],
     ),
     (

@@ -22,7 +22,7 @@ from rekka.study.plan import read_plan
 from rekka.study.trial import run_trial
 from version_files import COLUMNS, CONFIRMED, FILES, TRIAL
 
-VERSIONS = ["0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "0.9.0", "0.10.0"]
+VERSIONS = ["0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "0.9.0", "0.10.0", "0.11.0"]
 WITH_FORECASTS = VERSIONS[2:]
 CASES = ["Deck slab", "Main girder"]
 

@@ -78,7 +78,7 @@ def test_what_a_person_is_told(models, tables, tmp_path):
     assert "Remarks on members" in said
     assert "rated d or worse already:" in said
     assert "prediction: interval of the number itself" in said
-    assert "components, and members of one bridge, are taken as independent" in said
+    assert "components are taken as independent; so are members of one bridge" in said
     assert f"next: rekka effects {models}" in said
     assert "NOT CERTIFIED" not in said
     assert names(tmp_path / "out") == FILES

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 import rekka
 from histories_table import make_inspections
 from rekka.cli import app
+from rekka.core.terminal import new_console
+from rekka.report.terminal.models import print_bridges
 
 
 def call(*args):
@@ -94,13 +96,23 @@ def test_bridges_are_ranked(folder, fitted):
     done = call("bridges", folder / "m.json", "--rows", 3, "--out", folder / "rank.xlsx")
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("all: F")
-    assert " times as fast as others of its kind (95 %: " in lines[0]
-    assert lines[1].startswith("3 of 80, the fastest first")
+    assert lines[0].startswith("None is shown to deteriorate faster than others of its kind")
+    assert lines[1].startswith("3 of 80, the fastest first; the intervals of 0 of them lie above 1")
     assert lines[-1] == f"written: {folder / 'rank.xlsx'}"
     assert len(pl.read_excel(folder / "rank.xlsx")) == 80
     rows = json.loads(call("bridges", folder / "m.json", "--json").stdout)
     assert [row["factor"] for row in rows] == sorted((row["factor"] for row in rows), reverse=True)
+    assert rows[0]["sentence"].startswith("F")
+    assert " times as fast as others of its kind (95 %: " in rows[0]["sentence"]
+
+
+def test_a_bridge_that_is_surely_faster_comes_first(capsys):
+    columns = ("case", "by", "bridge", "factor", "low", "high", "sentence")
+    table = pl.DataFrame([("Pier", "bridge", "B1", 1.8, 1.3, 2.6, "B1 deteriorates fast")], columns, orient="row")
+    print_bridges(new_console(), table, 5)
+    said = capsys.readouterr().out
+    assert said.startswith("Pier: B1 deteriorates fast.")
+    assert "the intervals of 1 of them lie above 1" in said
 
 
 def test_bridges_of_models_that_cannot_rank(folder):
