@@ -97,7 +97,7 @@ def test_bridges_are_ranked(folder, fitted):
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("None is shown to deteriorate faster than others of its kind")
-    assert lines[1].startswith("3 of 80, the fastest first; the intervals of 0 of them lie above 1")
+    assert lines[1].startswith("3 of 80, the fastest first; the intervals of 0 of all lie above 1")
     assert lines[-1] == f"written: {folder / 'rank.xlsx'}"
     assert len(pl.read_excel(folder / "rank.xlsx")) == 80
     rows = json.loads(call("bridges", folder / "m.json", "--json").stdout)
@@ -112,7 +112,7 @@ def test_a_bridge_that_is_surely_faster_comes_first(capsys):
     print_bridges(new_console(), table, 5)
     said = capsys.readouterr().out
     assert said.startswith("Pier: B1 deteriorates fast.")
-    assert "the intervals of 1 of them lie above 1" in said
+    assert "the intervals of 1 of all lie above 1" in said
 
 
 def test_bridges_of_models_that_cannot_rank(folder):

@@ -138,3 +138,47 @@ def test_backtests_count_what_inspectors_record(panel: rekka.Panel, options: dic
     assert scores.filter(pl.col("forecaster") == "no covariates")["mean"].is_finite().all()  # the same elements
     plain = rekka.backtest(panel, until="2018", covariates=AGE, draws=100, test_fit=False)
     assert len(plain.forecasts) < len(found.forecasts)
+
+
+def test_what_was_found_after_the_day_of_year_0_is_not_known(fits: Any, inspections: pl.DataFrame) -> None:
+    day = inspections["date"].sort()[inspections.height // 2]
+    known = inspections.filter(pl.col("date") <= day)
+    once, again = (
+        rekka.forecast_inventory(fits, some, years=5, since=day, intervals="none").members.sort(
+            "bridge_id", "member"
+        )
+        for some in (inspections, known)
+    )
+    np.testing.assert_allclose(once["reached_5"], again["reached_5"], rtol=1e-12)
+    pairs = rekka.read_transitions(inspections, rules={"upward": "keep"}).frame
+    later = rekka.forecast_inventory(fits, pairs, years=5, since=day, intervals="none").members
+    assert (later["last_seen"] <= day).all()
+
+
+def test_models_are_fitted_again_as_they_were(inspections: pl.DataFrame) -> None:
+    other = inspections.with_columns(component=pl.lit("Deck"))
+    both = pl.concat([inspections, other])
+    plain = rekka.fit_components(both, covariates=[], test_fit=False)
+    options: dict[str, Any] = {"years": 5, "intervals": "none", "errors": "adjacent-common"}
+    found = rekka.forecast_inventory(plain, inspections, **options)  # without the deck
+    assert set(found.members["case"]) == {"Bearing"}
+    assert found.fleet.eligible.groups[0].fit.covariates == ()
+    with pytest.raises(rekka.InputError, match="belongs to rekka fit"):
+        rekka.forecast_inventory(plain, inspections, clock="start")
+
+
+def test_rows_of_a_forecast_may_be_in_any_order(fits: Any, inspections: pl.DataFrame) -> None:
+    pairs = rekka.read_transitions(inspections, rules={"upward": "keep"}).frame
+    identity = ["bridge_id", "member", "history"]
+    sums = [
+        fits.models["Bearing"]
+        .forecast(some, 5, intervals="none", y=some["state_2"], histories=some[identity], groups=some["bridge_id"])
+        .reached.sum(axis=0)
+        for some in (pairs.sort(*identity, "date_1"), pairs.sort(*identity, "date_1").reverse())
+    ]
+    np.testing.assert_allclose(sums[0], sums[1], rtol=1e-12)
+
+
+def test_a_bootstrap_is_not_advised_where_there_is_none(fits: Any, inspections: pl.DataFrame) -> None:
+    with pytest.raises(rekka.InputError, match="models of histories do not have"):
+        rekka.forecast_inventory(fits, inspections, intervals="bootstrap")

@@ -74,6 +74,10 @@ def cluster() -> Iterator[Any]:
     """A worker that is a thread of this process."""
     distributed = pytest.importorskip("distributed", reason="Dask is not installed (pip install 'rekka[cluster]')")
     options = {"processes": False, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    options["scheduler_kwargs"] = {
+        "dashboard": False,
+        "dashboard_address": "127.0.0.1:0",
+    }  # else it takes port 8787
     workers = {"n_workers": 1, "threads_per_worker": 1}
     with distributed.LocalCluster(**workers, **options) as made, distributed.Client(made) as client:
         yield client

@@ -434,7 +434,7 @@ class Network:
         eps, state = propagator.draw_start(repeats, rng)
         for here in self._steps():
             member = self.chains.member[here]
-            some = propagator.at_members(member)
+            some = propagator.take_members(member)
             now, factor = state[..., member], eps[..., member]
             since, until = self.chains.since[here], self.chains.horizon[here]
             while (since < until).any():

@@ -308,7 +308,8 @@ def read_members(
         last, told = _settle_states(kind, plan.state, labels, changes)
     else:
         kind, told = _recognise_again(source, mapping, changes, nbi, reading, needed, who)
-        last, more = _settle_again(_look_back(kind, until), reading, who)
+        kind = _look_back(kind, until)
+        last, more = _settle_again(kind, reading, who)
         told += more
     moves = kind.moves or _count_moves(last.panel)
     if reading is not None and reading.kind == "transitions":
@@ -510,9 +511,14 @@ def _look_back(kind: _Kind, until: date | None) -> _Kind:
         panel = kind.read(changes)
         repairs = [pl.when(pl.col(name) <= until).then(pl.col(name)) for name in panel.repairs]
         note = f"{panel.name}: what was found after {until} is left out"
-        return replace(panel, visits=panel.visits.filter(known).with_columns(repairs), notes=(*panel.notes, note))
+        visits = panel.visits.filter(known).with_columns(repairs)
+        number = int(visits.select(pl.len()).collect().item())
+        return replace(panel, visits=visits, records=number, notes=(*panel.notes, note))
 
-    return replace(kind, read=read)
+    pairs = kind.pairs
+    if pairs is not None and "date_2" in pairs.columns and pairs["date_2"].dtype.is_temporal():
+        pairs = pairs.filter(pl.col("date_2") <= until)
+    return replace(kind, read=read, pairs=pairs)
 
 
 def _settle_states(

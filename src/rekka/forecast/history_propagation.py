@@ -23,7 +23,7 @@ from rekka.forecast.uncertainty import Uncertainty
 from rekka.model.clock import Clock
 from rekka.model.elements import ONE_NODE, Nodes, place_common_nodes
 from rekka.model.fit import Fit
-from rekka.model.histories import Chain, Histories, chain_rows
+from rekka.model.histories import Chain, Histories, chain_rows, order_rows
 from rekka.model.records import Records, improve
 
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ def chain_past(fit: Fit, rows: Chain, member: NDArray[np.int64]) -> Past:
     if records.trend is None or rows.date is None:
         return Past(seen, place[member], None)
     ends = np.full(place.size, -np.inf)
-    np.maximum.at(ends, rows.history, rows.date + np.where(rows.end >= 0, np.nan_to_num(rows.dt), 0.0))
+    np.maximum.at(ends, rows.history, rows.date + rows.years)
     return Past(seen, place[member], ends[member])
 
 
@@ -72,16 +72,15 @@ class HistoryEnds(NamedTuple):
 
 def find_ends(rows: Chain, clock: Clock) -> HistoryEnds:
     """Find the last visit of each history, with the covariates that advance by then."""
-    reverse = rows.history[::-1]
-    _, last = np.unique(reverse, return_index=True)
-    at = rows.history.size - 1 - last  # last row of each history, by its number
+    ordered = order_rows(rows)
+    _, last = np.unique(rows.history[ordered][::-1], return_index=True)
+    at = ordered[ordered.size - 1 - last]  # last row of each history, by its number
     _, first = np.unique(rows.history, return_index=True)
-    order = np.argsort(first)
-    at = at[order]
+    at = at[np.argsort(first)]
     alone = rows.end[at] < 0
     x = rows.x[at].copy()
     for column in clock.columns:
-        x[:, column] += np.where(alone, 0.0, np.nan_to_num(rows.dt[at]))
+        x[:, column] += rows.years[at]
     return HistoryEnds(rows.history[at], np.where(alone, rows.start[at], rows.end[at]), x)
 
 
@@ -150,15 +149,9 @@ class HistoryPropagator(Propagator):
         """Propagator with some of the sets of coefficients."""
         return replace(self, coefficients=self.coefficients[sets], extra=self.extra[sets])
 
-    def take_members(self, rows: Mask) -> Self:
-        """Propagator of some members that are on their way."""
+    def take_members(self, rows: Mask | NDArray[np.intp]) -> Self:
+        """Propagator of some members that are on their way, each as often as it is named."""
         return self._keep(replace(self, x=self.x[rows], since=None if self.since is None else self.since[rows]))
-
-    def at_members(self, members: NDArray[np.intp]) -> Self:
-        """Propagator of members (m,) that are on their way, each as often as it is named."""
-        return self._keep(
-            replace(self, x=self.x[members], since=None if self.since is None else self.since[members])
-        )
 
     def _keep(self, found: Self) -> Self:
         """Hand on what is the same for all members."""

@@ -59,7 +59,7 @@ class Propagator:
         """Propagator with some of the sets of coefficients."""
         return replace(self, coefficients=self.coefficients[sets])
 
-    def take_members(self, rows: Mask) -> Self:
+    def take_members(self, rows: Mask | NDArray[np.intp]) -> Self:
         """Propagator of some members that are on their way."""
         return replace(self, x=self.x[rows])
 

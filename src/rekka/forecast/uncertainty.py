@@ -184,6 +184,11 @@ def _find_obstacle(fit: Fit, intervals: str) -> str | None:
     if fit.records is not None and fit.records.cross is None:
         return "this model file, of version 0.10, lacks a part of the covariance; fit the model again"
     if intervals == BOOTSTRAP:
+        if fit.records is not None:
+            raise BadOption(
+                "intervals is 'bootstrap', which models of histories do not have. Use 'normal' or 'delta'.",
+                option="intervals",
+            )
         if fit.resampled is None:
             raise BadOption(
                 "intervals='bootstrap' needs a model that carries refits to resampled bridges. Make one with "

@@ -451,7 +451,7 @@ def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
         for place in np.flatnonzero(climber.rare & ~found.free):
             q = found.point.q.copy()
             q[place] = TINY
-            if climber.at(q).value > found.point.value * (1.0 - np.sign(found.point.value) * VALUE_NOISE):
+            if climber.at(q).value > found.point.value + VALUE_NOISE * abs(found.point.value):
                 rising.append(place)
         if not rising:
             break

@@ -7,7 +7,7 @@ Every function is of one block, at module level, so that it can be sent to worke
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -33,7 +33,7 @@ from rekka.model.histories import (
 )
 from rekka.model.inputs import check_covariates
 from rekka.model.likelihood import Pairs
-from rekka.model.moments import Moments
+from rekka.model.moments import Moments, stack_factors
 from rekka.model.records import Frailties, summarise_frailty
 from rekka.scaling.operators import FittedScaling
 from rekka.scaling.registry import fit_scaling
@@ -211,11 +211,13 @@ def measure_steps(posing: Posing, rows: Chain) -> Moments:
 def _refuse_impossible(rows: Chain, at: NDArray[np.int64], rating: int, elements: Elements) -> BadStates:
     row = int(at[0])
     what = "errors of inspection as the pattern has them" if elements.pattern is not None else "these elements"
-    remedy = "errors='adjacent' or improvements='common'" if elements.pattern is None else "improvements='common'"
+    remedy = "errors='adjacent' or improvements='common'"
+    if elements.pattern is not None:
+        remedy = "improvements='common', allow it in the pattern"
     return BadStates(
         f"{name_rows(at)} ({at.size} of {rows.end.size}): rating {rating + 1} cannot follow the visits before it "
-        f"(the row starts in {rows.start[row] + 1}) under {what}. Use {remedy}, allow it in the pattern, or start "
-        "another history there.",
+        f"(the row starts in {rows.start[row] + 1}) under {what}. Use {remedy}, or start another "
+        "history there.",
         rows=at.tolist(),
     )
 
@@ -350,19 +352,10 @@ class HistoryObservations:
         sd = np.where(moments.sd > 0, moments.sd, 1.0)
         r = np.zeros((0, 0))
         if p:
-            r = _stack(self.blocks.map(partial(factor_steps, posing, moments, sd), "coordinates"), p)
+            r = stack_factors(self.blocks.map(partial(factor_steps, posing, moments, sd), "coordinates"), p)
         axes = Axes(moments.mean, sd, r)
         posing = replace(posing, axes=axes)
         return SummedHistories(self.blocks.then(posing.build), elements, family, p + 1), axes
-
-
-def _stack(parts: Iterable[Array], p: int) -> Array:
-    """The triangular factor r (p, p) of all rows from those of the blocks (Demmel and others 2012)."""
-    whole: Array | None = None
-    for part in parts:
-        whole = part if whole is None else np.asarray(np.linalg.qr(np.concatenate([whole, part]), mode="r"))
-    assert whole is not None  # there is at least one block
-    return whole
 
 
 def observe_histories(blocks: Blocks[Chain], covariates: tuple[str, ...], clock: Clock) -> HistoryObservations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -39,3 +40,11 @@ class Moments(NamedTuple):
         mean = self.mean + apart * (other.weight / weight)
         between = np.square(apart) * (self.weight * (other.weight / weight))
         return Moments(weight, mean, self.squares + other.squares + between)
+
+
+def stack_factors(parts: Iterable[Array], p: int) -> Array:
+    """The triangular factor r (p, p) of all rows from those of the blocks (Demmel and others 2012)."""
+    r: Array = np.zeros((0, p))
+    for part in parts:
+        r = np.asarray(np.linalg.qr(np.concatenate([r, part]), mode="r"))
+    return r

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from rekka.model.certificate import PLATEAU
 from rekka.model.family import EXPONENTIAL, Family, PairRows
 from rekka.model.likelihood import Evaluation, Likelihood, PairLikelihood, Pairs, Rows, mirror
+from rekka.model.moments import stack_factors
 from rekka.model.restarts import Pair, draw_sample, share_sample
 from rekka.scaling.operators import FittedScaling
 from rekka.streaming import block_kernel
 from rekka.streaming.blocks import Array, Block
-from rekka.streaming.passes import Overview, Watched, by_column, factor, stack_factors, weigh
+from rekka.streaming.passes import Overview, Watched, by_column, factor, weigh
 
 SAMPLE = 250_000  # rows, about: as many as a fit in memory has at most
 REMEMBERED = 2  # a solver may go back by one step at its end

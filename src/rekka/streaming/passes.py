@@ -24,7 +24,7 @@ from rekka.core.errors import BadStates, InputError
 from rekka.model import inputs
 from rekka.model.clock import Clock
 from rekka.model.likelihood import Pairs
-from rekka.model.moments import Moments
+from rekka.model.moments import Moments, stack_factors
 from rekka.scaling.operators import ColumnScaling, FittedScaling
 from rekka.streaming import block_kernel
 from rekka.streaming.blocks import Array, Block, Reading, Result, Source
@@ -133,14 +133,6 @@ def measure_values(values: Array, weight: Array | None = None) -> Moments:
 def add_moments(parts: Iterable[Moments]) -> Moments:
     """Moments of all parts together."""
     return reduce(Moments.plus, parts)
-
-
-def stack_factors(parts: Iterable[Array], p: int) -> Array:
-    """The triangular factor r (p, p) of all rows from those of the blocks (Demmel and others 2012)."""
-    r: Array = np.zeros((0, p))
-    for part in parts:
-        r = np.asarray(np.linalg.qr(np.concatenate([r, part]), mode="r"))
-    return r
 
 
 def by_column(values: Array) -> Array:

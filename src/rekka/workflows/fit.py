@@ -238,10 +238,10 @@ def fit_components(
     found = _read(reader.sound(data), cluster)
     if found is None:
         return ComponentFits()
-    names = list(covariates or found.covariates)
+    names = list(found.covariates if covariates is None else covariates)
     if elements.on:
         elements.check_columns(found.query.collect_schema().names())
-        names = [name for name in names if covariates or name != elements.column]
+        names = [name for name in names if covariates is not None or name != elements.column]
     cases = choose_names(sorted(found.cases), only)
     files = _place_models(cases, place)
     table = _place_coefficients(files, place, [] if place is None else reader.inputs(data))

@@ -127,6 +127,12 @@ def forecast_inventory(
     """
     histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
     histories.refuse({})
+    if clock != MIDDLE and not histories.on:
+        raise BadOption(
+            f"clock is {clock!r}, which belongs to rekka fit: the models are not fitted again here. Leave it out.",
+            option="clock",
+            value=clock,
+        )
     options = InventoryOptions(since=read_day(since), advance=tuple(advance) if advance else None, **asked)
     reader, place = read_options(mapping), None if out is None else Path(out)
     on_progress("Reading", name_table(models), 0, None)
@@ -135,6 +141,8 @@ def forecast_inventory(
         _refuse(place, models, inventory, reader)
     if histories.on:
         found = _fit_again(found, inventory, reader, histories, only, on_progress)
+        if options.since is not None:
+            found = replace(found, notes=(*found.notes, f"the fit has visits after {options.since}, too, if any"))
     on_progress("Reading", name_table(inventory), 0, None)
     members = _read_members(inventory, reader, found, options.since)
     matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
@@ -183,9 +191,9 @@ def _fit_again(
     for place, model in enumerate(chosen):
         on_progress("Fitting", model.name, place, len(chosen))
         fits = _fit_one(
+            model.case,
             inventory,
             mapping,
-            only=None if model.case is None else [model.case],
             scaling=model.fit.scaling.method,
             covariates=list(model.fit.columns),
             test_fit=False,
@@ -205,10 +213,14 @@ def _fit_again(
     return Models(found.name, tuple(models), missing, found.run, (*found.notes, note, *notes))
 
 
-def _fit_one(inventory: Any, mapping: ReadingOptions, **options: Any) -> ComponentFits:
-    """Fit a component again; say what is needed where the inventory has no visits."""
+def _fit_one(case: str | None, inventory: Any, mapping: ReadingOptions, **options: Any) -> ComponentFits:
+    """Fit a component again; none if the inventory lacks it. Say what is needed where there are no visits."""
     try:
-        return fit_components(inventory, mapping, **options)
+        return fit_components(inventory, mapping, only=None if case is None else [case], **options)
+    except BadOption as error:
+        if case is None or error.values.get("case") != case:
+            raise
+        return ComponentFits()
     except MissingColumns as error:
         raise MissingColumns(
             f"{error} With --errors and the like the models are fitted again, to all visits of each member: give "

@@ -77,14 +77,14 @@ def print_bridges(console: Console, table: pl.DataFrame, rows: int) -> None:
     shown = table.head(rows)
     kinds = dict.fromkeys(table["by"])
     surely = table.filter(pl.col("low") > 1).height
-    first = table.row(0, named=True)
-    headline = f"{first['case']}: {first['sentence']}."
-    if not surely:
-        headline = "None is shown to deteriorate faster than others of its kind: no interval lies above 1."
+    headline = "None is shown to deteriorate faster than others of its kind: no interval lies above 1."
+    if surely:
+        first = table.filter(pl.col("low") > 1).row(0, named=True)
+        headline = f"{first['case']}: {first['sentence']}."
     print_list(console, [headline], indent=0, mark="")
     print_texts(
         console,
-        f"{len(shown):,} of {len(table):,}, the fastest first; the intervals of {surely:,} of them lie above 1",
+        f"{len(shown):,} of {len(table):,}, the fastest first; the intervals of {surely:,} of all lie above 1",
         ("component", " or ".join(kinds), "times as fast", "95 % interval"),
         (
             (row["case"], row["bridge"], show(row["factor"], "two_digits"),
