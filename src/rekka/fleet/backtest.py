@@ -9,6 +9,7 @@ called one only where its interval excludes 0.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ from rekka.data.direction import refuse_upside_down
 from rekka.data.transitions import ReadingOptions
 from rekka.evaluation.calibration import MOST_TESTED, explain_untested
 from rekka.fleet.backtest_rows import (
+    DATE,
     LOSSES_SCHEMA,
     Cut,
     count_losses,
@@ -40,6 +42,7 @@ from rekka.fleet.backtest_rows import (
 from rekka.fleet.backtest_scores import (
     ALL,
     MODEL,
+    PAIRS,
     PLAIN,
     SAME,
     SCORES_SCHEMA,
@@ -51,6 +54,17 @@ from rekka.fleet.backtest_scores import (
 )
 from rekka.fleet.histories import NO_TEST, HistoryOptions
 from rekka.fleet.models import describe_misfit
+from rekka.fleet.rolling import (
+    MODELS_SCHEMA,
+    ORIGINS_SCHEMA,
+    ModelChoice,
+    Store,
+    choose_model,
+    list_origins,
+    open_origins,
+    read_models,
+    split_end,
+)
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
 from rekka.forecast.uncertainty import NORMAL, check_intervals
@@ -62,12 +76,15 @@ from rekka.model.fit import Options, check_options
 TRAFFIC = "traffic_mean"
 FEW_BRIDGES = 10  # fewer make no interval to rely on: ``intervals``
 SAYING_SAME, WITHOUT = "the no-change baseline", "the model without covariates"
+SAYING_PAIRS = "the plain model"
+MODELS = "models"  # folder of the forecasts by model and origin, from which a run that was stopped continues
 WORDS = {"rps": "ranked probability score", "log_loss_exact": "log loss"}
 
 
 DRAWS = 500
 CASES: dict[str, Any] = {
-    "case": pl.String, "certified": pl.Boolean, "reason": pl.String, "covariates": pl.List(pl.String),
+    "case": pl.String, "model": pl.String, "certified": pl.Boolean, "reason": pl.String,
+    "covariates": pl.List(pl.String),
     "constant": pl.List(pl.String), "states": pl.Int64, "threshold": pl.Int64,
     "threshold_label": pl.String, "training_rows": pl.Int64,
     "training_bridges": pl.Int64, "members": pl.Int64, "visits": pl.Int64, "beyond_states": pl.Int64,
@@ -76,7 +93,8 @@ CASES: dict[str, Any] = {
 }  # fmt: skip
 HEAD: dict[str, Any] = {"case": pl.String, "certified": pl.Boolean}
 SCHEMAS = {"scores": SCORES_SCHEMA, "totals": TOTALS_SCHEMA}
-TABLES = ("cases", "scores", "totals", "lost")
+TABLES = ("cases", "scores", "totals", "lost", "models", "origins")
+SHEETS = tuple(f"{name}.csv" for name in TABLES)
 FILES = ("scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json")
 
 
@@ -93,6 +111,9 @@ class Backtest:
                    expected, predicted_low, predicted_high, inside, and the figures of both baselines
     ``lost``       visits that no forecast is scored on: case, reason, members, visits
     ``forecasts``  a row for each visit that was forecast: origin, horizon, state, observed, p_1 to p_K
+    ``models``     a row for each model that was compared to choose one (``models=``), over all origins: its
+                   ranked probability score, that less the score of the model it would replace (``than``), and
+                   whether it was kept; ``origins`` has each model at each origin. Empty without a choice.
 
     Lines of a model that is no certified maximum have ``certified`` false, and no prediction intervals.
 
@@ -120,8 +141,11 @@ class Backtest:
     totals: pl.DataFrame
     lost: pl.DataFrame
     forecasts: pl.DataFrame
+    models: pl.DataFrame
+    origins: pl.DataFrame
     notes: tuple[str, ...]
     labels: tuple[str, ...] | None = None  # of the states, where the table has any
+    choices: tuple[ModelChoice, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data of all but the single forecasts."""
@@ -132,7 +156,8 @@ class Backtest:
     def write(self, folder: Path) -> None:
         """Write the tables, as CSV for a spreadsheet and as Parquet and JSON for programs."""
         make_folder(folder)
-        for name in ("scores", "totals", "lost", "cases"):
+        chosen = ("models", "origins") if self.choices else ()
+        for name in ("scores", "totals", "lost", "cases", *chosen):
             write_csv(folder / f"{name}.csv", getattr(self, name))
         write_whole(folder / "forecasts.parquet", to_parquet(self.forecasts))
         text = json.dumps(plain(self.to_dict()), ensure_ascii=False, indent=1, default=str, allow_nan=False)
@@ -161,6 +186,7 @@ def backtest(
     improvements: str | None = None,
     trend: str | None = None,
     first: Any = GIVEN,
+    models: str | Sequence[str] | None = None,
     threshold: int | str | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
@@ -197,6 +223,13 @@ def backtest(
     errors, frailty, frailty_by, improvements, trend, first
         Elements of a model of histories, as for ``fit_components``. With any of them, or clock="running", members
         are forecast from all visits up to the moment, and improvements by one rating are scored too.
+    models : "auto" or list of str, optional
+        Choose the model of each component by forecasts from days inside the training years (``fleet/rolling.py``):
+        "auto" adds elements to the plain model of pairs one at a time as long as they forecast better; a list
+        names models to compare, such as ["errors", "errors+improvements+trend"]. What was chosen is then
+        scored on the visits after ``until``, which no choice has seen; without ``until`` the last 30 % of the
+        years are kept for that. Every visit is scored, improvements included, but for those after a recorded
+        repair.
     threshold : int or str, optional
         The rating at or beyond which visits are counted: a number from 1, the best, or a label as text. By
         default 4 (Poor) of ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.
@@ -213,9 +246,11 @@ def backtest(
     reading : ReadingOptions, optional
         How tables are read; with it, inspections in files are read as a panel.
     out : path, optional
-        A folder for the tables, as CSV, Parquet and JSON; only an earlier backtest is written over.
+        A folder for the tables, as CSV, Parquet and JSON; only an earlier backtest is written over. With
+        ``models`` it keeps the forecasts of each model and origin, and the same call continues from them.
     on_progress : callable, optional
-        Called with the case, how many networks have been drawn for it, and of how many.
+        Called with the case (or the model and the origin at which it is fitted), how many networks have been
+        drawn (or models fitted) for it, and of how many, 0 where that is not known.
 
     Returns
     -------
@@ -231,15 +266,20 @@ def backtest(
     ('visit 3', True)
 
     """
-    cut, folder = read_cut(until, until_visit, since), None if out is None else Path(out)
+    asked = None if models is None else read_models(models)
+    folder = None if out is None else Path(out)
+    cut = None if models is not None and until is until_visit is None else read_cut(until, until_visit, since)
     if folder is not None:
         _refuse_place(folder, (reading or ReadingOptions()).inputs(data))
     histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
     histories.refuse({"ridge": ridge})
-    records = read_records(data, reading, histories)
-    if histories.on:
+    if models is not None:
+        _refuse_elements(histories, ridge, cut)
+    records = read_records(data, reading, histories, None if models is None else "keep_all")
+    if histories.on or models is not None:
         histories.check_columns(records.found.frame.columns)
     refuse_upside_down(records.found.moves, allow)
+    cut = cut or read_cut(split_end(_refuse_dateless(records.found.frame)), None, since)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
     names = frame["case"].unique().sort().to_list()
@@ -256,14 +296,23 @@ def backtest(
         test_fit=len(names) <= MOST_TESTED if test_fit is None else test_fit,
         labels=labels,
         histories=histories,
+        far=models is not None,
     )
     _check(settings, frame)
-    results, lost = [], [pl.DataFrame(schema=LOSSES_SCHEMA)]
+    results, lost, choices = [], [pl.DataFrame(schema=LOSSES_SCHEMA)], list[ModelChoice]()
+    tell = on_progress or _say_nothing
     for name in names:
         rows = frame.filter(case=name)
         chains = link_chains(rows, cut)
         lost.append(count_losses(records, rows, chains, cut))
-        results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name)))
+        own = settings
+        if models is not None:
+            store = None if folder is None else Store(folder / MODELS)
+            choices.append(choose_case(name, rows, settings, asked, store, tell))
+            chosen = choices[-1].histories
+            own = replace(settings, histories=chosen, options=replace(settings.options, clock=chosen.clock))
+        one = run_case(name, rows, chains, own, partial(tell, name))
+        results.append(replace(one, model=choices[-1].name, chosen=choices[-1].summary) if choices else one)
     merged = [] if records.found.reading is None else records.found.reading.explain_merges()
     untested = [explain_untested(len(names))] if test_fit is None and not settings.test_fit else []
     found = Backtest(
@@ -281,19 +330,81 @@ def backtest(
         totals=_join(results, "totals"),
         lost=pl.concat(lost),
         forecasts=_join(results, "forecasts"),
+        models=pl.concat([pl.DataFrame(schema=MODELS_SCHEMA), *(one.tried for one in choices)]),
+        origins=pl.concat([pl.DataFrame(schema=ORIGINS_SCHEMA), *(one.origins for one in choices)]),
         notes=(*notes, *merged, *_describe_traffic(used, cut), *untested, *([NO_TEST] if histories.on else [])),
         labels=labels,
+        choices=tuple(choices),
     )
     if folder is not None:
         found.write(folder)
     return found
 
 
+def choose_case(
+    name: str,
+    rows: pl.DataFrame,
+    settings: Settings,
+    models: Sequence[str] | None,
+    store: Store | None,
+    on_progress: Callable[[str, int, int], None],
+) -> ModelChoice:
+    """Choose the model of a component by origins inside its training years; nothing later is read."""
+    end = settings.cut.moment
+    assert isinstance(end, dt.date)
+    coding = code_training(settings.take_training(rows), settings.covariates, judge=False)
+    rows = coding.code(rows.lazy()).collect() if coding else rows
+    settings = replace(settings, options=replace(settings.options, coding=coding))
+    count = 0
+
+    def on_fit(model: str, origin: str) -> None:
+        nonlocal count
+        on_progress(f"{name}: {model}, up to {origin}", count, 0)
+        count += 1
+
+    cuts = list_origins(rows, end)
+    covariates = coding.expand(settings.covariates)
+    return choose_model(open_origins(name, rows, cuts, end, covariates, settings, on_fit, store), models)
+
+
+def _refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None) -> None:
+    """Refuse elements beside a choice among them, and moments that are not days."""
+    if histories.on or histories.clock != MIDDLE:
+        raise BadOption(
+            f"{histories.words} is given, and models chooses the elements itself. Leave one of the two out.",
+            option="models",
+        )
+    if ridge:
+        raise BadOption(
+            f"ridge is {ridge:g}, and models of histories have no penalty. Leave it out, or models.",
+            option="ridge",
+        )
+    if cut is not None and cut.kind != DATE:
+        raise BadOption(
+            "models compares forecasts from days inside the records, and until_visit is the number of a round. "
+            "Give until, a date or a year.",
+            option="until_visit",
+        )
+
+
+def _refuse_dateless(frame: pl.DataFrame) -> pl.DataFrame:
+    """Transitions with dates, from which the day of a choice can be found."""
+    if not {"date_1", "date_2"} <= set(frame.columns):
+        raise missing_columns(
+            ["date_1", "date_2"], frame.columns, "the table, and models are compared from days inside the records"
+        )
+    dated = frame.drop_nulls(["date_1", "date_2"])
+    if dated.is_empty():
+        raise BadOption("No two visits with dates make a transition. Models are compared from days.")
+    return dated.with_columns(pl.col("date_1", "date_2").cast(pl.Date))
+
+
 def _refuse_place(folder: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder with files of the same names, unless they are of an earlier backtest, by its scores."""
     scores = folder / FILES[0]
     ours = scores.is_file() and has_columns("case", "forecaster", "score", "less")(scores)
-    check_folder(folder, [folder / name for name in FILES], inputs, lambda _: ours)
+    files = [folder / name for name in dict.fromkeys((*FILES, *SHEETS))]
+    check_folder(folder, files, inputs, lambda _: ours)
 
 
 def _say_nothing(case: str, done: int, total: int) -> None:
@@ -373,11 +484,14 @@ def _describe_traffic(covariates: tuple[str, ...], cut: Cut) -> tuple[str, ...]:
 
 def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, whole: bool) -> str:
     """Summarize a case in sentences; ``whole`` says whether all lost visits are known."""
+    chosen = [result.chosen] if result.chosen else []
+    missed = _describe_lost(lost, whole, histories=settings.histories.on, far=settings.far)
     if result.scores is None or result.totals is None or result.forecasts is None:
         return " ".join(
             [
+                *chosen,
                 f"{result.case}: not forecast: {result.ratings.reword(str(result.reason)).rstrip('.')}.",
-                *_describe_lost(lost, whole, histories=settings.histories.on),
+                *missed,
             ]
         )
     horizon = result.forecasts["horizon_years"].to_numpy()
@@ -385,14 +499,14 @@ def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, w
     rows, bridges = count_of(result.training_rows, "transition"), count_of(result.training_bridges, "bridge")
     trained = f"{rows} of {bridges} {settings.cut.span}"
     forecast = f"{count_of(result.visits, 'later visit')} of {count_of(result.members, 'member')} forecast, {far}"
-    sentences = [f"{result.case}: fitted to {trained}; {forecast}, {result.ageing}."]
+    sentences = [*chosen, f"{result.case}: fitted to {trained}; {forecast}, {result.ageing}."]
     if not result.certified:
-        sentences.insert(0, f"{NOT_CERTIFIED} ({result.ratings.reword('; '.join(result.flaws))}).")
+        sentences.insert(len(chosen), f"{NOT_CERTIFIED} ({result.ratings.reword('; '.join(result.flaws))}).")
     if result.fit_test is not None and result.fit_test.rejected:
         sentences.append(result.ratings.reword(" ".join(result.fit_test.causes)))
     sentences += _describe_scores(result.scores)
     sentences += _describe_totals(result, result.totals, settings)
-    sentences += [*_describe_limits(result), *_describe_lost(lost, whole, histories=settings.histories.on)]
+    sentences += [*_describe_limits(result), *missed]
     return " ".join(sentences)
 
 
@@ -400,6 +514,8 @@ def _describe_scores(scores: pl.DataFrame) -> list[str]:
     """Compare the scores with those of both baselines."""
     everything = scores.filter(by=ALL)
     told = [_compare(everything, SAME, SAYING_SAME, "rps")]
+    if PAIRS in everything["forecaster"]:
+        told.insert(0, _compare(everything, PAIRS, SAYING_PAIRS, "rps"))
     exact = everything.filter(pl.col("less").is_null(), score="log_loss_exact")
     losses = dict(exact.select("forecaster", "mean").rows())
     if PLAIN in losses:
@@ -506,10 +622,11 @@ def _find_small(result: CaseResult) -> list[str]:
     return found
 
 
-def _describe_lost(lost: pl.DataFrame, whole: bool, *, histories: bool) -> list[str]:
+def _describe_lost(lost: pl.DataFrame, whole: bool, *, histories: bool, far: bool) -> list[str]:
     """Name the visits that the scores leave out."""
     much = " by two or more" if histories else ""
-    limit = f"What is scored are members that were not repaired and whose rating did not improve{much}."
+    improved = "" if far else f" and whose rating did not improve{much}"
+    limit = f"What is scored are members that were not repaired{improved}."
     unknown = "Pairs that were excluded before are not in a table of transitions and are not counted."
     if lost.is_empty():
         return [] if whole else [limit, unknown]

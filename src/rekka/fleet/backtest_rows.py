@@ -48,19 +48,22 @@ class PairedRecords:
     panel: Panel | None = None
 
 
-def read_records(data: Any, options: ReadingOptions | None, histories: HistoryOptions) -> PairedRecords:
+def read_records(
+    data: Any, options: ReadingOptions | None, histories: HistoryOptions, upward: str | None = None
+) -> PairedRecords:
     """Read transitions, or pair a panel; files and dataframes are read as a panel where options are given.
 
-    For a model of histories improvements by one rating are kept.
+    ``upward`` is the rule for improvements; for a model of histories those by one rating are kept.
     """
-    kept: dict[str, Any] = {"upward": "keep"} if histories.on else {}
+    upward = upward or ("keep" if histories.on else None)
+    kept: dict[str, Any] = {} if upward is None else {"upward": upward}
     if isinstance(data, Transitions):
         return PairedRecords(data)
     if isinstance(data, Panel):
         return PairedRecords(pair_visits(data, **kept), data)
     if options is None:
         return PairedRecords(read_transitions(data, rules=kept) if kept else read_transitions(data))
-    options = histories.reader(options) if histories.on else options
+    options = options if upward is None else histories.reader(options, upward)
     if not options.nbi and _holds_transitions(take_one(data), options):
         return PairedRecords(options.transitions(data))
     panel = options.panel(data)

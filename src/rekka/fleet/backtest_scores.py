@@ -3,6 +3,7 @@
 Forecasts of later visits are scored beside two baselines, with intervals clustered by bridge:
 
     model          the fitted model
+    plain          the model of pairs, where another was chosen by ``models``
     no_covariates  the same without covariates, fitted to the same rows; of histories, to their pairs that did
                    not improve
     persistence    no change: probability 1 on the state at the origin
@@ -44,7 +45,7 @@ from rekka.evaluation.goodness import find_links
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.scores import RowScores, mean_interval, score_persistence_rows, score_rows, split_supported
 from rekka.fleet.backtest_rows import MEMBER, Chains, Cut, take_training
-from rekka.fleet.histories import NO_HISTORIES, HistoryOptions
+from rekka.fleet.histories import NO_HISTORIES, HistoryOptions, leave_out_far
 from rekka.fleet.visits import chain_visits, find_past
 from rekka.forecast.ageing import FIXED, Ageing, plan_ageing
 from rekka.forecast.forecast import ForecastOptions
@@ -52,7 +53,7 @@ from rekka.forecast.history_propagation import HistoryPropagator, Past, make_pro
 from rekka.forecast.propagation import YEAR, Propagator, cross_gaps
 from rekka.forecast.uncertainty import NONE, Uncertainty, find_uncertainty
 from rekka.model import inputs
-from rekka.model.clock import make_clock
+from rekka.model.clock import MIDDLE, make_clock
 from rekka.model.elements import NEW
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.model.history_inputs import ELEMENTS
@@ -65,7 +66,7 @@ States = NDArray[np.int64]
 Counts = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
-MODEL, PLAIN, SAME = "model", "no_covariates", "persistence"
+MODEL, PAIRS, PLAIN, SAME = "model", "plain", "no_covariates", "persistence"
 SCORES = ("rps", "brier", "log_loss_exact", "log_loss", "accuracy")
 ALL, HORIZON = "all", "horizon"
 SCORES_SCHEMA: dict[str, Any] = {
@@ -96,6 +97,12 @@ class Settings:
     test_fit: bool = False
     labels: tuple[str, ...] | None = None  # of the states
     histories: HistoryOptions = NO_HISTORIES
+    far: bool = False  # the transitions hold improvements of any size: all are scored, those by one rating train
+
+    def take_training(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Transitions that train."""
+        known = take_training(frame, self.cut)
+        return leave_out_far(known) if self.far else known
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +136,8 @@ class CaseResult:
     scores: pl.DataFrame | None = None
     totals: pl.DataFrame | None = None
     forecasts: pl.DataFrame | None = None
+    model: str | None = None  # name of the model that was chosen ...
+    chosen: str = ""  # ... and why, in words
 
     @property
     def ratings(self) -> Ratings:
@@ -144,7 +153,7 @@ class CaseResult:
 
 def run_case(name: str, frame: pl.DataFrame, chains: Chains, settings: Settings, on_drawn: Progress) -> CaseResult:
     """Fit, forecast and score a case; ``chains`` are those of the frame, the case's transitions."""
-    train = take_training(frame, settings.cut)
+    train = settings.take_training(frame)
     coding = code_training(train, settings.covariates, judge=False)
     frame, train = (coding.code(one.lazy()).collect() if coding else one for one in (frame, train))
     settings = replace(settings, options=replace(settings.options, coding=coding))
@@ -195,10 +204,10 @@ def _run(
     cut, advance = settings.cut, settings.forecast.advance
     advance = advance and tuple(name for name in advance if name in result.covariates)
     options = replace(settings.options, advance=advance)
-    fit = _fit_histories(train, result.covariates, options, settings.histories)
-    plain = _fit_plain(train, options, settings.histories)
+    fit = fit_training(train, result.covariates, options, settings.histories, far=settings.far)
+    plain = _fit_plain(train, options, settings)
     ageing = plan_ageing(fit, settings.forecast.age)
-    visits = Visits.read(frame, chains, fit, cut)
+    visits = Visits.read(frame, chains, fit, cut, improvements=settings.far)
     result = replace(
         result,
         certified=fit.certificate.certified,
@@ -220,6 +229,10 @@ def _run(
     horizon = visits.chains.horizon
     own = visits.find_past(frame, train, fit)
     p = {MODEL: forecast_visits(fit, ageing, visits.x, visits.start, horizon, own)}
+    pairs = _fit_pairs(train, result.covariates, options, settings, fit.n_states)
+    if pairs is not None:
+        known = plan_ageing(pairs, settings.forecast.age)
+        p[PAIRS] = forecast_visits(pairs, known, visits.x, visits.start, horizon)
     if plain is not None and np.isfinite(plain.coefficients).all():
         bare, known = replace(visits, x=visits.x[:, :0]), plan_ageing(plain, FIXED)
         past = bare.find_past(frame, train, plain)
@@ -260,12 +273,22 @@ def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fi
     return fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
 
 
-def _fit_histories(
-    train: pl.DataFrame, covariates: Sequence[str], options: Options, histories: HistoryOptions
+def fit_training(
+    train: pl.DataFrame,
+    covariates: Sequence[str],
+    options: Options,
+    histories: HistoryOptions,
+    warm: Sequence[Fit] = (),
+    *,
+    far: bool = False,
 ) -> Fit:
-    """Fit histories where any element is asked for, else pairs."""
+    """Fit histories where any element is asked for, else pairs.
+
+    Where all improvements are in the rows (``far``), pairs that improve are left out as repairs.
+    """
     if not histories.on:
-        return _fit(train, covariates, options)
+        rows = train.filter(pl.col("state_2") >= pl.col("state_1")) if far else train
+        return _fit(rows, covariates, options)
     cut = histories.cut(train)
     fit = fit_history_table(
         inputs.as_frame(cut.rows),
@@ -280,11 +303,22 @@ def _fit_histories(
     return replace(fit, records=replace(fit.records, by=cut.groups.name))
 
 
-def _fit_plain(train: pl.DataFrame, options: Options, histories: HistoryOptions) -> Fit | None:
+def _fit_plain(train: pl.DataFrame, options: Options, settings: Settings) -> Fit | None:
     """Fit without covariates, with the same elements of histories; None where these need an age."""
+    histories = settings.histories
     if isinstance(histories.first, str) and histories.first == NEW:
         return None
-    return _fit_histories(train, (), Options(scaling=None, clock=options.clock), histories)
+    return fit_training(train, (), Options(scaling=None, clock=options.clock), histories, far=settings.far)
+
+
+def _fit_pairs(
+    train: pl.DataFrame, covariates: Sequence[str], options: Options, settings: Settings, n_states: int
+) -> Fit | None:
+    """Fit the plain model beside one of histories that was chosen; None where it is not to be compared."""
+    if not settings.far or not settings.histories.on:
+        return None
+    pairs = fit_training(train, covariates, replace(options, clock=MIDDLE), NO_HISTORIES, far=True)
+    return pairs if pairs.n_states == n_states and np.isfinite(pairs.coefficients).all() else None
 
 
 def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:
@@ -315,11 +349,13 @@ class Visits:
     beyond: int  # visits left out
 
     @classmethod
-    def read(cls, frame: pl.DataFrame, chains: Chains, fit: Fit, cut: Cut) -> Visits:
+    def read(
+        cls, frame: pl.DataFrame, chains: Chains, fit: Fit, cut: Cut, *, improvements: bool = False
+    ) -> Visits:
         """Read the visits of chains from the transitions that they link."""
         columns = inputs.Columns("state_1", "interval_years", fit.covariates)
         rows = inputs.read_predictors(inputs.as_frame(frame), columns)
-        end = inputs.read_ends(frame["state_2"], rows.start, improvements=fit.records is not None)
+        end = inputs.read_ends(frame["state_2"], rows.start, improvements=improvements or fit.records is not None)
         known = split_supported(rows.start[chains.origin[chains.member]], end[chains.place], fit.n_states)
         kept = chains.keep(known)
         origin = kept.origin[kept.member]

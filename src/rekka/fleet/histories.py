@@ -117,11 +117,11 @@ class HistoryOptions:
                     value=given[option],
                 )
 
-    def reader(self, reader: ReadingOptions) -> ReadingOptions:
-        """Reading options that keep improvements by one rating, and the column that a frailty belongs to."""
+    def reader(self, reader: ReadingOptions, upward: str = "keep") -> ReadingOptions:
+        """Reading options that keep improvements, by one or all, and the column that a frailty belongs to."""
         plan = load_mapping(None, reader.changes) if reader.nbi else load_mapping(reader.mapping, reader.changes)
         rule = plan.rules.upward
-        if "upward" in plan.rules.model_fields_set and rule != "keep":
+        if "upward" in plan.rules.model_fields_set and rule not in ("keep", upward):
             raise BadOption(
                 f"upward is {rule!r}, and a fit of histories takes improvements by one rating and starts another "
                 "history after larger ones (keep). Leave --upward out, or fit pairs.",
@@ -129,7 +129,7 @@ class HistoryOptions:
                 value=rule,
             )
         changes = dict(reader.changes)
-        changes["rules"] = dict(changes.get("rules", {})) | {"upward": "keep"}
+        changes["rules"] = dict(changes.get("rules", {})) | {"upward": upward}
         if self.column not in ("bridge_id", MEMBER):
             if reader.nbi:
                 raise BadOption(
@@ -174,8 +174,7 @@ class HistoryOptions:
         repaired = self._find_repaired(rows, names)
         excluded = int(repaired.sum())
         if excluded:  # another history begins after each, as after any repair
-            past = _count_past(rows.with_columns(repaired.alias(REPAIRED)), names)
-            rows = rows.with_columns(history=pl.format("{}.{}", "history", past)).filter(~repaired)
+            rows = _begin_after(rows, repaired, names)
         return CutRows(rows, rows.select(names), self._group(rows), excluded)
 
     def _find_repaired(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.Series:
@@ -257,6 +256,24 @@ class HistoryOptions:
                 column=self.column,
             )
         return group
+
+
+def leave_out_far(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows without improvements by two ratings or more, which ``upward="keep_all"`` leaves in.
+
+    Those count as unrecorded repairs: another history begins after each.
+    """
+    names = [name for name in IDENTITY if name in rows.columns]
+    order = [name for name in TIMES if name in rows.columns][:1]
+    rows = rows.sort(*names, *order, maintain_order=True)
+    far = rows.select(pl.col("state_2").cast(pl.Int64) < pl.col("state_1").cast(pl.Int64) - 1).to_series()
+    return _begin_after(rows, far, names)
+
+
+def _begin_after(rows: pl.DataFrame, repaired: pl.Series, names: Sequence[str]) -> pl.DataFrame:
+    """Rows without the repaired ones; another history begins after each of these, as after any repair."""
+    past = _count_past(rows.with_columns(repaired.alias(REPAIRED)), names)
+    return rows.with_columns(history=pl.format("{}.{}", "history", past)).filter(~repaired)
 
 
 def _count_past(rows: pl.DataFrame, names: Sequence[str]) -> pl.Series:

@@ -1,0 +1,513 @@
+"""Rolling origins: models fitted up to several days inside the records, compared on the visits that came after.
+
+Which elements of a model of histories do the records support? The plain model of pairs, then elements one at a
+time, as long as they forecast better:
+
+    1 ORIGINS   days inside the records; each leaves visits to train on before it and visits to score after it
+    2 FORECAST  every later visit up to the end, improvements included, but for those after a recorded repair;
+                each model forecasts the same visits from the last visit of each member
+    3 SCORE     ranked probability score of what inspectors recorded, lower is better; the visits of all origins
+                together, differences visit by visit, intervals clustered by bridge
+    4 ADD       of the elements that are not in the model yet, each is added to it by itself. The best is kept if
+                it is certified at the latest origin and at half of all, lowers the score at half of them and by
+                1 % in all, and is shown to lower it: the interval of the difference, allowing for the number of
+                elements, lies below 0. Where it is not certified, the model before it stands in
+    5 STOP      when none is kept
+
+Log loss cannot judge: the plain model gives improvements the probability 0. If the plain model is right, an
+element is added in at most one of twenty components (Bonferroni over the elements). Nothing after the end is
+looked at.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import rekka
+from rekka.core.errors import BadOption, InputError, count_of, did_you_mean
+from rekka.core.files import make_folder, name_apart, write_whole
+from rekka.core.folders import digest
+from rekka.core.numerics import quiet
+from rekka.core.ratings import Ratings
+from rekka.evaluation.scores import CONFIDENCE, Interval, mean_interval, score_rows
+from rekka.evaluation.selection import Guard
+from rekka.fleet.backtest_rows import Cut, link_chains
+from rekka.fleet.backtest_scores import Settings, Visits, fit_training, forecast_visits
+from rekka.fleet.histories import NO_HISTORIES, HistoryOptions
+from rekka.forecast.ageing import plan_ageing
+from rekka.model.fit import Fit
+
+Array = NDArray[np.float64]
+
+PLAIN, AUTO, JOIN = "plain", "auto", "+"
+ELEMENTS: Mapping[str, Mapping[str, str]] = {  # tried in this order; of equals the first is taken
+    "errors": {"errors": "adjacent-common"},
+    "improvements": {"improvements": "common"},
+    "trend": {"trend": "common"},
+    "running": {"clock": "running"},
+    "frailty": {"frailty": "gamma"},
+}
+NAMES = {PLAIN: "the plain model", "running": "running clock"}  # what people read, where it differs
+MOST_ORIGINS = 5
+LEAST_SPAN = 0.5  # of the years up to the end; earlier origins leave too little to train on
+FEW_ORIGINS = 3
+FAR_YEARS = 5  # horizons that origins should reach where the records allow
+MARK = "rekka"  # key of the digest in a file of forecasts
+LEAST_GAIN = 0.01  # of the score before: less is not worth an element
+LAST_SHARE = 0.3  # of the records, that is kept for the confirmation where no day is given
+
+MODELS_SCHEMA: dict[str, Any] = {
+    "case": pl.String, "step": pl.Int64, "model": pl.String, "than": pl.String, "certified_at": pl.Int64,
+    "rps": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "level": pl.Float64,
+    "log_loss": pl.Float64, "brier": pl.Float64, "origins": pl.Int64, "lower_at": pl.Int64, "visits": pl.Int64,
+    "bridges": pl.Int64, "kept": pl.Boolean, "reason": pl.String,
+}  # fmt: skip
+ORIGINS_SCHEMA: dict[str, Any] = {
+    "case": pl.String, "model": pl.String, "origin": pl.Date, "certified": pl.Boolean, "rows": pl.Int64,
+    "visits": pl.Int64, "rps": pl.Float64, "log_loss": pl.Float64, "brier": pl.Float64, "observed": pl.Int64,
+    "expected": pl.Float64, "horizon": pl.Float64, "reason": pl.String,
+}  # fmt: skip
+
+
+def name_model(parts: Sequence[str]) -> str:
+    """Name of a model by its elements: "errors+trend"; "plain" has none."""
+    return JOIN.join(name for name in ELEMENTS if name in parts) or PLAIN
+
+
+def describe_model(name: str) -> str:
+    """Name of a model for people: "errors, running clock"."""
+    return ", ".join(NAMES.get(part, part) for part in name.split(JOIN))
+
+
+def read_models(asked: str | Sequence[str]) -> tuple[str, ...] | None:
+    """Names of the models to compare; None for ``auto``, which builds them up."""
+    names = [one.strip() for one in asked.split(",")] if isinstance(asked, str) else list(asked)
+    if names == [AUTO]:
+        return None
+    found = []
+    for name in names:
+        parts = [part.strip() for part in str(name).split(JOIN)]
+        for part in parts:
+            if part not in ELEMENTS and not (part == PLAIN and len(parts) == 1):
+                known = (AUTO, PLAIN, *ELEMENTS)
+                raise BadOption(
+                    f"models has {part!r}; known are {AUTO} by itself, {PLAIN}, {', '.join(ELEMENTS)}, and "
+                    f"several of these joined by a plus sign, such as errors+trend.{did_you_mean(part, known)}",
+                    option="models",
+                    value=part,
+                )
+        found.append(name_model(parts))
+    return tuple(dict.fromkeys(found))
+
+
+def elements_of(name: str) -> HistoryOptions:
+    """Options of the model of this name."""
+    given: dict[str, str] = {}
+    for part in name.split(JOIN):
+        given |= ELEMENTS.get(part, {})
+    return replace(NO_HISTORIES, **given)
+
+
+def list_origins(frame: pl.DataFrame, end: dt.date) -> tuple[Cut, ...]:
+    """Origins up to ``end``, the latest first.
+
+    The first lies the usual interval before the end, so that most members have a visit after it, and the others
+    half of that apart. There are three where the records allow, and up to five for horizons of five years.
+    """
+    known = frame.filter(pl.col("date_2") <= end)
+    if known.is_empty():
+        return ()
+    begin, gap = known["date_1"].min(), float(known["interval_years"].median() or 1.0)  # type: ignore[arg-type]
+    assert isinstance(begin, dt.date)
+    apart, found = max(1, round(gap / 2)), list[Cut]()
+    span = (end - begin).days / 365.25
+    for place in range(MOST_ORIGINS):
+        back = max(1, round(gap)) + apart * place
+        far_enough = len(found) >= FEW_ORIGINS and back - apart >= FAR_YEARS
+        early = span - back < (LEAST_SPAN * span if len(found) >= FEW_ORIGINS - 1 else gap)
+        if far_enough or early:
+            break
+        found.append(Cut(_years_before(end, back)))
+    return tuple(found)
+
+
+def split_end(frame: pl.DataFrame) -> dt.date:
+    """The last day of a year that leaves the last 30 % of the records' years for the confirmation."""
+    begin, end = frame["date_1"].min(), frame["date_2"].max()
+    assert isinstance(begin, dt.date)
+    assert isinstance(end, dt.date)
+    years = max(1, round(LAST_SHARE * (end - begin).days / 365.25))
+    return dt.date(end.year - years, 12, 31)
+
+
+def _years_before(day: dt.date, years: int) -> dt.date:
+    """The same day so many years earlier; of 29 February the 28th."""
+    try:
+        return day.replace(year=day.year - years)
+    except ValueError:
+        return day.replace(year=day.year - years, day=28)
+
+
+class Forecasts(NamedTuple):
+    """Scores of one model's forecasts of the visits after one origin: a row each with SCORES.
+
+    ``reason`` says why the fit is not certified, or there are no scores. The fit is None where there is none, or
+    where the forecasts were read from a folder.
+    """
+
+    scores: pl.DataFrame | None
+    reason: str | None = None
+    fit: Fit | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the fit is a certified maximum."""
+        return self.scores is not None and self.reason is None
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder that keeps the forecasts of every model and origin, so that a run that was stopped continues."""
+
+    folder: Path
+
+    def read(self, key: str, mark: str) -> Forecasts | None:
+        """Forecasts of earlier, made from the same rows and options; None where there are none."""
+        file = self.folder / f"{key}.parquet"
+        if not file.is_file() or pl.read_parquet_metadata(file).get(MARK) != mark:
+            return None
+        reason = pl.read_parquet_metadata(file)["reason"]
+        return Forecasts(pl.read_parquet(file), reason or None)
+
+    def write(self, key: str, mark: str, found: Forecasts) -> None:
+        """Keep forecasts; those that could not be made are made again."""
+        if found.scores is None:
+            return
+        make_folder(self.folder)
+        content = BytesIO()
+        found.scores.write_parquet(content, metadata={MARK: mark, "reason": found.reason or ""})
+        write_whole(self.folder / f"{key}.parquet", content.getvalue())
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """One origin: training rows, and the later visits that every model forecasts."""
+
+    cut: Cut
+    train: pl.DataFrame
+    frame: pl.DataFrame
+    visits: Visits
+    plain: Fit
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Covariates that vary in the training rows."""
+        return self.plain.covariates
+
+    @property
+    def n_states(self) -> int:
+        """Ratings that the plain model knows."""
+        return self.plain.n_states
+
+    def mark(self, name: str, settings: Settings) -> str:
+        """Digest of what a model's forecasts follow from: rows, options, version."""
+        options = settings.options, settings.forecast.age, settings.threshold, self.covariates, name, self.cut
+        return digest(repr((rekka.__version__, self._rows, options)).encode())
+
+    @cached_property
+    def _rows(self) -> str:
+        """Digest of the transitions and of which visits are forecast."""
+        return digest(self.frame.write_ipc(None).getvalue() + self.visits.chains.place.tobytes())
+
+    @property
+    def bridges(self) -> NDArray[Any]:
+        """Bridge of each visit, by name: the same at every origin."""
+        return self.frame["bridge_id"].to_numpy()[self.visits.chains.place]
+
+
+@dataclass(eq=False)
+class Rolling:
+    """Models of one component at its origins; each is fitted once."""
+
+    case: str
+    origins: tuple[Origin, ...]
+    settings: Settings
+    on_fit: Callable[[str, str], None]
+    store: Store | None = None
+    done: dict[tuple[str, int], Forecasts] = field(default_factory=dict)
+    before: dict[str, str] = field(default_factory=dict)  # the model that each one adds an element to
+
+    def forecast(self, name: str, place: int, warm: Sequence[str] = ()) -> Forecasts:
+        """Forecasts of a model at an origin; ``warm`` names models whose fits there are starts."""
+        key = (name, place)
+        if key not in self.done:
+            origin = self.origins[place]
+            self.on_fit(name, str(origin.cut.moment))
+            file = f"{name_apart([self.case])[0]} {name} {origin.cut.moment}"
+            mark = origin.mark(name, self.settings)
+            kept = None if self.store is None else self.store.read(file, mark)
+            if kept is None:
+                others = [(other, place) for other in warm] + [(name, place - 1)]
+                starts = [self.done[other].fit for other in others if other in self.done]
+                kept = self._forecast(name, origin, [one for one in starts if one is not None])
+                if self.store is not None:
+                    self.store.write(file, mark, kept)
+            self.done[key] = kept
+        return self.done[key]
+
+    def _forecast(self, name: str, origin: Origin, warm: Sequence[Fit]) -> Forecasts:
+        try:
+            with quiet():
+                fit = origin.plain
+                if name != PLAIN:
+                    fit = _fit(origin.train, origin.covariates, self.settings, name, warm)
+                p = _fold(self._propagate(fit, origin), origin.n_states)
+        except InputError as error:
+            return Forecasts(None, str(error))
+        except (ArithmeticError, ValueError) as error:
+            return Forecasts(None, f"the fit could not be computed: {error}")
+        end = origin.visits.end
+        with np.errstate(divide="ignore"):
+            rows = score_rows(p, np.log(p[np.arange(len(end)), end]), origin.visits.start, end)
+        below = p[:, self.threshold(origin) - 1 :].sum(axis=1)
+        scores = pl.DataFrame({"rps": rows.rps, "brier": rows.brier, "log_loss": -rows.log_p, "below": below})
+        return Forecasts(scores, None if fit.certificate.certified else "; ".join(fit.certificate.reasons), fit)
+
+    def _propagate(self, fit: Fit, origin: Origin) -> Array:
+        visits = origin.visits
+        past = visits.find_past(origin.frame, origin.train, fit)
+        ageing = plan_ageing(fit, self.settings.forecast.age)
+        return forecast_visits(fit, ageing, visits.x, visits.start, visits.chains.horizon, past)
+
+    def threshold(self, origin: Origin) -> int:
+        """State from which visits are counted at an origin."""
+        ratings = Ratings.of(self.settings.labels, origin.n_states)
+        return min(self.settings.threshold or ratings.default_threshold, origin.n_states)
+
+    def stand_in(self, name: str, place: int) -> pl.DataFrame:
+        """Scores of a model at an origin; where it is not certified, of the model before it."""
+        while not self.done[name, place].certified and name in self.before:
+            name = self.before[name]
+        scores = self.done[name, place].scores
+        assert scores is not None  # of the plain model, at least
+        return scores
+
+    def join(self, name: str, score: str) -> Array:
+        """Scores (v,) of a model at all visits of all origins."""
+        found = [self.stand_in(name, place)[score] for place in range(len(self.origins))]
+        return pl.concat(found).to_numpy()
+
+    @cached_property
+    def bridges(self) -> NDArray[Any]:
+        """Bridge of each visit of all origins, by number."""
+        names = np.concatenate([one.bridges for one in self.origins])
+        return np.asarray(np.unique(names, return_inverse=True)[1])
+
+    def compare(self, name: str, other: str, level: float) -> Interval:
+        """Interval of the mean ranked probability score of one model less that of another."""
+        return mean_interval(self.join(name, "rps") - self.join(other, "rps"), self.bridges, level)
+
+    def lower_at(self, name: str, other: str) -> int:
+        """Number of origins at which a model's mean score is lower than another's."""
+        count = 0
+        for place in range(len(self.origins)):
+            ours, theirs = self.stand_in(name, place)["rps"], self.stand_in(other, place)["rps"]
+            count += bool((ours - theirs).sum() < 0)
+        return count
+
+    def tabulate(self) -> pl.DataFrame:
+        """Table of each model at each origin."""
+        rows = []
+        for (name, place), one in self.done.items():
+            origin = self.origins[place]
+            scores, end = one.scores, origin.visits.end
+            row: dict[str, Any] = {
+                "case": self.case, "model": name, "origin": origin.cut.moment, "certified": one.certified,
+                "rows": len(origin.train), "visits": len(end), "reason": one.reason,
+            }  # fmt: skip
+            if scores is not None:
+                row |= {
+                    **{name: scores[name].mean() for name in ("rps", "log_loss", "brier")},
+                    "observed": int((end >= self.threshold(origin) - 1).sum()), "expected": scores["below"].sum(),
+                    "horizon": origin.visits.chains.horizon.max(),
+                }  # fmt: skip
+            rows.append(row)
+        return pl.DataFrame(rows, schema=ORIGINS_SCHEMA)
+
+
+def _fold(p: Array, n_states: int) -> Array:
+    """Probabilities (v, n_states): what is worse than the plain model knows counts as its worst rating."""
+    if p.shape[1] == n_states:
+        return p
+    return np.column_stack([p[:, : n_states - 1], p[:, n_states - 1 :].sum(axis=1)])
+
+
+def _fit(
+    train: pl.DataFrame, covariates: Sequence[str], settings: Settings, name: str, warm: Sequence[Fit] = ()
+) -> Fit:
+    histories, advance = elements_of(name), settings.forecast.advance
+    advance = advance and tuple(one for one in advance if one in covariates)
+    options = replace(settings.options, clock=histories.clock, advance=advance)
+    return fit_training(train, covariates, options, histories, warm, far=True)
+
+
+def open_origins(
+    case: str,
+    frame: pl.DataFrame,
+    cuts: Sequence[Cut],
+    end: dt.date,
+    covariates: Sequence[str],
+    settings: Settings,
+    on_fit: Callable[[str, str], None],
+    store: Store | None = None,
+) -> Rolling:
+    """Origins of a component with visits to score, and the plain model's fit at each.
+
+    ``frame`` has its transitions, improvements of any size kept. Origins at which the plain model cannot be
+    fitted, or no visit follows, are left out.
+    """
+    frame, found = frame.filter(pl.col("date_2") <= end), []
+    for cut in cuts:
+        cut = replace(cut, since=settings.cut.since)
+        train = replace(settings, cut=cut, far=True).take_training(frame)
+        used = tuple(name for name in covariates if not train.is_empty() and train[name].n_unique() > 1)
+        chains = link_chains(frame, cut)
+        if train.is_empty() or not len(chains):
+            continue
+        try:
+            with quiet():
+                plain = _fit(train, used, settings, PLAIN)
+        except (InputError, ArithmeticError, ValueError):
+            continue
+        visits = Visits.read(frame, chains, plain, cut, improvements=True)
+        if len(visits.chains) and np.isfinite(plain.coefficients).all():
+            found.append(Origin(cut, train, frame, visits, plain))
+    return Rolling(case, tuple(found), settings, on_fit, store)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelChoice:
+    """Model chosen for a component, with a row of ``tried`` for each model that was compared.
+
+    ``name`` is "plain" or the elements joined by plus signs; ``reason`` says why nothing could be compared.
+    """
+
+    case: str
+    name: str
+    tried: pl.DataFrame
+    origins: pl.DataFrame
+    difference: Interval | None = None  # of its score less the plain model's
+    plain_rps: float = math.nan
+    years: float = math.nan  # the farthest horizon
+    reason: str | None = None
+
+    @property
+    def histories(self) -> HistoryOptions:
+        """Options of the chosen model."""
+        return elements_of(self.name)
+
+    @property
+    def summary(self) -> str:
+        """Say what was chosen, and what it gains."""
+        if self.reason is not None:
+            return f"{self.case}: the plain model, because no others could be compared: {self.reason}."
+        visits, origins = self.tried["visits"].max(), self.tried["origins"].max()
+        assert isinstance(visits, int)
+        where = f"{count_of(visits, 'later visit')}, {count_of(int(str(origins)), 'origin')}"
+        if self.name == PLAIN or self.difference is None:
+            others = self.tried.filter(pl.col("model") != PLAIN)["model"].unique(maintain_order=True).to_list()
+            tried = ", ".join(map(describe_model, others))
+            return f"{self.case}: the plain model; none of {tried} is shown to forecast better ({where})."
+        ends = self.difference.mean, self.difference.high, self.difference.low
+        gain, low, high = (-100 * value / self.plain_rps for value in ends)
+        return (
+            f"{self.case}: {describe_model(self.name)}; lowers the error (ranked probability score) of forecasts "
+            f"up to {self.years:.0f} years ahead by {gain:.0f} % (95 %: {low:.0f} to {high:.0f}) against the "
+            f"plain model ({where})."
+        )
+
+
+def choose_model(rolling: Rolling, models: Sequence[str] | None = None) -> ModelChoice:
+    """Build up the model of a component, or choose among ``models``, by the steps at the head of this file."""
+    if not rolling.origins:
+        why = "no day inside the records leaves visits to train on before it and visits to score after it"
+        return ModelChoice(rolling.case, PLAIN, pl.DataFrame(schema=MODELS_SCHEMA), rolling.tabulate(), reason=why)
+    _evaluate(rolling, PLAIN)
+    rows, current = [_describe(rolling, 0, PLAIN, None, CONFIDENCE, kept=True)], PLAIN
+    for step in range(1, len(ELEMENTS) + 1):
+        names = _extend(current) if models is None else [name for name in models if name != PLAIN]
+        level = Guard().level(max(len(ELEMENTS), len(names)))
+        for name in names:
+            _evaluate(rolling, name, current)
+        found = [_describe(rolling, step, name, current, level, kept=False) for name in names]
+        best = min((row for row in found if row["reason"] is None), key=lambda row: row["rps"], default=None)
+        rows += found
+        if best is not None:
+            best["kept"], current = True, best["model"]
+        if best is None or models is not None:
+            break
+    return ModelChoice(
+        rolling.case,
+        current,
+        pl.DataFrame(rows, schema=MODELS_SCHEMA),
+        rolling.tabulate(),
+        None if current == PLAIN else rolling.compare(current, PLAIN, CONFIDENCE),
+        float(rolling.join(PLAIN, "rps").mean()),
+        max(float(one.visits.chains.horizon.max()) for one in rolling.origins),
+    )
+
+
+def _extend(current: str) -> list[str]:
+    """Models with one element more than the current one."""
+    parts = current.split(JOIN)
+    return [name_model([*parts, name]) for name in ELEMENTS if name not in parts]
+
+
+def _evaluate(rolling: Rolling, name: str, than: str | None = None) -> None:
+    """Fit a model at every origin; only at the latest if it is not certified there."""
+    if than is not None:
+        rolling.before[name] = than
+    for place in range(len(rolling.origins)):
+        found = rolling.forecast(name, place, [] if than is None else [than])
+        if place == 0 and than is not None and not found.certified:
+            return
+
+
+def _describe(
+    rolling: Rolling, step: int, name: str, than: str | None, level: float, *, kept: bool
+) -> dict[str, Any]:
+    """Row of a model: scores over all origins, and why it cannot be kept."""
+    own = [rolling.done[name, place] for place in range(len(rolling.origins)) if (name, place) in rolling.done]
+    certified = sum(one.certified for one in own)
+    row: dict[str, Any] = {
+        "case": rolling.case, "step": step, "model": name, "than": than, "certified_at": certified, "kept": kept,
+        "origins": len(rolling.origins), "level": level, "reason": None,
+        "visits": len(rolling.bridges), "bridges": len(np.unique(rolling.bridges)),
+    }  # fmt: skip
+    many = len(rolling.origins)
+    failed = next((place for place, one in enumerate(own) if not one.certified), None)
+    if than is not None and failed is not None and (failed == 0 or 2 * certified < many):
+        return row | {"reason": f"not certified at {rolling.origins[failed].cut.moment}: {own[failed].reason}"}
+    row |= {score: float(rolling.join(name, score).mean()) for score in ("rps", "brier", "log_loss")}
+    if than is None:
+        return row
+    difference, lower = rolling.compare(name, than, level), rolling.lower_at(name, than)
+    row |= {"difference": difference.mean, "low": difference.low, "high": difference.high, "lower_at": lower}
+    if not difference.high < 0:
+        row["reason"] = "not shown to forecast better"
+    elif -difference.mean < LEAST_GAIN * (row["rps"] - difference.mean):
+        row["reason"] = f"lowers the score by less than {100 * LEAST_GAIN:g} %"
+    elif 2 * lower < many:
+        row["reason"] = f"better at {lower} of {many} origins only"
+    return row
