@@ -232,7 +232,7 @@ EXPONENTIALS = {
     "fleet.network": "weights of a normal distribution",
     "forecast.history_propagation": "frailties, which are placed on a logarithmic scale; chances within part of a year",
     "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
-    "report.elements": "the change in percent of hazards with a trend",
+    "fleet.elements": "the change in percent of hazards with a trend",
     "scaling.operators": "the inverse of an operator, and the likelihood of Box-Cox exponents",
     "simulation.rows": "lengths, areas and traffic, which are log-normal",
     "simulation.stock": "the same, and known hazards: the truth is drawn without the model that it helps to test",

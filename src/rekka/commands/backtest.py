@@ -22,7 +22,7 @@ FLAGS = (
     options.RIDGE,
     Flag("--age", str, "age", "HOW", "Ages: advances, held (at the oldest of the training rows) or fixed.",
          "advances"),
-    options.GOES_ON, *options.HISTORIES,
+    options.GOES_ON, options.MODELS, *options.HISTORIES,
     options.THRESHOLD._replace(words=options.THRESHOLD.words.replace(
         "The rating whose reaching is asked for", "Visits in this rating or worse are counted")),
     Flag("--level", float, "level", None, "Of the intervals, such as 0.95.", 0.95),
@@ -48,6 +48,10 @@ def backtest(
     the model and of two baselines (no change, no covariates), and the numbers found in each rating against those
     expected, with prediction intervals. Members that were repaired are counted, not scored.
 
+    With --models the model of each component is chosen first, by forecasts from days inside the training years;
+    without --until the last 30 % of the years are kept for the test. With --out a run that was stopped continues
+    where it was.
+
     For example:
 
       rekka backtest inspections.xlsx --until 2015-03-31
@@ -55,6 +59,8 @@ def backtest(
       rekka backtest bridges.csv --mapping bridges.toml --until 2008 --age held --out backtest
 
       rekka backtest transitions.parquet --until-visit 4 --only Pier --threshold 3
+
+      rekka backtest inspections.xlsx --models auto --until 2015 --out backtest
     """
     from rekka.report.terminal.forecast import print_backtest
 

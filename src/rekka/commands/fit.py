@@ -22,7 +22,8 @@ MANY_CASES = 20  # of more, a summary is printed
 FLAGS = (
     Flag("--scaling", str, "scaling", None,
          "Scaling of the covariates, such as zscore or boxcox+zscore.", "zscore"),
-    options.ONLY, options.USE, options.RIDGE, options.ADVANCE, *options.HISTORIES, options.UNITS,
+    options.ONLY, options.USE, options.RIDGE, options.ADVANCE, options.MODELS, *options.HISTORIES,
+    options.UNITS,
     Flag("--bootstrap", int, "bootstrap", "N",
          "Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.", 0, 0),
     Flag("--seed", int, "seed", None, "Of the bootstrap's draws.", 0, 0),
@@ -59,6 +60,8 @@ def fit(
       rekka fit inspections.xlsx --unit age_at_inspection_1=10 --unit traffic_mean=1000 --out models
 
       rekka fit inspections.xlsx --bootstrap 200 --out models
+
+      rekka fit inspections.xlsx --models auto --out models
 
       rekka fit nation/ --memory 1GB --out models
     """
@@ -102,6 +105,8 @@ def _print_lacks(errors: Console, one: ComponentFit, brief: bool) -> None:
 def _print_component(console: Console, one: ComponentFit) -> None:
     from rekka.report.terminal.models import print_model
 
+    if one.choice is not None:
+        print_plain(console, one.choice.summary)
     if one.model is not None:
         print_model(console, one.case, one.rows, one.model, one.labels, one.coefficients, one.elements)
 

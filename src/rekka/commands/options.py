@@ -198,6 +198,12 @@ HISTORIES = (
         "new (the best rating at age 0), or a probability for each rating, such as 0.6,0.3,0.1.",
     ),
 )  # of models of histories
+MODELS = Flag(
+    "--models", Text, "models", "WHICH",
+    "Choose the elements of histories by forecasts from days inside the records: auto (added one at a time as "
+    "long as they forecast better), or a list such as plain,errors,errors+trend. Elements: errors, improvements, "
+    "trend, running (clock), frailty.",
+)  # fmt: skip
 INTERVALS = Flag(
     "--intervals", str, "intervals", "HOW",
     "Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) or none.",
@@ -238,7 +244,8 @@ _PANELS = {
     "rules": "What becomes of doubtful visits and pairs",
 }
 _PANELS |= dict.fromkeys(
-    ({one.place for one in HISTORIES} - {CLOCK.place}), "Histories: all visits between two repairs together"
+    ({one.place for one in (*HISTORIES, MODELS)} - {CLOCK.place}),
+    "Histories: all visits between two repairs together",
 )
 READING = (
     Flag("--mapping", Path | None, "file.mapping", "TOML", "All of this in a TOML file; options overrule it."),

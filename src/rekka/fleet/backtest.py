@@ -83,7 +83,7 @@ WORDS = {"rps": "ranked probability score", "log_loss_exact": "log loss"}
 
 DRAWS = 500
 CASES: dict[str, Any] = {
-    "case": pl.String, "model": pl.String, "certified": pl.Boolean, "reason": pl.String,
+    "case": pl.String, "model": pl.String, "confirmed": pl.Boolean, "certified": pl.Boolean, "reason": pl.String,
     "covariates": pl.List(pl.String),
     "constant": pl.List(pl.String), "states": pl.Int64, "threshold": pl.Int64,
     "threshold_label": pl.String, "training_rows": pl.Int64,
@@ -274,12 +274,12 @@ def backtest(
     histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
     histories.refuse({"ridge": ridge})
     if models is not None:
-        _refuse_elements(histories, ridge, cut)
+        refuse_elements(histories, ridge, cut)
     records = read_records(data, reading, histories, None if models is None else "keep_all")
     if histories.on or models is not None:
         histories.check_columns(records.found.frame.columns)
     refuse_upside_down(records.found.moves, allow)
-    cut = cut or read_cut(split_end(_refuse_dateless(records.found.frame)), None, since)
+    cut = cut or read_cut(split_end(refuse_dateless(records.found.frame)), None, since)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
     names = frame["case"].unique().sort().to_list()
@@ -341,6 +341,20 @@ def backtest(
     return found
 
 
+def confirm_choice(result: CaseResult) -> bool | None:
+    """Whether a chosen model is shown to be better than the plain one on visits that no choice has seen.
+
+    False where it is shown to be worse; None where the visits cannot tell, and where the plain model was chosen.
+    """
+    if result.scores is None or result.model is None:
+        return None
+    line = result.scores.filter(by=ALL, score="rps", forecaster=MODEL, less=PAIRS)
+    low, high = next(line.select("low", "high").iter_rows(), (None, None))
+    if high is not None and high < 0:
+        return True
+    return False if low is not None and low > 0 else None
+
+
 def choose_case(
     name: str,
     rows: pl.DataFrame,
@@ -349,7 +363,10 @@ def choose_case(
     store: Store | None,
     on_progress: Callable[[str, int, int], None],
 ) -> ModelChoice:
-    """Choose the model of a component by origins inside its training years; nothing later is read."""
+    """Choose the model of a component by origins inside its training years; nothing later is read.
+
+    ``rows`` are its transitions, improvements of any size kept; ``models`` as ``read_models`` gives them.
+    """
     end = settings.cut.moment
     assert isinstance(end, dt.date)
     coding = code_training(settings.take_training(rows), settings.covariates, judge=False)
@@ -367,7 +384,7 @@ def choose_case(
     return choose_model(open_origins(name, rows, cuts, end, covariates, settings, on_fit, store), models)
 
 
-def _refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None) -> None:
+def refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None = None) -> None:
     """Refuse elements beside a choice among them, and moments that are not days."""
     if histories.on or histories.clock != MIDDLE:
         raise BadOption(
@@ -387,7 +404,7 @@ def _refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None) -
         )
 
 
-def _refuse_dateless(frame: pl.DataFrame) -> pl.DataFrame:
+def refuse_dateless(frame: pl.DataFrame) -> pl.DataFrame:
     """Transitions with dates, from which the day of a choice can be found."""
     if not {"date_1", "date_2"} <= set(frame.columns):
         raise missing_columns(
@@ -461,6 +478,7 @@ def _tabulate_cases(
             | {
                 "threshold_label": None if one.threshold is None else one.ratings.labels[one.threshold - 1],
                 "reason": one.ratings.reword(one.reason or "; ".join(one.flaws)) or None,
+                "confirmed": confirm_choice(one),
                 "lost_members": int(gone["members"].sum()),
                 "lost_visits": int(gone["visits"].sum()),
                 "fit_p_value": None if one.fit_test is None else one.fit_test.p_value,
@@ -499,9 +517,10 @@ def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, w
     rows, bridges = count_of(result.training_rows, "transition"), count_of(result.training_bridges, "bridge")
     trained = f"{rows} of {bridges} {settings.cut.span}"
     forecast = f"{count_of(result.visits, 'later visit')} of {count_of(result.members, 'member')} forecast, {far}"
-    sentences = [*chosen, f"{result.case}: fitted to {trained}; {forecast}, {result.ageing}."]
-    if not result.certified:
-        sentences.insert(len(chosen), f"{NOT_CERTIFIED} ({result.ratings.reword('; '.join(result.flaws))}).")
+    fitted = f"{result.case}: fitted to {trained}; {forecast}, {result.ageing}."
+    flaws = result.ratings.reword("; ".join(result.flaws))
+    doubts = [] if result.certified else [f"{NOT_CERTIFIED} ({flaws})."]
+    sentences = [*chosen, *result.elements, *doubts, fitted]
     if result.fit_test is not None and result.fit_test.rejected:
         sentences.append(result.ratings.reword(" ".join(result.fit_test.causes)))
     sentences += _describe_scores(result.scores)
@@ -515,7 +534,7 @@ def _describe_scores(scores: pl.DataFrame) -> list[str]:
     everything = scores.filter(by=ALL)
     told = [_compare(everything, SAME, SAYING_SAME, "rps")]
     if PAIRS in everything["forecaster"]:
-        told.insert(0, _compare(everything, PAIRS, SAYING_PAIRS, "rps"))
+        told.insert(0, f"On visits that no choice has seen: {_compare(everything, PAIRS, SAYING_PAIRS, 'rps')}")
     exact = everything.filter(pl.col("less").is_null(), score="log_loss_exact")
     losses = dict(exact.select("forecaster", "mean").rows())
     if PLAIN in losses:

@@ -45,6 +45,7 @@ from rekka.evaluation.goodness import find_links
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.scores import RowScores, mean_interval, score_persistence_rows, score_rows, split_supported
 from rekka.fleet.backtest_rows import MEMBER, Chains, Cut, take_training
+from rekka.fleet.elements import describe_elements
 from rekka.fleet.histories import NO_HISTORIES, HistoryOptions, leave_out_far
 from rekka.fleet.visits import chain_visits, find_past
 from rekka.forecast.ageing import FIXED, Ageing, plan_ageing
@@ -138,6 +139,7 @@ class CaseResult:
     forecasts: pl.DataFrame | None = None
     model: str | None = None  # name of the model that was chosen ...
     chosen: str = ""  # ... and why, in words
+    elements: tuple[str, ...] = ()  # sentences on what a fit of histories found
 
     @property
     def ratings(self) -> Ratings:
@@ -216,6 +218,7 @@ def _run(
         states=fit.n_states,
         threshold=_find_threshold(settings.threshold, Ratings.of(settings.labels, fit.n_states)),
         labels=settings.labels,
+        elements=() if fit.records is None else tuple(_describe_elements(fit, settings)),
         ageing=ageing.words,
         moves=int((train["state_2"] - train["state_1"]).clip(0).sum()),
         members=visits.chains.origin.size,
@@ -262,6 +265,12 @@ def _run(
         totals=tabulate_totals(cells, p, visits, drawn, cut.period, result.threshold, level, result.ratings),
         forecasts=_list_forecasts(frame, visits, p[MODEL], np.asarray(outside), result.ratings),
     )
+
+
+def _describe_elements(fit: Fit, settings: Settings) -> list[str]:
+    assert fit.records is not None  # a fit of histories
+    ratings = Ratings.of(settings.labels, fit.n_states)
+    return describe_elements(fit.records, ratings, certified=fit.certificate.certified)
 
 
 def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fit:

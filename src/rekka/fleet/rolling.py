@@ -417,6 +417,10 @@ class ModelChoice:
         """Options of the chosen model."""
         return elements_of(self.name)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the model, the sentence on it, and all that were tried."""
+        return {"model": self.name, "summary": self.summary, "tried": self.tried.to_dicts()}
+
     @property
     def summary(self) -> str:
         """Say what was chosen, and what it gains."""

@@ -13,8 +13,8 @@ from rekka.core.errors import BadOption, InputError, bad_option
 from rekka.core.files import refuse_inputs, write_whole
 from rekka.core.sheets import render_sheet, to_parquet, write_csv
 from rekka.data.tables import is_folder
+from rekka.fleet.elements import describe_factor, name_groups
 from rekka.fleet.models import CaseModel, Models, choose_names
-from rekka.report.elements import describe_factor, name_groups
 from rekka.workflows.models import list_files, open_models
 
 CSV, EXCEL, PARQUET = ".csv", ".xlsx", ".parquet"

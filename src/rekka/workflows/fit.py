@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -31,12 +32,19 @@ from rekka.data.transitions import LazyTransitions, Transitions, name_table, rea
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
-from rekka.fleet.histories import NO_TEST, CutRows, HistoryOptions
+from rekka.fleet.backtest import choose_case, refuse_dateless, refuse_elements
+from rekka.fleet.backtest_rows import Cut
+from rekka.fleet.backtest_scores import Settings
+from rekka.fleet.elements import describe_elements
+from rekka.fleet.histories import NO_TEST, CutRows, HistoryOptions, leave_out_far
 from rekka.fleet.models import MARK, CaseModel, Models, choose_names
+from rekka.fleet.rolling import ModelChoice, read_models
+from rekka.forecast.forecast import ForecastOptions
+from rekka.forecast.uncertainty import NONE
 from rekka.model.clock import MIDDLE
-from rekka.model.elements import GIVEN
+from rekka.model.elements import ADJACENT, GIVEN
+from rekka.model.fit import Options
 from rekka.model.serial import load_saved
-from rekka.report.elements import describe_elements
 from rekka.streaming import blocks
 from rekka.streaming.cluster.clients import ClusterError
 
@@ -56,6 +64,7 @@ class ComponentFit:
     no_bootstrap: str | None = None  # why the model has no refits although they were asked for
     no_test: str | None = None  # why the model has no test of fit although it was asked for
     repaired: int = 0  # improvements that a fit of histories left out as repairs
+    choice: ModelChoice | None = None  # what was tried, where the model was chosen
     file: Path | None = None
 
     @property
@@ -112,6 +121,7 @@ class ComponentFit:
             "remarks": self.ratings.reword_all(model.certificate_.remarks),
             "coefficients": self.coefficients,
             "elements": self.elements,
+            "choice": None if self.choice is None else self.choice.to_dict(),
             "bootstrap": drawn
             and {"asked": drawn.asked, "certified": len(drawn.beta), "bridges": drawn.groups, "seed": drawn.seed},
             "fit_test": None if test is None else test.to_dict(self.labels),
@@ -177,6 +187,7 @@ def fit_components(
     improvements: str | None = None,
     trend: str | None = None,
     first: Any = GIVEN,
+    models: str | Sequence[str] | None = None,
     units: Mapping[str, float] | None = None,
     bootstrap: int = 0,
     seed: int = 0,
@@ -201,6 +212,9 @@ def fit_components(
         As for ``ExponentialHazardMarkovModel``. With any of them, or clock="running", histories are fitted:
         inspections are paired with upward="keep", transitions need the column ``history``. Without errors and
         improvements a rating cannot become better, and pairs in which it does are left out, as repairs.
+    models : "auto" or list of str, optional
+        Choose the elements of each component by forecasts from days inside the records, as ``backtest`` does; the
+        chosen model is then fitted to all rows. ``choice`` of each component says what was tried.
     frailty_by : str, optional
         What a frailty belongs to: "bridge" (the default), "member" (each member of a bridge by itself), or a
         column of the table that is constant within a history, such as a district.
@@ -233,14 +247,20 @@ def fit_components(
     reader, name, place = read_options(mapping), name_table(data), None if out is None else Path(out)
     elements = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
     elements.refuse({"bootstrap": bootstrap, "ridge": ridge, "cluster": cluster})
+    asked = None if models is None else read_models(models)
+    if models is not None:
+        refuse_elements(elements, ridge)
+        replace(elements, errors=ADJACENT).refuse({"bootstrap": bootstrap, "cluster": cluster})
+        reader = elements.reader(reader, "keep_all")
     reader = elements.reader(reader) if elements.on else reader
     on_progress("Reading", name, 0, None)
     found = _read(reader.sound(data), cluster)
     if found is None:
         return ComponentFits()
     names = list(found.covariates if covariates is None else covariates)
-    if elements.on:
+    if elements.on or models is not None:
         elements.check_columns(found.query.collect_schema().names())
+    if elements.on:
         names = [name for name in names if covariates is not None or name != elements.column]
     cases = choose_names(sorted(found.cases), only)
     files = _place_models(cases, place)
@@ -256,6 +276,7 @@ def fit_components(
         not elements.on and (len(cases) <= MOST_TESTED if test_fit is None else test_fit),
         on_progress,
         elements,
+        None if models is None else Chooser(asked, found.labels),
     )
     done = []
     for case, rows in found.split(cases):
@@ -334,6 +355,13 @@ def _count_cases(query: pl.LazyFrame) -> dict[str, int]:
     return dict(query.group_by("case").agg(pl.len()).collect(engine="streaming").iter_rows())
 
 
+class Chooser(NamedTuple):
+    """Models to choose among, None for auto, and the names of the states."""
+
+    models: tuple[str, ...] | None
+    labels: tuple[str, ...] | None
+
+
 @dataclass(frozen=True)
 class _Work:
     """Work on every component: fit, bootstrap, test."""
@@ -347,10 +375,13 @@ class _Work:
     tests: bool
     on_progress: OnProgress
     elements: HistoryOptions
+    chooser: Chooser | None = None
 
     def fit(self, case: str, rows: pl.LazyFrame) -> ComponentFit:
         """Fit a component, with its refits and its test, or give the reason why there is no model."""
         one = ComponentFit(case, self.found.cases[case], self.found.labels)
+        if self.chooser is not None:
+            return self._choose(case, rows.collect())
         try:
             if self.elements.on:
                 cut = self.elements.cut(rows.collect())
@@ -369,6 +400,41 @@ class _Work:
             model = model if held is None else self._test(case, model, held)
             one = replace(one, no_test=many)
         return replace(one, model=model)
+
+    def _choose(self, case: str, rows: pl.DataFrame) -> ComponentFit:
+        """Choose the elements of a component, and fit it with them."""
+        assert self.chooser is not None  # models were asked for
+        rows = refuse_dateless(rows)
+        names, advance = self._choose_covariates(rows.lazy())
+        last = rows["date_2"].max()
+        assert isinstance(last, dt.date)
+        choice = choose_case(
+            case,
+            rows,
+            Settings(
+                Cut(last),
+                tuple(names),
+                Options(scaling=self.options["scaling"], seed=self.seed),
+                ForecastOptions(NONE, advance=None if advance is None else tuple(advance)),
+                labels=self.chooser.labels,
+                far=True,
+            ),
+            self.chooser.models,
+            None,
+            lambda what, done, _: self.on_progress("Choosing the model", what, done, None),
+        )
+        near, chosen = leave_out_far(rows), choice.histories
+        if not chosen.on:
+            near = near.filter(pl.col("state_2") >= pl.col("state_1"))
+        work = replace(
+            self,
+            found=replace(self.found, cases=self.found.cases | {case: len(near)}),
+            options=self.options | chosen.estimator,
+            elements=chosen,
+            tests=self.tests and not chosen.on,
+            chooser=None,
+        )
+        return replace(work.fit(case, near.lazy()), choice=choice, repaired=len(rows) - len(near))
 
     def _fit(self, case: str, rows: pl.LazyFrame) -> ExponentialHazardMarkovModel:
         varying, advance = self._choose_covariates(rows)
@@ -426,10 +492,15 @@ class _Work:
 
 
 def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple[str, ...]:
-    """Notes on a fit of histories: pairs that are taken for repairs, and that there is no test of fit."""
+    """Notes on fits of histories: pairs that are taken for repairs, and that there is no test of fit."""
+    chosen = [one.choice.histories.on for one in done if one.choice is not None]
+    excluded = sum(one.repaired for one in done)
+    if chosen:
+        plain = "" if all(chosen) else ", and all improvements where the model is the plain one"
+        told = f"{count_of(excluded, 'pair')} left out as repairs: improvements by two ratings or more{plain}."
+        return (told, NO_TEST) if any(chosen) else (told,)
     if not elements.on:
         return ()
-    excluded = sum(one.repaired for one in done)
     return (elements.explain_excluded(excluded), NO_TEST) if excluded else (NO_TEST,)
 
 
