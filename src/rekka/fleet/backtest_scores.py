@@ -261,9 +261,14 @@ def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fi
 
 
 def _fit_histories(
-    train: pl.DataFrame, covariates: Sequence[str], options: Options, histories: HistoryOptions
+    train: pl.DataFrame,
+    covariates: Sequence[str],
+    options: Options,
+    histories: HistoryOptions,
+    *,
+    warm: Sequence[Fit] = (),
 ) -> Fit:
-    """Fit histories where any element is asked for, else pairs."""
+    """Fit histories where any element is asked for, from earlier fits if there are any, else pairs."""
     if not histories.on:
         return _fit(train, covariates, options)
     cut = histories.cut(train)
@@ -275,6 +280,7 @@ def _fit_histories(
         {name: getattr(histories, name) for name in ELEMENTS},
         histories=cut.histories,
         groups=cut.groups,
+        warm=warm,
     )
     assert fit.records is not None  # a fit of histories
     return replace(fit, records=replace(fit.records, by=cut.groups.name))
