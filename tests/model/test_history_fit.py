@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,74 @@ def test_boundaries_are_said_and_certified() -> None:
     for name in found.records.boundaries:
         assert any(name in remark and "boundary" in remark for remark in found.certificate.remarks)
     assert found.inference.degrees_of_freedom == 6 + 3 - len(found.records.boundaries)
+
+
+CHAIN: list[dict[str, Any]] = [  # nested models, each with one element more
+    {"improvements": "common"},
+    {"improvements": "common", "errors": "adjacent-common"},
+    {"improvements": "common", "errors": "adjacent-common", "trend": "common"},
+    {"improvements": "common", "errors": "adjacent-common", "trend": "common", "frailty": "gamma"},
+]
+
+
+def test_warm_starts_reach_the_maximum_of_cold_ones_with_fewer_evaluations() -> None:
+    rows, _ = simulate(120, 7, error=0.05, rho=0.03, trend=-0.04, variance=0.4, seed=11)
+    fewer = rows._replace(**{  # the first half of the years
+        name: value[rows.date < 2006.0]
+        for name, value in rows._asdict().items()
+        if isinstance(value, np.ndarray) and rows.date is not None
+    })  # fmt: skip
+
+    def start(rows: Chain, warm: tuple[Fit, ...] = (), covariates: bool = True, **options: Any) -> Fit:
+        elements = read_elements(4, **options, aged=covariates)
+        if not covariates:
+            return fit_histories(
+                rows._replace(x=rows.x[:, :0]), (), Options(), elements, Clock("running"), warm=warm
+            )
+        scaling = "minmax" if warm else "zscore"
+        clock = Clock("running", ("age",), (0,))
+        return fit_histories(rows, ("age",), Options(scaling=scaling), elements, clock, warm=warm)
+
+    worse = Rows(rows.start, np.maximum(rows.start, rows.end), rows.dt, np.ones(rows.dt.size), 4)
+    known: tuple[Fit, ...] = (fit_rows(worse, rows.x, ("age",), Options()),)
+    for options in CHAIN:
+        cold, warm = start(rows, **options), start(rows, known, **options)
+        assert warm.certificate.certified
+        assert warm.inference.log_likelihood == pytest.approx(cold.inference.log_likelihood, abs=1e-6)
+        assert warm.outcome.evaluations < cold.outcome.evaluations
+        known = (warm,)
+    early = start(fewer, **CHAIN[-1])
+    bare = start(fewer, covariates=False, **CHAIN[2])
+    for past in (early, bare):  # fewer rows; fewer rows, covariates and elements
+        again = start(rows, (past,), **CHAIN[-1])
+        assert again.inference.log_likelihood == pytest.approx(cold.inference.log_likelihood, abs=1e-6)
+        assert again.outcome.evaluations < cold.outcome.evaluations
+        assert again.certificate.starts == (0 if past is early else 1)
+    back = start(rows, (cold,), covariates=False, **CHAIN[0])  # more elements and covariates than are fitted
+    wanted = start(rows, covariates=False, **CHAIN[0])
+    assert back.inference.log_likelihood == pytest.approx(wanted.inference.log_likelihood, abs=1e-6)
+    # errors of another form, and held at 0: they start from a small probability
+    assert cold.records is not None
+    held = replace(
+        cold,
+        records=replace(
+            cold.records, extra=np.where(np.arange(cold.records.extra.size) == 0, -np.inf, cold.records.extra)
+        ),
+    )
+    options = CHAIN[1] | {"errors": "adjacent"}
+    again, wanted = start(rows, (held,), **options), start(rows, **options)
+    assert again.inference.log_likelihood == pytest.approx(wanted.inference.log_likelihood, abs=1e-6)
+
+
+def test_earlier_fits_that_do_not_match_are_not_started_from() -> None:
+    rows, _ = simulate(100, 5, error=0.05, seed=12)
+    cold = fit(rows, errors="adjacent-common")
+    other = fit(rows, errors="adjacent-common", K=5)
+    failed = replace(cold, inference=replace(cold.inference, coefficients=np.full(6, np.nan)))
+    elements, clock = read_elements(4, errors="adjacent-common", aged=True), Clock("running", ("age",), (0,))
+    found = fit_histories(rows, ("age",), Options(), elements, clock, warm=(other, failed))
+    assert found.outcome.evaluations == cold.outcome.evaluations
+    np.testing.assert_array_equal(found.beta, cold.beta)
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from rekka import ExponentialHazardMarkovModel as Model
 from rekka.core.errors import BadStates, InputError
-from rekka.model import history_fit
+from rekka.model import history_starts
 from rekka.streaming import histories as module
 from rekka.streaming.histories import ROW, cut_chain, place_bridges
 
@@ -55,7 +55,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WHOLE", 50)
     monkeypatch.setattr(module, "ROWS", 30)
     monkeypatch.setattr(module, "PARTS", 2)
-    monkeypatch.setattr(history_fit, "STARTS", history_fit.STARTS[:1])
+    monkeypatch.setattr(history_starts, "STARTS", history_starts.STARTS[:1])
 
 
 @pytest.fixture

@@ -291,7 +291,7 @@ def fit_training(
     *,
     far: bool = False,
 ) -> Fit:
-    """Fit histories where any element is asked for, else pairs.
+    """Fit histories where any element is asked for, from earlier fits if there are any, else pairs.
 
     Where all improvements are in the rows (``far``), pairs that improve are left out as repairs.
     """
@@ -307,6 +307,7 @@ def fit_training(
         {name: getattr(histories, name) for name in ELEMENTS},
         histories=cut.histories,
         groups=cut.groups,
+        warm=warm,
     )
     assert fit.records is not None  # a fit of histories
     return replace(fit, records=replace(fit.records, by=cut.groups.name))

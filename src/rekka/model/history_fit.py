@@ -36,12 +36,12 @@ from rekka.model.histories import Chain
 from rekka.model.history_passes import (
     HeldBlocks,
     HistoryObservations,
-    HistoryOverview,
     SummedHistories,
     observe_histories,
 )
+from rekka.model.history_starts import find_starts, find_warm_starts
 from rekka.model.inference import Inference, native_units
-from rekka.model.likelihood import Evaluation, count_threads, crude_log_rates
+from rekka.model.likelihood import Evaluation, count_threads
 from rekka.model.records import Records
 from rekka.model.solvers import Outcome, Stop, solve_newton, step_within, timed
 from rekka.model.survey import PERCENTILES, Survey
@@ -70,9 +70,6 @@ TINY = (
 MOST_FREED = 3  # times that probabilities are let go again
 VALUE_NOISE = 1e-12  # relative rounding error of a log-likelihood
 DIFFERENCE = 2e-3  # step of a central difference, in standard errors
-
-# Starts: probability of an error, of an improvement in a year, variance of the frailty, log hazards moved
-STARTS = ((0.05, 0.03, 0.2, 0.0), (0.01, 0.1, 0.5, 0.5), (0.15, 0.01, 0.05, -0.7), (0.03, 0.003, 1.0, 0.0))
 
 
 class Curvature(NamedTuple):
@@ -327,17 +324,19 @@ def fit_histories(
     groups: Sequence[str] | None = None,
     clustered: bool = False,
     date: str | None = None,
+    warm: Sequence[Fit] = (),
 ) -> Fit:
     """Fit checked rows in memory; ``groups`` are the names of the bridges, by number.
 
-    ``clustered`` asks for standard errors clustered by bridge: those of a model without frailty.
+    ``clustered`` asks for standard errors clustered by bridge: those of a model without frailty. ``warm`` are
+    earlier fits to start from (``history_starts``).
     """
     check_history_options(options)
     blocks = HeldBlocks(
         (rows._replace(names=None if groups is None else tuple(groups)),), count_threads(options.threads)
     )
     observed = observe_histories(blocks, covariates, clock)
-    return fit_observed_histories(observed, options, elements, clustered=clustered, date=date)
+    return fit_observed_histories(observed, options, elements, clustered=clustered, date=date, warm=warm)
 
 
 def fit_observed_histories(
@@ -347,8 +346,9 @@ def fit_observed_histories(
     *,
     clustered: bool = False,
     date: str | None = None,
+    warm: Sequence[Fit] = (),
 ) -> Fit:
-    """Fit rows in blocks of whole bridges, wherever they are."""
+    """Fit rows in blocks of whole bridges, wherever they are; ``warm`` are earlier fits to start from."""
     check_history_options(options)
     overview = observed.overview.with_states(elements.n_states)
     observed = replace(observed, overview=overview, clock=observed.clock.measured(*overview.pairs))
@@ -361,8 +361,10 @@ def fit_observed_histories(
         layout = lay_out(observed.covariates, elements.n_states, options)
         scaling = observed.fit_scaling(options.scaling, options.coding.terms)
         climber, coordinates = _pose(observed, elements, scaling, layout, options)
-        climber.at(_starts(climber, coordinates, overview)[0])  # compiled, or loaded, before the clock starts
-        (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, coordinates, overview)))
+        usual = find_starts(coordinates, observed, elements)
+        near = find_warm_starts(warm, coordinates, observed, elements, scaling.transform)
+        climber.at(usual[0])  # compiled, or loaded, before the clock starts
+        (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, near, usual)))
         point, free = found.point, found.free
         stop = Stop.CONVERGED if found.success else Stop.STALLED
         counts = climber.iterations, climber.evaluations
@@ -401,12 +403,16 @@ def _pose(
     return Climber(likelihood, basis, phi, rare, np.full(rare.size, RARE)), coordinates
 
 
-def _search(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOverview) -> Summit:
-    """Climb from every start; the highest point, with probabilities that are 0 there held at it."""
-    P = coordinates.basis.shape[1]
-    free = np.ones(P + climber.likelihood.elements.size, dtype=bool)
-    tops = [climber.climb(start, free, ROUGH) for start in _starts(climber, coordinates, overview)]
-    tops = [top for top in tops if _is_finite(top[0])]
+def _search(climber: Climber, *several: list[Array]) -> Summit:
+    """Climb from every start of the first list that comes anywhere, and return the highest point.
+
+    Probabilities that are 0 there are held at it.
+    """
+    free = np.ones(climber.rare.size, dtype=bool)
+    tops: list[tuple[HistoryPoint, Mask, bool]] = []
+    for starts in several:
+        if not tops:
+            tops = [top for top in (climber.climb(start, free, ROUGH) for start in starts) if _is_finite(top[0])]
     if not tops:
         raise BadStates(
             "The likelihood is 0 at every start: some rating is all but impossible under these options."
@@ -422,25 +428,6 @@ def _search(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOv
                 rivals.append(Ascent(*climber.polish(*top[:2])))
     best, own, near, _ = max(rivals, key=lambda one: one.point.value)
     return Summit(best, own, near, len(tops))
-
-
-def _starts(climber: Climber, coordinates: Coordinates[Any], overview: HistoryOverview) -> list[Array]:
-    likelihood, elements, K = climber.likelihood, climber.likelihood.elements, climber.likelihood.n_states
-    share = np.log(overview.first + 0.5)
-    parts, found = elements.parts, []
-    for errors, rho, phi, shift in STARTS:
-        gamma = np.zeros((K - 1, likelihood.n_terms))
-        gamma[:, 0] = likelihood.family.from_rates(crude_log_rates(overview.pairs, 1.0) + shift)
-        extra = np.zeros(elements.size)
-        extra[parts["errors"]] = np.log(errors)
-        extra[parts["frailty"]] = phi
-        extra[parts["improvements"]] = np.log(rho)
-        if elements.free_first:
-            level = extra[parts["first"]]
-            level[: K - 1] = share[1:] - share[0]
-            extra[parts["first"]] = level
-        found.append(np.concatenate([coordinates.basis.T @ gamma.ravel(), extra]))
-    return found if elements.size else found[:3]
 
 
 def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:

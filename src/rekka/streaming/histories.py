@@ -164,7 +164,7 @@ class HistoryModel:
                 [self.date], columns, "the table, and a trend needs the date of each first visit"
             )
 
-    def fit(self, blocks: Blocks[Chain], *, several: bool, clustered: bool) -> Fit:
+    def fit(self, blocks: Blocks[Chain], *, several: bool, clustered: bool, warm: Sequence[Fit] = ()) -> Fit:
         """Fit blocks wherever they are; scaling and quantiles of one alone are those of rows in memory."""
         observe = observe_streamed if several else observe_histories
         observed = observe(blocks, self.covariates, self.clock)
@@ -172,7 +172,7 @@ class HistoryModel:
         n_states = inputs.count_states(worst, self.n_states)
         elements = read_elements(n_states, **self.elements, aged=bool(self.clock.columns))
         date = self.date if self.elements["trend"] is not None else None
-        return fit_observed_histories(observed, self.options, elements, clustered=clustered, date=date)
+        return fit_observed_histories(observed, self.options, elements, clustered=clustered, date=date, warm=warm)
 
 
 def fit_history_table(
@@ -187,8 +187,12 @@ def fit_history_table(
     n_states: int | None = None,
     date: str = "date_1",
     on_pass: OnPass | None = None,
+    warm: Sequence[Fit] = (),
 ) -> Fit:
-    """Fit rows of a frame; ``elements`` are the options of that name, ``options`` the others."""
+    """Fit rows of a frame; ``elements`` are the options of that name, ``options`` the others.
+
+    ``warm`` are earlier fits to start from, of other elements, covariates or rows.
+    """
     model = HistoryModel(columns.covariates, options, elements, n_states, date)
     model.check_date(frame.columns)
     chain = read_history_rows(
@@ -198,7 +202,7 @@ def fit_history_table(
     count = count_blocks(chain.start.size) if fits_in_blocks(options.scaling) else 1
     items = cut_chain(chain, count, alone=groups is None and histories is None)
     blocks = HeldBlocks(items, count_threads(options.threads), on_pass if count > 1 else None)
-    return model.fit(blocks, several=count > 1, clustered=groups is not None)
+    return model.fit(blocks, several=count > 1, clustered=groups is not None, warm=warm)
 
 
 def fit_history_files(
