@@ -8,15 +8,18 @@ time, as long as they forecast better:
                 each model forecasts the same visits from the last visit of each member
     3 SCORE     ranked probability score of what inspectors recorded, lower is better; the visits of all origins
                 together, differences visit by visit, intervals clustered by bridge
-    4 ADD       of the elements that are not in the model yet, each is added to it by itself. The best is kept if
-                it is certified at the latest origin and at half of all, lowers the score at half of them and by
-                1 % in all, and is shown to lower it: the interval of the difference, allowing for the number of
-                elements, lies below 0. Where it is not certified, the model before it stands in
+    4 ADD       of the elements that are not in the model yet, each is added to it by itself, if the records can
+                show it at all: errors and improvements where a rating improves, a running clock where a covariate
+                advances. The best is kept if it is certified at the latest origin and at half of all, lowers the
+                score at half of them and by 1 % in all, and is shown to lower it: the interval of the difference,
+                allowing for the number of elements, lies below 0. Where it is not certified, the model before it
+                stands in. One that cannot lower the score by 1 % at the latest origin, as its interval there
+                says, is not fitted at the others
     5 STOP      when none is kept
 
 Log loss cannot judge: the plain model gives improvements the probability 0. If the plain model is right, an
-element is added in at most one of twenty components (Bonferroni over the elements). Nothing after the end is
-looked at.
+element is added in at most one of twenty components (Bonferroni over the elements that the records can show).
+Nothing after the end is looked at.
 """
 
 from __future__ import annotations
@@ -318,6 +321,12 @@ class Rolling:
         """Interval of the mean ranked probability score of one model less that of another."""
         return mean_interval(self.join(name, "rps") - self.join(other, "rps"), self.bridges, level)
 
+    def is_hopeless(self, name: str, other: str, level: float) -> bool:
+        """Whether the interval at the latest origin leaves no gain over another model that is worth an element."""
+        ours, theirs = self.stand_in(name, 0)["rps"], self.stand_in(other, 0)["rps"].to_numpy()
+        found = mean_interval(ours.to_numpy() - theirs, self.origins[0].bridges, level)
+        return -found.low < LEAST_GAIN * float(theirs.mean())
+
     def lower_at(self, name: str, other: str) -> int:
         """Number of origins at which a model's mean score is lower than another's."""
         count = 0
@@ -450,10 +459,10 @@ def choose_model(rolling: Rolling, models: Sequence[str] | None = None) -> Model
     _evaluate(rolling, PLAIN)
     rows, current = [_describe(rolling, 0, PLAIN, None, CONFIDENCE, kept=True)], PLAIN
     for step in range(1, len(ELEMENTS) + 1):
-        names = _extend(current) if models is None else [name for name in models if name != PLAIN]
-        level = Guard().level(max(len(ELEMENTS), len(names)))
+        names = _extend(rolling, current) if models is None else [name for name in models if name != PLAIN]
+        level = Guard().level(len(names))
         for name in names:
-            _evaluate(rolling, name, current)
+            _evaluate(rolling, name, current, level if models is None else None)
         found = [_describe(rolling, step, name, current, level, kept=False) for name in names]
         best = min((row for row in found if row["reason"] is None), key=lambda row: row["rps"], default=None)
         rows += found
@@ -472,19 +481,26 @@ def choose_model(rolling: Rolling, models: Sequence[str] | None = None) -> Model
     )
 
 
-def _extend(current: str) -> list[str]:
-    """Models with one element more than the current one."""
-    parts = current.split(JOIN)
-    return [name_model([*parts, name]) for name in ELEMENTS if name not in parts]
+def _extend(rolling: Rolling, current: str) -> list[str]:
+    """Models with one element more than the current one, of those that the records can show."""
+    latest, parts = rolling.origins[0], current.split(JOIN)
+    improves = (latest.train["state_2"] < latest.train["state_1"]).any()
+    shown = {"errors": improves, "improvements": improves, "running": bool(latest.plain.clock.names)}
+    return [name_model([*parts, name]) for name in ELEMENTS if name not in parts and shown.get(name, True)]
 
 
-def _evaluate(rolling: Rolling, name: str, than: str | None = None) -> None:
-    """Fit a model at every origin; only at the latest if it is not certified there."""
+def _evaluate(rolling: Rolling, name: str, than: str | None = None, level: float | None = None) -> None:
+    """Fit a model at every origin; only at the latest if it is not certified there.
+
+    With ``level`` also if it is hopeless there: the interval of this level leaves no gain worth an element.
+    """
     if than is not None:
         rolling.before[name] = than
     for place in range(len(rolling.origins)):
         found = rolling.forecast(name, place, [] if than is None else [than])
         if place == 0 and than is not None and not found.certified:
+            return
+        if place == 0 and than is not None and level is not None and rolling.is_hopeless(name, than, level):
             return
 
 
@@ -503,6 +519,8 @@ def _describe(
     failed = next((place for place, one in enumerate(own) if not one.certified), None)
     if than is not None and failed is not None and (failed == 0 or 2 * certified < many):
         return row | {"reason": f"not certified at {rolling.origins[failed].cut.moment}: {own[failed].reason}"}
+    if len(own) < many:
+        return row | {"reason": f"cannot gain {100 * LEAST_GAIN:g} % at {rolling.origins[0].cut.moment}"}
     row |= {score: float(rolling.join(name, score).mean()) for score in ("rps", "brier", "log_loss")}
     if than is None:
         return row
