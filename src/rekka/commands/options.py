@@ -313,6 +313,12 @@ PLAN = (
          "paper; of paper and both)."),
     ONLY._replace(place="study.cases"),
     USE._replace(place="study.covariates"),
+    MODELS._replace(
+        place="study.models",
+        words="After the study, choose the elements of histories by forecasts from days inside the records, and "
+        "test the choice once on the last years: auto, or a list (see rekka backtest). rekka forecast RUN then "
+        "uses them.",
+    ),
     Flag("--partition", Text, "partition.scheme", "SCHEME",
          "auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
     Flag("--until", Text, "partition.until", "DATE", "Last day of training, for --partition date."),

@@ -77,7 +77,7 @@ TRAFFIC = "traffic_mean"
 FEW_BRIDGES = 10  # fewer make no interval to rely on: ``intervals``
 SAYING_SAME, WITHOUT = "the no-change baseline", "the model without covariates"
 SAYING_PAIRS = "the plain model"
-MODELS = "models"  # folder of the forecasts by model and origin, from which a run that was stopped continues
+STORE = "models"  # folder of the forecasts by model and origin, from which a run that was stopped continues
 WORDS = {"rps": "ranked probability score", "log_loss_exact": "log loss"}
 
 
@@ -307,7 +307,7 @@ def backtest(
         lost.append(count_losses(records, rows, chains, cut))
         own = settings
         if models is not None:
-            store = None if folder is None else Store(folder / MODELS)
+            store = None if folder is None else Store(folder / STORE)
             choices.append(choose_case(name, rows, settings, asked, store, tell))
             chosen = choices[-1].histories
             own = replace(settings, histories=chosen, options=replace(settings.options, clock=chosen.clock))
@@ -416,10 +416,21 @@ def refuse_dateless(frame: pl.DataFrame) -> pl.DataFrame:
     return dated.with_columns(pl.col("date_1", "date_2").cast(pl.Date))
 
 
+def list_files(folder: Path) -> list[Path]:
+    """Files of a backtest in a folder: none where it holds none."""
+    if not _is_backtest(folder):
+        return list(folder.glob(f"{STORE}/*.parquet"))
+    return [*(folder / name for name in dict.fromkeys((*FILES, *SHEETS))), *folder.glob(f"{STORE}/*.parquet")]
+
+
+def _is_backtest(folder: Path) -> bool:
+    scores = folder / FILES[0]
+    return scores.is_file() and has_columns("case", "forecaster", "score", "less")(scores)
+
+
 def _refuse_place(folder: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder with files of the same names, unless they are of an earlier backtest, by its scores."""
-    scores = folder / FILES[0]
-    ours = scores.is_file() and has_columns("case", "forecaster", "score", "less")(scores)
+    ours = _is_backtest(folder)
     files = [folder / name for name in dict.fromkeys((*FILES, *SHEETS))]
     check_folder(folder, files, inputs, lambda _: ours)
 

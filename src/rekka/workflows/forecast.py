@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
@@ -24,6 +24,7 @@ from rekka.fleet.histories import HistoryOptions
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
 from rekka.fleet.models import CaseModel, Models, match_models
+from rekka.fleet.rolling import elements_of
 from rekka.fleet.store import OWN, choose_format, list_files, open_folder, refuse_place
 from rekka.model.clock import MIDDLE
 from rekka.model.elements import GIVEN
@@ -139,8 +140,11 @@ def forecast_inventory(
     found = open_models(models, include_unchosen=include_unchosen)
     if place is not None:
         _refuse(place, models, inventory, reader)
-    if histories.on:
-        found = _fit_again(found, inventory, reader, histories, only, on_progress)
+    asked = {model.name: histories for model in found.models}
+    if not histories.on:  # those that the study chose, if any
+        asked = {case: elements_of(name) for case, name in found.elements.items()}
+    if asked and (histories.on or found.elements):
+        found = _fit_again(found, inventory, reader, asked, only, on_progress, chosen=not histories.on)
         if options.since is not None:
             found = replace(found, notes=(*found.notes, f"the fit has visits after {options.since}, too, if any"))
     on_progress("Reading", name_table(inventory), 0, None)
@@ -171,12 +175,18 @@ def _fit_again(
     found: Models,
     inventory: Any,
     reader: ReadingOptions,
-    histories: HistoryOptions,
+    asked: Mapping[str, HistoryOptions],
     only: Sequence[str] | None,
     on_progress: OnProgress,
+    *,
+    chosen: bool,
 ) -> Models:
-    """Models of histories in place of those found: of their components, with their scaling and covariates."""
-    chosen = [model for model in found.models if only is None or model.name in only]
+    """Models of histories in place of those found: of their components, with their scaling and covariates.
+
+    ``asked`` are the elements of each. Those that a study has ``chosen`` are left out, with a note, where the
+    inventory has no visits to fit.
+    """
+    wanted = [model for model in found.models if model.name in asked and (only is None or model.name in only)]
     reading, mapping = found.reading, reader
     if (
         reading is not None
@@ -186,31 +196,47 @@ def _fit_again(
     ):
         plan = reuse(reading, take_one(inventory), reader.mapping, reader.changes, found.name)
         mapping = replace(reader, mapping=plan.model_dump(exclude_unset=True), changes={})
-    models: list[CaseModel] = []
+    models: list[CaseModel] = [model for model in found.models if chosen and model.name not in asked]
     missing, notes = dict(found.missing), list[str]()
-    for place, model in enumerate(chosen):
-        on_progress("Fitting", model.name, place, len(chosen))
-        fits = _fit_one(
-            model.case,
-            inventory,
-            mapping,
-            scaling=model.fit.scaling.method,
-            covariates=list(model.fit.columns),
-            test_fit=False,
-            **{name: getattr(histories, name) for name in ELEMENTS},
-            frailty_by=histories.frailty_by,
-            clock=histories.clock,
-        )
+    for place, model in enumerate(wanted):
+        on_progress("Fitting", model.name, place, len(wanted))
+        histories = asked[model.name]
+        try:
+            fits = _fit_one(
+                model.case,
+                inventory,
+                mapping,
+                scaling=model.fit.scaling.method,
+                covariates=list(model.fit.columns),
+                test_fit=False,
+                **{name: getattr(histories, name) for name in ELEMENTS},
+                frailty_by=histories.frailty_by,
+                clock=histories.clock,
+            )
+        except MissingColumns as error:
+            if not chosen:
+                raise
+            models.append(model)
+            notes.append(
+                f"{model.name}: the study chose {histories.words}, which cannot be fitted to "
+                f"{name_table(inventory)} ({str(error).partition('. ')[0]}); the plain model forecasts"
+            )
+            continue
         models += fits.to_models().models
         missing |= fits.reasons
         for one in fits.components:
             if one.model is not None and not one.model.certificate_.certified:
                 reasons = one.ratings.reword_all(one.model.certificate_.reasons)
                 notes.append(f"{one.case} is {one.model.certificate_.headline}: {'; '.join(reasons)}")
-    note = f"fitted again to all visits of {name_table(inventory)}: {histories.words}"
-    if any(model.fit.records is not None for model in chosen):
+    words = {one.case: asked[one.name].words for one in wanted if any(m.case == one.case for m in models)}
+    note = f"fitted again to all visits of {name_table(inventory)}: {'; '.join(dict.fromkeys(words.values()))}"
+    if chosen:
+        told = "; ".join(f"{case}: {some}" for case, some in words.items())
+        note = f"fitted to all visits of {name_table(inventory)} with the elements that the study chose: {told}"
+    if any(model.fit.records is not None for model in wanted):
         note += ", in place of the elements that they had"
-    return Models(found.name, tuple(models), missing, found.run, (*found.notes, note, *notes))
+    notes = [note, *notes] if words else notes
+    return Models(found.name, tuple(models), missing, found.run, (*found.notes, *notes))
 
 
 def _fit_one(case: str | None, inventory: Any, mapping: ReadingOptions, **options: Any) -> ComponentFits:
