@@ -163,6 +163,11 @@ class Backtest:
         text = json.dumps(plain(self.to_dict()), ensure_ascii=False, indent=1, default=str, allow_nan=False)
         write_text(folder / "backtest.json", text + "\n")
 
+    def name_states(self, case: str, text: str) -> str:
+        """Text on the states of a component with their labels."""
+        states = self.cases.filter(case=case)["states"].item()
+        return Ratings.of(self.labels, states or len(self.labels or ())).reword(text)
+
     def __str__(self) -> str:
         return "\n\n".join([f"Backtest of a model fitted up to {self.until}", *self.notes, *self.cases["summary"]])
 

@@ -164,7 +164,7 @@ def print_confirmation(console: Console, study: Study) -> None:
 
 
 def print_elements(console: Console, study: Study) -> None:
-    """Elements of histories that were chosen, and their test on the last years; nothing where none was asked for."""
+    """Elements of histories that were chosen, and their test on the last years."""
     for one in study.elements:
         print_plain(console, f"{one.summary}\n")
 
@@ -326,8 +326,8 @@ def print_headline(console: Console, study: Study) -> None:
 def print_all(console: Console, study: Study) -> None:
     """Every table."""
     print_headline(console, study)
-    for section in (print_cases, print_methods, print_selection, print_verdicts, print_confirmation, print_elements,
-                    print_trials, print_floor, print_presets, print_hypotheses):  # fmt: skip
+    for section in (print_cases, print_methods, print_selection, print_verdicts, print_confirmation,
+                    print_elements, print_trials, print_floor, print_presets, print_hypotheses):  # fmt: skip
         section(console, study)
 
 
