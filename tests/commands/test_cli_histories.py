@@ -159,3 +159,36 @@ def test_refused_in_a_sentence(folder, asked):
     assert done.exit_code in (1, 2)
     assert REFUSED[asked] in " ".join(done.stderr.split())
     assert "Traceback" not in done.output
+
+
+def test_a_fit_chooses_its_elements_by_later_visits(folder):
+    make_inspections(150, errors=0.12).write_csv(folder / "erring.csv")
+    done = call("fit", folder / "erring.csv", "--models", "errors", "--out", folder / "chosen.json")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("all: errors; lowers the error (ranked probability score) of forecasts up to")
+    assert "Inspectors rate one better in " in done.stdout
+    assert "left out as repairs: improvements by two ratings or more." in done.stdout
+    model = rekka.ExponentialHazardMarkovModel.from_json((folder / "chosen.json").read_text())
+    assert model.errors_ is not None
+    done = call("fit", folder / "erring.csv", "--models", "plain", "--json")
+    found = json.loads(done.stdout)[0]
+    assert found["choice"]["model"] == "plain"
+    assert found["elements"] == []
+
+
+def test_a_backtest_prints_what_was_compared_first(folder):
+    table = folder / "erring2.csv"
+    make_inspections(150, errors=0.12).write_csv(table)
+    done = call(
+        "backtest", table, "--models", "errors", "--until", "2010", "--draws", "100", "--out", folder / "bt"
+    )
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("all: errors; lowers the error")
+    assert "models compared on" in done.stdout
+    assert "+ errors" in done.stdout
+    assert "On visits that no choice has seen" in done.stdout
+    done = call("backtest", table, "--models", "error", "--until", "2010")
+    assert done.exit_code == 2
+    assert "Did you mean errors?" in done.stderr
+    done = call("fit", table, "--models", "auto", "--errors", "adjacent")
+    assert "models chooses the elements itself" in done.stderr

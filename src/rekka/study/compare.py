@@ -28,7 +28,7 @@ from rekka.streaming.blocks import read_memory
 from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Candidate, list_seen, look
-from rekka.study.elements import OnModel, choose_elements
+from rekka.study.elements import OnModel, choose_elements, refuse_split
 from rekka.study.ladder import list_rung_keys
 from rekka.study.plan import (
     GUARDED,
@@ -190,6 +190,8 @@ def compare(
 
     """
     asked = locals()
+    if models is not None:
+        refuse_split(data)
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
     described, given = describe_data(data, mapping, None if out is None else Path(out))
     study = {name: asked[name] for name in TrialPlan.model_fields if name in asked} | {"presets": presets}

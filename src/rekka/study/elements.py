@@ -69,7 +69,6 @@ def choose_elements(
     plan: StudyPlan, data: Any, base: Path, folder: Path | None, on_model: OnModel | None
 ) -> tuple[ElementChoice, ...]:
     """Choose and test the elements of each component, from ``data`` or the tables that the plan names."""
-    refuse_split(data)
     table, reading = _open(plan, data, base)
     found = backtest(
         table,
