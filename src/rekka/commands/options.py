@@ -197,7 +197,16 @@ HISTORIES = (
         "The true condition at the first visit: given (as rated, the default; estimated where there are errors), "
         "new (the best rating at age 0), or a probability for each rating, such as 0.6,0.3,0.1.",
     ),
+    Flag(
+        "--half-life",
+        Real,
+        "half_life",
+        "YEARS",
+        "A visit so many years before the last one has half its weight in the fit, with histories or pairs. "
+        "Default: all have the same weight.",
+    ),
 )  # of models of histories
+SINCE = Flag("--since", Text, "since", "DATE", "Only transitions that begin on this day or later train.")
 INTERVALS = Flag(
     "--intervals", str, "intervals", "HOW",
     "Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) or none.",
@@ -238,7 +247,8 @@ _PANELS = {
     "rules": "What becomes of doubtful visits and pairs",
 }
 _PANELS |= dict.fromkeys(
-    ({one.place for one in HISTORIES} - {CLOCK.place}), "Histories: all visits between two repairs together"
+    ({one.place for one in HISTORIES} - {CLOCK.place, "half_life"}),
+    "Histories: all visits between two repairs together",
 )
 READING = (
     Flag("--mapping", Path | None, "file.mapping", "TOML", "All of this in a TOML file; options overrule it."),

@@ -49,7 +49,7 @@ from rekka.fleet.backtest_scores import (
     code_training,
     run_case,
 )
-from rekka.fleet.histories import NO_TEST, HistoryOptions
+from rekka.fleet.histories import HistoryOptions
 from rekka.fleet.models import describe_misfit
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
@@ -161,6 +161,7 @@ def backtest(
     improvements: str | None = None,
     trend: str | None = None,
     first: Any = GIVEN,
+    half_life: float | None = None,
     threshold: int | str | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
@@ -197,6 +198,8 @@ def backtest(
     errors, frailty, frailty_by, improvements, trend, first
         Elements of a model of histories, as for ``fit_components``. With any of them, or clock="running", members
         are forecast from all visits up to the moment, and improvements by one rating are scored too.
+    half_life : float, optional
+        Years after which a training visit has half the weight, as for ``fit_components``.
     threshold : int or str, optional
         The rating at or beyond which visits are counted: a number from 1, the best, or a label as text. By
         default 4 (Poor) of ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.
@@ -234,11 +237,10 @@ def backtest(
     cut, folder = read_cut(until, until_visit, since), None if out is None else Path(out)
     if folder is not None:
         _refuse_place(folder, (reading or ReadingOptions()).inputs(data))
-    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, half_life)
     histories.refuse({"ridge": ridge})
     records = read_records(data, reading, histories)
-    if histories.on:
-        histories.check_columns(records.found.frame.columns)
+    histories.check_columns(records.found.frame.columns)
     refuse_upside_down(records.found.moves, allow)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
@@ -250,7 +252,7 @@ def backtest(
     settings = Settings(
         cut=cut,
         covariates=used,
-        options=Options(scaling=scaling, ridge=ridge, seed=seed, clock=clock),
+        options=Options(scaling=scaling, ridge=ridge, seed=seed, clock=clock, half_life=half_life),
         forecast=ForecastOptions(NORMAL, level, draws, seed, age, None if advance is None else tuple(advance)),
         threshold=threshold,
         test_fit=len(names) <= MOST_TESTED if test_fit is None else test_fit,
@@ -265,7 +267,8 @@ def backtest(
         lost.append(count_losses(records, rows, chains, cut))
         results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name)))
     merged = [] if records.found.reading is None else records.found.reading.explain_merges()
-    untested = [explain_untested(len(names))] if test_fit is None and not settings.test_fit else []
+    big = test_fit is None and not settings.test_fit and not histories.refits
+    untested = [explain_untested(len(names))] if big else []
     found = Backtest(
         until=cut.words,
         since=None if cut.since is None else str(cut.since),
@@ -281,7 +284,7 @@ def backtest(
         totals=_join(results, "totals"),
         lost=pl.concat(lost),
         forecasts=_join(results, "forecasts"),
-        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested, *([NO_TEST] if histories.on else [])),
+        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested, *histories.notes),
         labels=labels,
     )
     if folder is not None:

@@ -203,7 +203,7 @@ def _run(
         result,
         certified=fit.certificate.certified,
         flaws=fit.certificate.reasons,
-        fit_test=_test(fit, train, settings) if settings.test_fit and fit.records is None else None,
+        fit_test=_test(fit, train, settings) if settings.test_fit and not settings.histories.refits else None,
         states=fit.n_states,
         threshold=_find_threshold(settings.threshold, Ratings.of(settings.labels, fit.n_states)),
         labels=settings.labels,
@@ -256,7 +256,14 @@ def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fi
     columns = inputs.Columns("state_1", "interval_years", tuple(covariates))
     groups = train["bridge_id"].to_numpy()
     clock = make_clock(columns.covariates, options.clock, options.advance)
-    training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
+    training = inputs.read_training(
+        inputs.as_frame(train),
+        train["state_2"],
+        columns,
+        groups=groups,
+        clock=clock,
+        half_life=options.half_life,
+    )
     return fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
 
 
@@ -290,7 +297,9 @@ def _fit_plain(train: pl.DataFrame, options: Options, histories: HistoryOptions)
     """Fit without covariates, with the same elements of histories; None where these need an age."""
     if isinstance(histories.first, str) and histories.first == NEW:
         return None
-    return _fit_histories(train, (), Options(scaling=None, clock=options.clock), histories)
+    return _fit_histories(
+        train, (), Options(scaling=None, clock=options.clock, half_life=options.half_life), histories
+    )
 
 
 def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from rekka.core.errors import BadOption, InputError, MissingColumns, count_of
+from rekka.core.errors import BadOption, InputError, MissingColumns, count_of, missing_columns
 from rekka.core.files import (
     has_columns,
     has_mark,
@@ -31,7 +32,8 @@ from rekka.data.transitions import LazyTransitions, Transitions, name_table, rea
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
-from rekka.fleet.histories import NO_TEST, CutRows, HistoryOptions
+from rekka.fleet.backtest_rows import read_day
+from rekka.fleet.histories import CutRows, HistoryOptions
 from rekka.fleet.models import MARK, CaseModel, Models, choose_names
 from rekka.model.clock import MIDDLE
 from rekka.model.elements import GIVEN
@@ -177,6 +179,8 @@ def fit_components(
     improvements: str | None = None,
     trend: str | None = None,
     first: Any = GIVEN,
+    half_life: float | None = None,
+    since: Any = None,
     units: Mapping[str, float] | None = None,
     bootstrap: int = 0,
     seed: int = 0,
@@ -201,6 +205,11 @@ def fit_components(
         As for ``ExponentialHazardMarkovModel``. With any of them, or clock="running", histories are fitted:
         inspections are paired with upward="keep", transitions need the column ``history``. Without errors and
         improvements a rating cannot become better, and pairs in which it does are left out, as repairs.
+    half_life : float, optional
+        Years after which a visit has half the weight; pairs have that of their second visit. The rows need dates.
+    since : date, str or int, optional
+        Only transitions that begin on this day (or in this year) or later train: where rates have changed, old
+        ones mislead.
     frailty_by : str, optional
         What a frailty belongs to: "bridge" (the default), "member" (each member of a bridge by itself), or a
         column of the table that is constant within a history, such as a district.
@@ -231,16 +240,22 @@ def fit_components(
 
     """
     reader, name, place = read_options(mapping), name_table(data), None if out is None else Path(out)
-    elements = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    elements = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, half_life)
     elements.refuse({"bootstrap": bootstrap, "ridge": ridge, "cluster": cluster})
     reader = elements.reader(reader) if elements.on else reader
     on_progress("Reading", name, 0, None)
     found = _read(reader.sound(data), cluster)
     if found is None:
         return ComponentFits()
+    day = None if since is None else read_day("since", since, "-01-01")
+    columns = found.query.collect_schema().names()
+    elements.check_columns(columns)
+    total = sum(found.cases.values())
+    found = found if day is None else found.begin(day)
+    left = total - sum(found.cases.values())
+    notes = (f"{count_of(left, 'transition')} that begin before {day} left out.",) if left else ()
     names = list(found.covariates if covariates is None else covariates)
     if elements.on:
-        elements.check_columns(found.query.collect_schema().names())
         names = [name for name in names if covariates is not None or name != elements.column]
     cases = choose_names(sorted(found.cases), only)
     files = _place_models(cases, place)
@@ -253,18 +268,21 @@ def fit_components(
         cluster,
         bootstrap,
         seed,
-        not elements.on and (len(cases) <= MOST_TESTED if test_fit is None else test_fit),
+        not elements.refits and (len(cases) <= MOST_TESTED if test_fit is None else test_fit),
         on_progress,
         elements,
     )
     done = []
     for case, rows in found.split(cases):
+        if not found.cases[case]:
+            done.append(ComponentFit(case, 0, found.labels, reason=f"no transition begins on {day} or later."))
+            continue
         one = work.fit(case, rows)
         if case in files and one.model is not None:
             _write_model(files[case], one.model, case, found)
             one = replace(one, file=files[case])
         done.append(one)
-    fits = ComponentFits(tuple(done), found.reading, work.tests, notes=_list_notes(done, elements))
+    fits = ComponentFits(tuple(done), found.reading, work.tests, notes=(*notes, *_list_notes(done, elements)))
     if table is None or not fits.models:
         return fits
     write_csv(table, fits.coefficients)
@@ -293,7 +311,8 @@ class _Found:
                 yield together[0], rows
                 continue
             parts = collect(rows, "The table").partition_by("case", as_dict=True)
-            yield from ((case, parts[case,].lazy()) for case in together)
+            none = rows.clear()
+            yield from ((case, parts[case,].lazy() if (case,) in parts else none) for case in together)
 
     def _hold_together(self, cases: Sequence[str]) -> Iterator[list[str]]:
         """Yield cases in their order, as many at a time as have few enough rows to be held."""
@@ -306,6 +325,14 @@ class _Found:
             together.append(case)
             held += self.cases[case]
         yield together
+
+    def begin(self, day: date) -> _Found:
+        """The transitions that begin on a day or later; a case that has none keeps its name."""
+        columns = self.query.collect_schema().names()
+        if "date_1" not in columns:
+            raise missing_columns(["date_1"], columns, "the table, and since needs the date of each first visit")
+        query = self.query.filter(pl.col("date_1").cast(pl.Date) >= day)
+        return replace(self, query=query, cases=dict.fromkeys(self.cases, 0) | _count_cases(query))
 
     def hold(self, case: str, rows: pl.LazyFrame) -> pl.DataFrame | None:
         """Rows of a case in memory; None where they are too many to be refitted many times."""
@@ -426,11 +453,9 @@ class _Work:
 
 
 def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple[str, ...]:
-    """Notes on a fit of histories: pairs that are taken for repairs, and that there is no test of fit."""
-    if not elements.on:
-        return ()
+    """Notes on pairs that a fit of histories takes for repairs, and that there is no test of fit."""
     excluded = sum(one.repaired for one in done)
-    return (elements.explain_excluded(excluded), NO_TEST) if excluded else (NO_TEST,)
+    return (*((elements.explain_excluded(excluded),) if excluded else ()), *elements.notes)
 
 
 def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:

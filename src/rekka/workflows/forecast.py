@@ -75,6 +75,7 @@ def forecast_inventory(
     trend: str | None = None,
     clock: str = MIDDLE,
     first: Any = GIVEN,
+    half_life: float | None = None,
     on_progress: OnProgress = say_nothing,
     **asked: Any,
 ) -> InventoryForecast:
@@ -107,6 +108,8 @@ def forecast_inventory(
     errors, frailty, frailty_by, improvements, trend, clock, first
         Elements of a model of histories, as for ``fit_components``. With any of them each component is fitted
         again to all visits of the inventory, with the scaling and the covariates of its model.
+    half_life : float, optional
+        Years after which a visit has half the weight, as for ``fit_components``: the models are fitted again too.
     on_progress : callable, optional
         Called with a stage, a name, how many members are done, and of how many.
     **asked
@@ -125,9 +128,9 @@ def forecast_inventory(
     (True, 10)
 
     """
-    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, half_life)
     histories.refuse({})
-    if clock != MIDDLE and not histories.on:
+    if clock != MIDDLE and not histories.refits:
         raise BadOption(
             f"clock is {clock!r}, which belongs to rekka fit: the models are not fitted again here. Leave it out.",
             option="clock",
@@ -139,7 +142,7 @@ def forecast_inventory(
     found = open_models(models, include_unchosen=include_unchosen)
     if place is not None:
         _refuse(place, models, inventory, reader)
-    if histories.on:
+    if histories.refits:
         found = _fit_again(found, inventory, reader, histories, only, on_progress)
         if options.since is not None:
             found = replace(found, notes=(*found.notes, f"the fit has visits after {options.since}, too, if any"))
@@ -175,8 +178,15 @@ def _fit_again(
     only: Sequence[str] | None,
     on_progress: OnProgress,
 ) -> Models:
-    """Models of histories in place of those found: of their components, with their scaling and covariates."""
+    """Models fitted again in place of those found: of their components, with their scaling and covariates."""
     chosen = [model for model in found.models if only is None or model.name in only]
+    kept = [model.name for model in chosen if model.fit.records is not None]
+    if kept and not histories.on:
+        raise BadOption(
+            f"half_life is {histories.half_life!r}, and the model of {kept[0]} is one of histories, whose "
+            "elements are not taken over when it is fitted again. Give them, too, such as --errors adjacent.",
+            option="half_life",
+        )
     reading, mapping = found.reading, reader
     if (
         reading is not None
@@ -200,6 +210,7 @@ def _fit_again(
             **{name: getattr(histories, name) for name in ELEMENTS},
             frailty_by=histories.frailty_by,
             clock=histories.clock,
+            half_life=histories.half_life,
         )
         models += fits.to_models().models
         missing |= fits.reasons
