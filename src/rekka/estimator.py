@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from rekka.core.errors import BadOption, InputError, ModelFileError
+from rekka.core.errors import BadOption, InputError, ModelFileError, count_of, missing_columns
 from rekka.data.categories import ERROR, MERGE, NO_CODING, REFERENCE, Coding, CodingRules
 from rekka.data.partition import PAPER_SEED
 from rekka.data.reading import TableReading
+from rekka.data.text import collect
 from rekka.evaluation.calibration import check_fit
 from rekka.evaluation.resampling import Sample
 from rekka.forecast.methods import Forecasts
@@ -49,6 +50,7 @@ from rekka.streaming.any_size import (
     open_lazy,
     read_columns,
 )
+from rekka.streaming.blocks import WHOLE
 from rekka.streaming.histories import (
     code_history_table,
     fit_history_files,
@@ -115,6 +117,10 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         0; or these probabilities.
     date : str
         Column of the date, or year, of a row's first visit.
+    half_life : float or None
+        Years after which a visit has half the weight: 2^(-(T - t) / half_life) at date t, T the last visit. Of
+        pairs the date is that of the second visit. ``date`` is needed. Standard errors are then robust, and there
+        are no AIC and BIC.
     units : dict, covariate -> number
         Unit of its hazard ratio, e.g. ``{"age": 10, "traffic_mean": 1000}``; 1 where none is given.
     start, dt : str
@@ -216,6 +222,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         trend: str | None = None,
         first: Any = "given",
         date: str = "date_1",
+        half_life: float | None = None,
         units: Mapping[str, float] | None = None,
         start: str = "state_1",
         dt: str = "interval_years",
@@ -247,6 +254,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.trend = trend
         self.first = first
         self.date = date
+        self.half_life = half_life
         self.units = units
         self.start = start
         self.dt = dt
@@ -302,11 +310,13 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             return self._fit_histories(X, y, sample_weight, groups, histories, cluster, on_pass)
         options = replace(self._options(), coding=NO_CODING)  # of an earlier fit
         check_options(options)
+        if is_lazy(X) and self.half_life is not None:
+            return self._hold(open_lazy(X), y, sample_weight, groups, cluster, on_pass)
         if is_lazy(X):
             return self._fit_lazy(open_lazy(X), y, sample_weight, groups, cluster, on_pass)
         _refuse_cluster(cluster)
         frame = inputs.as_frame(X)
-        columns = inputs.find_columns(frame.columns, self.start, self.dt, self.covariates)
+        columns = inputs.find_columns(self._list_columns(frame.columns), self.start, self.dt, self.covariates)
         columns = inputs.fit_categories(frame, y, columns, self._take_rules(), sample_weight)
         options = replace(options, coding=columns.coding)
         self._check_units(columns.covariates, columns.coding)
@@ -319,9 +329,51 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             n_states=self.n_states,
             class_weight=self.class_weight,
             clock=make_clock(columns.covariates, self.clock, self.advance),
+            half_life=self.half_life,
+            date=self.date,
         )
         fit = fit_training(training, columns.covariates, options, on_pass)
         self._adopt(fit, frame.columns)
+        return self
+
+    def _list_columns(self, names: Sequence[str]) -> list[str]:
+        """Columns among which covariates are, unless they are named: not the date of a half-life."""
+        dated = self.half_life is not None and self.covariates is None
+        return [name for name in names if not (dated and name == self.date)]
+
+    def _hold(
+        self,
+        table: LazyTable,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        cluster: Any,
+        on_pass: Callable[[str], None] | None,
+    ) -> Self:
+        """Fit rows that are not in memory with weights by their dates: they are held in memory here."""
+        end = "state_2" if y is None else y
+        names = self._list_columns(table.columns)
+        reading = read_columns(names, self.start, self.dt, self.covariates, end, sample_weight, groups)
+        if self.date not in table.columns:
+            raise missing_columns([self.date], table.columns, f"the table, and {inputs.HALF_LIFE_NEEDS}")
+        if cluster is not None or table.rows > WHOLE:
+            raise BadOption(
+                f"half_life is {self.half_life!r}, and {table.name} has {count_of(table.rows, 'row')}: weights by "
+                f"date need rows in memory, up to {WHOLE:,} of a file or a query, and no cluster. Give the rows "
+                "as a dataframe, or leave half_life out.",
+                option="half_life",
+            )
+        frame = collect(table.query.select(*dict.fromkeys([*reading.columns, self.date])), table.name)
+        columns = [self.start, self.dt, *reading.covariates, self.date]
+        own: Self = clone(self).set_params(covariates=list(reading.covariates))
+        own.fit(
+            frame.select(*dict.fromkeys(columns)),
+            frame[end],
+            None if sample_weight is None else frame[sample_weight].to_numpy(),
+            None if groups is None else frame[groups].to_numpy(),
+            on_pass=on_pass,
+        )
+        self._adopt(own._fit, columns)
         return self
 
     def _fit_histories(
@@ -545,6 +597,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             n_states=self.n_states_,
             class_weight=self.class_weight,
             clock=self._fit.clock,
+            half_life=self.half_life,
+            date=self.date,
         )
         assert training.groups is not None  # groups were given
         drawn = bootstrap_rows(
@@ -575,17 +629,19 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         weight 0. ``follows`` is, for each row, the row of the same member that ends where this one starts, or -1;
         ``rekka.evaluation.goodness.find_links`` finds them. Up to ``replicates`` sets are simulated from the model
         (99, or 39 for more than 20,000 rows), fewer where it is soon clear that the test does not reject.
-        ``fit_test_`` stays None where no test can be made. A fit with class weights is refused.
+        ``fit_test_`` stays None where no test can be made. A fit with class weights or a half-life is
+        refused.
         """
         check_is_fitted(self)
         refuse_histories(self._fit, "A test of fit", "Judge it by the ratings of later visits (predict_proba).")
-        if self.class_weight is not None:
-            raise BadOption(
-                f"class_weight is {self.class_weight!r}: a fit with class weights is not meant to describe the "
-                "frequencies of its rows, so it has no test of fit. Fit without class weights to test the model.",
-                option="class_weight",
-                value=self.class_weight,
-            )
+        for option, what in (("class_weight", "class weights"), ("half_life", "a half-life")):
+            if getattr(self, option) is not None:
+                raise BadOption(
+                    f"{option} is {getattr(self, option)!r}: a fit with {what} is not meant to describe the "
+                    f"frequencies of its rows, so it has no test of fit. Fit without {what} to test the model.",
+                    option=option,
+                    value=getattr(self, option),
+                )
         training = inputs.read_training(
             inputs.as_frame(X), y, self._columns(), sample_weight=sample_weight, n_states=self.n_states_
         )
@@ -731,8 +787,8 @@ def likelihood_ratio_test(
     """Test a model against a larger one that has it as a special case, both fitted to the same rows.
 
     Rows are taken as independent; with several rows a bridge ``wald_tests`` of a fit with ``groups`` is safer.
-    Refused are models of other rows, models that are not nested, and fits that are not certified or have a penalty
-    or class weights.
+    Refused are models of other rows, models that are not nested, and fits that are not certified or have a
+    penalty, class weights or a half-life.
 
     Examples
     --------
@@ -774,8 +830,9 @@ def nested_models(models: Mapping[str, ExponentialHazardMarkovModel]) -> TitledT
 def _take_fit(model: ExponentialHazardMarkovModel) -> Fit:
     """Fit of a model whose log-likelihood is that of its rows."""
     check_is_fitted(model)
-    if model.class_weight is not None:
-        raise BadOption("A likelihood ratio test needs fits without class weights.", option="class_weight")
+    for option, what in (("class_weight", "class weights"), ("half_life", "a half-life")):
+        if getattr(model, option) is not None:
+            raise BadOption(f"A likelihood ratio test needs fits without {what}.", option=option)
     refuse_histories(model._fit, "A likelihood ratio test", "Compare forecasts of later visits instead.")
     return model._fit
 

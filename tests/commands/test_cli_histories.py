@@ -53,6 +53,25 @@ def test_elements_are_said_in_words(folder, fitted):
     assert more["label"].null_count() == len(more)
 
 
+def test_a_half_life_and_a_first_day(folder, fitted):
+    weighted = call("fit", folder / "t.csv", "--half-life", 5, "--since", 2006, "--out", folder / "w.json")
+    assert weighted.exit_code == 0, weighted.stderr
+    assert "A visit 5 years before the last one has half its weight." in weighted.stdout
+    assert "that begin before 2006-01-01 left out." in weighted.stdout
+    assert "The test of fit is not made with a half-life" in weighted.stdout
+    model = rekka.ExponentialHazardMarkovModel.from_json((folder / "w.json").read_text())
+    assert (model.half_life, model.records_) == (5.0, None)
+    done = call("forecast", folder / "m.json", folder / "t.csv", "--half-life", 5)
+    assert (done.exit_code, "whose elements are not taken over" in done.stderr) == (2, True)
+    done = call("forecast", folder / "w.json", folder / "t.csv", "--half-life", 5, "--no-member-intervals",
+                "--out", folder / "weighted")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert "half_life 5" in done.stdout + done.stderr
+    done = call("backtest", folder / "t.csv", "--until", 2012, "--half-life", 5, "--draws", 100)
+    assert done.exit_code == 0, done.stderr
+    assert "with a half-life" in done.stdout
+
+
 def test_words_of_each_rating_are_the_users_own(folder):
     done = call("fit", folder / "t.csv", "--errors", "adjacent", "--improvements", "each", "--json")
     assert done.exit_code == 0, done.stderr
@@ -148,6 +167,11 @@ REFUSED = {
     "t.csv --errors adjacent --upward restart": "upward is 'restart'",
     "t.csv --errors adjacent --ridge 1": "ridge is 1.0, which a fit of histories",
     "t.csv --errors adjacent --bootstrap 5": "bootstrap is 5, which a fit of histories",
+    "t.csv --half-life 0": "half_life is 0.0; a number of years above 0 is needed",
+    "t.csv --half-life nan --errors adjacent": "half_life is nan; a number of years above 0 is needed",
+    "no_dates.csv --half-life 5": "a half-life needs the date of each first visit",
+    "no_dates.csv --since 2010": "since needs the date of each first visit",
+    "t.csv --since soon": "since is 'soon'; a date such as 2008-12-31 or a year such as 2008 is needed",
     "t.csv --errors adjacent --cluster local": "cluster is 'local', which a fit of histories",
 }
 

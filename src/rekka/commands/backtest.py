@@ -16,7 +16,7 @@ FLAGS = (
     Flag("--until", options.Text, "until", "DATE",
          "The last day that the model may know: 2008-12-31, or a year, 2008."),
     Flag("--until-visit", options.Number, "until_visit", "N", "Instead, the last round of inspections.", least=1),
-    Flag("--since", options.Text, "since", "DATE", "Only transitions that begin on this day or later train."),
+    options.SINCE,
     options.ONLY._replace(place="cases"), options.USE,
     Flag("--scaling", str, "scaling", None, "Scaling of the covariates.", "zscore"),
     options.RIDGE,

@@ -80,6 +80,16 @@ def split_list(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(","))
 
 
+def read_years(text: str) -> float | str:
+    """Read a number of years; auto, which is to be chosen, stays."""
+    try:
+        return float(text)
+    except ValueError:
+        if text != "auto":
+            raise typer.BadParameter(f"{text!r} is not a number of years", param_hint="--half-life") from None
+        return text
+
+
 def read_labels(text: str) -> list[str | list[str]]:
     """Read labels with commas between them; those with a slash between them are one rating."""
     groups = ([one.strip() for one in part.split("/")] for part in text.split(","))
@@ -197,6 +207,15 @@ HISTORIES = (
         "The true condition at the first visit: given (as rated, the default; estimated where there are errors), "
         "new (the best rating at age 0), or a probability for each rating, such as 0.6,0.3,0.1.",
     ),
+    Flag(
+        "--half-life",
+        Text,
+        "half_life",
+        "YEARS",
+        "A visit so many years before the last one has half its weight in the fit, with histories or pairs; with "
+        "--models also auto. Default: all have the same weight.",
+        read=read_years,
+    ),
 )  # of models of histories
 MODELS = Flag(
     "--models", Text, "models", "WHICH",
@@ -204,6 +223,13 @@ MODELS = Flag(
     "long as they forecast better), or a list such as plain,errors,errors+trend. Elements: errors, improvements, "
     "trend, running (clock), frailty.",
 )  # fmt: skip
+SINCE = Flag(
+    "--since",
+    Text,
+    "since",
+    "DATE",
+    "Only transitions that begin on this day or later train; with --models also auto.",
+)
 INTERVALS = Flag(
     "--intervals", str, "intervals", "HOW",
     "Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) or none.",
@@ -244,7 +270,7 @@ _PANELS = {
     "rules": "What becomes of doubtful visits and pairs",
 }
 _PANELS |= dict.fromkeys(
-    ({one.place for one in (*HISTORIES, MODELS)} - {CLOCK.place}),
+    ({one.place for one in (*HISTORIES, MODELS)} - {CLOCK.place, "half_life"}),
     "Histories: all visits between two repairs together",
 )
 READING = (

@@ -52,17 +52,21 @@ from rekka.fleet.backtest_scores import (
     code_training,
     run_case,
 )
-from rekka.fleet.histories import NO_TEST, HistoryOptions
+from rekka.fleet.histories import ANY_ELEMENT, HistoryOptions
 from rekka.fleet.models import describe_misfit
 from rekka.fleet.rolling import (
+    HALF_LIFE,
     MODELS_SCHEMA,
     ORIGINS_SCHEMA,
     ModelChoice,
     Store,
+    Window,
     choose_model,
+    drop_auto,
     list_origins,
     open_origins,
     read_models,
+    read_windows,
     split_end,
 )
 from rekka.forecast.ageing import ADVANCES, AGES
@@ -192,6 +196,7 @@ def backtest(
     trend: str | None = None,
     first: Any = GIVEN,
     models: str | Sequence[str] | None = None,
+    half_life: float | str | None = None,
     threshold: int | str | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
@@ -214,7 +219,8 @@ def backtest(
     until_visit : int
         Instead of it, the last round of inspections.
     since : date, str or int, optional
-        Only transitions that begin on this day or later train: where rates have changed, old ones mislead.
+        Only transitions that begin on this day or later train: where rates have changed, old ones mislead. "auto"
+        with ``models``: the last 10, 5 or 3 years, if shown to forecast better than all.
     cases, covariates : list of str, optional
         Only these cases and covariates; all by default.
     scaling, ridge
@@ -235,6 +241,9 @@ def backtest(
         scored on the visits after ``until``, which no choice has seen; without ``until`` the last 30 % of the
         years are kept for that. Every visit is scored, improvements included, but for those after a recorded
         repair.
+    half_life : float, optional
+        Years after which a training visit has half the weight, as for ``fit_components``. "auto" with ``models``:
+        8, 4 or 2 years, if shown to forecast better than equal weights.
     threshold : int or str, optional
         The rating at or beyond which visits are counted: a number from 1, the best, or a label as text. By
         default 4 (Poor) of ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.
@@ -272,17 +281,18 @@ def backtest(
 
     """
     asked = None if models is None else read_models(models)
+    windows = read_windows(half_life, since, models)
+    years, since = drop_auto(half_life), drop_auto(since)
     folder = None if out is None else Path(out)
     cut = None if models is not None and until is until_visit is None else read_cut(until, until_visit, since)
     if folder is not None:
         _refuse_place(folder, (reading or ReadingOptions()).inputs(data))
-    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, years)
     histories.refuse({"ridge": ridge})
     if models is not None:
         refuse_elements(histories, ridge, cut)
     records = read_records(data, reading, histories, None if models is None else "keep_all")
-    if histories.on or models is not None:
-        histories.check_columns(records.found.frame.columns)
+    (histories if models is None else ANY_ELEMENT).check_columns(records.found.frame.columns)
     refuse_upside_down(records.found.moves, allow)
     cut = cut or read_cut(split_end(refuse_dateless(records.found.frame)), None, since)
     frame, notes = prepare(records, cut, cases)
@@ -295,7 +305,7 @@ def backtest(
     settings = Settings(
         cut=cut,
         covariates=used,
-        options=Options(scaling=scaling, ridge=ridge, seed=seed, clock=clock),
+        options=Options(scaling=scaling, ridge=ridge, seed=seed, clock=clock, half_life=years),
         forecast=ForecastOptions(NORMAL, level, draws, seed, age, None if advance is None else tuple(advance)),
         threshold=threshold,
         test_fit=len(names) <= MOST_TESTED if test_fit is None else test_fit,
@@ -313,13 +323,13 @@ def backtest(
         own = settings
         if models is not None:
             store = None if folder is None else Store(folder / STORE)
-            choices.append(choose_case(name, rows, settings, asked, store, tell))
-            chosen = choices[-1].histories
-            own = replace(settings, histories=chosen, options=replace(settings.options, clock=chosen.clock))
+            choices.append(choose_case(name, rows, settings, asked, store, tell, windows))
+            own = apply_choice(settings, choices[-1])
         one = run_case(name, rows, chains, own, partial(tell, name))
         results.append(replace(one, model=choices[-1].name, chosen=choices[-1].summary) if choices else one)
     merged = [] if records.found.reading is None else records.found.reading.explain_merges()
-    untested = [explain_untested(len(names))] if test_fit is None and not settings.test_fit else []
+    big = test_fit is None and not settings.test_fit and not histories.refits
+    untested = [explain_untested(len(names))] if big else []
     found = Backtest(
         until=cut.words,
         since=None if cut.since is None else str(cut.since),
@@ -337,7 +347,7 @@ def backtest(
         forecasts=_join(results, "forecasts"),
         models=pl.concat([pl.DataFrame(schema=MODELS_SCHEMA), *(one.tried for one in choices)]),
         origins=pl.concat([pl.DataFrame(schema=ORIGINS_SCHEMA), *(one.origins for one in choices)]),
-        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested, *([NO_TEST] if histories.on else [])),
+        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested, *histories.notes),
         labels=labels,
         choices=tuple(choices),
     )
@@ -367,6 +377,7 @@ def choose_case(
     models: Sequence[str] | None,
     store: Store | None,
     on_progress: Callable[[str, int, int], None],
+    windows: Sequence[Window] = (),
 ) -> ModelChoice:
     """Choose the model of a component by origins inside its training years; nothing later is read.
 
@@ -386,7 +397,20 @@ def choose_case(
 
     cuts = list_origins(rows, end)
     covariates = coding.expand(settings.covariates)
-    return choose_model(open_origins(name, rows, cuts, end, covariates, settings, on_fit, store), models)
+    rolling = open_origins(name, rows, cuts, end, covariates, settings, on_fit, store)
+    return choose_model(rolling, models, windows)
+
+
+def apply_choice(settings: Settings, choice: ModelChoice) -> Settings:
+    """Settings of a fit with the chosen elements and window."""
+    chosen, window, cut = choice.histories, choice.window, settings.cut
+    options = replace(settings.options, clock=chosen.clock)
+    if window is not None and window.kind == HALF_LIFE:
+        options = replace(options, half_life=window.years)
+    elif window is not None:
+        assert isinstance(cut.moment, dt.date)
+        cut = replace(cut, since=window.begin(cut.moment))
+    return replace(settings, histories=chosen, options=options, cut=cut)
 
 
 def refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None = None) -> None:

@@ -214,7 +214,7 @@ def _run(
         result,
         certified=fit.certificate.certified,
         flaws=fit.certificate.reasons,
-        fit_test=_test(fit, train, settings) if settings.test_fit and fit.records is None else None,
+        fit_test=_test(fit, train, settings) if settings.test_fit and not settings.histories.refits else None,
         states=fit.n_states,
         threshold=_find_threshold(settings.threshold, Ratings.of(settings.labels, fit.n_states)),
         labels=settings.labels,
@@ -278,7 +278,14 @@ def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fi
     columns = inputs.Columns("state_1", "interval_years", tuple(covariates))
     groups = train["bridge_id"].to_numpy()
     clock = make_clock(columns.covariates, options.clock, options.advance)
-    training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
+    training = inputs.read_training(
+        inputs.as_frame(train),
+        train["state_2"],
+        columns,
+        groups=groups,
+        clock=clock,
+        half_life=options.half_life,
+    )
     return fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
 
 
@@ -318,7 +325,8 @@ def _fit_plain(train: pl.DataFrame, options: Options, settings: Settings) -> Fit
     histories = settings.histories
     if isinstance(histories.first, str) and histories.first == NEW:
         return None
-    return fit_training(train, (), Options(scaling=None, clock=options.clock), histories, far=settings.far)
+    known = Options(scaling=None, clock=options.clock, half_life=options.half_life)
+    return fit_training(train, (), known, histories, far=settings.far)
 
 
 def _fit_pairs(
@@ -327,7 +335,7 @@ def _fit_pairs(
     """Fit the plain model beside one of histories that was chosen; None where it is not to be compared."""
     if not settings.far or not settings.histories.on:
         return None
-    pairs = fit_training(train, covariates, replace(options, clock=MIDDLE), NO_HISTORIES, far=True)
+    pairs = fit_training(train, covariates, replace(options, clock=MIDDLE, half_life=None), NO_HISTORIES, far=True)
     return pairs if pairs.n_states == n_states and np.isfinite(pairs.coefficients).all() else None
 
 

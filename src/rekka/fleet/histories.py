@@ -12,8 +12,10 @@ from rekka.core.errors import BadOption, BadValues, MissingColumns, count_of, mi
 from rekka.data.mapping import load_mapping
 from rekka.data.transitions import ReadingOptions
 from rekka.model.clock import MIDDLE
-from rekka.model.elements import GIVEN, NEW
+from rekka.model.elements import ADJACENT, GIVEN, NEW
+from rekka.model.fit import Options, check_options
 from rekka.model.history_inputs import ELEMENTS, uses_histories
+from rekka.model.inputs import HALF_LIFE_NEEDS
 
 BRIDGE, MEMBER = "bridge", "member"  # what a frailty belongs to, unless it is a column of the table
 IDENTITY = ("bridge_id", "member", "history")  # columns that identify a history together
@@ -22,6 +24,9 @@ REPAIRED = "improves without explanation"
 MANY = 5  # groups and bridges named in a message
 NO_TEST = (
     "The test of fit is not made for models of histories; judge them by later visits (docs/histories.md says how)."
+)
+NO_WEIGHTED_TEST = (
+    "The test of fit is not made with a half-life: weighted rows do not have the frequencies of the model."
 )
 
 
@@ -41,7 +46,8 @@ class CutRows(NamedTuple):
 class HistoryOptions:
     """Elements of a model of histories, as ``ExponentialHazardMarkovModel`` has them, and what a frailty is of.
 
-    ``frailty_by`` is bridge, member (each member of a bridge by itself), or a column of the table.
+    ``frailty_by`` is bridge, member (each member of a bridge by itself), or a column of the table. ``half_life``
+    weights the visits of histories or, without any element, pairs.
     """
 
     errors: Any = None
@@ -51,6 +57,7 @@ class HistoryOptions:
     trend: str | None = None
     clock: str = MIDDLE
     first: Any = GIVEN
+    half_life: float | None = None
 
     def __post_init__(self) -> None:
         """Read probabilities of the first state that are given as text, as on the command line."""
@@ -68,7 +75,7 @@ class HistoryOptions:
     @property
     def estimator(self) -> dict[str, Any]:
         """Options of the estimator."""
-        return {name: getattr(self, name) for name in (*ELEMENTS, "clock")}
+        return {name: getattr(self, name) for name in (*ELEMENTS, "clock", "half_life")}
 
     @property
     def words(self) -> str:
@@ -80,6 +87,18 @@ class HistoryOptions:
     def on(self) -> bool:
         """Whether the fit is one of histories; values that an option does not have are refused."""
         return uses_histories(self.estimator)
+
+    @property
+    def refits(self) -> bool:
+        """Whether models are to be fitted with these options: of histories, or of pairs with weights."""
+        return self.on or self.half_life is not None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on weights, and on why there is no test of fit."""
+        years = self.half_life
+        said = () if years is None else (f"A visit {years:g} years before the last one has half its weight.",)
+        return (*said, *((NO_TEST,) if self.on else (NO_WEIGHTED_TEST,) if years is not None else ()))
 
     @property
     def explains_improvements(self) -> bool:
@@ -101,6 +120,13 @@ class HistoryOptions:
                 option="frailty_by",
                 value=self.frailty_by,
             )
+        if self.half_life is not None:
+            check_options(Options(half_life=self.half_life))
+            if given.get("cluster"):
+                raise BadOption(
+                    "cluster is given, and weights by date (half_life) need the rows in memory. Leave one out.",
+                    option="cluster",
+                )
         if not self.on:
             return
         unknown = {
@@ -143,7 +169,11 @@ class HistoryOptions:
         return replace(reader, changes=changes)
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Refuse a table of transitions that lacks what says which rows belong together, or a trend's dates."""
+        """Refuse a table of transitions that lacks dates, or what says which rows belong together."""
+        if self.half_life is not None and "date_1" not in columns:
+            raise missing_columns(["date_1"], columns, f"the table, and {HALF_LIFE_NEEDS}")
+        if not self.on:
+            return
         if "history" not in columns:
             raise MissingColumns(
                 "The transitions have no column history, which says which rows of a member follow each other "
@@ -282,3 +312,4 @@ def _count_past(rows: pl.DataFrame, names: Sequence[str]) -> pl.Series:
 
 
 NO_HISTORIES = HistoryOptions()
+ANY_ELEMENT = HistoryOptions(errors=ADJACENT)  # what rows need for some model of histories

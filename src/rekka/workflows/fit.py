@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from rekka.core.errors import BadOption, InputError, MissingColumns, count_of
+from rekka.core.errors import BadOption, InputError, MissingColumns, count_of, missing_columns
 from rekka.core.files import (
     has_columns,
     has_mark,
@@ -33,12 +33,12 @@ from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
 from rekka.fleet.backtest import choose_case, refuse_dateless, refuse_elements
-from rekka.fleet.backtest_rows import Cut
+from rekka.fleet.backtest_rows import Cut, read_day
 from rekka.fleet.backtest_scores import Settings
 from rekka.fleet.elements import describe_elements
-from rekka.fleet.histories import NO_TEST, CutRows, HistoryOptions, leave_out_far
+from rekka.fleet.histories import ANY_ELEMENT, NO_TEST, CutRows, HistoryOptions, leave_out_far
 from rekka.fleet.models import MARK, CaseModel, Models, choose_names
-from rekka.fleet.rolling import ModelChoice, read_models
+from rekka.fleet.rolling import HALF_LIFE, ModelChoice, Window, drop_auto, read_models, read_windows
 from rekka.forecast.forecast import ForecastOptions
 from rekka.forecast.uncertainty import NONE
 from rekka.model.clock import MIDDLE
@@ -188,6 +188,8 @@ def fit_components(
     trend: str | None = None,
     first: Any = GIVEN,
     models: str | Sequence[str] | None = None,
+    half_life: float | str | None = None,
+    since: Any = None,
     units: Mapping[str, float] | None = None,
     bootstrap: int = 0,
     seed: int = 0,
@@ -215,6 +217,11 @@ def fit_components(
     models : "auto" or list of str, optional
         Choose the elements of each component by forecasts from days inside the records, as ``backtest`` does; the
         chosen model is then fitted to all rows. ``choice`` of each component says what was tried.
+    half_life : float, optional
+        Years after which a visit has half the weight; pairs have that of their second visit. The rows need dates.
+    since : date, str or int, optional
+        Only transitions that begin on this day (or in this year) or later train: where rates have changed, old
+        ones mislead.
     frailty_by : str, optional
         What a frailty belongs to: "bridge" (the default), "member" (each member of a bridge by itself), or a
         column of the table that is constant within a history, such as a district.
@@ -245,7 +252,9 @@ def fit_components(
 
     """
     reader, name, place = read_options(mapping), name_table(data), None if out is None else Path(out)
-    elements = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    windows = read_windows(half_life, since, models)
+    years, since = drop_auto(half_life), drop_auto(since)
+    elements = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, years)
     elements.refuse({"bootstrap": bootstrap, "ridge": ridge, "cluster": cluster})
     asked = None if models is None else read_models(models)
     if models is not None:
@@ -257,9 +266,14 @@ def fit_components(
     found = _read(reader.sound(data), cluster)
     if found is None:
         return ComponentFits()
+    day = None if since is None else read_day("since", since, "-01-01")
+    columns = found.query.collect_schema().names()
+    (elements if models is None else ANY_ELEMENT).check_columns(columns)
+    total = sum(found.cases.values())
+    found = found if day is None else found.begin(day)
+    left = total - sum(found.cases.values())
+    notes = (f"{count_of(left, 'transition')} that begin before {day} left out.",) if left else ()
     names = list(found.covariates if covariates is None else covariates)
-    if elements.on or models is not None:
-        elements.check_columns(found.query.collect_schema().names())
     if elements.on:
         names = [name for name in names if covariates is not None or name != elements.column]
     cases = choose_names(sorted(found.cases), only)
@@ -273,19 +287,22 @@ def fit_components(
         cluster,
         bootstrap,
         seed,
-        not elements.on and (len(cases) <= MOST_TESTED if test_fit is None else test_fit),
+        not elements.refits and (len(cases) <= MOST_TESTED if test_fit is None else test_fit),
         on_progress,
         elements,
-        None if models is None else Chooser(asked, found.labels),
+        None if models is None else Chooser(asked, found.labels, windows),
     )
     done = []
     for case, rows in found.split(cases):
+        if not found.cases[case]:
+            done.append(ComponentFit(case, 0, found.labels, reason=f"no transition begins on {day} or later."))
+            continue
         one = work.fit(case, rows)
         if case in files and one.model is not None:
             _write_model(files[case], one.model, case, found)
             one = replace(one, file=files[case])
         done.append(one)
-    fits = ComponentFits(tuple(done), found.reading, work.tests, notes=_list_notes(done, elements))
+    fits = ComponentFits(tuple(done), found.reading, work.tests, notes=(*notes, *_list_notes(done, elements)))
     if table is None or not fits.models:
         return fits
     write_csv(table, fits.coefficients)
@@ -314,7 +331,8 @@ class _Found:
                 yield together[0], rows
                 continue
             parts = collect(rows, "The table").partition_by("case", as_dict=True)
-            yield from ((case, parts[case,].lazy()) for case in together)
+            none = rows.clear()
+            yield from ((case, parts[case,].lazy() if (case,) in parts else none) for case in together)
 
     def _hold_together(self, cases: Sequence[str]) -> Iterator[list[str]]:
         """Yield cases in their order, as many at a time as have few enough rows to be held."""
@@ -327,6 +345,14 @@ class _Found:
             together.append(case)
             held += self.cases[case]
         yield together
+
+    def begin(self, day: dt.date) -> _Found:
+        """The transitions that begin on a day or later; a case that has none keeps its name."""
+        columns = self.query.collect_schema().names()
+        if "date_1" not in columns:
+            raise missing_columns(["date_1"], columns, "the table, and since needs the date of each first visit")
+        query = self.query.filter(pl.col("date_1").cast(pl.Date) >= day)
+        return replace(self, query=query, cases=dict.fromkeys(self.cases, 0) | _count_cases(query))
 
     def hold(self, case: str, rows: pl.LazyFrame) -> pl.DataFrame | None:
         """Rows of a case in memory; None where they are too many to be refitted many times."""
@@ -360,6 +386,7 @@ class Chooser(NamedTuple):
 
     models: tuple[str, ...] | None
     labels: tuple[str, ...] | None
+    windows: tuple[Window, ...]
 
 
 @dataclass(frozen=True)
@@ -414,7 +441,7 @@ class _Work:
             Settings(
                 Cut(last),
                 tuple(names),
-                Options(scaling=self.options["scaling"], seed=self.seed),
+                Options(scaling=self.options["scaling"], seed=self.seed, half_life=self.options["half_life"]),
                 ForecastOptions(NONE, advance=None if advance is None else tuple(advance)),
                 labels=self.chooser.labels,
                 far=True,
@@ -422,14 +449,20 @@ class _Work:
             self.chooser.models,
             None,
             lambda what, done, _: self.on_progress("Choosing the model", what, done, None),
+            self.chooser.windows,
         )
-        near, chosen = leave_out_far(rows), choice.histories
+        near, chosen, window = leave_out_far(rows), choice.histories, choice.window
+        options = self.options | chosen.estimator | {"half_life": self.options["half_life"]}
+        if window is not None and window.kind == HALF_LIFE:
+            options["half_life"] = window.years
+        elif window is not None:
+            near = near.filter(pl.col("date_1") >= window.begin(last))
         if not chosen.on:
             near = near.filter(pl.col("state_2") >= pl.col("state_1"))
         work = replace(
             self,
             found=replace(self.found, cases=self.found.cases | {case: len(near)}),
-            options=self.options | chosen.estimator,
+            options=options,
             elements=chosen,
             tests=self.tests and not chosen.on,
             chooser=None,
@@ -499,9 +532,7 @@ def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple
         plain = "" if all(chosen) else ", and all improvements where the model is the plain one"
         told = f"{count_of(excluded, 'pair')} left out as repairs: improvements by two ratings or more{plain}."
         return (told, NO_TEST) if any(chosen) else (told,)
-    if not elements.on:
-        return ()
-    return (elements.explain_excluded(excluded), NO_TEST) if excluded else (NO_TEST,)
+    return (*((elements.explain_excluded(excluded),) if excluded else ()), *elements.notes)
 
 
 def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:

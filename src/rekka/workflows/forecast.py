@@ -76,6 +76,7 @@ def forecast_inventory(
     trend: str | None = None,
     clock: str = MIDDLE,
     first: Any = GIVEN,
+    half_life: float | None = None,
     on_progress: OnProgress = say_nothing,
     **asked: Any,
 ) -> InventoryForecast:
@@ -108,6 +109,8 @@ def forecast_inventory(
     errors, frailty, frailty_by, improvements, trend, clock, first
         Elements of a model of histories, as for ``fit_components``. With any of them each component is fitted
         again to all visits of the inventory, with the scaling and the covariates of its model.
+    half_life : float, optional
+        Years after which a visit has half the weight, as for ``fit_components``: the models are fitted again too.
     on_progress : callable, optional
         Called with a stage, a name, how many members are done, and of how many.
     **asked
@@ -126,9 +129,9 @@ def forecast_inventory(
     (True, 10)
 
     """
-    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, half_life)
     histories.refuse({})
-    if clock != MIDDLE and not histories.on:
+    if clock != MIDDLE and not histories.refits:
         raise BadOption(
             f"clock is {clock!r}, which belongs to rekka fit: the models are not fitted again here. Leave it out.",
             option="clock",
@@ -141,10 +144,10 @@ def forecast_inventory(
     if place is not None:
         _refuse(place, models, inventory, reader)
     asked = {model.name: histories for model in found.models}
-    if not histories.on:  # those that the study chose, if any
+    if not histories.refits:  # those that the study chose, if any
         asked = {case: elements_of(name) for case, name in found.elements.items()}
-    if asked and (histories.on or found.elements):
-        found = _fit_again(found, inventory, reader, asked, only, on_progress, chosen=not histories.on)
+    if asked and (histories.refits or found.elements):
+        found = _fit_again(found, inventory, reader, asked, only, on_progress, chosen=not histories.refits)
         if options.since is not None:
             found = replace(found, notes=(*found.notes, f"the fit has visits after {options.since}, too, if any"))
     on_progress("Reading", name_table(inventory), 0, None)
@@ -187,6 +190,14 @@ def _fit_again(
     inventory has no visits to fit.
     """
     wanted = [model for model in found.models if model.name in asked and (only is None or model.name in only)]
+    for model in wanted:
+        if model.fit.records is not None and not asked[model.name].on:
+            raise BadOption(
+                f"half_life is {asked[model.name].half_life!r}, and the model of {model.name} is one of "
+                "histories, whose elements are not taken over when it is fitted again. Give them, too, such as "
+                "--errors adjacent.",
+                option="half_life",
+            )
     reading, mapping = found.reading, reader
     if (
         reading is not None
@@ -212,6 +223,7 @@ def _fit_again(
                 **{name: getattr(histories, name) for name in ELEMENTS},
                 frailty_by=histories.frailty_by,
                 clock=histories.clock,
+                half_life=histories.half_life,
             )
         except MissingColumns as error:
             if not chosen:
