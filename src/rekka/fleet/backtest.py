@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ from rekka.fleet.backtest_scores import (
 )
 from rekka.fleet.histories import NO_TEST, HistoryOptions
 from rekka.fleet.models import describe_misfit
+from rekka.fleet.shock_origins import find_shocks, refuse_rounds
+from rekka.fleet.shocks import Shocks, read_shocks
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
 from rekka.forecast.uncertainty import NORMAL, check_intervals
@@ -74,6 +77,7 @@ CASES: dict[str, Any] = {
     "outside_range": pl.Int64, "lost_members": pl.Int64, "lost_visits": pl.Int64,
     "fit_p_value": pl.Float64, "misfit": pl.String, "summary": pl.String,
 }  # fmt: skip
+SHOCK_CASES: dict[str, Any] = {"shock": pl.Float64, "shock_source": pl.String}  # where shocks are asked for
 HEAD: dict[str, Any] = {"case": pl.String, "certified": pl.Boolean}
 SCHEMAS = {"scores": SCORES_SCHEMA, "totals": TOTALS_SCHEMA}
 TABLES = ("cases", "scores", "totals", "lost")
@@ -90,7 +94,9 @@ class Backtest:
                    forecaster whose score is subtracted, in a difference; mean, low, high; visits, bridges
     ``totals``     a row for each state, or with ``or_worse`` for the state and all worse ones, in each group
                    (``by``: all, year or visit, all up to it, or the state at the origin): visits, observed,
-                   expected, predicted_low, predicted_high, inside, and the figures of both baselines
+                   expected, predicted_low, predicted_high, inside, and the figures of both baselines; with
+                   ``shocks`` also predicted_shock_low, predicted_shock_high, inside_shock, and interval_score and
+                   interval_score_shock, lower is better
     ``lost``       visits that no forecast is scored on: case, reason, members, visits
     ``forecasts``  a row for each visit that was forecast: origin, horizon, state, observed, p_1 to p_K
 
@@ -162,6 +168,7 @@ def backtest(
     trend: str | None = None,
     first: Any = GIVEN,
     threshold: int | str | None = None,
+    shocks: Any = False,
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
@@ -200,6 +207,10 @@ def backtest(
     threshold : int or str, optional
         The rating at or beyond which visits are counted: a number from 1, the best, or a label as text. By
         default 4 (Poor) of ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.
+    shocks : bool, float or Shocks
+        Whether totals have a second, wider prediction interval, for errors that all members share: True estimates
+        these from forecasts at up to six earlier years, each a fit of its own, and looks at nothing after
+        ``until``; a number is their standard deviation on the scale of log hazards.
     level : float
         Of all intervals.
     draws : int
@@ -232,6 +243,7 @@ def backtest(
 
     """
     cut, folder = read_cut(until, until_visit, since), None if out is None else Path(out)
+    struck = read_shocks(shocks)
     if folder is not None:
         _refuse_place(folder, (reading or ReadingOptions()).inputs(data))
     histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
@@ -258,12 +270,17 @@ def backtest(
         histories=histories,
     )
     _check(settings, frame)
+    if struck is True:
+        refuse_rounds(cut, frame.columns)
     results, lost = [], [pl.DataFrame(schema=LOSSES_SCHEMA)]
     for name in names:
         rows = frame.filter(case=name)
         chains = link_chains(rows, cut)
         lost.append(count_losses(records, rows, chains, cut))
-        results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name)))
+        own = struck if isinstance(struck, Shocks) else None
+        if struck is True and isinstance(cut.moment, date):
+            own = find_shocks(name, rows, cut.moment, settings)
+        results.append(run_case(name, rows, chains, settings, partial(on_progress or _say_nothing, name), own))
     merged = [] if records.found.reading is None else records.found.reading.explain_merges()
     untested = [explain_untested(len(names))] if test_fit is None and not settings.test_fit else []
     found = Backtest(
@@ -356,8 +373,10 @@ def _tabulate_cases(
                 "misfit": describe_misfit(one.case, one.fit_test, labels),
                 "summary": summarize_case(one, gone, settings, whole),
             }
+            | ({} if one.shocks is None else {"shock": one.shocks.sigma, "shock_source": one.shocks.source})
         )
-    return pl.DataFrame(rows, schema=CASES)
+    shocked = any(one.shocks is not None for one in results)
+    return pl.DataFrame(rows, schema=CASES | (SHOCK_CASES if shocked else {}))
 
 
 def _describe_traffic(covariates: tuple[str, ...], cut: Cut) -> tuple[str, ...]:
@@ -450,7 +469,7 @@ def _describe_totals(result: CaseResult, totals: pl.DataFrame, settings: Setting
         f"{found} {ends}: {verdict} the {100 * settings.forecast.level:g} % prediction interval"
         f"{'' if line['inside'] else ' has'}."
     ]
-    return told + _describe_periods(worse)
+    return [*told, *_describe_periods(worse), *_describe_shocks(result, worse)]
 
 
 def _name_asked(result: CaseResult, settings: Settings) -> str:
@@ -467,6 +486,23 @@ def _describe_periods(worse: pl.DataFrame) -> list[str]:
             plural = {"year": "years", "visit": "rounds"}[period]
             return [f"It is inside in {here['inside'].sum()} of {len(here)} {plural}."]
     return []
+
+
+def _describe_shocks(result: CaseResult, worse: pl.DataFrame) -> list[str]:
+    """Compare the wider interval with the other one, year by year, and say where it comes from."""
+    if result.shocks is None:
+        return []
+    told = [result.shocks.describe(result.case)]
+    if "inside_shock" not in worse.columns:
+        return told
+    here = next((rows for rows in (worse.filter(by=one) for one in ("year", "visit", ALL)) if len(rows)), worse)
+    inside, held = (int(here[name].sum()) for name in ("inside", "inside_shock"))
+    score, wider = (here[name].mean() for name in ("interval_score", "interval_score_shock"))
+    told.append(
+        f"Of {len(here)} numbers, year by year, the interval holds {inside} and the wider one {held}; mean interval "
+        f"score (width and a penalty for misses, lower is better) {score:,.4g} and {wider:,.4g}."
+    )
+    return told
 
 
 def _describe_limits(result: CaseResult) -> list[str]:
