@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rekka.fleet.backtest import backtest as backtest
     from rekka.fleet.members import Members as Members
     from rekka.fleet.members import read_members as read_members
+    from rekka.fleet.shocks import Shocks as Shocks
+    from rekka.fleet.shocks import estimate_shocks as estimate_shocks
     from rekka.forecast.forecast import Forecast as Forecast
     from rekka.model.certificate import affine_agreement as affine_agreement
     from rekka.model.probabilities import transition_probabilities as transition_probabilities

@@ -52,8 +52,8 @@ from rekka.fleet.backtest_scores import (
 )
 from rekka.fleet.histories import NO_TEST, HistoryOptions
 from rekka.fleet.models import describe_misfit
-from rekka.fleet.shock_origins import find_shocks, refuse_rounds
-from rekka.fleet.shocks import Shocks, read_shocks
+from rekka.fleet.shock_origins import find_shocks, refuse_undated
+from rekka.fleet.shocks import Shocks, describe_shocks, read_shocks
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
 from rekka.forecast.uncertainty import NORMAL, check_intervals
@@ -79,6 +79,7 @@ CASES: dict[str, Any] = {
 }  # fmt: skip
 SHOCK_CASES: dict[str, Any] = {"shock": pl.Float64, "shock_source": pl.String}  # where shocks are asked for
 HEAD: dict[str, Any] = {"case": pl.String, "certified": pl.Boolean}
+PERIODS = {"year": "year", "visit": "round"}
 SCHEMAS = {"scores": SCORES_SCHEMA, "totals": TOTALS_SCHEMA}
 TABLES = ("cases", "scores", "totals", "lost")
 FILES = ("scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json")
@@ -271,7 +272,7 @@ def backtest(
     )
     _check(settings, frame)
     if struck is True:
-        refuse_rounds(cut, frame.columns)
+        refuse_undated(frame.columns, cut)
     results, lost = [], [pl.DataFrame(schema=LOSSES_SCHEMA)]
     for name in names:
         rows = frame.filter(case=name)
@@ -469,7 +470,7 @@ def _describe_totals(result: CaseResult, totals: pl.DataFrame, settings: Setting
         f"{found} {ends}: {verdict} the {100 * settings.forecast.level:g} % prediction interval"
         f"{'' if line['inside'] else ' has'}."
     ]
-    return [*told, *_describe_periods(worse), *_describe_shocks(result, worse)]
+    return [*told, *_describe_periods(worse), *_describe_shocks(result, worse, settings)]
 
 
 def _name_asked(result: CaseResult, settings: Settings) -> str:
@@ -483,24 +484,25 @@ def _describe_periods(worse: pl.DataFrame) -> list[str]:
     for period in ("year", "visit"):
         here = worse.filter(by=period)
         if len(here) > 1:
-            plural = {"year": "years", "visit": "rounds"}[period]
-            return [f"It is inside in {here['inside'].sum()} of {len(here)} {plural}."]
+            return [f"It is inside in {here['inside'].sum()} of {len(here)} {PERIODS[period]}s."]
     return []
 
 
-def _describe_shocks(result: CaseResult, worse: pl.DataFrame) -> list[str]:
+def _describe_shocks(result: CaseResult, worse: pl.DataFrame, settings: Settings) -> list[str]:
     """Compare the wider interval with the other one, year by year, and say where it comes from."""
     if result.shocks is None:
         return []
-    told = [result.shocks.describe(result.case)]
+    told = describe_shocks({result.case: result.shocks})
     if "inside_shock" not in worse.columns:
         return told
-    here = next((rows for rows in (worse.filter(by=one) for one in ("year", "visit", ALL)) if len(rows)), worse)
-    inside, held = (int(here[name].sum()) for name in ("inside", "inside_shock"))
-    score, wider = (here[name].mean() for name in ("interval_score", "interval_score_shock"))
+    here = worse.filter(by=settings.cut.period)
+    inside, held, score, wider = here.select(
+        pl.col("inside").sum(), pl.col("inside_shock").sum(), pl.mean("interval_score", "interval_score_shock")
+    ).row(0)
+    periods = count_of(len(here), PERIODS[settings.cut.period])
     told.append(
-        f"Of {len(here)} numbers, year by year, the interval holds {inside} and the wider one {held}; mean interval "
-        f"score (width and a penalty for misses, lower is better) {score:,.4g} and {wider:,.4g}."
+        f"In {inside} of {periods} the number is inside the interval, in {held} inside the wider one; mean "
+        f"interval score (width, and a penalty for misses; lower is better) {score:,.4g} and {wider:,.4g}."
     )
     return told
 

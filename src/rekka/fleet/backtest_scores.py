@@ -13,9 +13,9 @@ The numbers of visits found in each state stand beside those expected, with pred
 network is drawn many times: coefficients from their distribution, then every member from its origin through the
 moments of its later visits. So a total holds the uncertainty of the parameters and the chance of the process,
 and a member that is visited twice is the same in both totals. Members are independent of each other but for the
-coefficients: what strikes a network at once, a hard winter or a new manual, is not in the intervals. Where ``Shocks``
-are known a second, wider interval adds it: the drawn numbers are moved by what the expected one changes as all hazards
-rise or fall together.
+coefficients: what strikes a network at once, a hard winter or a new manual, is not in the intervals. Where
+``Shocks`` are known a second, wider interval adds it: the drawn numbers are moved by what the expected one changes
+as all hazards rise or fall together.
 
 A model of histories (``HistoryOptions``) forecasts from all visits up to the moment, and what is scored and
 counted are the ratings that inspectors will record: the true condition seen through their errors. Improvements by
@@ -56,7 +56,7 @@ from rekka.evaluation.scores import (
 )
 from rekka.fleet.backtest_rows import MEMBER, Chains, Cut, take_training
 from rekka.fleet.histories import NO_HISTORIES, HistoryOptions
-from rekka.fleet.network import move_mean
+from rekka.fleet.network import GRID, GRID_WEIGHT
 from rekka.fleet.shocks import RESIDUALS_SCHEMA, STEP, Shocks
 from rekka.fleet.visits import chain_visits, find_past
 from rekka.forecast.ageing import FIXED, Ageing, plan_ageing
@@ -271,7 +271,7 @@ def _run(
         cells.size,
         seed=settings.forecast.seed,
         case=result.case,
-        networks=settings.networks,
+        fewest=settings.networks,
         on_drawn=on_drawn,
     )
     outside = ageing.outside(visits.x, horizon).any(axis=1)
@@ -294,7 +294,7 @@ def _run(
             result.threshold,
             level,
             result.ratings,
-            shock=moved.half if moved is not None and struck else None,
+            shock=moved.half * result.shocks.stretch(level) if moved and struck and result.shocks else None,
             improves=fit.records is not None,
         ),
         residuals=tabulate_residuals(cells, p[MODEL], visits, drawn, moved, cut) if settings.residuals else None,
@@ -555,19 +555,19 @@ def draw_networks(
     *,
     seed: int,
     case: str,
-    networks: int | None = None,
+    fewest: int | None = None,
     on_drawn: Progress = lambda done, total: None,
 ) -> Counts | None:
     """Numbers of visits of each cell in each state, (networks, cells, K), in drawn networks; None without draws.
 
-    At least so many ``networks`` are drawn, unless there are very many visits.
+    At least ``fewest`` networks are drawn, unless there are very many visits.
 
     ``on_drawn`` is called with the number of networks that are drawn, and of how many.
     """
     if uncertainty.kind == NONE:
         return None
     n_states, drawn = network.propagator.fit.n_states, uncertainty.coefficients[1:]
-    wanted = NETWORKS if networks is None else networks
+    wanted = NETWORKS if fewest is None else fewest
     repeats = max(1, min(-(-wanted // len(drawn)), MOST_VISITS // (len(drawn) * max(1, cell.size))))
     counts = np.zeros((repeats, len(drawn), n_cells, n_states), np.int64)
     at_once = max(1, ROWS_AT_ONCE // (repeats * max(1, network.start.size)))
@@ -695,8 +695,8 @@ def tabulate_totals(
 ) -> pl.DataFrame:
     """Table of totals by group of visits and state, and for the threshold or worse.
 
-    ``inside`` says whether the observed number lies in the prediction interval. With ``shock`` (periods, K, K), what
-    expected numbers change by with the hazards, there is a wider one, and both have their interval score.
+    ``inside`` says whether the observed number lies in the prediction interval. With ``shock`` (periods, K, K),
+    what expected numbers change by with the hazards, there is a wider one, and both have their interval score.
     """
     one_hot, k = np.eye(cells.n_states), cells.n_states
     counts = {name: cells.count(some) for name, some in p.items()}
@@ -716,28 +716,28 @@ def tabulate_totals(
             wider: tuple[Any, ...] = ()
             if "shock" in n and "drawn" in n:
                 least = 0 if improves or place < k else int(n[SAME])  # who is there stays there
-                wider = _widen(n["drawn"], float(n[MODEL]), float(n["shock"]), (least, number), observed, level)
+                wider = _widen(n["drawn"], float(n["shock"]), (least, number), observed, level)
             lines.append((*head, observed, float(n[MODEL]), *ends, plain, int(n[SAME]), *wider))
     schema = TOTALS_SCHEMA | ({} if shock is None else SHOCKED_SCHEMA)
     return pl.DataFrame(lines, schema=schema, orient="row")
 
 
 def _widen(
-    drawn: Counts, expected: float, shock: float, bounds: tuple[int, int], observed: int, level: float
+    drawn: Counts, shock: float, bounds: tuple[int, int], observed: int, level: float
 ) -> tuple[int, int, bool, float, float]:
-    """Wider interval of a number: drawn ones (networks,) moved as its mean is by shared errors; and both scores."""
-    low, high = bounds
-    mean, weight = move_mean(np.array(expected), np.array(abs(shock)), np.array(low), np.array(high))
+    """Wider interval of a number: drawn ones (networks,) moved as shared errors move its mean; and both scores."""
     values, count = np.unique(drawn, return_counts=True)
-    moved = np.clip(values + np.asarray(mean).reshape(-1, 1) - expected, low, high)
-    share = (weight[:, None] * (count / drawn.size)).ravel()
+    moved = np.clip(values + (GRID * shock)[:, None], *bounds)
+    share = (GRID_WEIGHT[:, None] * (count / drawn.size)).ravel()
     order = np.argsort(moved, axis=None)
     place = np.searchsorted(share[order].cumsum(), [(1.0 - level) / 2, (1.0 + level) / 2])
     ends = moved.ravel()[order][np.minimum(place, order.size - 1)]
     inner_low, inner_high, _ = _predict(drawn, observed, level)
-    assert inner_low is not None and inner_high is not None  # there are drawn numbers
+    assert inner_low is not None  # there are drawn numbers
+    assert inner_high is not None
     outer = min(math.floor(ends[0]), inner_low), max(math.ceil(ends[1]), inner_high)
-    narrow, wide = (float(score_interval(*pair, observed, level)) for pair in ((inner_low, inner_high), outer))
+    narrow = float(score_interval(inner_low, inner_high, observed, level))
+    wide = float(score_interval(outer[0], outer[1], observed, level))
     return *outer, outer[0] <= observed <= outer[1], narrow, wide
 
 

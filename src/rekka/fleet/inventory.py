@@ -242,9 +242,8 @@ class _Work:
         path, totals, recorded = self._propagate(group)
         if group.shocks is not None and group.shocks.sigma is not None:
             tempos = group.shocks.tempos
-            own, seen = find_shock(
-                group.propagator, group.start, self.years, group.gap, group.threshold, tempos
-            )
+            half = find_shock(group.propagator, group.start, self.years, group.gap, group.threshold, tempos)
+            own, seen = half * group.shocks.stretch(self.eligible.options.level)
             totals, recorded = replace(totals, shock=own), replace(recorded, shock=seen)
         p = np.stack(path, axis=1)
         reached, expected = at_or_beyond(p, group.threshold), p @ np.arange(1.0, p.shape[2] + 1.0)

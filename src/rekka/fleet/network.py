@@ -49,6 +49,7 @@ Array = NDArray[np.float64]
 CERTAIN = 1e-9  # variance below which a count is known
 EVEN = 1.0 - 1e-9  # |third / variance| is held at this: from there on a binomial is Poisson's to nine digits
 GRID = np.arange(-100, 101) / 20  # standard errors at which what is normal is looked at
+GRID_WEIGHT = np.exp(-0.5 * GRID**2) / np.exp(-0.5 * GRID**2).sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,27 +136,28 @@ def find_quantile(share: float, sums: CountMoments, weight: Array, most: int) ->
     return high
 
 
-def move_mean(mean: Array, deviation: Array, least: Array, most: Array) -> tuple[Array, Array]:
-    """Means (G, ...) and weights (G,) of one that is normal on the logit scale from ``least`` to ``most``."""
-    room = (mean - least) * (most - mean)
-    free = (room > 0.0) & (deviation > 0.0)
-    room, width = np.where(free, room, 1.0), np.where(free, most - least, 1.0)
-    middle = special.logit(np.where(free, (mean - least) / width, 0.5))
-    moved = middle + GRID.reshape(-1, *[1] * middle.ndim) * (deviation * width / room)
-    weight = np.exp(-0.5 * GRID**2)
-    return np.where(free, least + width * special.expit(moved), mean), weight / weight.sum()
-
-
 def mix_normal(sums: CountMoments, deviation: Array, least: Array, most: Array) -> tuple[CountMoments, Array]:
-    """Moments (G, ...) and weights (G,) for a mean that is normal on the logit scale from ``least`` to ``most``.
-
-    The variance goes with the mean as a binomial's does, and the skewness with the variance.
-    """
-    mean, weight = move_mean(sums.mean, deviation, least, most)
+    """Moments (G, ...), weights (G,) for a mean that is normal on the logit scale from ``least`` to ``most``."""
     room = (sums.mean - least) * (most - sums.mean)
     free = (room > 0.0) & (deviation > 0.0)
-    scale = np.where(free, (mean - least) * (most - mean) / np.where(free, room, 1.0), 1.0)
-    return CountMoments(mean, sums.variance * scale, sums.third * scale), weight
+    room, width = np.where(free, room, 1.0), np.where(free, most - least, 1.0)
+    middle = special.logit(np.where(free, (sums.mean - least) / width, 0.5))
+    moved = middle + GRID.reshape(-1, *[1] * middle.ndim) * (deviation * width / room)
+    mean = np.where(free, least + width * special.expit(moved), sums.mean)
+    return _move(sums, mean, least, most), GRID_WEIGHT
+
+
+def mix_clipped(sums: CountMoments, deviation: Array, least: Array, most: Array) -> tuple[CountMoments, Array]:
+    """Moments (G, ...) and weights (G,) for a mean that is normal and kept from ``least`` to ``most``."""
+    moved = sums.mean + GRID.reshape(-1, *[1] * sums.mean.ndim) * deviation
+    return _move(sums, np.clip(moved, least, most), least, most), GRID_WEIGHT
+
+
+def _move(sums: CountMoments, mean: Array, least: Array, most: Array) -> CountMoments:
+    """Moments (G, ...) at other means: variance goes with the mean as a binomial's, skewness with the variance."""
+    room = (sums.mean - least) * (most - sums.mean)
+    scale = np.where(room > 0.0, (mean - least) * (most - mean) / np.where(room > 0.0, room, 1.0), 1.0)
+    return CountMoments(mean, sums.variance * scale, sums.third * scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +239,7 @@ class Totals:
         return low, high
 
     def predict_shocked(self) -> tuple[Array, Array]:
-        """Prediction interval (T, Q) with shared errors, never inside that of ``predict``; NaN where there is none."""
+        """Prediction interval (T, Q) with shared errors, at least that of ``predict``; NaN where there is none."""
         narrow = self.predict()
         drawn = None if self.drawn is None else self.drawn.mean.std(axis=0, ddof=1)
         deviation = self.deviation if drawn is None else drawn
@@ -246,7 +248,7 @@ class Totals:
         if not self.shock.any():
             return narrow
         middle = self.sums.each(lambda values: values[0])
-        sums, weight = mix_normal(middle, np.hypot(deviation, self.shock), self.least, self.most)
+        sums, weight = mix_clipped(middle, np.hypot(deviation, self.shock), self.least, self.most)
         tail = (1.0 - self.level) / 2
         low, high = (find_quantile(share, sums, weight, self.members) for share in (tail, 1.0 - tail))
         return np.minimum(low, narrow[0]), np.maximum(high, narrow[1])
@@ -385,8 +387,8 @@ def find_shock(
     gap: Array | None,
     threshold: int,
     tempos: tuple[float, float],
-) -> tuple[Array, Array]:
-    """Half the difference (T, Q) of expected numbers between two tempos of the hazards: true, and as recorded."""
+) -> Array:
+    """Half the difference (2, T, Q) of expected numbers between two tempos of the hazards: true, recorded."""
     slow, fast = (
         np.array(
             [
@@ -396,8 +398,7 @@ def find_shock(
         )
         for some in (replace(propagator, tempo=tempo) for tempo in tempos)
     )
-    half = 0.5 * (fast - slow)
-    return half[:, 0], half[:, 1]
+    return np.moveaxis(0.5 * (fast - slow), 1, 0)
 
 
 def find_slopes(sums: CountMoments) -> Array:

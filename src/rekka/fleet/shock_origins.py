@@ -1,14 +1,14 @@
 """Forecasts made inside the records, at earlier days: what they missed by tells how large shared errors are.
 
-Of each of the last ``ORIGINS`` years before the last day that may be known, the model is fitted to the visits up to
-the same day of that year and forecasts the later ones up to the last day. A fit without a certificate, or to fewer
-than 100 rows, is left out.
+In each of the last ``ORIGINS`` years before the last day that may be known, the model is fitted to the visits up
+to the same day of that year and forecasts the later ones up to the last day. A fit without a certificate, or to
+fewer than 100 rows, is left out.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -24,14 +24,14 @@ ORIGINS = 6  # years before the last day at which forecasts are made
 NETWORKS = 400  # drawn of each: their variance is then known to within 7 %
 
 
-def refuse_rounds(cut: Cut | None, columns: list[str]) -> None:
+def refuse_undated(columns: Sequence[str], cut: Cut | None = None) -> None:
     """Refuse rounds of inspections and tables without dates: shared errors are by calendar year."""
     dated = {"date_1", "date_2"} <= set(columns)
     if dated and (cut is None or isinstance(cut.moment, dt.date)):
         return
     found = "the moment is a round of inspections" if dated else "the table has no dates of inspection"
     raise BadOption(
-        f"shocks compares forecasts made at the ends of earlier years with what was found later, and {found}. Give "
+        f"shocks compares forecasts made in earlier years with what was found later, and {found}. Give "
         "inspections with dates (and --until, a date, to backtest), or leave shocks out.",
         option="shocks",
     )

@@ -71,8 +71,8 @@ MEANING = {
     "expected": "expected number of them",
     "low, high": "interval of the expected number, from the uncertainty of the parameters",
     "predicted_low, predicted_high": "interval of the number itself: parameters, and the chance in each course",
-    "predicted_shock_low, predicted_shock_high": "the same, and errors of the hazards that all members share, as large "
-    "as earlier forecasts missed by: where --shocks asked for it",
+    "predicted_shock_low, predicted_shock_high": "the same, and errors of the hazards that all members share, as "
+    "large as earlier forecasts missed by: where --shocks asked for it",
     "share": "expected number of all members forecast",
     "recorded_N": "probability that an inspector records the threshold or worse N years after year 0: of a model "
     "with errors of inspection, whose other columns are on the true condition",
@@ -206,9 +206,9 @@ def tabulate_network(totals: Mapping[str, Totals], eligible: Eligible, more: Rec
     groups = eligible.groups
     shocked = any(one.shock is not None for one in totals.values())
     parts = [
-        _tabulate_totals(CASE, group.case, totals[group.case], [group], eligible.base, shocked=shocked).with_columns(
-            _lay_out_records(more, [group.case], shocked=shocked)
-        )
+        _tabulate_totals(
+            CASE, group.case, totals[group.case], [group], eligible.base, shocked=shocked
+        ).with_columns(_lay_out_records(more, [group.case], shocked=shocked))
         for group in groups
     ]
     if len(groups) > 1:
