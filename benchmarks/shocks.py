@@ -1,17 +1,17 @@
 """Do intervals of network totals hold where all members are struck together? ``python -m benchmarks.shocks``.
 
-Inventories of 500 bridges are drawn with hazards that are multiplied by a factor in each calendar year, the same
-for all bridges: independent from year to year, or a random walk. They are inspected every two years for 14 years.
-The model of pairs is fitted to the first ten calendar years and forecasts the numbers of the others, with the
-prediction interval of independent members and the wider one (``rekka.backtest(..., shocks=True)``), which is
-estimated from forecasts inside the first ten years. Counted is how often each holds the number found in a year, and
-the mean interval score.
+Inventories of 500 bridges are drawn with hazards that are multiplied by a factor in each calendar year, the
+same for all bridges: independent from year to year, or a random walk. They are inspected every two years for 14
+years. The model of pairs is fitted to the first ten calendar years and forecasts the numbers of the others,
+with the prediction interval of independent members and the wider one (``rekka.backtest(..., shocks=True)``),
+which is estimated from forecasts inside the first ten years. Counted is how often each holds the number found
+in a year, and the mean interval score.
 
-An inventory is appended to ``results/shocks.jsonl`` as soon as it is done, and a run continues where the last one
-ended. ``--page`` writes the table of docs/intervals.md. ``--ontario`` compares both intervals on Ontario's bridges,
-for models fitted up to 2004, 2005 and 2006 and counted up to 2008, where choices may be made. ``--test`` does it for
-those fitted up to 2008, counted from 2009 to 2013: nothing may be chosen on these years, so that every run of it is
-logged in ``results/shocks_test.json``.
+An inventory is appended to ``results/shocks.jsonl`` as soon as it is done, and a run continues where the last
+one ended. ``--page`` writes the table of docs/intervals.md. ``--ontario`` compares both intervals on Ontario's
+bridges, for models fitted up to 2004, 2005 and 2006 and counted up to 2008, where choices may be made.
+``--test`` does it for those fitted up to 2008, counted from 2009 to 2013: nothing may be chosen on these years,
+so that every run of it is logged in ``results/shocks_test.json``.
 """
 
 from __future__ import annotations
@@ -227,8 +227,8 @@ def describe(stored: Mapping[str, Mapping[int, Record]]) -> str:
         f"Simulated inventories of {BRIDGES} bridges, inspected every {GAP:g} years from {BEGIN} to {END - 1}, "
         f"fitted up to {UNTIL} (`python -m benchmarks.shocks`, stored in "
         "[shocks.jsonl](../benchmarks/results/shocks.jsonl)). Counted are the numbers of visits in rating "
-        f"{POOR} or worse in a year from {UNTIL + 1} to {END - 1}, then those in each single rating: how often the "
-        f"{LEVEL:.0%} prediction interval and the wider one hold them, and the mean interval scores (lower is "
+        f"{POOR} or worse in a year from {UNTIL + 1} to {END - 1}, then those in each single rating: how often "
+        f"the {LEVEL:.0%} prediction interval and the wider one hold them, and the mean interval scores (lower is "
         "better)."
     )
     return "\n\n".join([wrap(told), table(HEADER, tabulate(stored))])

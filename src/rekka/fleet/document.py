@@ -155,7 +155,7 @@ class ShockPart(_Part):
 
     @property
     def shocks(self) -> Shocks:
-        """The same as a value."""
+        """Value that these are the fields of."""
         return Shocks(**self.model_dump(exclude={"case"}))
 
 

@@ -76,6 +76,6 @@ def find_shocks(
 
 
 def _go_back(day: dt.date, years: int) -> dt.date:
-    """The same day so many years earlier; of February 29 the day before."""
+    """Day so many years earlier; for February 29 the day before it."""
     leap = day.month == 2 and day.day == 29
     return day.replace(year=day.year - years, day=28 if leap else day.day)

@@ -81,7 +81,7 @@ class Shocks:
 
     @property
     def source(self) -> str:
-        """What the estimate rests on, in words, or why there is none."""
+        """Forecasts that the estimate rests on, in words, or why there is none."""
         if self.why is not None:
             return self.why
         if not self.origins:

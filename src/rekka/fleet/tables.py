@@ -79,6 +79,7 @@ MEANING = {
     "unimproved_N": "the same as reached_N without silent improvements from now on",
     "recorded": "expected number that inspectors record so: condition seen through their errors",
     "recorded_low, recorded_high, recorded_predicted_low, recorded_predicted_high": "intervals of this, as above",
+    "recorded_predicted_shock_low, recorded_predicted_shock_high": "the wider interval of this, as above",
     "unimproved": "expected number without silent improvements from now on",
 }  # the columns of all tables
 

@@ -18,7 +18,7 @@ from rekka.core.folders import digest_file
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.reading import reuse
 from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
-from rekka.fleet.backtest_rows import Cut, prepare, read_records
+from rekka.fleet.backtest_rows import Cut, PairedRecords, prepare, read_records
 from rekka.fleet.backtest_scores import Settings
 from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet
 from rekka.fleet.eligibility import Eligible, InventoryOptions, find_eligible
@@ -257,8 +257,7 @@ class _Earlier:
         """Members with the shared errors of their case."""
         self._refuse_elements(eligible)
         nbi = self.found.reading is not None and self.found.reading.kind == "nbi"
-        reader = replace(self.reader, nbi=self.reader.nbi or nbi)
-        records = read_records(self.inventory, _read_alike(self.found, self.inventory, reader), self.histories)
+        records = self._read(replace(self.reader, nbi=self.reader.nbi or nbi))
         refuse_undated(records.found.frame.columns)
         latest = records.found.frame["date_2"].cast(pl.Date).max()
         assert isinstance(latest, date)  # there are transitions, each with dates
@@ -278,6 +277,18 @@ class _Earlier:
             shocks = find_shocks(group.case, frame.filter(case=group.case), last, settings)
             groups.append(replace(group, shocks=shocks))
         return replace(eligible, groups=tuple(groups))
+
+    def _read(self, reader: ReadingOptions) -> PairedRecords:
+        """Pairs of visits of the inventory, read as the table was that the models were fitted to."""
+        try:
+            alike = _read_alike(self.found, self.inventory, reader)
+            return read_records(self.inventory, alike, self.histories)
+        except MissingColumns as error:
+            raise MissingColumns(
+                f"{error} With shocks, models are fitted to the inspections up to earlier years: give inspections "
+                "with dates, or leave shocks out.",
+                **error.values,
+            ) from None
 
     def _refuse_elements(self, eligible: Eligible) -> None:
         """Refuse models of histories from a file: their options are needed to fit such models to earlier years."""
