@@ -250,7 +250,7 @@ def read_ontario(last: int, upward: str, folder: Path = ONTARIO_FOLDER) -> rekka
 def measure_ontario(until: int, last: int, name: str) -> Record | None:
     """Both intervals of a model fitted up to a year, counted up to another; None if the records are absent."""
     options = MODELS[name]
-    rows = read_ontario(last, "keep" if options else "exclude")
+    rows = read_ontario(last, "keep" if options else "set_aside")
     if rows is None:
         return None
     found = rekka.backtest(rows, until=until, shocks=True, draws=500, level=LEVEL, test_fit=False, **options)
