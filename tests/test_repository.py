@@ -230,6 +230,7 @@ def test_everything_is_printed_through_one_module():
 EXPONENTIALS = {
     "evaluation.resampling": "Poisson probabilities of how often a bridge is drawn",
     "fleet.network": "weights of a normal distribution",
+    "fleet.shocks": "factors of the hazards of all members, which are log-normal",
     "forecast.history_propagation": "frailties, which are placed on a logarithmic scale; chances within part of a year",
     "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
     "fleet.elements": "the change in percent of hazards with a trend",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rekka.fleet.backtest import backtest as backtest
     from rekka.fleet.members import Members as Members
     from rekka.fleet.members import read_members as read_members
+    from rekka.fleet.shocks import Shocks as Shocks
+    from rekka.fleet.shocks import estimate_shocks as estimate_shocks
     from rekka.forecast.forecast import Forecast as Forecast
     from rekka.model.certificate import affine_agreement as affine_agreement
     from rekka.model.probabilities import transition_probabilities as transition_probabilities
@@ -77,6 +79,7 @@ _HOMES = {
     "ReadingOptions": "rekka.data.transitions",
     "RekkaError": "rekka.core.errors",
     "Report": "rekka.report.report",
+    "Shocks": "rekka.fleet.shocks",
     "Stability": "rekka.study.stability",
     "Study": "rekka.study.study",
     "Transitions": "rekka.data.transitions",
@@ -86,6 +89,7 @@ _HOMES = {
     "check_transitions": "rekka.checks.doctor",
     "compare": "rekka.study.compare",
     "confirm": "rekka.study.compare",
+    "estimate_shocks": "rekka.fleet.shocks",
     "fit_components": "rekka.workflows.fit",
     "fold_bridges": "rekka.data.partition",
     "forecast_inventory": "rekka.workflows.forecast",

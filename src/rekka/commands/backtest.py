@@ -25,6 +25,7 @@ FLAGS = (
     options.GOES_ON, options.MODELS, *options.HISTORIES,
     options.THRESHOLD._replace(words=options.THRESHOLD.words.replace(
         "The rating whose reaching is asked for", "Visits in this rating or worse are counted")),
+    options.SHOCKS,
     Flag("--level", float, "level", None, "Of the intervals, such as 0.95.", 0.95),
     Flag("--draws", int, "draws", None, "Of the coefficients, for prediction intervals.", 500, 100),
     Flag("--seed", int, "seed", None, "The same seed gives the same result.", 0, 0),

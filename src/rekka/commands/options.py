@@ -235,6 +235,11 @@ INTERVALS = Flag(
     "Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) or none.",
     "delta",
 )  # fmt: skip
+SHOCKS = Flag(
+    "--shocks", bool, "shocks", None,
+    "A second, wider prediction interval of totals, for errors that all members share: as large as forecasts from "
+    "up to six earlier years missed by, each a fit of its own. Needs dates.",
+)  # fmt: skip
 DRAWS = (
     Flag("--draws", int, "draws", None, "Draws for --intervals normal.", 1000),
     Flag("--level", float, "level", None, "Level of the intervals.", 0.95),

@@ -69,6 +69,8 @@ from rekka.fleet.rolling import (
     read_windows,
     split_end,
 )
+from rekka.fleet.shock_origins import find_shocks, refuse_undated
+from rekka.fleet.shocks import Shocks, describe_shocks, read_shocks
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
 from rekka.forecast.uncertainty import NORMAL, check_intervals
@@ -95,7 +97,9 @@ CASES: dict[str, Any] = {
     "outside_range": pl.Int64, "lost_members": pl.Int64, "lost_visits": pl.Int64,
     "fit_p_value": pl.Float64, "misfit": pl.String, "summary": pl.String,
 }  # fmt: skip
+SHOCK_CASES: dict[str, Any] = {"shock": pl.Float64, "shock_source": pl.String}  # where shocks are asked for
 HEAD: dict[str, Any] = {"case": pl.String, "certified": pl.Boolean}
+PERIODS = {"year": "year", "visit": "round"}
 SCHEMAS = {"scores": SCORES_SCHEMA, "totals": TOTALS_SCHEMA}
 TABLES = ("cases", "scores", "totals", "lost", "models", "origins")
 SHEETS = tuple(f"{name}.csv" for name in TABLES)
@@ -112,7 +116,9 @@ class Backtest:
                    forecaster whose score is subtracted, in a difference; mean, low, high; visits, bridges
     ``totals``     a row for each state, or with ``or_worse`` for the state and all worse ones, in each group
                    (``by``: all, year or visit, all up to it, or the state at the origin): visits, observed,
-                   expected, predicted_low, predicted_high, inside, and the figures of both baselines
+                   expected, predicted_low, predicted_high, inside, and the figures of both baselines; with
+                   ``shocks`` also predicted_shock_low, predicted_shock_high, inside_shock, and interval_score and
+                   interval_score_shock, lower is better
     ``lost``       visits that no forecast is scored on: case, reason, members, visits
     ``forecasts``  a row for each visit that was forecast: origin, horizon, state, observed, p_1 to p_K
     ``models``     a row for each model that was compared to choose one (``models=``), over all origins: its
@@ -198,6 +204,7 @@ def backtest(
     models: str | Sequence[str] | None = None,
     half_life: float | str | None = None,
     threshold: int | str | None = None,
+    shocks: Any = False,
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
@@ -247,6 +254,10 @@ def backtest(
     threshold : int or str, optional
         The rating at or beyond which visits are counted: a number from 1, the best, or a label as text. By
         default 4 (Poor) of ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.
+    shocks : bool, float or Shocks
+        Whether totals have a second, wider prediction interval, for errors that all members share: True estimates
+        these from forecasts at up to six earlier years, each a fit of its own, and looks at nothing after
+        ``until``; a number is their standard deviation on the scale of log hazards.
     level : float
         Of all intervals.
     draws : int
@@ -283,7 +294,7 @@ def backtest(
     asked = None if models is None else read_models(models)
     windows = read_windows(half_life, since, models)
     years, since = drop_auto(half_life), drop_auto(since)
-    folder = None if out is None else Path(out)
+    folder, struck = None if out is None else Path(out), read_shocks(shocks)
     cut = None if models is not None and until is until_visit is None else read_cut(until, until_visit, since)
     if folder is not None:
         _refuse_place(folder, (reading or ReadingOptions()).inputs(data))
@@ -314,6 +325,8 @@ def backtest(
         far=models is not None,
     )
     _check(settings, frame)
+    if struck is True:
+        refuse_undated(frame.columns, cut)
     results, lost, choices = [], [pl.DataFrame(schema=LOSSES_SCHEMA)], list[ModelChoice]()
     tell = on_progress or _say_nothing
     for name in names:
@@ -325,7 +338,10 @@ def backtest(
             store = None if folder is None else Store(folder / STORE)
             choices.append(choose_case(name, rows, settings, asked, store, tell, windows))
             own = apply_choice(settings, choices[-1])
-        one = run_case(name, rows, chains, own, partial(tell, name))
+        shared = struck if isinstance(struck, Shocks) else None
+        if struck is True and isinstance(cut.moment, dt.date):
+            shared = find_shocks(name, rows, cut.moment, own)
+        one = run_case(name, rows, chains, own, partial(tell, name), shared)
         results.append(replace(one, model=choices[-1].name, chosen=choices[-1].summary) if choices else one)
     merged = [] if records.found.reading is None else records.found.reading.explain_merges()
     big = test_fit is None and not settings.test_fit and not histories.refits
@@ -525,8 +541,10 @@ def _tabulate_cases(
                 "misfit": describe_misfit(one.case, one.fit_test, labels),
                 "summary": summarize_case(one, gone, settings, whole),
             }
+            | ({} if one.shocks is None else {"shock": one.shocks.sigma, "shock_source": one.shocks.source})
         )
-    return pl.DataFrame(rows, schema=CASES)
+    shocked = any(one.shocks is not None for one in results)
+    return pl.DataFrame(rows, schema=CASES | (SHOCK_CASES if shocked else {}))
 
 
 def _describe_traffic(covariates: tuple[str, ...], cut: Cut) -> tuple[str, ...]:
@@ -625,7 +643,7 @@ def _describe_totals(result: CaseResult, totals: pl.DataFrame, settings: Setting
         f"{found} {ends}: {verdict} the {100 * settings.forecast.level:g} % prediction interval"
         f"{'' if line['inside'] else ' has'}."
     ]
-    return told + _describe_periods(worse)
+    return [*told, *_describe_periods(worse), *_describe_shocks(result, worse, settings)]
 
 
 def _name_asked(result: CaseResult, settings: Settings) -> str:
@@ -639,9 +657,27 @@ def _describe_periods(worse: pl.DataFrame) -> list[str]:
     for period in ("year", "visit"):
         here = worse.filter(by=period)
         if len(here) > 1:
-            plural = {"year": "years", "visit": "rounds"}[period]
-            return [f"It is inside in {here['inside'].sum()} of {len(here)} {plural}."]
+            return [f"It is inside in {here['inside'].sum()} of {len(here)} {PERIODS[period]}s."]
     return []
+
+
+def _describe_shocks(result: CaseResult, worse: pl.DataFrame, settings: Settings) -> list[str]:
+    """Compare the wider interval with the other one, year by year, and say where it comes from."""
+    if result.shocks is None:
+        return []
+    told = describe_shocks({result.case: result.shocks})
+    if "inside_shock" not in worse.columns:
+        return told
+    here = worse.filter(by=settings.cut.period)
+    inside, held, score, wider = here.select(
+        pl.col("inside").sum(), pl.col("inside_shock").sum(), pl.mean("interval_score", "interval_score_shock")
+    ).row(0)
+    periods = count_of(len(here), PERIODS[settings.cut.period])
+    told.append(
+        f"In {inside} of {periods} the number is inside the interval, in {held} inside the wider one; mean "
+        f"interval score (width, and a penalty for misses; lower is better) {score:,.4g} and {wider:,.4g}."
+    )
+    return told
 
 
 def _describe_limits(result: CaseResult) -> list[str]:

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from rekka.core.errors import BadOption, BadValues, MissingColumns, count_of, missing_columns, name_some
 from rekka.data.mapping import load_mapping
 from rekka.data.transitions import ReadingOptions
 from rekka.model.clock import MIDDLE
-from rekka.model.elements import ADJACENT, GIVEN, NEW
-from rekka.model.fit import Options, check_options
+from rekka.model.elements import ADJACENT, ADJACENT_COMMON, GAMMA, GIVEN, NEW, read_elements
+from rekka.model.fit import Fit, Options, check_options
 from rekka.model.history_inputs import ELEMENTS, uses_histories
 from rekka.model.inputs import HALF_LIFE_NEEDS
 
@@ -71,6 +72,26 @@ class HistoryOptions:
                     option="first",
                     value=self.first,
                 ) from None
+
+    @classmethod
+    def of(cls, fit: Fit) -> HistoryOptions:
+        """Elements that a model was fitted with, for another fit of other rows."""
+        if fit.records is None:
+            return cls()
+        elements = fit.records.elements
+        errors: Any = elements.pattern
+        near = read_elements(fit.n_states, errors=ADJACENT).pattern
+        if errors is not None and near is not None and np.array_equal(errors, near):
+            errors = ADJACENT_COMMON if elements.common_errors else ADJACENT
+        return cls(
+            errors,
+            GAMMA if elements.frailty else None,
+            fit.records.by if elements.frailty else None,
+            elements.improvements,
+            elements.trend,
+            fit.clock.kind,
+            elements.first if elements.probabilities is None else elements.probabilities.tolist(),
+        )
 
     @property
     def estimator(self) -> dict[str, Any]:

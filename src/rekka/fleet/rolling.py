@@ -117,7 +117,7 @@ class Window(NamedTuple):
 
     def begin(self, end: dt.date) -> dt.date:
         """First day of the rows that train up to ``end``."""
-        return _years_before(end, int(self.years))
+        return years_before(end, int(self.years))
 
 
 def read_windows(half_life: Any, since: Any, models: Any) -> tuple[Window, ...]:
@@ -186,7 +186,7 @@ def list_origins(frame: pl.DataFrame, end: dt.date) -> tuple[Cut, ...]:
         early = span - back < (LEAST_SPAN * span if len(found) >= FEW_ORIGINS - 1 else gap)
         if far_enough or early:
             break
-        found.append(Cut(_years_before(end, back)))
+        found.append(Cut(years_before(end, back)))
     return tuple(found)
 
 
@@ -199,7 +199,7 @@ def split_end(frame: pl.DataFrame) -> dt.date:
     return dt.date(end.year - years, 12, 31)
 
 
-def _years_before(day: dt.date, years: int) -> dt.date:
+def years_before(day: dt.date, years: int) -> dt.date:
     """The same day so many years earlier; of 29 February the 28th."""
     try:
         return day.replace(year=day.year - years)

@@ -15,6 +15,7 @@ from rekka.fleet.backtest import FILES, Backtest
 from rekka.fleet.backtest_scores import PAIRS
 from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
 from rekka.fleet.rolling import JOIN, describe_model
+from rekka.fleet.shocks import describe_shocks
 from rekka.model.certificate import HARDLY_DETERMINED
 from rekka.report.terminal.parts import explain, print_line, print_list, print_plain, print_warning
 from rekka.report.terminal.tables import NOTHING, print_rows, print_texts, show, show_range, texts
@@ -137,9 +138,13 @@ def _print_network(console: Console, document: ForecastFile) -> None:
         total = now[True, reached.state]
         expected = [show(one.expected, "members") for one in (*(now[False, state] for state in states), total)]
         own = show_range(total.low, total.high, "members")
-        lines.append((str((total.date or total).year), *expected, own, _show_prediction(total)))
+        wider = (
+            [show_range(total.predicted_shock_low, total.predicted_shock_high, "count")] if document.shocks else []
+        )
+        lines.append((str((total.date or total).year), *expected, own, _show_prediction(total), *wider))
     title = f"{'All components' if together else here[0].case}: expected number of members in each rating{marked}"
     heads = ("year", *map(ratings.name, states), worse, f"{level} parameters", f"{level} prediction")
+    heads += (f"{level} wider",) if document.shocks else ()
     print_texts(console, title, heads, lines, split=True)
 
 
@@ -249,6 +254,9 @@ def _explain(document: ForecastFile) -> list[str]:
     ]
     if len(document.models) > 1:
         lines.append("components are taken as independent; so are members of one bridge, given its frailty if any")
+    lines += describe_shocks({one.case: one.shocks for one in document.shocks})
+    if len(document.shocks) > 1:
+        lines.append("the wider band of all components together takes them as struck at once")
     return lines
 
 
@@ -261,6 +269,7 @@ SCORES = {
     "accuracy": "accuracy",
 }
 INSIDE, NOT_CERTIFIED = "*", "†"
+WIDER = "inside_shock"
 
 Means = dict[tuple[str, str], float]
 Differences = dict[tuple[str, str], dict[str, Any]]
@@ -418,17 +427,21 @@ def _print_totals(console: Console, found: Backtest, case: str) -> None:
     explain(
         console,
         f"expected, with the {100 * found.level:g} % prediction interval of the number found; {INSIDE}: inside "
-        "it. no cov.: expected by the model without covariates. no change: if every member had kept its rating.",
+        "it. no cov.: expected by the model without covariates. no change: if every member had kept its rating."
+        + (f" wider: with errors that all members share; {INSIDE}: inside it." if WIDER in found.totals else ""),
     )
 
 
 def _print_counts(console: Console, title: str, first: str, lines: Iterable[dict[str, Any]], key: str) -> None:
-    heads = (first, "visits", "found", "expected", "", "no cov.", "no change")
+    lines = list(lines)
+    wider = any(line.get(WIDER) is not None for line in lines)
+    heads = (first, "visits", "found", "expected", "", *(("wider", "") if wider else ()), "no cov.", "no change")
     rows = (
         (
             str(line[key]),
             f"{line['visits']:,}",
             *_show_total(line),
+            *(_show_wider(line) if wider else ()),
             show(line["expected_no_covariates"], "count"),
             f"{line['unchanged']:,}",
         )
@@ -443,6 +456,12 @@ def _show_total(line: dict[str, Any]) -> tuple[str, str, str]:
     if line["inside"] is not None:
         expected += f" ({line['predicted_low']:,} to {line['predicted_high']:,})"
     return f"{line['observed']:,}", expected, INSIDE if line["inside"] else ""
+
+
+def _show_wider(line: dict[str, Any]) -> tuple[str, str]:
+    """The wider interval, and a mark where the number is inside."""
+    ends = show_range(line["predicted_shock_low"], line["predicted_shock_high"], "count")
+    return ends, INSIDE if line[WIDER] else ""
 
 
 def _show_ends(row: dict[str, Any] | None) -> str:
