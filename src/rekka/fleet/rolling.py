@@ -497,6 +497,8 @@ class ModelChoice:
         if self.name == PLAIN or self.difference is None:
             others = self.tried.filter(pl.col("model") != PLAIN)["model"].unique(maintain_order=True).to_list()
             tried = ", ".join(map(describe_model, others))
+            if not others:
+                return f"{self.case}: the plain model, the only one that was asked for ({where})."
             return f"{self.case}: the plain model; none of {tried} is shown to forecast better ({where})."
         ends = self.difference.mean, self.difference.high, self.difference.low
         gain, low, high = (-100 * value / self.plain_rps for value in ends)
