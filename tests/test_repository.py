@@ -230,6 +230,7 @@ def test_everything_is_printed_through_one_module():
 EXPONENTIALS = {
     "evaluation.resampling": "Poisson probabilities of how often a bridge is drawn",
     "fleet.network": "weights of a normal distribution",
+    "fleet.repairs": "the chance of a repair within part of a year, and its rate, estimated as a logarithm",
     "forecast.history_propagation": "frailties, which are placed on a logarithmic scale; chances within part of a year",
     "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
     "report.elements": "the change in percent of hazards with a trend",

@@ -193,7 +193,7 @@ class Join(FileOptions):
 class Rules(_Strict):
     """Rules for visits and pairs that are no transitions; see ``pair_visits``."""
 
-    upward: Literal["set_aside", "restart", "keep", "error"] = "set_aside"
+    upward: Literal["set_aside", "restart", "keep", "join", "error"] = "set_aside"
     repairs: Literal["set_aside", "restart", "ignore"] = "set_aside"
     same_day: Literal["worst", "first", "last", "set_aside", "error"] = "worst"
     interval: Literal["set_aside", "error"] = "set_aside"

@@ -34,6 +34,7 @@ UPWARD = "upward move: the condition improved"
 FAR_UPWARD = "upward move: the condition improved by two ratings or more"  # where smaller ones are kept
 INTERVAL = "the later visit is not after the earlier one"
 BEFORE_COMPLETION = "completed after the first visit"
+KEPT = {"keep": 1, "join": 2**15}  # ratings by which a pair may improve, under rules that keep improvements
 SOURCES = {"age_at_inspection_1": "completed", "traffic_mean": "traffic"}  # of covariates that are computed
 
 
@@ -260,7 +261,8 @@ def _judge(visits: pl.DataFrame, order: Index, starts: Mask, plan: Pairing) -> P
         months,
         day_0,
         math.inf if rules.max_gap is None else rules.max_gap * MONTHS,
-        np.array([rules.upward == "restart", rules.repairs == "restart", rules.upward == "keep"]),
+        np.array([rules.upward == "restart", rules.repairs == "restart", rules.upward in KEPT]),
+        KEPT.get(rules.upward, 0),
     )
     found = (judged.code, judged.follower, judged.number, judged.history)
     cuts = _cut(starts)
@@ -360,7 +362,7 @@ def _lay_out(visits: pl.DataFrame, judged: PairVerdicts, plan: Pairing) -> pl.Da
     out |= {name: before[name] for name in plan.panel.keep}
     out |= {"date_1": before["date"], "date_2": after("date")}
     out |= {"visit_1": pl.Series(judged.number[kept]), "visit_2": pl.Series(judged.number[second])}
-    if "restart" in (plan.rules.upward, plan.rules.repairs) or plan.rules.upward == "keep":
+    if "restart" in (plan.rules.upward, plan.rules.repairs) or plan.rules.upward in KEPT:
         out["history"] = pl.Series(judged.history[kept])
     if "column" in visits.columns:
         out |= {"column_1": before["column"], "column_2": after("column")}

@@ -21,7 +21,7 @@ _flags, _bytes, _days, _months = map(_given, (types.boolean, types.uint8, types.
 _out = types.int32[::1]
 _SIGNATURE = types.void(
     _given(types.uint32), _flags, _given(types.int16), _days, _days, _given(types.int32, 2), _bytes, _flags,
-    types.int64, _months, types.int64, types.float64, _flags, types.uint8[::1], _out, _out, _out,
+    types.int64, _months, types.int64, types.float64, _flags, types.int64, types.uint8[::1], _out, _out, _out,
 )  # fmt: skip
 
 
@@ -40,6 +40,7 @@ def judge_visits(
     day_0: int,
     max_gap: float,  # months
     restarts: Any,  # (3,) whether a history starts at an upward move, at a repair, at every pair that is not kept
+    least: int,  # states by which a pair may improve and is kept
     code: Any,  # out: what becomes of each visit
     follower: Any,  # out: the member's next visit, -1 for none
     number: Any,  # out: from 1 in each history
@@ -47,10 +48,9 @@ def judge_visits(
 ) -> None:
     """First reason not to keep each pair of consecutive visits, in the order of the codes.
 
-    Where a history ends at every pair that is not kept, improvements by one state are kept.
+    Where a history ends at every pair that is not kept, improvements by ``least`` states are kept.
     """
     count = past = 0
-    least = 1 if restarts[2] else 0
     for place in range(order.size):
         i = order[place]
         if starts[place]:
