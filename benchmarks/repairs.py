@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from rich.console import Console
@@ -36,7 +36,9 @@ SECTION = "repairs"
 KINDS = {"major": "LAST MAJOR REHAB", "minor": "LAST MINOR REHAB"}
 LARGEST = 3  # ratings by which an interval improved: so many or more
 SETS = 20  # simulated inventories
-BINS = (0.0, 0.1, 0.5, 0.9, 1.0)
+BINS: Sequence[tuple[float, float, Literal["left", "both"]]] = (
+    (0.0, 0.1, "left"), (0.1, 0.5, "left"), (0.5, 0.9, "left"), (0.9, 1.0, "both"),
+)  # fmt: skip
 PRECISION, RECALL, NUMBER = 0.75, 0.95, 0.1  # aims for simulated inventories
 Row = dict[str, Any]
 Stored = Mapping[str, Any]
@@ -82,7 +84,6 @@ def judge_intervals(intervals: pl.DataFrame) -> Row:
     """Shares with a recorded rehabilitation by size and verdict, and by probability; rehabilitations found."""
     better = intervals.filter(pl.col("size") > 0)
     still = intervals.filter(pl.col("size") == 0)
-    bands = pl.col("repair").cut(list(BINS[1:-1]), labels=[str(place) for place in range(len(BINS) - 1)])
     repaired = {
         f"{kind}: {name}": _count_found(intervals, kind, chosen)
         for kind in KINDS
@@ -105,9 +106,9 @@ def judge_intervals(intervals: pl.DataFrame) -> Row:
         "no_improvement": _share_recorded(still),
         "hidden": _share_recorded(still.filter(verdict=REPAIR)),
         "by_probability": [
-            {"low": BINS[place], "high": BINS[place + 1]} | _share_recorded(own)
-            for place in range(len(BINS) - 1)
-            for own in [better.filter(bands.cast(pl.String) == str(place))]
+            {"low": low, "high": high}
+            | _share_recorded(better.filter(pl.col("repair").is_between(low, high, ends)))
+            for low, high, ends in BINS
         ],
         "rehabilitations": repaired,
     }
@@ -228,11 +229,11 @@ def _describe_ontario(found: Stored | None) -> list[str]:
         wrap(
             f"Ontario's bridge condition index in five bands, {found['intervals']:,} intervals between visits of "
             f"2000 to 2013, of which {model['improvements']:,} improved by a band or more (`python -m "
-            "benchmarks.repairs`, stored in [repairs.json](../benchmarks/results/repairs.json)). The search did not "
-            "see the two columns of rehabilitations. *Recorded* is the share of intervals in which the last major "
-            "or minor rehabilitation lies, from the year of the first visit to that of the second; *no later "
-            "record* is the same share where no later rehabilitation is recorded, which would have taken its place "
-            "in the table."
+            "benchmarks.repairs`, stored in [repairs.json](../benchmarks/results/repairs.json)). The search did "
+            "not see the two columns of rehabilitations. *Recorded* is the share of intervals in which the last "
+            "major or minor rehabilitation lies, from the year of the first visit to that of the second; *no "
+            "later record* is the same share where no later rehabilitation is recorded, which would have taken "
+            "its place in the table."
         ),
         table(head, rows),
         wrap("The same by the probability of a repair, of intervals with a better rating:"),
@@ -263,8 +264,8 @@ def _describe_simulated(found: Stored) -> list[str]:
     return [
         wrap(
             f"{found['sets']} simulated inventories of {found['bridges']} bridges with 10 visits 2 years apart, "
-            "five ratings, 6 % of visits rated one better or worse, 1 % small improvements and 5 % repairs a year: "
-            "what had happened where a rating improved."
+            "five ratings, 6 % of visits rated one better or worse, 1 % small improvements and 5 % repairs a "
+            "year: what had happened where a rating improved."
         ),
         table(("verdict", "intervals", "repair", "small improvement", "error"), rows),
         wrap(

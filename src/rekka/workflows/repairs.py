@@ -41,6 +41,7 @@ MODELS: Sequence[Mapping[str, Any]] = (  # of histories, tried in this order unt
     {"errors": "adjacent-common", "improvements": "common", "trend": "common"},
     {"errors": "adjacent-common", "improvements": "common"},
 )
+NONE = 1e-5  # repairs a year: fewer are none
 NOTHING = "no rating is better than the one before, so there is nothing to explain"
 PAIRED = (
     "The table has transitions already, and no improvement by two ratings or more: rekka transitions leaves them "
@@ -89,12 +90,12 @@ class ComponentRepairs:
         """Sentence on how frequent repairs are and what they lead to; None without a model."""
         if self.model is None or self.ratings is None:
             return None
+        if self.model.rate < NONE:
+            return f"{self.case}: errors and small improvements explain all ratings; no repair is needed."
         known = zip(self.ratings.labels, self.model.after, strict=True)
-        found = ", ".join(f"{label} ({share:.0%})" for label, share in known if share >= 0.005)
-        return (
-            f"{self.case}: {self.model.rate:.2%} of members that are not in rating {self.ratings.labels[0]} are "
-            f"repaired in a year, to {found}."
-        )
+        found = ", ".join(f"{label} ({100 * share:.0f} %)" for label, share in known if share >= 0.005)
+        best, share = self.ratings.labels[0], f"{100 * self.model.rate:.2g} %"
+        return f"{self.case}: {share} of members that are not in rating {best} are repaired in a year, to {found}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -184,9 +185,10 @@ def find_repairs(
     Examples
     --------
     >>> import rekka
-    >>> inventory = rekka.simulate_inventory(80, preset="plain", seed=3, error=0.12)
+    >>> inventory = rekka.simulate_inventory(80, preset="plain", seed=3, error=0.12)  # no repairs
     >>> found = rekka.find_repairs(inventory.inspections, only=["Pier"])
-    >>> print(found.components[0].headline)
+    >>> found.counts.rows()
+    [('Pier', 33, 0, 0, 33)]
 
     """
     reader, place = read_options(mapping), None if out is None else Path(out)
