@@ -33,6 +33,7 @@ from benchmarks import configuration, rival_msm
 from benchmarks.aims import Aim, print_aims
 from benchmarks.problems import BANDS, CONDITIONS_FILE, ONTARIO_FOLDER
 from benchmarks.reproduction_words import put_section, table, wrap
+from rekka.core.errors import count_of
 from rekka.data.transitions import Transitions
 from rekka.evaluation.scores import mean_interval, score_interval
 from rekka.fleet.rolling import describe_model
@@ -208,7 +209,8 @@ def describe(stored: Stored) -> str:
         [
             wrap(
                 "`python -m benchmarks.ontario`, stored in [ontario.json](../benchmarks/results/ontario.json). "
-                f"{took} The years after {UNTIL} were looked at {looks} times so far; the file lists each look."
+                f"{took} The years after {UNTIL} were looked at {count_of(looks, 'time')} so far; the file lists each "
+                "look."
             ),
             f"Chosen on visits up to {UNTIL}, from days inside these years:",
             table(("model", "compared with", "RPS", "difference", "verdict"), tried),

@@ -231,6 +231,7 @@ EXPONENTIALS = {
     "evaluation.resampling": "Poisson probabilities of how often a bridge is drawn",
     "fleet.network": "weights of a normal distribution",
     "fleet.shocks": "factors of the hazards of all members, which are log-normal",
+    "fleet.repairs": "the chance of a repair within part of a year, and its rate, estimated as a logarithm",
     "forecast.history_propagation": "frailties, which are placed on a logarithmic scale; chances within part of a year",
     "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
     "fleet.elements": "the change in percent of hazards with a trend",

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from rekka.workflows.fit import fit_components as fit_components
     from rekka.workflows.forecast import forecast_inventory as forecast_inventory
     from rekka.workflows.matrices import tabulate_matrices as tabulate_matrices
+    from rekka.workflows.repairs import find_repairs as find_repairs
 
 # Where each public name lives; loaded on first use, so that `import rekka` is instant.
 _HOMES = {
@@ -90,6 +91,7 @@ _HOMES = {
     "compare": "rekka.study.compare",
     "confirm": "rekka.study.compare",
     "estimate_shocks": "rekka.fleet.shocks",
+    "find_repairs": "rekka.workflows.repairs",
     "fit_components": "rekka.workflows.fit",
     "fold_bridges": "rekka.data.partition",
     "forecast_inventory": "rekka.workflows.forecast",

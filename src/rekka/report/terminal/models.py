@@ -19,12 +19,13 @@ from rekka.fleet.models import CaseModel, describe_misfit, split_notes
 from rekka.forecast.effects import Effects, show_years
 from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, describe_intervals, lay_out, round_together
 from rekka.model.survey import Resampled
-from rekka.report.terminal.parts import print_list, print_warning
+from rekka.report.terminal.parts import print_line, print_list, print_warning
 from rekka.report.terminal.tables import NOTHING, print_texts, show, show_range
 
 NAMES_SHOWN, LONGEST_NAME = 3, 40  # in a summary of many components
 NOT_FITTED = "not fitted"
 CELL = 8  # letters for a probability, and the blank before it
+PROBABLE_REPAIR = "probable repair"  # a verdict of ``find_repairs``
 LEAST = 5e-5  # a probability below it would be shown as 0.0000
 
 
@@ -94,6 +95,31 @@ def print_bridges(console: Console, table: pl.DataFrame, rows: int) -> None:
         "times as fast as others with the same covariates. An interval that includes 1 is no evidence of a "
         "difference.",
         left=2,
+    )  # fmt: skip
+
+
+def print_repairs(console: Console, headlines: Sequence[str], table: pl.DataFrame, rows: int) -> None:
+    """Counts of each component, and the ``rows`` most probable repairs without a record of all of them."""
+    for line in headlines:
+        print_line(console, line)
+    found = table.filter(pl.col("verdict") == PROBABLE_REPAIR).sort("repair", descending=True, maintain_order=True)
+    shown = found.head(rows)
+    if shown.is_empty():
+        return
+    heads = {"case": "component", "bridge_id": "bridge", "member": "member", "date_1": "after", "date_2": "by"}
+    named = [name for name in heads if name in shown.columns and (name != "case" or len(headlines) > 1)]
+    print_texts(
+        console,
+        f"{len(shown):,} of {count_of(len(found), 'probable repair')} without a record, the surest first",
+        (*(heads[name] for name in named), "rating", "then", "repair", "small", "error"),
+        (
+            (*(str(row[name] or "") for name in named), row["rating_1"], row["rating_2"],
+             *(f"{row[name]:.0%}" for name in ("repair", "small_improvement", "error")))
+            for row in shown.iter_rows(named=True)
+        ),
+        "repair, small, error: probability, given all visits, of a repair, of a small improvement, and that one "
+        "of the two ratings is wrong.",
+        left=sum(not name.startswith("date") for name in named),
     )  # fmt: skip
 
 
