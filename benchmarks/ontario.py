@@ -209,8 +209,8 @@ def describe(stored: Stored) -> str:
         [
             wrap(
                 "`python -m benchmarks.ontario`, stored in [ontario.json](../benchmarks/results/ontario.json). "
-                f"{took} The years after {UNTIL} were looked at {count_of(looks, 'time')} so far; the file lists each "
-                "look."
+                f"{took} The years after {UNTIL} were looked at {count_of(looks, 'time')} so far; the file lists "
+                "each look."
             ),
             f"Chosen on visits up to {UNTIL}, from days inside these years:",
             table(("model", "compared with", "RPS", "difference", "verdict"), tried),

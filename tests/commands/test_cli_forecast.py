@@ -341,7 +341,7 @@ def test_a_wider_band_for_errors_that_all_members_share(models, tables, tmp_path
     assert done.exit_code == 0, done.stderr
     said = words(done.stdout)
     assert "95% wider" in said
-    assert "earlier forecasts from" in said
+    assert "earlier forecasts (" in said
     network = pl.read_csv(tmp_path / "out" / "network.csv")
     assert (network["predicted_shock_low"] <= network["predicted_low"]).all()
     assert (network["predicted_shock_high"] >= network["predicted_high"]).all()

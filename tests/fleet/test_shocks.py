@@ -90,16 +90,16 @@ class TestWords:
     def test_size_and_source_are_said(self):
         one = Shocks(0.336, (2004, 2005, 2007), (2005, 2006, 2008), 5)
         assert describe_shocks({"Pier": one}) == [
-            "The wider band adds errors that all members share, as large as 3 earlier forecasts from 2004 to 2007 of "
-            "5 later years in all missed by: in one forecast of three hazards are too high or too low by a factor of "
+            "The wider band adds errors that all members share, as large as 3 earlier forecasts (2004 to 2007; 5 "
+            "years forecast in all) missed by: in one forecast of three hazards are too high or too low by a factor of "
             "1.4 or more."
         ]
         given, none = Shocks(0.1), replace(one, sigma=0.0)
         assert describe_shocks({"Deck": given, "Pier": none}) == [
             "The wider band adds errors that all members share, as large as given: in one forecast of three hazards "
             "are too high or too low by a factor of 1.1 (Deck) or more.",
-            "Pier: the wider band is no wider: 3 earlier forecasts from 2004 to 2007 of 5 later years in all missed by "
-            "no more than chance explains.",
+            "Pier: the wider band is no wider: 3 earlier forecasts (2004 to 2007; 5 years forecast in all) missed by no "
+            "more than chance explains.",
         ]
 
     @pytest.mark.parametrize("sigma", [-0.1, float("nan"), float("inf")])
@@ -199,7 +199,7 @@ class TestBacktest:
         assert (totals["predicted_shock_high"] >= totals["predicted_high"]).all()
         case = found.cases.row(0, named=True)
         assert case["shock"] >= 0.0
-        assert case["shock_source"].startswith("4 earlier forecasts from 2004 to 2007 of 6 later years in all")
+        assert case["shock_source"].startswith("4 earlier forecasts (2004 to 2007; 6 years forecast in all)")
         assert "inside the wider one; mean interval score" in case["summary"]
         assert WIDER[0] in found.to_dict()["totals"][0]
 

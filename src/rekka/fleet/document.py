@@ -132,9 +132,7 @@ class TotalPart(_Part):
     predicted_high: float | None
     certified: bool
     chosen: bool = True
-    predicted_shock_low: float | None = (
-        None  # written where shocks were asked for: earlier versions do not know it
-    )
+    predicted_shock_low: float | None = None  # both are written where shocks were asked for
     predicted_shock_high: float | None = None
 
     @model_serializer(mode="wrap")

@@ -73,4 +73,6 @@ def find_shocks(
 ) -> Shocks:
     """Estimate the shared errors of a case from forecasts inside its records up to ``last``."""
     found = estimate_shocks(tabulate_origins(case, frame, last, settings, on_origin))
-    return found.get(case) or explain_few(0, f" (up to {last}, of fits to at least {FEW_ROWS} transitions)")
+    return found.get(case) or explain_few(
+        0, f" (up to {last}, of certified fits to at least {FEW_ROWS} transitions)"
+    )

@@ -87,9 +87,8 @@ class Shocks:
         if not self.origins:
             return "given"
         ends = sorted({min(self.origins), max(self.origins)})
-        span = f"from {' to '.join(map(str, ends))}" if len(ends) > 1 else f"of {ends[0]}"
-        rows = count_of(self.rows, "later year")
-        return f"{count_of(len(self.origins), 'earlier forecast')} {span} of {rows} in all"
+        years = f"{' to '.join(map(str, ends))}; {count_of(self.rows, 'year')} forecast in all"
+        return f"{count_of(len(self.origins), 'earlier forecast')} ({years})"
 
 
 def describe_shocks(shocks: Mapping[str, Shocks]) -> list[str]:
