@@ -105,7 +105,7 @@ def read_history_rows(
         inputs.count_states(worst, n_states)  # refuses worse ones
     number, names = _number_rows(n) if histories is None else _read_ids("histories", histories, n)
     bridge, names = (number, names) if groups is None else _read_ids("groups", groups, n)
-    dates = _read_dates(frame[date], date) if date in frame.columns else None
+    dates = read_dates(frame[date], date) if date in frame.columns else None
     chain = Chain(read.start, np.where(alone, -1, end), read.dt, read.x, number, bridge, dates, names)
     check_chain(chain)
     return chain
@@ -151,7 +151,7 @@ def _read_ids(option: str, values: Any, n: int) -> tuple[NDArray[np.int64], tupl
     return inputs.read_groups(values, n, option)
 
 
-def _read_dates(series: nw.Series[Any], name: str) -> Array:
+def read_dates(series: nw.Series[Any], name: str) -> Array:
     """Dates, or years as numbers, as years."""
     if series.dtype.is_temporal():
         days = series.to_numpy().astype("datetime64[D]")
@@ -192,7 +192,7 @@ def predict_ratings(
     number, _ = (np.arange(n), ()) if histories is None else _read_ids("histories", histories, n)
     bridge, _ = (number, ()) if groups is None or histories is None else _read_ids("groups", groups, n)
     date = fit.records.date or date
-    dates = _read_dates(frame[date], date) if date in frame.columns else None
+    dates = read_dates(frame[date], date) if date in frame.columns else None
     order = np.lexsort((number,) if dates is None else (dates, number))
     follows = np.flatnonzero(number[order][1:] == number[order][:-1])
     end, unseen = read.start.copy(), np.ones(n, dtype=bool)
