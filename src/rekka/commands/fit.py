@@ -103,7 +103,8 @@ def _print_component(console: Console, one: ComponentFit) -> None:
     from rekka.report.terminal.models import print_model
 
     if one.model is not None:
-        print_model(console, one.case, one.rows, one.model, one.labels, one.coefficients, one.elements)
+        told = (one.coefficients, one.elements, one.violations)
+        print_model(console, one.case, one.rows, one.model, one.labels, *told)
 
 
 def _list_lines(out: Path | None, fits: ComponentFits, tables: list[Path]) -> list[str]:

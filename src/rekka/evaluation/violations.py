@@ -27,7 +27,7 @@ that has too little to say gives its reason. States are 0-based here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -213,11 +213,13 @@ class PairedRows:
     group: States
     follows: States | None
     year: Array | None
-    improvements: bool  # whether the pairing kept improvements by one rating
 
     @classmethod
     def of(cls, fit: Fit, frame: pl.DataFrame) -> PairedRows:
-        """Read transitions of one component; a pairing that kept improvements has a column ``history``."""
+        """Read transitions of one component, without rows of a category's level that no fitted row has."""
+        fitted = frame.filter(pl.col("state_2") >= pl.col("state_1"))
+        for name in fit.coding.names:
+            frame = frame.filter(pl.col(name).is_in(fitted[name].implode()))
         times = [name for name in TIMES if name in frame.columns][:1]
         names = [name for name in MEMBER if name in frame.columns]
         frame = frame.sort(*names, *times, maintain_order=True, nulls_last=True)
@@ -229,7 +231,7 @@ class PairedRows:
             group = frame["bridge_id"].rank("dense").to_numpy().astype(np.int64) - 1
         dated = "date_1" in frame.columns and not frame["date_1"].null_count()
         year = read_dates(table["date_1"], "date_1") + dt / 2 if dated else None
-        return cls(fit, start, end, dt, x, group, find_links(frame), year, "history" in frame.columns)
+        return cls(fit, start, end, dt, x, group, find_links(frame), year)
 
     @property
     def improved(self) -> Mask:
@@ -300,7 +302,7 @@ def find_violations(fit: Fit, frame: pl.DataFrame, *, level: float = LEVEL) -> t
         A model of pairs.
     frame : dataframe
         Transitions of the component, as paired with ``upward="keep"``: improvements by one rating among them. Of a
-        table without the column ``history`` nothing is said about improvements.
+        table without any nothing is said about improvements.
     level : float
         Of all tests together.
 
@@ -313,7 +315,7 @@ def find_violations(fit: Fit, frame: pl.DataFrame, *, level: float = LEVEL) -> t
     """
     rows = PairedRows.of(fit, frame)
     tests: Mapping[str, Callable[[PairedRows], Violation]] = {
-        **({ERRORS: _test_errors, IMPROVEMENTS: _test_improvements} if rows.improvements else {}),
+        **({ERRORS: _test_errors, IMPROVEMENTS: _test_improvements} if rows.improved.any() else {}),
         **({FRAILTY: _test_frailty} if "bridge_id" in frame.columns else {}),
         **({} if rows.year is None else {TREND: _test_trend}),
         **({CLOCK: _test_clock} if fit.clock.columns else {}),
@@ -355,8 +357,9 @@ def _test_frailty(rows: PairedRows) -> Violation:
     score = rows.pairs.test(term)
     if np.isnan(score.z):
         return _untested(FRAILTY, "no_information")
-    fast, fast_expected = rows.pairs.count(later & (term > 0))
-    slow, slow_expected = rows.pairs.count(later & (term <= 0))
+    low, high = np.quantile(term[later], (1 / 3, 2 / 3))
+    fast, fast_expected = rows.pairs.count(later & (term > high))
+    slow, slow_expected = rows.pairs.count(later & (term <= low))
     figures = {"fast": fast, "fast_expected": fast_expected, "slow": slow, "slow_expected": slow_expected}
     return Violation(FRAILTY, score.z, _upper(score.z), figures=figures)
 
@@ -426,8 +429,6 @@ def _test_errors(rows: PairedRows) -> Violation:
     figures = {"share": share, "improved": float(rows.improved.sum())}
     again = rows.was(rows.improved)[rows.kept]
     model = _model_improvements(rows)
-    if not rows.improved.any():
-        return _untested(ERRORS, "no_improvements", figures)
     if model is None or int(again.sum()) < LEAST:
         return _untested(ERRORS, "few_improvements", figures, improved=int(rows.improved.sum()))
     back, worsened = model
@@ -482,18 +483,13 @@ def _test_improvements(rows: PairedRows) -> Violation:
     between = rows.before & (rows.after >= 0)
     judged = int(between.sum())
     figures = {"share": share, "improved": float(improved), "judged": float(judged)}
-    if not improved:
-        return _untested(IMPROVEMENTS, "no_improvements", figures)
     if judged < LEAST_JUDGED:
-        return _untested(IMPROVEMENTS, "few_judged", figures, judged=judged, share=share)
+        return _untested(
+            IMPROVEMENTS, "few_judged", figures, judged=judged, share=share, least_judged=LEAST_JUDGED
+        )
     stays = between & rows.improved & ~rows.was(rows.worsened) & ~rows.worsened[rows.after]
     each = stays[between] - STAYING
     by_group = np.bincount(rows.group[between], each)
     z = float(each.sum() / np.sqrt(max(np.square(by_group).sum(), STAYING * (1 - STAYING) * judged)))
     figures |= {"stay": float(stays.sum()), "staying": float(stays.sum() / judged)}
     return Violation(IMPROVEMENTS, z, _upper(z), figures=figures)
-
-
-def list_untested(tests: tuple[Violation, ...]) -> Iterator[Violation]:
-    """Tests that were not made, with their reason."""
-    return (one for one in tests if one.reason is not None)

@@ -18,6 +18,7 @@ from rekka.model.history_inputs import ELEMENTS, uses_histories
 BRIDGE, MEMBER = "bridge", "member"  # what a frailty belongs to, unless it is a column of the table
 IDENTITY = ("bridge_id", "member", "history")  # columns that identify a history together
 TIMES = ("date_1", "visit_1")  # columns by which the rows of a history are in order
+KEPT = {"upward": "keep"}  # the rule by which improvements by one rating stay
 REPAIRED = "improves without explanation"
 MANY = 5  # groups and bridges named in a message
 NO_TEST = (
@@ -129,7 +130,7 @@ class HistoryOptions:
                 value=rule,
             )
         changes = dict(reader.changes)
-        changes["rules"] = dict(changes.get("rules", {})) | {"upward": "keep"}
+        changes["rules"] = dict(changes.get("rules", {})) | KEPT
         if self.column not in ("bridge_id", MEMBER):
             if reader.nbi:
                 raise BadOption(
