@@ -214,8 +214,8 @@ def describe(found: Sequence[Counted]) -> str:
     """The section of the page: what was done, the table, what fails its aim."""
     parts = [
         wrap(
-            f"Simulated inventories of {BRIDGES} bridges, unless said otherwise, with 7 or 8 visits each, fitted as "
-            "pairs (`python -m benchmarks.violations`, stored in "
+            f"Simulated inventories of {BRIDGES} bridges, unless said otherwise, with 7 or 8 visits each, fitted "
+            "as pairs (`python -m benchmarks.violations`, stored in "
             "[violations.jsonl](../benchmarks/results/violations.jsonl)): the share of inventories in which each "
             f"test contradicts its assumption, at {100 * LEVEL:g} % for all tests of an inventory together. Bold: "
             "what the setting breaks. A dash: not tested. The last column says how often the smallest p-value is "
@@ -225,8 +225,8 @@ def describe(found: Sequence[Counted]) -> str:
     ]
     misses = [words for one in found for words in one.fails()]
     aims = (
-        f"Aims: where nothing is wrong, findings within the {ALARM_LEVEL:.0%} binomial limit of {100 * LEVEL:g} %; "
-        f"what is wrong found in {POWER:.0%} of inventories, ageing apart."
+        f"Aims: where nothing is wrong, findings within the {ALARM_LEVEL:.0%} binomial limit of "
+        f"{100 * LEVEL:g} %; what is wrong found in {POWER:.0%} of inventories, ageing apart."
     )
     parts.append(wrap(f"{aims} Not met: {'; '.join(misses)}." if misses else f"{aims} All are met."))
     noted = [f"{one.noted:.0%} ({one.case.setting.gap:g} years)" for one in found if one.case.wrong == CLOCK]

@@ -580,13 +580,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         refuse_histories(self._fit, "A test of fit", "Judge it by the ratings of later visits (predict_proba).")
-        if self.class_weight is not None:
-            raise BadOption(
-                f"class_weight is {self.class_weight!r}: a fit with class weights is not meant to describe the "
-                "frequencies of its rows, so it has no test of fit. Fit without class weights to test the model.",
-                option="class_weight",
-                value=self.class_weight,
-            )
+        self._refuse_class_weight()
         training = inputs.read_training(
             inputs.as_frame(X), y, self._columns(), sample_weight=sample_weight, n_states=self.n_states_
         )
@@ -621,6 +615,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         refuse_histories(self._fit, "A test of its assumptions", "Judge it by the ratings of later visits.")
+        self._refuse_class_weight()
         return find_violations(self._fit, inputs.as_frame(X).to_polars(), level=level)
 
     def goodness(self, X: Any, y: Any, **options: Any) -> FitTest | None:
@@ -684,6 +679,16 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     def _check_units(self, covariates: Sequence[str], coding: Coding) -> None:
         """Refuse units of what is no covariate, or no number."""
         check_units(self.units, [name for name in covariates if name not in coding.terms])
+
+    def _refuse_class_weight(self) -> None:
+        """Refuse to test a fit against the frequencies of its rows that was not meant to describe them."""
+        if self.class_weight is not None:
+            raise BadOption(
+                f"class_weight is {self.class_weight!r}: a fit with class weights is not meant to describe the "
+                "frequencies of its rows, so it has no test of fit. Fit without class weights to test the model.",
+                option="class_weight",
+                value=self.class_weight,
+            )
 
     def _columns(self) -> inputs.Columns:
         """Columns that the model reads."""

@@ -21,6 +21,7 @@ from rekka.evaluation.violations import (
 
 CODES = {ERRORS: "R612", IMPROVEMENTS: "R613", FRAILTY: "R614", TREND: "R615", CLOCK: "R616", PAST: "R617"}
 WARNING = Severity.WARNING
+HARMLESS = "check.untested.small_change"  # a reason that a reader need not know
 
 
 class TestedFit(NamedTuple):
@@ -68,13 +69,13 @@ def list_contradicted(case: str, tests: Sequence[Violation]) -> list[Finding]:
 
 def describe_untouched(tests: Sequence[Violation]) -> list[str]:
     """Which assumptions the records do not contradict, and which could not be tested, each in a line."""
-    words = load_words(ENGLISH)
-    fine = [say(f"check.assumption.{one.name}") for one in tests if one.reason is None and not one.found]
-    reasons = [
-        say("check.assumption.untested", name=say(f"check.assumption.{one.name}"), reason=one.reason)
-        for one in tests
-        if one.reason is not None
-    ]
+    words, fine, reasons = load_words(ENGLISH), [], []
+    for one in tests:
+        name = say(f"check.assumption.{one.name}")
+        if one.reason is None:
+            fine += [] if one.found else [name]
+        elif one.reason["say"] != HARMLESS:
+            reasons.append(say("check.assumption.untested", name=name, reason=one.reason))
     lines = [say("check.assumption.fine", names=fine)] if fine else []
     lines += [say("check.assumption.not_tested", reasons=reasons)] if reasons else []
     return [words.format(line) for line in lines]

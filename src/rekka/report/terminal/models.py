@@ -83,8 +83,9 @@ def _print_assumptions(console: Console, case: str, tests: Sequence[Violation]) 
     if found:
         console.print(f"[bold red]assumptions: {count_of(len(found), 'finding')}[/]", highlight=False)
         print_list(console, [f"{one.code} {one.title}. {one.message} {one.remedy}" for one in found])
-        if len(found) > 1:
-            console.print("  One cause can have several signs: begin with the first.", highlight=False)
+        several = "One cause can have several signs: begin with the first. " if len(found) > 1 else ""
+        chance = f"At {tests[0].level:.0%}, one in {1 / tests[0].level:.0f} right models has a finding by chance."
+        console.print(f"  {several}{chance}", highlight=False)
     for line in describe_untouched(tests):
         console.print(escape(f"assumptions: {line}"), style="dim", highlight=False)
 
