@@ -229,6 +229,7 @@ def test_everything_is_printed_through_one_module():
 # Exponentials outside model/ that are not hazards of a predictor, or not those of a fitted model.
 EXPONENTIALS = {
     "evaluation.resampling": "Poisson probabilities of how often a bridge is drawn",
+    "evaluation.violations": "factors by which hazards change, made on a logarithmic scale",
     "fleet.network": "weights of a normal distribution",
     "forecast.history_propagation": "frailties, which are placed on a logarithmic scale; chances within part of a year",
     "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
