@@ -18,6 +18,7 @@ from rekka.evaluation.violations import (
     TREND,
     Violation,
 )
+from rekka.model.history_inputs import DAY
 
 CODES = {ERRORS: "R612", IMPROVEMENTS: "R613", FRAILTY: "R614", TREND: "R615", CLOCK: "R616", PAST: "R617"}
 WARNING = Severity.WARNING
@@ -54,7 +55,7 @@ def _describe_factor(one: Violation) -> tuple[str, dict[str, Any]]:
     times, ends = one.figures["factor"], (one.figures["low"], one.figures["high"])
     fell = times < 1
     low, high = (1 / ends[1], 1 / ends[0]) if fell else ends
-    years = {name: math.floor(one.figures[name]) for name in ("first", "last") if name in one.figures}
+    years = {name: math.floor(one.figures[name] + DAY) for name in ("first", "last") if name in one.figures}
     return "fell" if fell else "rose", {
         "times": 1 / times if fell else times,
         "least": low,

@@ -40,8 +40,8 @@ from scipy import linalg, special
 from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.goodness import MEMBER, States, find_links, varies
 from rekka.model import inputs
-from rekka.model.certificate import is_settled
-from rekka.model.coordinates import Layout, build_layout, orthonormal_coordinates
+from rekka.model.certificate import RUNAWAY
+from rekka.model.coordinates import Coordinates, Layout, build_layout, orthonormal_coordinates
 from rekka.model.family import Family
 from rekka.model.fit import Fit, one_blas_thread
 from rekka.model.history_inputs import read_dates
@@ -187,13 +187,13 @@ class ScoredRows:
         z = np.column_stack([self.W[:, 1:], term])[order]
         coordinates = orthonormal_coordinates(self.rows.take(order), z, larger, 0.0, 1, family=self.family)
         start = coordinates.forward @ np.column_stack([self.beta, np.zeros(free)]).ravel()
-        psi, outcome = newton(coordinates.objective, start, MOST_ITERATIONS, coordinates.unit)
-        here = coordinates.objective(psi)
-        if not (outcome.success and is_settled(coordinates, here)):
+        psi = _climb(coordinates, start)
+        if psi is None:
             return None
         slope = coordinates.likelihood.by_row(coordinates.gamma(psi))[1]
         meat = add_scores(coordinates.likelihood, coordinates.basis, slope, self.group[order])
-        direction = linalg.solve(here.hessian, coordinates.back[p1], assume_a="pos")
+        hessian = coordinates.objective(psi).hessian
+        direction = linalg.solve(hessian, coordinates.back[p1], assume_a="pos")
         variance = direction @ meat.squares @ direction * meat.groups / max(meat.groups - 1, 1)
         return float(coordinates.back[p1] @ psi), float(np.sqrt(variance))
 
@@ -472,9 +472,17 @@ def _fit_two(rows: Rows, z: Array, family: Family) -> Array | None:
     layout = build_layout([str(column) for column in range(z.shape[1])], 2, None, None)
     order = rows.grouping
     coordinates = orthonormal_coordinates(rows.take(order), z[order], layout, 0.0, 1, family=family)
-    psi, outcome = newton(coordinates.objective, crude_start(coordinates), MOST_ITERATIONS, coordinates.unit)
-    settled = outcome.success and is_settled(coordinates, coordinates.objective(psi))
-    return coordinates.beta(psi) if settled else None
+    psi = _climb(coordinates, crude_start(coordinates))
+    return None if psi is None else coordinates.beta(psi)
+
+
+def _climb(coordinates: Coordinates[Likelihood], start: Array) -> Array | None:
+    """Newton from a start; None where it does not end, or where some combination of coefficients runs away."""
+    psi, outcome = newton(coordinates.objective, start, MOST_ITERATIONS, coordinates.unit)
+    if not outcome.success:
+        return None
+    hessian = coordinates.standard.T @ coordinates.objective(psi).hessian @ coordinates.standard
+    return psi if np.linalg.eigvalsh(hessian)[0] > RUNAWAY**-2 else None
 
 
 def _test_improvements(rows: PairedRows) -> Violation:
