@@ -15,7 +15,7 @@ from benchmarks.simulated_histories import NEW, Setting, draw_inventory
 import rekka
 from rekka.checks.assumptions import CODES, describe_untouched, list_contradicted
 from rekka.checks.engine import Severity
-from rekka.core.errors import BadOption
+from rekka.core.errors import BadOption, MissingColumns
 from rekka.core.language import LANGUAGES, load_words, say
 from rekka.evaluation.violations import (
     CLOCK,
@@ -248,6 +248,18 @@ def test_holm():
     assert [one.adjusted for one in found] == pytest.approx([0.03, 0.06, 0.06, None])
     assert [one.found for one in found] == [True, False, False, False]
     assert found[0].to_dict()["found"]
+
+
+def test_a_column_that_is_missing_is_named(plain):
+    with pytest.raises(MissingColumns, match="interval_years"):
+        plain[1].find_violations(plain[0].drop("interval_years"))
+
+
+def test_a_blank_name_is_a_bridge_too(plain):
+    rows = plain[0].with_columns(bridge_id=pl.when(pl.col("bridge") > 0).then(pl.col("bridge")))
+    assert [one.p_value for one in plain[1].find_violations(rows)] == pytest.approx(
+        [one.p_value for one in plain[1].find_violations(plain[0])]
+    )
 
 
 def test_class_weights_are_refused(plain):

@@ -2,6 +2,7 @@
 
 import json
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -70,3 +71,17 @@ def test_the_command_names_what_is_contradicted_and_what_to_try(inspections, tmp
     assert "assumptions" not in without.stdout
     (told,) = json.loads(run(app, ["fit", str(tmp_path / "inspections.csv"), "--json"]).stdout)
     assert told["findings"][0]["code"].startswith("R6")
+
+
+def test_a_summary_counts_the_components_of_each_finding(inspections, tmp_path, monkeypatch):
+    monkeypatch.setattr("rekka.commands.fit.MANY_CASES", 0)
+    inspections.write_csv(tmp_path / "inspections.csv")
+    done = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["fit", str(tmp_path / "inspections.csv")])
+    assert "R612 Ratings that go there and back: 1 component." in done.stdout
+
+
+def test_a_warning_of_the_reader_is_given_once(inspections, tmp_path):
+    blank = pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise(pl.lit("Pier"))
+    inspections.with_columns(case=blank).write_csv(tmp_path / "inspections.csv")
+    done = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["fit", str(tmp_path / "inspections.csv")])
+    assert done.stderr.count("excluded") == 1, done.stderr

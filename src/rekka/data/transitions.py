@@ -48,6 +48,7 @@ ROWS_NAMED = 6  # of rows without a case
 MOVE = ("case", "state_1", "state_2")
 LISTED = ("row", "column", "bridge_id", "case", "member", "date", "state_text")
 TEXT, PARQUET, EXCEL = (".csv",), (".parquet", ".pq"), (".xlsx",)
+KEPT = {"upward": "keep"}  # the rule by which improvements by one rating stay
 PAIRED_ALREADY = TableReading(kind="transitions")
 
 _log = logging.getLogger("rekka")
@@ -303,6 +304,15 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
         given = read.mapping.get("rules", {}) | rules
         read = read.model_copy(update={"mapping": read.mapping | {"rules": given}})
     return Transitions(frame, plan.covariates, audit, panel.scale, panel.notes, read)
+
+
+def pair_with_improvements(panel: Panel, **rules: Any) -> pl.DataFrame:
+    """Pairs as ``pair_visits`` makes them, improvements by one rating among them, without an audit.
+
+    For a table that was paired before in another way: nothing is said about its records again.
+    """
+    blocks = _blocks(panel, _plan(panel, rules | KEPT), ROWS_IN_MEMORY)
+    return pl.concat([block.pairs for block in blocks])
 
 
 def merge_ratings(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: Any) -> Panel:

@@ -37,7 +37,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import linalg, special
 
+from rekka.core.errors import missing_columns
 from rekka.core.language import ENGLISH, Said, load_words, say
+from rekka.data.panel import PAIRED
 from rekka.evaluation.goodness import MEMBER, States, find_links, varies
 from rekka.model import inputs
 from rekka.model.certificate import RUNAWAY
@@ -64,6 +66,7 @@ STEP = 1e-4  # in log hazards, of central differences of exact slopes
 SMALL_CHANGE = 0.05  # of a hazard within an interval, which no plan depends on
 MOST_ROWS = 0.95  # of the rows, whose hazards change by less than is said
 MOMENTS = 8  # of an interval, at which the hazard is averaged
+LARGEST = 10.0  # log of a factor that is worth printing
 PAST_YEARS = 5.0  # in a rating, that the factor of ``past`` is for
 TIMES = ("date_1", "visit_1")
 
@@ -218,6 +221,9 @@ class PairedRows:
     @classmethod
     def of(cls, fit: Fit, frame: pl.DataFrame) -> PairedRows:
         """Read transitions of one component, without rows of a category's level that no fitted row has."""
+        absent = [name for name in PAIRED if name not in frame.columns]
+        if absent:
+            raise missing_columns(absent, frame.columns)
         fitted = frame.filter(pl.col("state_2") >= pl.col("state_1"))
         for name in fit.coding.names:
             frame = frame.filter(pl.col(name).is_in(fitted[name].implode()))
@@ -229,7 +235,8 @@ class PairedRows:
         x = inputs.read_covariates(table, fit.covariates, coding=fit.coding)
         group = np.arange(start.size)
         if "bridge_id" in frame.columns:
-            group = frame["bridge_id"].rank("dense").to_numpy().astype(np.int64) - 1
+            names_of = frame["bridge_id"].cast(pl.String).fill_null("")
+            group = names_of.rank("dense").to_numpy().astype(np.int64) - 1
         dated = "date_1" in frame.columns and not frame["date_1"].null_count()
         year = read_dates(table["date_1"], "date_1") + dt / 2 if dated else None
         return cls(fit, start, end, dt, x, group, find_links(frame), year)
@@ -394,11 +401,11 @@ def _test_two_sided(
     fitted = rows.pairs.fit_term(term, rows.fit.layout)
     if fitted is None:
         return Violation(name, score.z, p, figures=figures)
-    reach = normal_quantile(CONFIDENCE) * fitted[1]
-    ends = {"factor": fitted[0], "low": fitted[0] - reach, "high": fitted[0] + reach}
-    return Violation(
-        name, score.z, p, figures={**figures, **{n: float(np.exp(years * e)) for n, e in ends.items()}}
-    )
+    value, reach = years * fitted[0], years * normal_quantile(CONFIDENCE) * fitted[1]
+    if abs(value) + reach > LARGEST:
+        return Violation(name, score.z, p, figures=figures)
+    factors = {"factor": value, "low": value - reach, "high": value + reach}
+    return Violation(name, score.z, p, figures={**figures, **{n: float(np.exp(v)) for n, v in factors.items()}})
 
 
 def _test_clock(rows: PairedRows) -> Violation:

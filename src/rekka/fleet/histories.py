@@ -10,7 +10,7 @@ import polars as pl
 
 from rekka.core.errors import BadOption, BadValues, MissingColumns, count_of, missing_columns, name_some
 from rekka.data.mapping import load_mapping
-from rekka.data.transitions import ReadingOptions
+from rekka.data.transitions import KEPT, ReadingOptions
 from rekka.model.clock import MIDDLE
 from rekka.model.elements import GIVEN, NEW
 from rekka.model.history_inputs import ELEMENTS, uses_histories
@@ -18,7 +18,6 @@ from rekka.model.history_inputs import ELEMENTS, uses_histories
 BRIDGE, MEMBER = "bridge", "member"  # what a frailty belongs to, unless it is a column of the table
 IDENTITY = ("bridge_id", "member", "history")  # columns that identify a history together
 TIMES = ("date_1", "visit_1")  # columns by which the rows of a history are in order
-KEPT = {"upward": "keep"}  # the rule by which improvements by one rating stay
 REPAIRED = "improves without explanation"
 MANY = 5  # groups and bridges named in a message
 NO_TEST = (

@@ -35,14 +35,14 @@ from rekka.data.transitions import (
     ReadingOptions,
     Transitions,
     name_table,
-    pair_visits,
+    pair_with_improvements,
     read_options,
 )
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
 from rekka.evaluation.violations import Violation
-from rekka.fleet.histories import KEPT, NO_TEST, CutRows, HistoryOptions
+from rekka.fleet.histories import NO_TEST, CutRows, HistoryOptions
 from rekka.fleet.models import MARK, CaseModel, Models, choose_names
 from rekka.model.clock import MIDDLE
 from rekka.model.elements import GIVEN
@@ -462,7 +462,7 @@ def _keep_improvements(reader: ReadingOptions, data: Any, found: _Found) -> pl.D
         return None
     if min(found.cases.values()) > blocks.WHOLE:  # no component is tested
         return None
-    return pair_visits(reader.panel(data), **reader.rules | KEPT).frame
+    return pair_with_improvements(reader.panel(data), **reader.rules)
 
 
 def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple[str, ...]:
