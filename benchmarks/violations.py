@@ -205,7 +205,7 @@ def tabulate(found: Sequence[Counted]) -> list[tuple[str, ...]]:
     for one in found:
         n, wrong = len(one.records), one.case.wrong
         shares = [f"**{one.share(name)}**" if name == wrong else one.share(name) for name in NAMES]
-        first = f"{one.first / n:.0%}" if wrong else ""
+        first = f"{one.first / n:.0%}" if wrong not in ("", CLOCK) else ""
         rows.append((one.case.name, str(n), f"{one.any / n:.1%}", *shares, first))
     return rows
 
@@ -229,7 +229,7 @@ def describe(found: Sequence[Counted]) -> str:
         f"{100 * LEVEL:g} %; what is wrong found in {POWER:.0%} of inventories, ageing apart."
     )
     parts.append(wrap(f"{aims} Not met: {'; '.join(misses)}." if misses else f"{aims} All are met."))
-    noted = [f"{one.noted:.0%} ({one.case.setting.gap:g} years)" for one in found if one.case.wrong == CLOCK]
+    noted = [f"{one.noted:.0%} (gap {one.case.setting.gap:g})" for one in found if one.case.wrong == CLOCK]
     if noted:
         parts.append(
             wrap(

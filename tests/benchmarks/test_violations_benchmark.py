@@ -70,7 +70,7 @@ def test_the_section_has_the_table_and_what_is_not_met():
     assert "| trend -0.05, gap 2 | 100 | 100.0% |" in text
     assert "**100.0%**" in text
     assert "All are met." in text
-    assert "100% (5 years)" in text
+    assert "100% (gap 5)" in text
     failing = bench.describe([bench.Counted(CASES["trend -0.05, gap 2"], records(10, trend=0.5))])
     assert "Not met: trend -0.05, gap 2: found in 0%." in failing
 
