@@ -22,7 +22,7 @@ from rekka.model.history_inputs import DAY
 
 CODES = {ERRORS: "R612", IMPROVEMENTS: "R613", FRAILTY: "R614", TREND: "R615", CLOCK: "R616", PAST: "R617"}
 WARNING = Severity.WARNING
-HARMLESS = "check.untested.small_change"  # a reason that a reader need not know
+UNSAID = ("check.untested.small_change", "check.untested.uncertified")  # harmless, or said by the certificate
 
 
 class TestedFit(NamedTuple):
@@ -75,7 +75,7 @@ def describe_untouched(tests: Sequence[Violation]) -> list[str]:
         name = say(f"check.assumption.{one.name}")
         if one.reason is None:
             fine += [] if one.found else [name]
-        elif one.reason["say"] != HARMLESS:
+        elif one.reason["say"] not in UNSAID:
             reasons.append(say("check.assumption.untested", name=name, reason=one.reason))
     lines = [say("check.assumption.fine", names=fine)] if fine else []
     lines += [say("check.assumption.not_tested", reasons=reasons)] if reasons else []

@@ -5,9 +5,9 @@
 
 A test adds one term c to the log hazards of the fitted model and asks for the score of its coefficient, so that
 nothing is fitted again. ``slope`` is that of a row's log-probability in its predictors, ``score`` the row's score
-in the model's own parameters, and A takes out what their estimation explains. c is known when the row begins. Then
-the slope has mean 0 whatever c is, if the model holds: rows of one bridge need not be alike or independent, and U
-is a sum of martingale differences. V is the larger of the sum of u_g^2 and of the information about gamma that is
+in the model's own parameters, and A takes out what their estimation explains. c is known when the row begins. If the
+model holds, the slope then has mean 0 whatever c is, and U is a sum of martingale differences although a row starts
+where the one before it ended. V is the larger of the sum of u_g^2 and of the information about gamma that is
 left beside the model's parameters, which errs on the safe side where few rows have a c.
 
     frailty       c = what the bridge has moved more than expected before, over all of its members; one-sided.
@@ -99,10 +99,9 @@ class Violation:
 
 
 class Score(NamedTuple):
-    """z of a term, and the share of its information that the model's own parameters leave to it."""
+    """z of a term, and the information about its coefficient that is left beside the model's own parameters."""
 
     z: float
-    own: float
     information: float
 
 
@@ -172,10 +171,10 @@ class ScoredRows:
         weights = linalg.lstsq(self._information, cross)[0]
         left = own - float(cross @ weights)
         if not left > OWN_INFORMATION * own:
-            return Score(np.nan, 0.0, 0.0)
+            return Score(np.nan, 0.0)
         each = (self.slope * term).sum(axis=1) - self._scores @ weights
         by_group = np.bincount(self.group, each)
-        return Score(float(each.sum() / np.sqrt(max(left, np.square(by_group).sum()))), left / own, left)
+        return Score(float(each.sum() / np.sqrt(max(left, np.square(by_group).sum()))), left)
 
     def count(self, among: Mask) -> tuple[float, float]:
         """Rows that left their state, and how many were expected to."""
