@@ -5,10 +5,10 @@
 
 A test adds one term c to the log hazards of the fitted model and asks for the score of its coefficient, so that
 nothing is fitted again. ``slope`` is that of a row's log-probability in its predictors, ``score`` the row's score
-in the model's own parameters, and A takes out what their estimation explains. c is known when the row begins. If the
-model holds, the slope then has mean 0 whatever c is, and U is a sum of martingale differences although a row starts
-where the one before it ended. V is the larger of the sum of u_g^2 and of the information about gamma that is
-left beside the model's parameters, which errs on the safe side where few rows have a c.
+in the model's own parameters, and A takes out what their estimation explains. c is known when the row begins. If
+the model holds, the slope then has mean 0 whatever c is, and U is a sum of martingale differences, although a row
+starts where the one before it ended. V is the larger of the sum of u_g^2 and of the information about gamma that
+is left beside the model's parameters, which errs on the safe side where few rows have a c.
 
     frailty       c = what the bridge has moved more than expected before, over all of its members; one-sided.
                   The score of the variance phi at phi = 0, less its part within single rows
