@@ -19,6 +19,7 @@ from rekka.data.reading import TableReading
 from rekka.data.text import collect
 from rekka.evaluation.calibration import check_fit
 from rekka.evaluation.resampling import Sample
+from rekka.evaluation.violations import LEVEL, Violation, find_violations
 from rekka.forecast.methods import Forecasts
 from rekka.model import inputs
 from rekka.model.bootstrap import bootstrap_rows, check_rows
@@ -634,14 +635,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         refuse_histories(self._fit, "A test of fit", "Judge it by the ratings of later visits (predict_proba).")
-        for option, what in (("class_weight", "class weights"), ("half_life", "a half-life")):
-            if getattr(self, option) is not None:
-                raise BadOption(
-                    f"{option} is {getattr(self, option)!r}: a fit with {what} is not meant to describe the "
-                    f"frequencies of its rows, so it has no test of fit. Fit without {what} to test the model.",
-                    option=option,
-                    value=getattr(self, option),
-                )
+        self._refuse_weights()
         training = inputs.read_training(
             inputs.as_frame(X), y, self._columns(), sample_weight=sample_weight, n_states=self.n_states_
         )
@@ -652,6 +646,32 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             self._fit, sample, options=self._options(), follows=follows, replicates=replicates, seed=seed
         )
         return self._copy(replace(self._fit, fit_test=found))
+
+    def find_violations(self, X: Any, *, level: float = LEVEL) -> tuple[Violation, ...]:
+        """Test what the model of pairs assumes: no errors of inspection, bridges alike, no trend, and so on.
+
+        X has the rows of the fit with the columns of ``pair_visits``: state_1, state_2, interval_years, and as far
+        as known bridge_id, member, history, date_1, visit_1 and visit_2. Give it the pairs with improvements by
+        one rating (``upward="keep"``): what is wrong with those is tested too. Each test has a p-value that allows
+        for the others, or the reason why it was not made; ``found`` says that the rows contradict the assumption.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import rekka
+        >>> inventory = rekka.simulate_inventory(200, preset="plain", seed=3, error=0.12)
+        >>> panel = rekka.read_panel(inventory.inspections)
+        >>> rows = rekka.pair_visits(panel, upward="keep").frame.filter(pl.col("case") == "Pier")
+        >>> fitted = rows.filter(pl.col("state_2") >= pl.col("state_1"))
+        >>> model = rekka.ExponentialHazardMarkovModel(covariates=[]).fit(fitted, fitted["state_2"])
+        >>> [one.name for one in model.find_violations(rows) if one.found][0]
+        'errors'
+
+        """
+        check_is_fitted(self)
+        refuse_histories(self._fit, "A test of its assumptions", "Judge it by the ratings of later visits.")
+        self._refuse_weights()
+        return find_violations(self._fit, inputs.as_frame(X).to_polars(), level=level)
 
     def goodness(self, X: Any, y: Any, **options: Any) -> FitTest | None:
         """Test of whether the model describes the rows it was fitted to; ``check_fit`` has the options."""
@@ -714,6 +734,17 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     def _check_units(self, covariates: Sequence[str], coding: Coding) -> None:
         """Refuse units of what is no covariate, or no number."""
         check_units(self.units, [name for name in covariates if name not in coding.terms])
+
+    def _refuse_weights(self) -> None:
+        """Refuse to test a fit against the frequencies of its rows that was not meant to describe them."""
+        for option, what in (("class_weight", "class weights"), ("half_life", "a half-life")):
+            if getattr(self, option) is not None:
+                raise BadOption(
+                    f"{option} is {getattr(self, option)!r}: a fit with {what} is not meant to describe the "
+                    f"frequencies of its rows, so it has no test of fit. Fit without {what} to test the model.",
+                    option=option,
+                    value=getattr(self, option),
+                )
 
     def _columns(self) -> inputs.Columns:
         """Columns that the model reads."""

@@ -110,7 +110,8 @@ def _print_component(console: Console, one: ComponentFit) -> None:
     if one.choice is not None:
         print_plain(console, one.choice.summary)
     if one.model is not None:
-        print_model(console, one.case, one.rows, one.model, one.labels, one.coefficients, one.elements)
+        told = (one.coefficients, one.elements, one.violations)
+        print_model(console, one.case, one.rows, one.model, one.labels, *told)
 
 
 def _list_lines(out: Path | None, fits: ComponentFits, tables: list[Path]) -> list[str]:

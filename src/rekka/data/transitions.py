@@ -307,6 +307,15 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
     return Transitions(frame, plan.covariates, audit, panel.scale, panel.notes, read)
 
 
+def pair_with_improvements(panel: Panel, **rules: Any) -> pl.DataFrame:
+    """Pairs as ``pair_visits`` makes them, improvements by one rating among them, without an audit.
+
+    For a table that was paired before in another way: nothing is said about its records again.
+    """
+    blocks = _blocks(panel, _plan(panel, rules | {"upward": "keep"}), ROWS_IN_MEMORY)
+    return pl.concat([block.pairs for block in blocks])
+
+
 def merge_ratings(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: Any) -> Panel:
     """Read ratings as one that too few records leave, on a scale of more than 5 that was not given by labels.
 

@@ -30,6 +30,7 @@ OFF: dict[str, Any] = {
     "date": "date_1",
     "half_life": None,
 }
+DAY = 0.01  # years by which rounding may move a date: the first of January belongs to its year
 
 
 def drop_elements(parameters: dict[str, Any]) -> dict[str, Any]:

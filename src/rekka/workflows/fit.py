@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from rekka.checks.assumptions import list_contradicted
+from rekka.checks.engine import Finding
 from rekka.core.errors import BadOption, InputError, MissingColumns, count_of, missing_columns
 from rekka.core.files import (
     has_columns,
@@ -28,10 +30,19 @@ from rekka.core.sheets import write_csv
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.reading import TableReading
 from rekka.data.text import collect
-from rekka.data.transitions import LazyTransitions, Transitions, name_table, read_options
+from rekka.data.transitions import (
+    PAIRED_ALREADY,
+    LazyTransitions,
+    ReadingOptions,
+    Transitions,
+    name_table,
+    pair_with_improvements,
+    read_options,
+)
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
+from rekka.evaluation.violations import Violation
 from rekka.fleet.backtest import choose_case, refuse_dateless, refuse_elements
 from rekka.fleet.backtest_rows import Cut, read_day
 from rekka.fleet.backtest_scores import Settings
@@ -65,6 +76,7 @@ class ComponentFit:
     no_test: str | None = None  # why the model has no test of fit although it was asked for
     repaired: int = 0  # improvements that a fit of histories left out as repairs
     choice: ModelChoice | None = None  # what was tried, where the model was chosen
+    violations: tuple[Violation, ...] = ()  # tests of the assumptions of a model of pairs
     file: Path | None = None
 
     @property
@@ -96,6 +108,11 @@ class ComponentFit:
         return describe_elements(self.model.records_, self.ratings, certified=certified)
 
     @property
+    def findings(self) -> list[Finding]:
+        """Findings on the assumptions that the rows contradict, with what to try, the smallest p-value first."""
+        return list_contradicted(self.case, self.violations)
+
+    @property
     def ratings(self) -> Ratings:
         """Ratings that the states are."""
         return Ratings.of(self.labels, len(self.labels or ()) if self.model is None else self.model.n_states_)
@@ -125,6 +142,8 @@ class ComponentFit:
             "bootstrap": drawn
             and {"asked": drawn.asked, "certified": len(drawn.beta), "bridges": drawn.groups, "seed": drawn.seed},
             "fit_test": None if test is None else test.to_dict(self.labels),
+            "violations": [one.to_dict() for one in self.violations],
+            "findings": [one.to_dict() for one in self.findings],
             "file": None if self.file is None else str(self.file),
         }
 
@@ -230,7 +249,8 @@ def fit_components(
     bootstrap, seed : int
         Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.
     test_fit : bool, optional
-        Whether to test each model on the rows it was fitted to. Default: for up to 50 components.
+        Whether to test each model on the rows it was fitted to, and what it assumes (``violations`` of each
+        component). Default: for up to 50 components.
     cluster : str or distributed.Client, optional
         A Dask cluster whose workers read the rows of a Parquet table.
     out : path, optional
@@ -277,6 +297,7 @@ def fit_components(
     if elements.on:
         names = [name for name in names if covariates is not None or name != elements.column]
     cases = choose_names(sorted(found.cases), only)
+    tests = not elements.refits and (len(cases) <= MOST_TESTED if test_fit is None else test_fit)
     files = _place_models(cases, place)
     table = _place_coefficients(files, place, [] if place is None else reader.inputs(data))
     work = _Work(
@@ -287,10 +308,11 @@ def fit_components(
         cluster,
         bootstrap,
         seed,
-        not elements.refits and (len(cases) <= MOST_TESTED if test_fit is None else test_fit),
+        tests,
         on_progress,
         elements,
         None if models is None else Chooser(asked, found.labels, windows),
+        _keep_improvements(reader, data, found, day) if tests and models is None else None,
     )
     done = []
     for case, rows in found.split(cases):
@@ -403,6 +425,7 @@ class _Work:
     on_progress: OnProgress
     elements: HistoryOptions
     chooser: Chooser | None = None
+    kept: pl.DataFrame | None = None  # pairs with improvements by one rating, for the tests of assumptions
 
     def fit(self, case: str, rows: pl.LazyFrame) -> ComponentFit:
         """Fit a component, with its refits and its test, or give the reason why there is no model."""
@@ -424,8 +447,10 @@ class _Work:
             model, why = (model, many) if held is None else self._draw(case, model, held)
             one = replace(one, no_bootstrap=why)
         if self.tests:
-            model = model if held is None else self._test(case, model, held)
             one = replace(one, no_test=many)
+            if held is not None:
+                model = self._test(case, model, held)
+                one = replace(one, violations=self._find_violations(case, model, held))
         return replace(one, model=model)
 
     def _choose(self, case: str, rows: pl.DataFrame) -> ComponentFit:
@@ -457,14 +482,16 @@ class _Work:
             options["half_life"] = window.years
         elif window is not None:
             near = near.filter(pl.col("date_1") >= window.begin(last))
+        kept = near
         if not chosen.on:
             near = near.filter(pl.col("state_2") >= pl.col("state_1"))
         work = replace(
             self,
+            kept=kept,
             found=replace(self.found, cases=self.found.cases | {case: len(near)}),
             options=options,
             elements=chosen,
-            tests=self.tests and not chosen.on,
+            tests=self.tests and not chosen.on and options["half_life"] is None,
             chooser=None,
         )
         return replace(work.fit(case, near.lazy()), choice=choice, repaired=len(rows) - len(near))
@@ -522,6 +549,24 @@ class _Work:
     ) -> ExponentialHazardMarkovModel:
         self.on_progress("Testing the fit", case, 0, None)
         return model.check_fit(rows, rows["state_2"], follows=find_links(rows))
+
+    def _find_violations(
+        self, case: str, model: ExponentialHazardMarkovModel, rows: pl.DataFrame
+    ) -> tuple[Violation, ...]:
+        every = rows if self.kept is None else self.kept.filter(case=case)
+        return model.find_violations(every)
+
+
+def _keep_improvements(
+    reader: ReadingOptions, data: Any, found: _Found, since: dt.date | None
+) -> pl.DataFrame | None:
+    """Pair the visits once more, improvements by one rating kept; None of a table that has transitions already."""
+    if isinstance(data, Transitions) or found.reading is None or found.reading.kind == PAIRED_ALREADY.kind:
+        return None
+    if min(found.cases.values()) > blocks.WHOLE:  # no component is tested
+        return None
+    kept = pair_with_improvements(reader.panel(data), **reader.rules)
+    return kept if since is None else kept.filter(pl.col("date_1") >= since)
 
 
 def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple[str, ...]:
