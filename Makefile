@@ -47,6 +47,9 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.histories
 	$(BIN)/python -m benchmarks.histories_coverage
 	$(BIN)/python -m benchmarks.choices
+	$(BIN)/python -m benchmarks.shocks
+	$(BIN)/python -m benchmarks.repairs
+	$(BIN)/python -m benchmarks.violations
 	$(BIN)/python -m benchmarks.clusters
 	$(BIN)/python -m benchmarks.small_samples
 	$(BIN)/python -m benchmarks.stability

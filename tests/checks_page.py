@@ -35,6 +35,9 @@ same in both. Severities, and their names in a study:
 | passed | passed | checked without a finding; not listed for a table |
 | not applicable | not applicable | nothing to check, with the reason; not listed for a table |
 
+Findings marked `rekka fit` are about a fitted model of pairs: what its records contradict of [what it
+assumes](model.md#testing-what-the-pair-model-assumes).
+
 A finding has its figures, the components and methods concerned, and a remedy. `rekka check` ends with exit code 1 if a
 finding stops the work. Every check of a study has one finding in every study; with `--strict` the command ends with exit
 code 1 if there is an issue, otherwise always with 0. The test of fit (R611) is made with the choice, for up to 50
@@ -77,7 +80,7 @@ def worst(code: str) -> tuple[str, str]:
         if one.subject is Subject.STUDY:
             study = one.worst[code].verdict
         else:
-            data = str(one.worst[code])
+            data = str(one.worst[code]) + (" (rekka fit)" if one.subject is Subject.FIT else "")
     return data, study
 
 

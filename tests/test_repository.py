@@ -229,7 +229,10 @@ def test_everything_is_printed_through_one_module():
 # Exponentials outside model/ that are not hazards of a predictor, or not those of a fitted model.
 EXPONENTIALS = {
     "evaluation.resampling": "Poisson probabilities of how often a bridge is drawn",
+    "evaluation.violations": "factors by which hazards change, made on a logarithmic scale",
     "fleet.network": "weights of a normal distribution",
+    "fleet.shocks": "factors of the hazards of all members, which are log-normal",
+    "fleet.repairs": "the chance of a repair within part of a year, and its rate, estimated as a logarithm",
     "forecast.history_propagation": "frailties, which are placed on a logarithmic scale; chances within part of a year",
     "forecast.uncertainty": "the ends of an interval that was made on a logarithmic scale",
     "fleet.elements": "the change in percent of hazards with a trend",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rekka.fleet.backtest import backtest as backtest
     from rekka.fleet.members import Members as Members
     from rekka.fleet.members import read_members as read_members
+    from rekka.fleet.shocks import Shocks as Shocks
+    from rekka.fleet.shocks import estimate_shocks as estimate_shocks
     from rekka.forecast.forecast import Forecast as Forecast
     from rekka.model.certificate import affine_agreement as affine_agreement
     from rekka.model.probabilities import transition_probabilities as transition_probabilities
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from rekka.workflows.fit import fit_components as fit_components
     from rekka.workflows.forecast import forecast_inventory as forecast_inventory
     from rekka.workflows.matrices import tabulate_matrices as tabulate_matrices
+    from rekka.workflows.repairs import find_repairs as find_repairs
 
 # Where each public name lives; loaded on first use, so that `import rekka` is instant.
 _HOMES = {
@@ -77,6 +80,7 @@ _HOMES = {
     "ReadingOptions": "rekka.data.transitions",
     "RekkaError": "rekka.core.errors",
     "Report": "rekka.report.report",
+    "Shocks": "rekka.fleet.shocks",
     "Stability": "rekka.study.stability",
     "Study": "rekka.study.study",
     "Transitions": "rekka.data.transitions",
@@ -86,6 +90,8 @@ _HOMES = {
     "check_transitions": "rekka.checks.doctor",
     "compare": "rekka.study.compare",
     "confirm": "rekka.study.compare",
+    "estimate_shocks": "rekka.fleet.shocks",
+    "find_repairs": "rekka.workflows.repairs",
     "fit_components": "rekka.workflows.fit",
     "fold_bridges": "rekka.data.partition",
     "forecast_inventory": "rekka.workflows.forecast",

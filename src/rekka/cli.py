@@ -42,6 +42,7 @@ COMMANDS = {
     "matrix": "matrix",
     "effects": "effects",
     "bridges": "bridges",
+    "repairs": "repairs",
     "backtest": "backtest",
     "simulate": "data",
     "check": "data",

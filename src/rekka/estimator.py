@@ -12,12 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from rekka.core.errors import BadOption, InputError, ModelFileError
+from rekka.core.errors import BadOption, InputError, ModelFileError, count_of, missing_columns
 from rekka.data.categories import ERROR, MERGE, NO_CODING, REFERENCE, Coding, CodingRules
 from rekka.data.partition import PAPER_SEED
 from rekka.data.reading import TableReading
+from rekka.data.text import collect
 from rekka.evaluation.calibration import check_fit
 from rekka.evaluation.resampling import Sample
+from rekka.evaluation.violations import LEVEL, Violation, find_violations
 from rekka.forecast.methods import Forecasts
 from rekka.model import inputs
 from rekka.model.bootstrap import bootstrap_rows, check_rows
@@ -49,6 +51,7 @@ from rekka.streaming.any_size import (
     open_lazy,
     read_columns,
 )
+from rekka.streaming.blocks import WHOLE
 from rekka.streaming.histories import (
     code_history_table,
     fit_history_files,
@@ -115,6 +118,10 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         0; or these probabilities.
     date : str
         Column of the date, or year, of a row's first visit.
+    half_life : float or None
+        Years after which a visit has half the weight: 2^(-(T - t) / half_life) at date t, T the last visit. Of
+        pairs the date is that of the second visit. ``date`` is needed. Standard errors are then robust, and there
+        are no AIC and BIC.
     units : dict, covariate -> number
         Unit of its hazard ratio, e.g. ``{"age": 10, "traffic_mean": 1000}``; 1 where none is given.
     start, dt : str
@@ -216,6 +223,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         trend: str | None = None,
         first: Any = "given",
         date: str = "date_1",
+        half_life: float | None = None,
         units: Mapping[str, float] | None = None,
         start: str = "state_1",
         dt: str = "interval_years",
@@ -247,6 +255,7 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         self.trend = trend
         self.first = first
         self.date = date
+        self.half_life = half_life
         self.units = units
         self.start = start
         self.dt = dt
@@ -302,11 +311,13 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             return self._fit_histories(X, y, sample_weight, groups, histories, cluster, on_pass)
         options = replace(self._options(), coding=NO_CODING)  # of an earlier fit
         check_options(options)
+        if is_lazy(X) and self.half_life is not None:
+            return self._hold(open_lazy(X), y, sample_weight, groups, cluster, on_pass)
         if is_lazy(X):
             return self._fit_lazy(open_lazy(X), y, sample_weight, groups, cluster, on_pass)
         _refuse_cluster(cluster)
         frame = inputs.as_frame(X)
-        columns = inputs.find_columns(frame.columns, self.start, self.dt, self.covariates)
+        columns = inputs.find_columns(self._list_columns(frame.columns), self.start, self.dt, self.covariates)
         columns = inputs.fit_categories(frame, y, columns, self._take_rules(), sample_weight)
         options = replace(options, coding=columns.coding)
         self._check_units(columns.covariates, columns.coding)
@@ -319,9 +330,51 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             n_states=self.n_states,
             class_weight=self.class_weight,
             clock=make_clock(columns.covariates, self.clock, self.advance),
+            half_life=self.half_life,
+            date=self.date,
         )
         fit = fit_training(training, columns.covariates, options, on_pass)
         self._adopt(fit, frame.columns)
+        return self
+
+    def _list_columns(self, names: Sequence[str]) -> list[str]:
+        """Columns among which covariates are, unless they are named: not the date of a half-life."""
+        dated = self.half_life is not None and self.covariates is None
+        return [name for name in names if not (dated and name == self.date)]
+
+    def _hold(
+        self,
+        table: LazyTable,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        cluster: Any,
+        on_pass: Callable[[str], None] | None,
+    ) -> Self:
+        """Fit rows that are not in memory with weights by their dates: they are held in memory here."""
+        end = "state_2" if y is None else y
+        names = self._list_columns(table.columns)
+        reading = read_columns(names, self.start, self.dt, self.covariates, end, sample_weight, groups)
+        if self.date not in table.columns:
+            raise missing_columns([self.date], table.columns, f"the table, and {inputs.HALF_LIFE_NEEDS}")
+        if cluster is not None or table.rows > WHOLE:
+            raise BadOption(
+                f"half_life is {self.half_life!r}, and {table.name} has {count_of(table.rows, 'row')}: weights by "
+                f"date need rows in memory, up to {WHOLE:,} of a file or a query, and no cluster. Give the rows "
+                "as a dataframe, or leave half_life out.",
+                option="half_life",
+            )
+        frame = collect(table.query.select(*dict.fromkeys([*reading.columns, self.date])), table.name)
+        columns = [self.start, self.dt, *reading.covariates, self.date]
+        own: Self = clone(self).set_params(covariates=list(reading.covariates))
+        own.fit(
+            frame.select(*dict.fromkeys(columns)),
+            frame[end],
+            None if sample_weight is None else frame[sample_weight].to_numpy(),
+            None if groups is None else frame[groups].to_numpy(),
+            on_pass=on_pass,
+        )
+        self._adopt(own._fit, columns)
         return self
 
     def _fit_histories(
@@ -545,6 +598,8 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             n_states=self.n_states_,
             class_weight=self.class_weight,
             clock=self._fit.clock,
+            half_life=self.half_life,
+            date=self.date,
         )
         assert training.groups is not None  # groups were given
         drawn = bootstrap_rows(
@@ -575,17 +630,12 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
         weight 0. ``follows`` is, for each row, the row of the same member that ends where this one starts, or -1;
         ``rekka.evaluation.goodness.find_links`` finds them. Up to ``replicates`` sets are simulated from the model
         (99, or 39 for more than 20,000 rows), fewer where it is soon clear that the test does not reject.
-        ``fit_test_`` stays None where no test can be made. A fit with class weights is refused.
+        ``fit_test_`` stays None where no test can be made. A fit with class weights or a half-life is
+        refused.
         """
         check_is_fitted(self)
         refuse_histories(self._fit, "A test of fit", "Judge it by the ratings of later visits (predict_proba).")
-        if self.class_weight is not None:
-            raise BadOption(
-                f"class_weight is {self.class_weight!r}: a fit with class weights is not meant to describe the "
-                "frequencies of its rows, so it has no test of fit. Fit without class weights to test the model.",
-                option="class_weight",
-                value=self.class_weight,
-            )
+        self._refuse_weights()
         training = inputs.read_training(
             inputs.as_frame(X), y, self._columns(), sample_weight=sample_weight, n_states=self.n_states_
         )
@@ -596,6 +646,32 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
             self._fit, sample, options=self._options(), follows=follows, replicates=replicates, seed=seed
         )
         return self._copy(replace(self._fit, fit_test=found))
+
+    def find_violations(self, X: Any, *, level: float = LEVEL) -> tuple[Violation, ...]:
+        """Test what the model of pairs assumes: no errors of inspection, bridges alike, no trend, and so on.
+
+        X has the rows of the fit with the columns of ``pair_visits``: state_1, state_2, interval_years, and as far
+        as known bridge_id, member, history, date_1, visit_1 and visit_2. Give it the pairs with improvements by
+        one rating (``upward="keep"``): what is wrong with those is tested too. Each test has a p-value that allows
+        for the others, or the reason why it was not made; ``found`` says that the rows contradict the assumption.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import rekka
+        >>> inventory = rekka.simulate_inventory(200, preset="plain", seed=3, error=0.12)
+        >>> panel = rekka.read_panel(inventory.inspections)
+        >>> rows = rekka.pair_visits(panel, upward="keep").frame.filter(pl.col("case") == "Pier")
+        >>> fitted = rows.filter(pl.col("state_2") >= pl.col("state_1"))
+        >>> model = rekka.ExponentialHazardMarkovModel(covariates=[]).fit(fitted, fitted["state_2"])
+        >>> [one.name for one in model.find_violations(rows) if one.found][0]
+        'errors'
+
+        """
+        check_is_fitted(self)
+        refuse_histories(self._fit, "A test of its assumptions", "Judge it by the ratings of later visits.")
+        self._refuse_weights()
+        return find_violations(self._fit, inputs.as_frame(X).to_polars(), level=level)
 
     def goodness(self, X: Any, y: Any, **options: Any) -> FitTest | None:
         """Test of whether the model describes the rows it was fitted to; ``check_fit`` has the options."""
@@ -658,6 +734,17 @@ class ExponentialHazardMarkovModel(Forecasts, ClassifierMixin, BaseEstimator):  
     def _check_units(self, covariates: Sequence[str], coding: Coding) -> None:
         """Refuse units of what is no covariate, or no number."""
         check_units(self.units, [name for name in covariates if name not in coding.terms])
+
+    def _refuse_weights(self) -> None:
+        """Refuse to test a fit against the frequencies of its rows that was not meant to describe them."""
+        for option, what in (("class_weight", "class weights"), ("half_life", "a half-life")):
+            if getattr(self, option) is not None:
+                raise BadOption(
+                    f"{option} is {getattr(self, option)!r}: a fit with {what} is not meant to describe the "
+                    f"frequencies of its rows, so it has no test of fit. Fit without {what} to test the model.",
+                    option=option,
+                    value=getattr(self, option),
+                )
 
     def _columns(self) -> inputs.Columns:
         """Columns that the model reads."""
@@ -731,8 +818,8 @@ def likelihood_ratio_test(
     """Test a model against a larger one that has it as a special case, both fitted to the same rows.
 
     Rows are taken as independent; with several rows a bridge ``wald_tests`` of a fit with ``groups`` is safer.
-    Refused are models of other rows, models that are not nested, and fits that are not certified or have a penalty
-    or class weights.
+    Refused are models of other rows, models that are not nested, and fits that are not certified or have a
+    penalty, class weights or a half-life.
 
     Examples
     --------
@@ -774,8 +861,9 @@ def nested_models(models: Mapping[str, ExponentialHazardMarkovModel]) -> TitledT
 def _take_fit(model: ExponentialHazardMarkovModel) -> Fit:
     """Fit of a model whose log-likelihood is that of its rows."""
     check_is_fitted(model)
-    if model.class_weight is not None:
-        raise BadOption("A likelihood ratio test needs fits without class weights.", option="class_weight")
+    for option, what in (("class_weight", "class weights"), ("half_life", "a half-life")):
+        if getattr(model, option) is not None:
+            raise BadOption(f"A likelihood ratio test needs fits without {what}.", option=option)
     refuse_histories(model._fit, "A likelihood ratio test", "Compare forecasts of later visits instead.")
     return model._fit
 

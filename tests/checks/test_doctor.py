@@ -16,7 +16,11 @@ from rekka.data.partition import Partition, partition_by_bridge
 from rekka.data.values import IndexEnd, Scale
 
 load_checks("rekka.checks")
-CODES = [code for code, own in list_codes().items() if any(one.subject is not Subject.STUDY for one in own)]
+CODES = [
+    code
+    for code, own in list_codes().items()
+    if any(one.subject not in (Subject.STUDY, Subject.FIT) for one in own)
+]
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 

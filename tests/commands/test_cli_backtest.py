@@ -165,3 +165,19 @@ def test_help_is_there_at_once():
     done = run("backtest", "--help")
     assert done.returncode == 0
     assert "--until-visit" in done.stdout
+
+
+def test_a_wider_band_for_errors_that_all_members_share(folder, tmp_path):
+    options = ("--until", 2019, "--draws", 100, "--only", "Bearing", "--use", "age_at_inspection_1", "--shocks")
+    done = call("backtest", folder, *options, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    said = words(done.stdout)
+    assert "inside the wider one; mean interval score" in said
+    assert "wider: with errors that all members share" in said
+    totals = pl.read_csv(tmp_path / "out" / "totals.csv")
+    assert (totals["predicted_shock_low"] <= totals["predicted_low"]).all()
+    assert (totals["predicted_shock_high"] >= totals["predicted_high"]).all()
+    assert totals["inside_shock"].sum() >= totals["inside"].sum()
+    refused = call("backtest", folder, "--until-visit", 3, "--shocks")
+    assert refused.exit_code == 2
+    assert "the moment is a round of inspections" in words(refused.stderr)

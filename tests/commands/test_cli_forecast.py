@@ -333,3 +333,18 @@ def test_models_that_were_not_chosen_are_marked(command, run, monkeypatch):
     marked = call(*options, "--only", "Pier")
     assert marked.stdout.splitlines()[1].startswith("NOT CHOSEN: the study chose no model for Pier")
     assert "NOT CHOSEN" not in call(*options, "--only", "Deck slab").stdout
+
+
+def test_a_wider_band_for_errors_that_all_members_share(models, tables, tmp_path):
+    options = ("--years", 6, "--only", "Pier", "--no-member-intervals", "--shocks")
+    done = call("forecast", models, tables, *options, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    said = words(done.stdout)
+    assert "95% wider" in said
+    assert "earlier forecasts (" in said
+    network = pl.read_csv(tmp_path / "out" / "network.csv")
+    assert (network["predicted_shock_low"] <= network["predicted_low"]).all()
+    assert (network["predicted_shock_high"] >= network["predicted_high"]).all()
+    document = load_forecast(tmp_path / "out")
+    assert [one.case for one in document.shocks] == ["Pier"]
+    assert document.network[-1].predicted_shock_high == network["predicted_shock_high"][-1]

@@ -53,6 +53,25 @@ def test_elements_are_said_in_words(folder, fitted):
     assert more["label"].null_count() == len(more)
 
 
+def test_a_half_life_and_a_first_day(folder, fitted):
+    weighted = call("fit", folder / "t.csv", "--half-life", 5, "--since", 2006, "--out", folder / "w.json")
+    assert weighted.exit_code == 0, weighted.stderr
+    assert "A visit 5 years before the last one has half its weight." in weighted.stdout
+    assert "that begin before 2006-01-01 left out." in weighted.stdout
+    assert "The test of fit is not made with a half-life" in weighted.stdout
+    model = rekka.ExponentialHazardMarkovModel.from_json((folder / "w.json").read_text())
+    assert (model.half_life, model.records_) == (5.0, None)
+    done = call("forecast", folder / "m.json", folder / "t.csv", "--half-life", 5)
+    assert (done.exit_code, "whose elements are not taken over" in done.stderr) == (2, True)
+    done = call("forecast", folder / "w.json", folder / "t.csv", "--half-life", 5, "--no-member-intervals",
+                "--out", folder / "weighted")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert "half_life 5" in done.stdout + done.stderr
+    done = call("backtest", folder / "t.csv", "--until", 2012, "--half-life", 5, "--draws", 100)
+    assert done.exit_code == 0, done.stderr
+    assert "with a half-life" in done.stdout
+
+
 def test_words_of_each_rating_are_the_users_own(folder):
     done = call("fit", folder / "t.csv", "--errors", "adjacent", "--improvements", "each", "--json")
     assert done.exit_code == 0, done.stderr
@@ -148,6 +167,11 @@ REFUSED = {
     "t.csv --errors adjacent --upward restart": "upward is 'restart'",
     "t.csv --errors adjacent --ridge 1": "ridge is 1.0, which a fit of histories",
     "t.csv --errors adjacent --bootstrap 5": "bootstrap is 5, which a fit of histories",
+    "t.csv --half-life 0": "half_life is 0.0; a number of years above 0 is needed",
+    "t.csv --half-life nan --errors adjacent": "half_life is nan; a number of years above 0 is needed",
+    "no_dates.csv --half-life 5": "a half-life needs the date of each first visit",
+    "no_dates.csv --since 2010": "since needs the date of each first visit",
+    "t.csv --since soon": "since is 'soon'; a date such as 2008-12-31 or a year such as 2008 is needed",
     "t.csv --errors adjacent --cluster local": "cluster is 'local', which a fit of histories",
 }
 
@@ -159,3 +183,36 @@ def test_refused_in_a_sentence(folder, asked):
     assert done.exit_code in (1, 2)
     assert REFUSED[asked] in " ".join(done.stderr.split())
     assert "Traceback" not in done.output
+
+
+def test_a_fit_chooses_its_elements_by_later_visits(folder):
+    make_inspections(150, errors=0.12).write_csv(folder / "erring.csv")
+    done = call("fit", folder / "erring.csv", "--models", "errors", "--out", folder / "chosen.json")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("all: errors; lowers the error (ranked probability score) of forecasts up to")
+    assert "Inspectors rate one better in " in done.stdout
+    assert "left out as repairs: improvements by two ratings or more." in done.stdout
+    model = rekka.ExponentialHazardMarkovModel.from_json((folder / "chosen.json").read_text())
+    assert model.errors_ is not None
+    done = call("fit", folder / "erring.csv", "--models", "plain", "--json")
+    found = json.loads(done.stdout)[0]
+    assert found["choice"]["model"] == "plain"
+    assert found["elements"] == []
+
+
+def test_a_backtest_prints_what_was_compared_first(folder):
+    table = folder / "erring2.csv"
+    make_inspections(150, errors=0.12).write_csv(table)
+    done = call(
+        "backtest", table, "--models", "errors", "--until", "2010", "--draws", "100", "--out", folder / "bt"
+    )
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("all: errors; lowers the error")
+    assert "models compared on" in done.stdout
+    assert "+ errors" in done.stdout
+    assert "On visits that no choice has seen" in done.stdout
+    done = call("backtest", table, "--models", "error", "--until", "2010")
+    assert done.exit_code == 2
+    assert "Did you mean errors?" in done.stderr
+    done = call("fit", table, "--models", "auto", "--errors", "adjacent")
+    assert "models chooses the elements itself" in done.stderr

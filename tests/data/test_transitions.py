@@ -176,6 +176,15 @@ def test_improvements_by_one_are_kept_within_histories_that_chain():
     assert short.frame.is_empty()
 
 
+def test_improvements_of_any_size_are_joined_within_histories():
+    data = history([2, 1, 2, 4, 1, 3, 3, 2], repair_year=[None] * 5 + [2029, 2029, None])
+    found = rekka.pair_visits(rekka.read_panel(data), upward="keep_all")
+    got = found.frame.select("history", "state_1", "state_2").rows()
+    assert got == [(1, 2, 1), (1, 1, 2), (1, 2, 4), (1, 4, 1), (1, 1, 3), (2, 3, 2)]  # a repair in 2029
+    assert found.audit.count(REPAIR) == 1
+    assert (found.audit.upward, found.audit.downward) == (3, 3)
+
+
 def test_a_restart_keeps_the_tables_numbers_before_it():
     data = history([2, 3, 1, 2], visit=[2, 3, 4, 5])
     found = rekka.pair_visits(rekka.read_panel(data), upward="restart")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import mpmath
@@ -19,6 +20,7 @@ from rekka.model.clock import RUNNING, Clock
 from rekka.model.elements import Elements, count_nodes, place_nodes, read_elements
 from rekka.model.family import EXPONENTIAL
 from rekka.model.histories import Chain, HistoryLikelihood, chain_rows, find_impossible, measure_ages
+from rekka.model.inputs import weigh_dates
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.model.records import Records, filter_visits
 
@@ -140,21 +142,37 @@ def arrange(visits: tuple[Any, ...]) -> list[list[Any]]:
     return [list(part.values()) for part in found.values()]
 
 
-def slow_value(parameters: Array, visits: tuple[Any, ...], elements: Elements, clock: str) -> Any:
-    """The log-likelihood by quadrature with 400 nodes, written independently; complex parameters are allowed."""
+def slow_value(
+    parameters: Array, visits: tuple[Any, ...], elements: Elements, clock: str, half_life: float | None = None
+) -> Any:
+    """The log-likelihood by quadrature with 400 nodes, written independently; complex parameters are allowed.
+
+    With a half-life it is the weighted sum of the differences that each visit makes to its bridge's.
+    """
     by_bridge = arrange(visits)
     first_age = [h[0][2] for part in by_bridge for h in part]
     p = unpack(parameters, elements, clock, min(visits[2]), (np.mean(first_age), np.std(first_age)))
     last, total = max(visits[2]), 0.0
     u, w = np.polynomial.legendre.leggauss(400)
-    for part in by_bridge:
+
+    def find(part: list[Any]) -> Any:
         if not elements.frailty:
-            total = total + np.log(slow_bridge(part, 1.0, p, last)[0])
-            continue
+            return np.log(slow_bridge(part, 1.0, p, last)[0])
         a, at = 1 / p["phi"], -14 + 17.5 * (u + 1) / 2
         density = np.exp(a * at - a * np.exp(at))  # normalised below
         f = slow_bridge(part, np.exp(at), p, last)
-        total = total + np.log((w * density * f).sum() / (w * density).sum())
+        return np.log((w * density * f).sum() / (w * density).sum())
+
+    for part in by_bridge:
+        if half_life is None:
+            total = total + find(part)
+            continue
+        before = 0.0
+        for h, history in enumerate(part):
+            for v in range(1, len(history) + 1):
+                now = find([*part[:h], history[:v]])
+                total = total + 2 ** ((history[v - 1][0] - last) / half_life) * (now - before)
+                before = now
     return total
 
 
@@ -193,6 +211,24 @@ def test_value_and_gradient_are_those_of_matrices_and_complex_steps(clock: str, 
         moved[q] += 1e-30j
         slope = slow_value(moved, visits, elements, clock).imag / 1e-30
         assert gradient[q] == pytest.approx(slope, rel=1e-9, abs=1e-10), elements.names
+
+
+@pytest.mark.parametrize(("clock", "options"), [*CASES, ("middle", {"frailty": "gamma"})])
+def test_weighted_visits_are_those_of_prefixes_of_histories(clock: str, options: dict[str, Any]) -> None:
+    visits, elements, plain, parameters = make_case(clock, options, K=3 if "frailty" in options else 4)
+    weighted = replace(plain, share=weigh_dates(plain.histories.when, 2.5))
+    assert weighted.share is not None
+    assert weighted.share.max() == 1.0 > weighted.share.min()
+    found = weighted.evaluate(parameters)
+    assert found.value == pytest.approx(slow_value(parameters, visits, elements, clock, 2.5), abs=1e-9)
+    assert weighted.evaluate(parameters, False).value == found.value
+    for q in range(parameters.size):
+        moved = parameters.astype(complex)
+        moved[q] += 1e-30j
+        slope = slow_value(moved, visits, elements, clock, 2.5).imag / 1e-30
+        assert found.scores.sum(axis=0)[q] == pytest.approx(slope, rel=1e-8, abs=1e-8)
+    even, none = replace(plain, share=np.ones(plain.histories.when.size)), plain.evaluate(parameters)
+    np.testing.assert_array_equal(even.evaluate(parameters).scores, none.scores)
 
 
 def test_frailty_is_integrated_and_differentiated() -> None:

@@ -16,6 +16,7 @@ from rekka.model.elements import read_elements
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.model.histories import Chain
 from rekka.model.history_fit import fit_histories
+from rekka.model.inputs import weigh_dates
 from rekka.model.likelihood import Rows
 
 PATTERN = np.eye(4) + np.diag([1, 1, 0], 1) + np.diag([1, 1, 0], -1)
@@ -123,6 +124,27 @@ def test_all_elements_off_is_the_fit_of_pairs() -> None:
     np.testing.assert_allclose(found.inference.covariance, wanted.inference.covariance, rtol=1e-4, atol=1e-9)
     p = found.probabilities(rows.start, rows.dt, rows.x)
     np.testing.assert_allclose(p, wanted.probabilities(rows.start, rows.dt, rows.x), atol=1e-7)
+
+
+def test_weighted_histories_without_elements_are_weighted_pairs() -> None:
+    rows, _ = simulate(200, slope=0.0)
+    assert rows.date is not None
+    weight = weigh_dates(rows.date + rows.dt - 2010.0, 3.0)
+    assert weight.max() == 1.0 > weight.min() > 0.0
+    elements, options = read_elements(4), Options(half_life=3.0)
+    clock = Clock("middle", ("age",), (0,))
+    found = fit_histories(rows, ("age",), options, elements, clock, clustered=True)
+    own = Rows(rows.start, rows.end, rows.dt, weight, 4)
+    wanted = fit_rows(own, rows.x, ("age",), options, rows.bridge, weight)
+    assert found.certificate.certified
+    assert found.inference.log_likelihood == pytest.approx(wanted.inference.log_likelihood, abs=1e-10)
+    np.testing.assert_allclose(found.coefficients, wanted.coefficients, atol=1e-7)
+    assert "weighted by a half-life of 3 years" in found.inference.kind
+    informative = np.unique(rows.bridge[rows.start < 3]).size  # the pair model counts these groups alone
+    factor = [G / (G - 1) for G in (200, informative)]
+    np.testing.assert_allclose(
+        found.inference.covariance / factor[0], wanted.inference.covariance / factor[1], rtol=1e-4, atol=1e-9
+    )
 
 
 def test_errors_and_improvements_are_told_from_deterioration() -> None:

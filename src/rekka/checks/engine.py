@@ -58,6 +58,7 @@ class Subject(enum.Enum):
     TABLE = enum.auto()  # a table of transitions as a whole: ``CheckedTable``
     RECORDED = enum.auto()  # every usable row of one component: ``Component``
     TRAINING = enum.auto()  # its rows that train
+    FIT = enum.auto()  # tests of the assumptions of a fitted model: ``TestedFit``
     STUDY = enum.auto()  # a study: its ``StudyEvidence``
 
 

@@ -16,7 +16,7 @@ FLAGS = (
     Flag("--until", options.Text, "until", "DATE",
          "The last day that the model may know: 2008-12-31, or a year, 2008."),
     Flag("--until-visit", options.Number, "until_visit", "N", "Instead, the last round of inspections.", least=1),
-    Flag("--since", options.Text, "since", "DATE", "Only transitions that begin on this day or later train."),
+    options.SINCE,
     options.ONLY._replace(place="cases"), options.USE,
     Flag("--scaling", str, "scaling", None, "Scaling of the covariates.", "zscore"),
     options.RIDGE,
@@ -25,6 +25,7 @@ FLAGS = (
     options.GOES_ON, options.MODELS, *options.HISTORIES,
     options.THRESHOLD._replace(words=options.THRESHOLD.words.replace(
         "The rating whose reaching is asked for", "Visits in this rating or worse are counted")),
+    options.SHOCKS,
     Flag("--level", float, "level", None, "Of the intervals, such as 0.95.", 0.95),
     Flag("--draws", int, "draws", None, "Of the coefficients, for prediction intervals.", 500, 100),
     Flag("--seed", int, "seed", None, "The same seed gives the same result.", 0, 0),

@@ -41,7 +41,7 @@ def demo(
     if folder == DEMO_FOLDER:
         clear_run(run)
     options: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
-    with watch(errors, run) as (on_trial, on_choice):
+    with watch(errors, run) as (on_trial, on_choice, _):
         how = RunOptions(on_trial=on_trial, on_choice=on_choice)
         study = begin_study(Request([folder], options=options), run, how)
     page = report_run(errors, study, run)

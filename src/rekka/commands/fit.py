@@ -22,7 +22,7 @@ MANY_CASES = 20  # of more, a summary is printed
 FLAGS = (
     Flag("--scaling", str, "scaling", None,
          "Scaling of the covariates, such as zscore or boxcox+zscore.", "zscore"),
-    options.ONLY, options.USE, options.RIDGE, options.ADVANCE, options.MODELS, *options.HISTORIES,
+    options.ONLY, options.USE, options.RIDGE, options.ADVANCE, options.MODELS, *options.HISTORIES, options.SINCE,
     options.UNITS,
     Flag("--bootstrap", int, "bootstrap", "N",
          "Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.", 0, 0),
@@ -65,6 +65,7 @@ def fit(
 
       rekka fit nation/ --memory 1GB --out models
     """
+    from rekka.fleet.histories import NO_TEST, NO_WEIGHTED_TEST
     from rekka.report.terminal.models import describe_tests, print_summary
 
     errors, console = new_console(stderr=True), new_console()
@@ -84,7 +85,8 @@ def fit(
     else:
         if brief:
             print_summary(console, described, asked["bootstrap"])
-        untested = None if fits.tested or fits.notes or "test_fit" in asked else len(described)
+        explained = not {NO_TEST, NO_WEIGHTED_TEST}.isdisjoint(fits.notes)
+        untested = None if fits.tested or explained or "test_fit" in asked else len(described)
         merged = [] if fits.reading is None else fits.reading.explain_merges()
         tests = describe_tests(described, untested)
         for line in (*merged, *fits.notes, *tests, *_list_lines(asked.get("out"), fits, tables)):
@@ -108,7 +110,8 @@ def _print_component(console: Console, one: ComponentFit) -> None:
     if one.choice is not None:
         print_plain(console, one.choice.summary)
     if one.model is not None:
-        print_model(console, one.case, one.rows, one.model, one.labels, one.coefficients, one.elements)
+        told = (one.coefficients, one.elements, one.violations)
+        print_model(console, one.case, one.rows, one.model, one.labels, *told)
 
 
 def _list_lines(out: Path | None, fits: ComponentFits, tables: list[Path]) -> list[str]:

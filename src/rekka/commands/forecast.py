@@ -30,6 +30,7 @@ FLAGS = (
         words="Uncertainty of the parameters: delta (one pass), normal (draws), bootstrap (refits that rekka fit "
         "--bootstrap made) or none."),
     *options.DRAWS,
+    options.SHOCKS,
     Flag("--member-intervals/--no-member-intervals", bool | None, "member_intervals", None,
          "Intervals for each member, too. Default: for up to 2,000 members, or 1,000 by draws."),
     options.ONLY,

@@ -80,6 +80,16 @@ def split_list(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(","))
 
 
+def read_years(text: str) -> float | str:
+    """Read a number of years; auto, which is to be chosen, stays."""
+    try:
+        return float(text)
+    except ValueError:
+        if text != "auto":
+            raise typer.BadParameter(f"{text!r} is not a number of years", param_hint="--half-life") from None
+        return text
+
+
 def read_labels(text: str) -> list[str | list[str]]:
     """Read labels with commas between them; those with a slash between them are one rating."""
     groups = ([one.strip() for one in part.split("/")] for part in text.split(","))
@@ -197,6 +207,15 @@ HISTORIES = (
         "The true condition at the first visit: given (as rated, the default; estimated where there are errors), "
         "new (the best rating at age 0), or a probability for each rating, such as 0.6,0.3,0.1.",
     ),
+    Flag(
+        "--half-life",
+        Text,
+        "half_life",
+        "YEARS",
+        "A visit so many years before the last one has half its weight in the fit, with histories or pairs; with "
+        "--models also auto. Default: all have the same weight.",
+        read=read_years,
+    ),
 )  # of models of histories
 MODELS = Flag(
     "--models", Text, "models", "WHICH",
@@ -204,10 +223,22 @@ MODELS = Flag(
     "long as they forecast better), or a list such as plain,errors,errors+trend. Elements: errors, improvements, "
     "trend, running (clock), frailty.",
 )  # fmt: skip
+SINCE = Flag(
+    "--since",
+    Text,
+    "since",
+    "DATE",
+    "Only transitions that begin on this day or later train; with --models also auto.",
+)
 INTERVALS = Flag(
     "--intervals", str, "intervals", "HOW",
     "Uncertainty of the parameters: delta, normal (draws), bootstrap (refits of rekka fit --bootstrap) or none.",
     "delta",
+)  # fmt: skip
+SHOCKS = Flag(
+    "--shocks", bool, "shocks", None,
+    "A second, wider prediction interval of totals, for errors that all members share: as large as forecasts from "
+    "up to six earlier years missed by, each a fit of its own. Needs dates.",
 )  # fmt: skip
 DRAWS = (
     Flag("--draws", int, "draws", None, "Draws for --intervals normal.", 1000),
@@ -244,7 +275,7 @@ _PANELS = {
     "rules": "What becomes of doubtful visits and pairs",
 }
 _PANELS |= dict.fromkeys(
-    ({one.place for one in (*HISTORIES, MODELS)} - {CLOCK.place}),
+    ({one.place for one in (*HISTORIES, MODELS)} - {CLOCK.place, "half_life"}),
     "Histories: all visits between two repairs together",
 )
 READING = (
@@ -292,7 +323,8 @@ READING = (
     Flag("--not-inspected", Text, "state.missing", "LIST", "Ratings that mean 'not inspected', such as 0,N."),
     Flag("--dates", Many, "dates.inspection", "FORMAT",
          "iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y. Repeatable."),
-    Flag("--upward", Text, "rules.upward", "RULE", "Upward moves: set_aside (default), restart, keep or error."),
+    Flag("--upward", Text, "rules.upward", "RULE",
+         "Upward moves: set_aside (default), restart, keep, join or error."),
     Flag("--repairs", Text, "rules.repairs", "RULE", "A repair between: set_aside (default), restart or ignore."),
     Flag("--same-day", Text, "rules.same_day", "RULE",
          "Several records of one day: worst (default), first, last, set_aside or error."),
@@ -313,6 +345,12 @@ PLAN = (
          "paper; of paper and both)."),
     ONLY._replace(place="study.cases"),
     USE._replace(place="study.covariates"),
+    MODELS._replace(
+        place="study.models",
+        words="After the study, choose the elements of histories by forecasts from days inside the records, and "
+        "test the choice once on the last years: auto, or a list (see rekka backtest). rekka forecast RUN then "
+        "uses them.",
+    ),
     Flag("--partition", Text, "partition.scheme", "SCHEME",
          "auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
     Flag("--until", Text, "partition.until", "DATE", "Last day of training, for --partition date."),

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
     OnTrial = Callable[[Trial, int, int], None]
     OnChoice = Callable[[Choice, int, int], None]
+    OnModel = Callable[[str, int, int], None]
 
 RUN = Path("rekka-run")
 SECTIONS = (
-    "cases", "methods", "selection", "verdicts", "confirmation", "calibration", "trials", "floor", "presets",
-    "hypotheses",
+    "cases", "methods", "selection", "verdicts", "confirmation", "elements", "calibration", "trials", "floor",
+    "presets", "hypotheses",
 )  # fmt: skip
 REFITTING = "refitting resamples"
 
@@ -81,6 +82,8 @@ def compare(
 
       rekka compare transitions.parquet --preset both --methods all --out run2
 
+      rekka compare inspections.xlsx --models auto --out run5
+
       rekka compare transitions.parquet --rule pareto --preset paper --out as-in-the-paper
 
       rekka compare transitions.parquet --cluster tcp://host:8786 --out run3
@@ -100,9 +103,9 @@ def compare(
         large.extend(rows.large)
         print_plain(errors, rows.tell_memory())
 
-    with watch(errors, folder) as (on_trial, on_choice):
+    with watch(errors, folder) as (on_trial, on_choice, on_model):
         act = begin_study if resume is None else continue_study
-        how = RunOptions(**asked, on_trial=on_trial, on_choice=on_choice, on_rows=on_rows)
+        how = RunOptions(**asked, on_trial=on_trial, on_choice=on_choice, on_rows=on_rows, on_model=on_model)
         study = act(Request(data or (), reader, plan), folder, how)
     page = report_run(errors, study, folder) if report and not large else None
     if report and large:
@@ -189,7 +192,7 @@ def print_study(console: Console, study: Study, folder: Path, page: Path | None)
     from rekka.report.terminal import study as terminal
 
     sections = (terminal.print_headline, terminal.print_methods, terminal.print_selection, terminal.print_floor)
-    for section in (*sections, terminal.print_confirmation):
+    for section in (*sections, terminal.print_confirmation, terminal.print_elements):
         section(console, study)
     print_brief(console, rekka.check_study(study), folder)
     files = "study.toml runs it again, trials.csv has every trial, models/ every fit."
@@ -202,8 +205,8 @@ def print_study(console: Console, study: Study, folder: Path, page: Path | None)
 
 
 @contextmanager
-def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
-    """Show a bar of trials, then one of choices; a run that is stopped ends with the command that continues it."""
+def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice, OnModel]]:
+    """Show bars of trials, choices and models; a run that is stopped ends with the command that continues it."""
     again, plan = f"rekka compare --resume {quote(folder)}", folder / "study.toml"
     with resumable(errors, "trials", plan.exists, again) as count, show_progress(errors) as show_bar:
         show_bar("Trials", BEFORE_FIRST, 0, None)
@@ -217,7 +220,10 @@ def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice]]:
             if done == planned:  # the first choice may take as long as all trials
                 show_bar("Choices", REFITTING, 0, None)
 
-        yield on_trial, on_choice
+        def on_model(what: str, done: int, total: int) -> None:
+            show_bar("Models", what, done, total or None)
+
+        yield on_trial, on_choice, on_model
 
 
 def _plain(study: Study, folder: Path) -> dict[str, Any]:

@@ -278,11 +278,12 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
         Records held in memory together; larger tables go through a temporary folder, by bridge.
     **rules
         upward: set_aside, restart (a new history begins there), keep (improvements by one rating, for fits of
-        histories; a new one begins after every pair that is excluded), keep_all (improvements of any size, which
-        forecasts are scored on) or error. repairs: set_aside, restart or
-        ignore pairs with a known repair between. same_day: worst, first, last, set_aside or error. interval:
-        set_aside or error where the later visit is not after the earlier. max_gap: years. missing: set_aside or
-        error where a covariate is missing. outside: set_aside or error where a state is outside the scale.
+        histories; a new one begins after every pair that is excluded), keep_all (the same with improvements of any
+        size, on which forecasts are scored and in which ``find_repairs`` looks for repairs) or error. repairs:
+        set_aside, restart or ignore pairs with a known repair between. same_day: worst, first, last, set_aside or
+        error. interval: set_aside or error where the later visit is not after the earlier. max_gap: years.
+        missing: set_aside or error where a covariate is missing. outside: set_aside or error where a state is
+        outside the scale.
 
     Examples
     --------
@@ -304,6 +305,15 @@ def pair_visits(panel: Panel, *, rows_at_once: int = ROWS_IN_MEMORY, **rules: An
         given = read.mapping.get("rules", {}) | rules
         read = read.model_copy(update={"mapping": read.mapping | {"rules": given}})
     return Transitions(frame, plan.covariates, audit, panel.scale, panel.notes, read)
+
+
+def pair_with_improvements(panel: Panel, **rules: Any) -> pl.DataFrame:
+    """Pairs as ``pair_visits`` makes them, improvements by one rating among them, without an audit.
+
+    For a table that was paired before in another way: nothing is said about its records again.
+    """
+    blocks = _blocks(panel, _plan(panel, rules | {"upward": "keep"}), ROWS_IN_MEMORY)
+    return pl.concat([block.pairs for block in blocks])
 
 
 def merge_ratings(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: Any) -> Panel:

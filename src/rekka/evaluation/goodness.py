@@ -274,7 +274,7 @@ class Refitter:
     def build(cls, predictor: Predictor, sample: Sample, options: Options) -> Refitter | None:
         """The predictor's operator stays, for the covariates do; None if they do not determine coefficients."""
         z = predictor.scale(sample.x, sample.rows.dt)
-        if not _varies(z):
+        if not varies(z):
             return None
         layout = lay_out(predictor.covariates, predictor.n_states, options)
         prior = read_prior(options.prior, layout.parameter.size)
@@ -304,7 +304,7 @@ class Refitter:
         return Refitted(coordinates.beta(psi), outcome.success, maximum)
 
 
-def _varies(z: Array) -> bool:
+def varies(z: Array) -> bool:
     """Whether there are rows, and no column of z is constant or collinear."""
     if not len(z):
         return False

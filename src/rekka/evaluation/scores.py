@@ -9,6 +9,8 @@
 States are 0-based here. A forecast that is no number is scored as the worst forecast there is: wrong, at the
 probability floor, never left out and never right.
 
+    interval   width of a prediction interval + 2 / (1 - level) times what the observed value is outside
+
 Intervals are clustered by bridge:
 
     mean = sum_i d_i / n,   se^2 = (G - 1) / G sum_g (mean without bridge g - mean)^2,   mean -+ t_f se
@@ -229,6 +231,16 @@ def _reach_out(mean: float, apart: Array, size: NDArray[np.int64], confidence: f
     freedom = max(n**2 / float(size @ size) - 1.0, 1.0)
     reach = float(special.stdtrit(freedom, 0.5 + confidence / 2)) * se
     return Interval(mean, mean - reach, mean + reach, n, bridges)
+
+
+def score_interval(low: Array | float, high: Array | float, observed: Array | float, level: float) -> Array:
+    """Interval score of central prediction intervals (n,): lower is better (Gneiting and Raftery 2007, Eq. 43).
+
+    Width, and 2 / (1 - level) times what the observed value lies outside: an interval that is too narrow and one
+    that is too wide both lose.
+    """
+    missed = np.maximum(low - np.asarray(observed), 0.0) + np.maximum(np.asarray(observed) - high, 0.0)
+    return np.asarray(np.asarray(high) - low + 2.0 / (1.0 - level) * missed)
 
 
 def find_wilson(share: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:

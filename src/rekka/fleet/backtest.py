@@ -52,19 +52,25 @@ from rekka.fleet.backtest_scores import (
     code_training,
     run_case,
 )
-from rekka.fleet.histories import NO_TEST, HistoryOptions
+from rekka.fleet.histories import ANY_ELEMENT, HistoryOptions
 from rekka.fleet.models import describe_misfit
 from rekka.fleet.rolling import (
+    HALF_LIFE,
     MODELS_SCHEMA,
     ORIGINS_SCHEMA,
     ModelChoice,
     Store,
+    Window,
     choose_model,
+    drop_auto,
     list_origins,
     open_origins,
     read_models,
+    read_windows,
     split_end,
 )
+from rekka.fleet.shock_origins import find_shocks, refuse_undated
+from rekka.fleet.shocks import Shocks, describe_shocks, read_shocks
 from rekka.forecast.ageing import ADVANCES, AGES
 from rekka.forecast.forecast import NOT_CERTIFIED, ForecastOptions
 from rekka.forecast.uncertainty import NORMAL, check_intervals
@@ -77,7 +83,7 @@ TRAFFIC = "traffic_mean"
 FEW_BRIDGES = 10  # fewer make no interval to rely on: ``intervals``
 SAYING_SAME, WITHOUT = "the no-change baseline", "the model without covariates"
 SAYING_PAIRS = "the plain model"
-MODELS = "models"  # folder of the forecasts by model and origin, from which a run that was stopped continues
+STORE = "models"  # folder of the forecasts by model and origin, from which a run that was stopped continues
 WORDS = {"rps": "ranked probability score", "log_loss_exact": "log loss"}
 
 
@@ -91,7 +97,9 @@ CASES: dict[str, Any] = {
     "outside_range": pl.Int64, "lost_members": pl.Int64, "lost_visits": pl.Int64,
     "fit_p_value": pl.Float64, "misfit": pl.String, "summary": pl.String,
 }  # fmt: skip
+SHOCK_CASES: dict[str, Any] = {"shock": pl.Float64, "shock_source": pl.String}  # where shocks are asked for
 HEAD: dict[str, Any] = {"case": pl.String, "certified": pl.Boolean}
+PERIODS = {"year": "year", "visit": "round"}
 SCHEMAS = {"scores": SCORES_SCHEMA, "totals": TOTALS_SCHEMA}
 TABLES = ("cases", "scores", "totals", "lost", "models", "origins")
 SHEETS = tuple(f"{name}.csv" for name in TABLES)
@@ -108,7 +116,9 @@ class Backtest:
                    forecaster whose score is subtracted, in a difference; mean, low, high; visits, bridges
     ``totals``     a row for each state, or with ``or_worse`` for the state and all worse ones, in each group
                    (``by``: all, year or visit, all up to it, or the state at the origin): visits, observed,
-                   expected, predicted_low, predicted_high, inside, and the figures of both baselines
+                   expected, predicted_low, predicted_high, inside, and the figures of both baselines; with
+                   ``shocks`` also predicted_shock_low, predicted_shock_high, inside_shock, and interval_score and
+                   interval_score_shock, lower is better
     ``lost``       visits that no forecast is scored on: case, reason, members, visits
     ``forecasts``  a row for each visit that was forecast: origin, horizon, state, observed, p_1 to p_K
     ``models``     a row for each model that was compared to choose one (``models=``), over all origins: its
@@ -163,6 +173,11 @@ class Backtest:
         text = json.dumps(plain(self.to_dict()), ensure_ascii=False, indent=1, default=str, allow_nan=False)
         write_text(folder / "backtest.json", text + "\n")
 
+    def name_states(self, case: str, text: str) -> str:
+        """Text on the states of a component with their labels."""
+        states = self.cases.filter(case=case)["states"].item()
+        return Ratings.of(self.labels, states or len(self.labels or ())).reword(text)
+
     def __str__(self) -> str:
         return "\n\n".join([f"Backtest of a model fitted up to {self.until}", *self.notes, *self.cases["summary"]])
 
@@ -187,7 +202,9 @@ def backtest(
     trend: str | None = None,
     first: Any = GIVEN,
     models: str | Sequence[str] | None = None,
+    half_life: float | str | None = None,
     threshold: int | str | None = None,
+    shocks: Any = False,
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
@@ -209,7 +226,8 @@ def backtest(
     until_visit : int
         Instead of it, the last round of inspections.
     since : date, str or int, optional
-        Only transitions that begin on this day or later train: where rates have changed, old ones mislead.
+        Only transitions that begin on this day or later train: where rates have changed, old ones mislead. "auto"
+        with ``models``: the last 10, 5 or 3 years, if shown to forecast better than all.
     cases, covariates : list of str, optional
         Only these cases and covariates; all by default.
     scaling, ridge
@@ -230,9 +248,16 @@ def backtest(
         scored on the visits after ``until``, which no choice has seen; without ``until`` the last 30 % of the
         years are kept for that. Every visit is scored, improvements included, but for those after a recorded
         repair.
+    half_life : float, optional
+        Years after which a training visit has half the weight, as for ``fit_components``. "auto" with ``models``:
+        8, 4 or 2 years, if shown to forecast better than equal weights.
     threshold : int or str, optional
         The rating at or beyond which visits are counted: a number from 1, the best, or a label as text. By
         default 4 (Poor) of ratings 9 to 0, III of I to IV, else the fourth, or the worst of fewer.
+    shocks : bool, float or Shocks
+        Whether totals have a second, wider prediction interval, for errors that all members share: True estimates
+        these from forecasts at up to six earlier years, each a fit of its own, and looks at nothing after
+        ``until``; a number is their standard deviation on the scale of log hazards.
     level : float
         Of all intervals.
     draws : int
@@ -267,17 +292,18 @@ def backtest(
 
     """
     asked = None if models is None else read_models(models)
-    folder = None if out is None else Path(out)
+    windows = read_windows(half_life, since, models)
+    years, since = drop_auto(half_life), drop_auto(since)
+    folder, struck = None if out is None else Path(out), read_shocks(shocks)
     cut = None if models is not None and until is until_visit is None else read_cut(until, until_visit, since)
     if folder is not None:
         _refuse_place(folder, (reading or ReadingOptions()).inputs(data))
-    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, years)
     histories.refuse({"ridge": ridge})
     if models is not None:
         refuse_elements(histories, ridge, cut)
     records = read_records(data, reading, histories, None if models is None else "keep_all")
-    if histories.on or models is not None:
-        histories.check_columns(records.found.frame.columns)
+    (histories if models is None else ANY_ELEMENT).check_columns(records.found.frame.columns)
     refuse_upside_down(records.found.moves, allow)
     cut = cut or read_cut(split_end(refuse_dateless(records.found.frame)), None, since)
     frame, notes = prepare(records, cut, cases)
@@ -290,7 +316,7 @@ def backtest(
     settings = Settings(
         cut=cut,
         covariates=used,
-        options=Options(scaling=scaling, ridge=ridge, seed=seed, clock=clock),
+        options=Options(scaling=scaling, ridge=ridge, seed=seed, clock=clock, half_life=years),
         forecast=ForecastOptions(NORMAL, level, draws, seed, age, None if advance is None else tuple(advance)),
         threshold=threshold,
         test_fit=len(names) <= MOST_TESTED if test_fit is None else test_fit,
@@ -299,6 +325,8 @@ def backtest(
         far=models is not None,
     )
     _check(settings, frame)
+    if struck is True:
+        refuse_undated(frame.columns, cut)
     results, lost, choices = [], [pl.DataFrame(schema=LOSSES_SCHEMA)], list[ModelChoice]()
     tell = on_progress or _say_nothing
     for name in names:
@@ -307,14 +335,17 @@ def backtest(
         lost.append(count_losses(records, rows, chains, cut))
         own = settings
         if models is not None:
-            store = None if folder is None else Store(folder / MODELS)
-            choices.append(choose_case(name, rows, settings, asked, store, tell))
-            chosen = choices[-1].histories
-            own = replace(settings, histories=chosen, options=replace(settings.options, clock=chosen.clock))
-        one = run_case(name, rows, chains, own, partial(tell, name))
+            store = None if folder is None else Store(folder / STORE)
+            choices.append(choose_case(name, rows, settings, asked, store, tell, windows))
+            own = apply_choice(settings, choices[-1])
+        shared = struck if isinstance(struck, Shocks) else None
+        if struck is True and isinstance(cut.moment, dt.date):
+            shared = find_shocks(name, rows, cut.moment, own)
+        one = run_case(name, rows, chains, own, partial(tell, name), shared)
         results.append(replace(one, model=choices[-1].name, chosen=choices[-1].summary) if choices else one)
     merged = [] if records.found.reading is None else records.found.reading.explain_merges()
-    untested = [explain_untested(len(names))] if test_fit is None and not settings.test_fit else []
+    big = test_fit is None and not settings.test_fit and not histories.refits
+    untested = [explain_untested(len(names))] if big else []
     found = Backtest(
         until=cut.words,
         since=None if cut.since is None else str(cut.since),
@@ -332,7 +363,7 @@ def backtest(
         forecasts=_join(results, "forecasts"),
         models=pl.concat([pl.DataFrame(schema=MODELS_SCHEMA), *(one.tried for one in choices)]),
         origins=pl.concat([pl.DataFrame(schema=ORIGINS_SCHEMA), *(one.origins for one in choices)]),
-        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested, *([NO_TEST] if histories.on else [])),
+        notes=(*notes, *merged, *_describe_traffic(used, cut), *untested, *histories.notes),
         labels=labels,
         choices=tuple(choices),
     )
@@ -362,6 +393,7 @@ def choose_case(
     models: Sequence[str] | None,
     store: Store | None,
     on_progress: Callable[[str, int, int], None],
+    windows: Sequence[Window] = (),
 ) -> ModelChoice:
     """Choose the model of a component by origins inside its training years; nothing later is read.
 
@@ -381,7 +413,20 @@ def choose_case(
 
     cuts = list_origins(rows, end)
     covariates = coding.expand(settings.covariates)
-    return choose_model(open_origins(name, rows, cuts, end, covariates, settings, on_fit, store), models)
+    rolling = open_origins(name, rows, cuts, end, covariates, settings, on_fit, store)
+    return choose_model(rolling, models, windows)
+
+
+def apply_choice(settings: Settings, choice: ModelChoice) -> Settings:
+    """Settings of a fit with the chosen elements and window."""
+    chosen, window, cut = choice.histories, choice.window, settings.cut
+    options = replace(settings.options, clock=chosen.clock)
+    if window is not None and window.kind == HALF_LIFE:
+        options = replace(options, half_life=window.years)
+    elif window is not None:
+        assert isinstance(cut.moment, dt.date)
+        cut = replace(cut, since=window.begin(cut.moment))
+    return replace(settings, histories=chosen, options=options, cut=cut)
 
 
 def refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None = None) -> None:
@@ -416,10 +461,21 @@ def refuse_dateless(frame: pl.DataFrame) -> pl.DataFrame:
     return dated.with_columns(pl.col("date_1", "date_2").cast(pl.Date))
 
 
+def list_files(folder: Path) -> list[Path]:
+    """Files of a backtest in a folder: none where it holds none."""
+    if not _is_backtest(folder):
+        return list(folder.glob(f"{STORE}/*.parquet"))
+    return [*(folder / name for name in dict.fromkeys((*FILES, *SHEETS))), *folder.glob(f"{STORE}/*.parquet")]
+
+
+def _is_backtest(folder: Path) -> bool:
+    scores = folder / FILES[0]
+    return scores.is_file() and has_columns("case", "forecaster", "score", "less")(scores)
+
+
 def _refuse_place(folder: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder with files of the same names, unless they are of an earlier backtest, by its scores."""
-    scores = folder / FILES[0]
-    ours = scores.is_file() and has_columns("case", "forecaster", "score", "less")(scores)
+    ours = _is_backtest(folder)
     files = [folder / name for name in dict.fromkeys((*FILES, *SHEETS))]
     check_folder(folder, files, inputs, lambda _: ours)
 
@@ -485,8 +541,10 @@ def _tabulate_cases(
                 "misfit": describe_misfit(one.case, one.fit_test, labels),
                 "summary": summarize_case(one, gone, settings, whole),
             }
+            | ({} if one.shocks is None else {"shock": one.shocks.sigma, "shock_source": one.shocks.source})
         )
-    return pl.DataFrame(rows, schema=CASES)
+    shocked = any(one.shocks is not None for one in results)
+    return pl.DataFrame(rows, schema=CASES | (SHOCK_CASES if shocked else {}))
 
 
 def _describe_traffic(covariates: tuple[str, ...], cut: Cut) -> tuple[str, ...]:
@@ -585,7 +643,7 @@ def _describe_totals(result: CaseResult, totals: pl.DataFrame, settings: Setting
         f"{found} {ends}: {verdict} the {100 * settings.forecast.level:g} % prediction interval"
         f"{'' if line['inside'] else ' has'}."
     ]
-    return told + _describe_periods(worse)
+    return [*told, *_describe_periods(worse), *_describe_shocks(result, worse, settings)]
 
 
 def _name_asked(result: CaseResult, settings: Settings) -> str:
@@ -599,9 +657,27 @@ def _describe_periods(worse: pl.DataFrame) -> list[str]:
     for period in ("year", "visit"):
         here = worse.filter(by=period)
         if len(here) > 1:
-            plural = {"year": "years", "visit": "rounds"}[period]
-            return [f"It is inside in {here['inside'].sum()} of {len(here)} {plural}."]
+            return [f"It is inside in {here['inside'].sum()} of {len(here)} {PERIODS[period]}s."]
     return []
+
+
+def _describe_shocks(result: CaseResult, worse: pl.DataFrame, settings: Settings) -> list[str]:
+    """Compare the wider interval with the other one, year by year, and say where it comes from."""
+    if result.shocks is None:
+        return []
+    told = describe_shocks({result.case: result.shocks})
+    if "inside_shock" not in worse.columns:
+        return told
+    here = worse.filter(by=settings.cut.period)
+    inside, held, score, wider = here.select(
+        pl.col("inside").sum(), pl.col("inside_shock").sum(), pl.mean("interval_score", "interval_score_shock")
+    ).row(0)
+    periods = count_of(len(here), PERIODS[settings.cut.period])
+    told.append(
+        f"In {inside} of {periods} the number is inside the interval, in {held} inside the wider one; mean "
+        f"interval score (width, and a penalty for misses; lower is better) {score:,.4g} and {wider:,.4g}."
+    )
+    return told
 
 
 def _describe_limits(result: CaseResult) -> list[str]:

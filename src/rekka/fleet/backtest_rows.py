@@ -125,15 +125,15 @@ def read_cut(until: Any = None, until_visit: Any = None, since: Any = None) -> C
             "Say up to when the model may know anything, in one way: until, a date such as 2008-12-31 or a year, "
             "or until_visit, the number of a round of inspections."
         )
-    first = None if since is None else _read_day("since", since, "-01-01")
+    first = None if since is None else read_day("since", since, "-01-01")
     if until_visit is not None:
         if isinstance(until_visit, bool) or not isinstance(until_visit, int | np.integer) or until_visit < 1:
             raise BadOption(f"until_visit is {until_visit!r}; a whole number of at least 1 is needed.")
         return Cut(int(until_visit), first)
-    return Cut(_read_day("until", until, "-12-31"), first)
+    return Cut(read_day("until", until, "-12-31"), first)
 
 
-def _read_day(option: str, value: Any, rest: str) -> dt.date:
+def read_day(option: str, value: Any, rest: str) -> dt.date:
     """Read a date; of a year the day that ``rest`` says."""
     if isinstance(value, dt.date):
         return dt.date(value.year, value.month, value.day)  # a moment of a day is that day

@@ -14,7 +14,9 @@ The numbers of visits found in each state stand beside those expected, with pred
 network is drawn many times: coefficients from their distribution, then every member from its origin through the
 moments of its later visits. So a total holds the uncertainty of the parameters and the chance of the process,
 and a member that is visited twice is the same in both totals. Members are independent of each other but for the
-coefficients: what strikes a network at once, a hard winter or a new manual, is not in the intervals.
+coefficients: what strikes a network at once, a hard winter or a new manual, is not in the intervals. Where
+``Shocks`` are known a second, wider interval adds it: the drawn numbers are moved by what the expected one changes
+as all hazards rise or fall together.
 
 A model of histories (``HistoryOptions``) forecasts from all visits up to the moment, and what is scored and
 counted are the ratings that inspectors will record: the true condition seen through their errors. Improvements by
@@ -25,9 +27,11 @@ A case that cannot be fitted, or has nothing to forecast, is a value with a reas
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -43,10 +47,19 @@ from rekka.data.categories import NO_CODING, Coding, fit_coding
 from rekka.evaluation.calibration import check_fit
 from rekka.evaluation.goodness import find_links
 from rekka.evaluation.resampling import Sample
-from rekka.evaluation.scores import RowScores, mean_interval, score_persistence_rows, score_rows, split_supported
+from rekka.evaluation.scores import (
+    RowScores,
+    mean_interval,
+    score_interval,
+    score_persistence_rows,
+    score_rows,
+    split_supported,
+)
 from rekka.fleet.backtest_rows import MEMBER, Chains, Cut, take_training
 from rekka.fleet.elements import describe_elements
 from rekka.fleet.histories import NO_HISTORIES, HistoryOptions, leave_out_far
+from rekka.fleet.network import GRID, GRID_WEIGHT
+from rekka.fleet.shocks import RESIDUALS_SCHEMA, STEP, Shocks
 from rekka.fleet.visits import chain_visits, find_past
 from rekka.forecast.ageing import FIXED, Ageing, plan_ageing
 from rekka.forecast.forecast import ForecastOptions
@@ -80,6 +93,10 @@ TOTALS_SCHEMA: dict[str, Any] = {
     "observed": pl.Int64, "expected": pl.Float64, "predicted_low": pl.Int64, "predicted_high": pl.Int64,
     "inside": pl.Boolean, "expected_no_covariates": pl.Float64, "unchanged": pl.Int64,
 }  # fmt: skip
+SHOCKED_SCHEMA: dict[str, Any] = {
+    "predicted_shock_low": pl.Int64, "predicted_shock_high": pl.Int64, "inside_shock": pl.Boolean,
+    "interval_score": pl.Float64, "interval_score_shock": pl.Float64,
+}  # fmt: skip
 NETWORKS = 2000  # drawn: an end of a 95 % interval is then known to within 0.06 standard deviations
 MOST_VISITS = 50_000_000  # drawn, beyond one network for each set of coefficients: with so many, chance is small
 ROWS_AT_ONCE = 200_000  # members times networks
@@ -99,6 +116,9 @@ class Settings:
     labels: tuple[str, ...] | None = None  # of the states
     histories: HistoryOptions = NO_HISTORIES
     far: bool = False  # the transitions hold improvements of any size: all are scored, those by one rating train
+    plain: bool = True  # whether the model without covariates is fitted too
+    residuals: bool = False  # whether what the forecasts missed by is tabulated, for ``estimate_shocks``
+    networks: int | None = None  # drawn at least; None: NETWORKS
 
     def take_training(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Transitions that train."""
@@ -140,6 +160,8 @@ class CaseResult:
     model: str | None = None  # name of the model that was chosen ...
     chosen: str = ""  # ... and why, in words
     elements: tuple[str, ...] = ()  # sentences on what a fit of histories found
+    residuals: pl.DataFrame | None = None  # by year, see ``RESIDUALS_SCHEMA``; where asked for
+    shocks: Shocks | None = None  # of the wider intervals; where asked for
 
     @property
     def ratings(self) -> Ratings:
@@ -153,8 +175,18 @@ class CaseResult:
         return self.moves / parameters if parameters else math.nan
 
 
-def run_case(name: str, frame: pl.DataFrame, chains: Chains, settings: Settings, on_drawn: Progress) -> CaseResult:
-    """Fit, forecast and score a case; ``chains`` are those of the frame, the case's transitions."""
+def run_case(
+    name: str,
+    frame: pl.DataFrame,
+    chains: Chains,
+    settings: Settings,
+    on_drawn: Progress = lambda done, total: None,
+    shocks: Shocks | None = None,
+) -> CaseResult:
+    """Fit, forecast and score a case; ``chains`` are those of the frame, the case's transitions.
+
+    With ``shocks`` totals have wider intervals, too.
+    """
     train = settings.take_training(frame)
     coding = code_training(train, settings.covariates, judge=False)
     frame, train = (coding.code(one.lazy()).collect() if coding else one for one in (frame, train))
@@ -168,6 +200,7 @@ def run_case(name: str, frame: pl.DataFrame, chains: Chains, settings: Settings,
         training_rows=len(train),
         training_bridges=train["bridge_id"].n_unique(),
         torn=chains.torn,
+        shocks=shocks,
     )
     if train.is_empty():
         return replace(
@@ -207,14 +240,14 @@ def _run(
     advance = advance and tuple(name for name in advance if name in result.covariates)
     options = replace(settings.options, advance=advance)
     fit = fit_training(train, result.covariates, options, settings.histories, far=settings.far)
-    plain = _fit_plain(train, options, settings)
+    plain = _fit_plain(train, options, settings) if settings.plain else None
     ageing = plan_ageing(fit, settings.forecast.age)
     visits = Visits.read(frame, chains, fit, cut, improvements=settings.far)
     result = replace(
         result,
         certified=fit.certificate.certified,
         flaws=fit.certificate.reasons,
-        fit_test=_test(fit, train, settings) if settings.test_fit and fit.records is None else None,
+        fit_test=_test(fit, train, settings) if settings.test_fit and not settings.histories.refits else None,
         states=fit.n_states,
         threshold=_find_threshold(settings.threshold, Ratings.of(settings.labels, fit.n_states)),
         labels=settings.labels,
@@ -231,7 +264,8 @@ def _run(
         return replace(result, reason=f"the fit came to nothing: {'; '.join(fit.certificate.reasons)}")
     horizon = visits.chains.horizon
     own = visits.find_past(frame, train, fit)
-    p = {MODEL: forecast_visits(fit, ageing, visits.x, visits.start, horizon, own)}
+    forecast = partial(forecast_visits, fit, ageing, visits.x, visits.start, horizon, own)
+    p = {MODEL: forecast()}
     pairs = _fit_pairs(train, result.covariates, options, settings, fit.n_states)
     if pairs is not None:
         known = plan_ageing(pairs, settings.forecast.age)
@@ -253,16 +287,33 @@ def _run(
         cells.size,
         seed=settings.forecast.seed,
         case=result.case,
+        fewest=settings.networks,
         on_drawn=on_drawn,
     )
     outside = ageing.outside(visits.x, horizon).any(axis=1)
     level = settings.forecast.level
+    struck = result.shocks is not None and result.shocks.sigma is not None
+    moved = None
+    if (struck or settings.residuals) and drawn is not None:
+        moved = _Moved.of(cells, result.shocks or Shocks(None), forecast)
     return replace(
         result,
         outside_range=int(outside.sum()),
         why=uncertainty.why,
         scores=tabulate_scores(p, visits, cut.period, level),
-        totals=tabulate_totals(cells, p, visits, drawn, cut.period, result.threshold, level, result.ratings),
+        totals=tabulate_totals(
+            cells,
+            p,
+            visits,
+            drawn,
+            cut.period,
+            result.threshold,
+            level,
+            result.ratings,
+            shock=moved.half * result.shocks.stretch(level) if moved and struck and result.shocks else None,
+            improves=fit.records is not None,
+        ),
+        residuals=tabulate_residuals(cells, p[MODEL], visits, drawn, moved, cut) if settings.residuals else None,
         forecasts=_list_forecasts(frame, visits, p[MODEL], np.asarray(outside), result.ratings),
     )
 
@@ -278,7 +329,14 @@ def _fit(train: pl.DataFrame, covariates: Sequence[str], options: Options) -> Fi
     columns = inputs.Columns("state_1", "interval_years", tuple(covariates))
     groups = train["bridge_id"].to_numpy()
     clock = make_clock(columns.covariates, options.clock, options.advance)
-    training = inputs.read_training(inputs.as_frame(train), train["state_2"], columns, groups=groups, clock=clock)
+    training = inputs.read_training(
+        inputs.as_frame(train),
+        train["state_2"],
+        columns,
+        groups=groups,
+        clock=clock,
+        half_life=options.half_life,
+    )
     return fit_rows(training.rows, training.x, columns.covariates, options, training.groups)
 
 
@@ -318,7 +376,8 @@ def _fit_plain(train: pl.DataFrame, options: Options, settings: Settings) -> Fit
     histories = settings.histories
     if isinstance(histories.first, str) and histories.first == NEW:
         return None
-    return fit_training(train, (), Options(scaling=None, clock=options.clock), histories, far=settings.far)
+    known = Options(scaling=None, clock=options.clock, half_life=options.half_life)
+    return fit_training(train, (), known, histories, far=settings.far)
 
 
 def _fit_pairs(
@@ -327,7 +386,7 @@ def _fit_pairs(
     """Fit the plain model beside one of histories that was chosen; None where it is not to be compared."""
     if not settings.far or not settings.histories.on:
         return None
-    pairs = fit_training(train, covariates, replace(options, clock=MIDDLE), NO_HISTORIES, far=True)
+    pairs = fit_training(train, covariates, replace(options, clock=MIDDLE, half_life=None), NO_HISTORIES, far=True)
     return pairs if pairs.n_states == n_states and np.isfinite(pairs.coefficients).all() else None
 
 
@@ -390,10 +449,20 @@ class Visits:
 
 
 def forecast_visits(
-    fit: Fit, ageing: Ageing, x: Array, start: States, horizon: Array, past: Past | None = None
+    fit: Fit,
+    ageing: Ageing,
+    x: Array,
+    start: States,
+    horizon: Array,
+    past: Past | None = None,
+    *,
+    tempo: float = 1.0,
 ) -> Array:
-    """Probabilities (v, K) of ratings ``horizon`` years after origins with covariates x (v, p) in ``start``."""
-    propagator = make_propagator(fit, x, find_uncertainty(fit, NONE), ageing, past)
+    """Probabilities (v, K) of ratings ``horizon`` years after origins with covariates x (v, p) in ``start``.
+
+    Hazards are ``tempo`` times those of the fit.
+    """
+    propagator = replace(make_propagator(fit, x, find_uncertainty(fit, NONE), ageing, past), tempo=tempo)
     p = propagator.start_in(start)
     cross_gaps(propagator, p, horizon)
     return np.asarray(propagator.record(propagator.gather(p))[0])
@@ -540,16 +609,20 @@ def draw_networks(
     *,
     seed: int,
     case: str,
+    fewest: int | None = None,
     on_drawn: Progress = lambda done, total: None,
 ) -> Counts | None:
     """Numbers of visits of each cell in each state, (networks, cells, K), in drawn networks; None without draws.
+
+    At least ``fewest`` networks are drawn, unless there are very many visits.
 
     ``on_drawn`` is called with the number of networks that are drawn, and of how many.
     """
     if uncertainty.kind == NONE:
         return None
     n_states, drawn = network.propagator.fit.n_states, uncertainty.coefficients[1:]
-    repeats = max(1, min(-(-NETWORKS // len(drawn)), MOST_VISITS // (len(drawn) * max(1, cell.size))))
+    wanted = NETWORKS if fewest is None else fewest
+    repeats = max(1, min(-(-wanted // len(drawn)), MOST_VISITS // (len(drawn) * max(1, cell.size))))
     counts = np.zeros((repeats, len(drawn), n_cells, n_states), np.int64)
     at_once = max(1, ROWS_AT_ONCE // (repeats * max(1, network.start.size)))
     for first in range(0, len(drawn), at_once):
@@ -615,6 +688,52 @@ class _Cells:
             yield "start", k + 1, everything, slice(k, k + 1)
 
 
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """Half the difference of expected numbers (periods, K, K) between two tempos of the hazards, and ``step``.
+
+    The tempos are ``step`` below and above those of the model, on the log scale.
+    """
+
+    half: Array
+    step: float
+
+    @classmethod
+    def of(cls, cells: _Cells, shocks: Shocks, forecast: Callable[..., Array]) -> _Moved:
+        slow, fast = (cells.count(forecast(tempo=tempo)) for tempo in shocks.tempos)
+        return cls(0.5 * (fast - slow), STEP if shocks.sigma is None else shocks.sigma)
+
+
+def tabulate_residuals(
+    cells: _Cells, p: Array, visits: Visits, drawn: Counts | None, moved: _Moved | None, cut: Cut
+) -> pl.DataFrame | None:
+    """Table of the sums of ratings that were found and expected, by year; None without drawn networks.
+
+    ``variance`` is that of the drawn networks: chance and the uncertainty of the parameters.
+    """
+    if drawn is None or moved is None or moved.step == 0.0 or not isinstance(cut.moment, dt.date):
+        return None
+    rating = np.arange(1.0, cells.n_states + 1.0)
+
+    def add(counts: NDArray[Any]) -> Array:
+        return np.asarray(counts.sum(axis=-2) @ rating)
+
+    visited = np.bincount(visits.period - min(cells.periods))
+    far = np.bincount(visits.period - min(cells.periods), weights=visits.chains.horizon)
+    at = np.array(cells.periods) - min(cells.periods)
+    columns = {
+        "origin": np.full(at.size, cut.moment.year),
+        "year": cells.periods,
+        "horizon": far[at] / visited[at],
+        "visits": visited[at],
+        "observed": add(cells.count(np.eye(cells.n_states)[visits.end])),
+        "expected": add(cells.count(p)),
+        "variance": add(cells.fold(drawn)).var(axis=0, ddof=1),
+        "slope": add(moved.half) / moved.step,
+    }
+    return pl.DataFrame(columns, schema=RESIDUALS_SCHEMA)
+
+
 def tabulate_totals(
     cells: _Cells,
     p: Mapping[str, Array],
@@ -624,15 +743,20 @@ def tabulate_totals(
     threshold: int | None,
     level: float,
     ratings: Ratings,
+    *,
+    shock: Array | None = None,
+    improves: bool = False,
 ) -> pl.DataFrame:
     """Table of totals by group of visits and state, and for the threshold or worse.
 
-    ``inside`` says whether the observed number lies in the prediction interval.
+    ``inside`` says whether the observed number lies in the prediction interval. With ``shock`` (periods, K, K),
+    what expected numbers change by with the hazards, there is a wider one, and both have their interval score.
     """
     one_hot, k = np.eye(cells.n_states), cells.n_states
     counts = {name: cells.count(some) for name, some in p.items()}
     counts |= {"observed": cells.count(one_hot[visits.end]), SAME: cells.count(one_hot[visits.start])}
     counts |= {} if drawn is None else {"drawn": cells.fold(drawn)}
+    counts |= {} if shock is None else {"shock": shock}
     asked = [(state, state + 1) for state in range(k)] + ([] if threshold is None else [(threshold - 1, k)])
     lines: list[tuple[Any, ...]] = []
     for by, group, among, start in cells.groups(kind):
@@ -643,8 +767,32 @@ def tabulate_totals(
             observed, plain = int(n["observed"]), float(n[PLAIN]) if PLAIN in n else None
             ends = _predict(n.get("drawn"), observed, level)
             head = (by, group, low + 1, ratings.labels[low], place == k, number)
-            lines.append((*head, observed, float(n[MODEL]), *ends, plain, int(n[SAME])))
-    return pl.DataFrame(lines, schema=TOTALS_SCHEMA, orient="row")
+            wider: tuple[Any, ...] = ()
+            if "shock" in n and "drawn" in n:
+                least = 0 if improves or place < k else int(n[SAME])  # who is there stays there
+                wider = _widen(n["drawn"], float(n["shock"]), (least, number), observed, level)
+            lines.append((*head, observed, float(n[MODEL]), *ends, plain, int(n[SAME]), *wider))
+    schema = TOTALS_SCHEMA | ({} if shock is None else SHOCKED_SCHEMA)
+    return pl.DataFrame(lines, schema=schema, orient="row")
+
+
+def _widen(
+    drawn: Counts, shock: float, bounds: tuple[int, int], observed: int, level: float
+) -> tuple[int, int, bool, float, float]:
+    """Wider interval of a number: drawn ones (networks,) moved as shared errors move its mean; and both scores."""
+    values, count = np.unique(drawn, return_counts=True)
+    moved = np.clip(values + (GRID * shock)[:, None], *bounds)
+    share = (GRID_WEIGHT[:, None] * (count / drawn.size)).ravel()
+    order = np.argsort(moved, axis=None)
+    place = np.searchsorted(share[order].cumsum(), [(1.0 - level) / 2, (1.0 + level) / 2])
+    ends = moved.ravel()[order][np.minimum(place, order.size - 1)]
+    inner_low, inner_high, _ = _predict(drawn, observed, level)
+    assert inner_low is not None  # there are drawn numbers
+    assert inner_high is not None
+    outer = min(math.floor(ends[0]), inner_low), max(math.ceil(ends[1]), inner_high)
+    narrow = float(score_interval(inner_low, inner_high, observed, level))
+    wide = float(score_interval(outer[0], outer[1], observed, level))
+    return *outer, outer[0] <= observed <= outer[1], narrow, wide
 
 
 def _predict(drawn: Counts | None, observed: int, level: float) -> tuple[int | None, int | None, bool | None]:

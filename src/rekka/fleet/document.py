@@ -19,7 +19,8 @@ from rekka.core.validation import find_invalid
 from rekka.fleet.eligibility import LONG_UNSEEN, REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
 from rekka.fleet.models import describe_misfit
-from rekka.fleet.tables import choose_years
+from rekka.fleet.shocks import Shocks
+from rekka.fleet.tables import SHOCKED, choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
 from rekka.model.survey import FitTest
 
@@ -131,6 +132,29 @@ class TotalPart(_Part):
     predicted_high: float | None
     certified: bool
     chosen: bool = True
+    predicted_shock_low: float | None = None  # both are written where shocks were asked for
+    predicted_shock_high: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = write(self)
+        return {name: value for name, value in plain.items() if name not in SHOCKED or value is not None}
+
+
+class ShockPart(_Part):
+    """Errors that all members of a case share, and what their size rests on: ``Shocks``."""
+
+    case: str
+    sigma: float | None
+    origins: tuple[int, ...] = ()
+    years: tuple[int, ...] = ()
+    rows: int = 0
+    why: str | None = None
+
+    @property
+    def shocks(self) -> Shocks:
+        """Value that these are the fields of."""
+        return Shocks(**self.model_dump(exclude={"case"}))
 
 
 class MemberRisk(_Part):
@@ -194,9 +218,15 @@ class ForecastFile(_Part):
     network: tuple[TotalPart, ...]
     risks: tuple[MemberRisk, ...]
     long_unseen: tuple[MemberRisk, ...] = ()  # the first of those not inspected for long
+    shocks: tuple[ShockPart, ...] = ()  # where a wider band was asked for
     files: tuple[str, ...] = ()
     sources: dict[str, str] = {}  # SHA-256 of the inventory's files
     versions: dict[str, str] = {}
+
+    @model_serializer(mode="wrap")
+    def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = write(self)
+        return {name: value for name, value in plain.items() if name != "shocks" or value}
 
     @property
     def horizon(self) -> int:
@@ -251,6 +281,9 @@ def describe_fleet(
         network=rows_of(TotalPart, fleet.network),
         risks=_list_risks(members.filter(pl.col("rank").is_not_null()), options.years, top),
         long_unseen=_list_risks(_select_unseen(members), options.years, top),
+        shocks=tuple(
+            ShockPart(case=group.case, **asdict(group.shocks)) for group in eligible.groups if group.shocks
+        ),
         files=tuple(files),
         sources=dict(sources or {}),
         versions=describe_versions(),

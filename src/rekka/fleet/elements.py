@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from rekka.core.ratings import Ratings
 from rekka.model.elements import COMMON, NEW
+from rekka.model.history_inputs import DAY
 from rekka.model.records import ElementEstimate, Records
 
 LEVEL = 0.95
-DAY = 0.01  # years by which rounding may move a date: the first of January belongs to its year
 MOST_VARIANCE = 10.0  # of a frailty; an interval that goes beyond says that the rows do not determine it
 Estimates = Mapping[str, ElementEstimate]
 

@@ -35,6 +35,7 @@ from rekka.data.pairing import MONTHS, count_months
 from rekka.fleet.lists import MEMBER
 from rekka.fleet.members import AGE, Members
 from rekka.fleet.models import CaseModel, Matched
+from rekka.fleet.shocks import Shocks
 from rekka.fleet.visits import chain_visits, find_past
 from rekka.forecast.ageing import AGES, HELD, Ageing, plan_ageing
 from rekka.forecast.first_passage import LONGEST
@@ -90,6 +91,7 @@ class EligibleGroup:
     ratings: Ratings
     interval: float | None = None  # usual years between two visits, where known
     visits: pl.DataFrame | None = None  # of the case, in histories, for a model of them
+    shocks: Shocks | None = None  # where a wider band was asked for
 
     @property
     def threshold_label(self) -> str:

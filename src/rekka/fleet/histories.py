@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from rekka.core.errors import BadOption, BadValues, MissingColumns, count_of, missing_columns, name_some
 from rekka.data.mapping import load_mapping
 from rekka.data.transitions import ReadingOptions
 from rekka.model.clock import MIDDLE
-from rekka.model.elements import GIVEN, NEW
+from rekka.model.elements import ADJACENT, ADJACENT_COMMON, GAMMA, GIVEN, NEW, read_elements
+from rekka.model.fit import Fit, Options, check_options
 from rekka.model.history_inputs import ELEMENTS, uses_histories
+from rekka.model.inputs import HALF_LIFE_NEEDS
 
 BRIDGE, MEMBER = "bridge", "member"  # what a frailty belongs to, unless it is a column of the table
 IDENTITY = ("bridge_id", "member", "history")  # columns that identify a history together
@@ -22,6 +25,9 @@ REPAIRED = "improves without explanation"
 MANY = 5  # groups and bridges named in a message
 NO_TEST = (
     "The test of fit is not made for models of histories; judge them by later visits (docs/histories.md says how)."
+)
+NO_WEIGHTED_TEST = (
+    "The test of fit is not made with a half-life: weighted rows do not have the frequencies of the model."
 )
 
 
@@ -41,7 +47,8 @@ class CutRows(NamedTuple):
 class HistoryOptions:
     """Elements of a model of histories, as ``ExponentialHazardMarkovModel`` has them, and what a frailty is of.
 
-    ``frailty_by`` is bridge, member (each member of a bridge by itself), or a column of the table.
+    ``frailty_by`` is bridge, member (each member of a bridge by itself), or a column of the table. ``half_life``
+    weights the visits of histories or, without any element, pairs.
     """
 
     errors: Any = None
@@ -51,6 +58,7 @@ class HistoryOptions:
     trend: str | None = None
     clock: str = MIDDLE
     first: Any = GIVEN
+    half_life: float | None = None
 
     def __post_init__(self) -> None:
         """Read probabilities of the first state that are given as text, as on the command line."""
@@ -65,10 +73,30 @@ class HistoryOptions:
                     value=self.first,
                 ) from None
 
+    @classmethod
+    def of(cls, fit: Fit) -> HistoryOptions:
+        """Elements that a model was fitted with, for another fit of other rows."""
+        if fit.records is None:
+            return cls()
+        elements = fit.records.elements
+        errors: Any = elements.pattern
+        near = read_elements(fit.n_states, errors=ADJACENT).pattern
+        if errors is not None and near is not None and np.array_equal(errors, near):
+            errors = ADJACENT_COMMON if elements.common_errors else ADJACENT
+        return cls(
+            errors,
+            GAMMA if elements.frailty else None,
+            fit.records.by if elements.frailty else None,
+            elements.improvements,
+            elements.trend,
+            fit.clock.kind,
+            elements.first if elements.probabilities is None else elements.probabilities.tolist(),
+        )
+
     @property
     def estimator(self) -> dict[str, Any]:
         """Options of the estimator."""
-        return {name: getattr(self, name) for name in (*ELEMENTS, "clock")}
+        return {name: getattr(self, name) for name in (*ELEMENTS, "clock", "half_life")}
 
     @property
     def words(self) -> str:
@@ -80,6 +108,18 @@ class HistoryOptions:
     def on(self) -> bool:
         """Whether the fit is one of histories; values that an option does not have are refused."""
         return uses_histories(self.estimator)
+
+    @property
+    def refits(self) -> bool:
+        """Whether models are to be fitted with these options: of histories, or of pairs with weights."""
+        return self.on or self.half_life is not None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on weights, and on why there is no test of fit."""
+        years = self.half_life
+        said = () if years is None else (f"A visit {years:g} years before the last one has half its weight.",)
+        return (*said, *((NO_TEST,) if self.on else (NO_WEIGHTED_TEST,) if years is not None else ()))
 
     @property
     def explains_improvements(self) -> bool:
@@ -101,6 +141,13 @@ class HistoryOptions:
                 option="frailty_by",
                 value=self.frailty_by,
             )
+        if self.half_life is not None:
+            check_options(Options(half_life=self.half_life))
+            if given.get("cluster"):
+                raise BadOption(
+                    "cluster is given, and weights by date (half_life) need the rows in memory. Leave one out.",
+                    option="cluster",
+                )
         if not self.on:
             return
         unknown = {
@@ -143,7 +190,11 @@ class HistoryOptions:
         return replace(reader, changes=changes)
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Refuse a table of transitions that lacks what says which rows belong together, or a trend's dates."""
+        """Refuse a table of transitions that lacks dates, or what says which rows belong together."""
+        if self.half_life is not None and "date_1" not in columns:
+            raise missing_columns(["date_1"], columns, f"the table, and {HALF_LIFE_NEEDS}")
+        if not self.on:
+            return
         if "history" not in columns:
             raise MissingColumns(
                 "The transitions have no column history, which says which rows of a member follow each other "
@@ -282,3 +333,4 @@ def _count_past(rows: pl.DataFrame, names: Sequence[str]) -> pl.Series:
 
 
 NO_HISTORIES = HistoryOptions()
+ANY_ELEMENT = HistoryOptions(errors=ADJACENT)  # what rows need for some model of histories

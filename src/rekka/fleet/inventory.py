@@ -27,6 +27,7 @@ from rekka.fleet.network import (
     Totals,
     add_threshold,
     at_or_beyond,
+    find_shock,
     find_slopes,
     propagate_gradients,
     total_draws,
@@ -239,6 +240,11 @@ class _Work:
     def forecast(self, group: EligibleGroup) -> _Unit:
         """Forecast the members of a unit."""
         path, totals, recorded = self._propagate(group)
+        if group.shocks is not None and group.shocks.sigma is not None:
+            tempos = group.shocks.tempos
+            half = find_shock(group.propagator, group.start, self.years, group.gap, group.threshold, tempos)
+            own, seen = half * group.shocks.stretch(self.eligible.options.level)
+            totals, recorded = replace(totals, shock=own), replace(recorded, shock=seen)
         p = np.stack(path, axis=1)
         reached, expected = at_or_beyond(p, group.threshold), p @ np.arange(1.0, p.shape[2] + 1.0)
         without = np.stack(self._go_on_without(group), axis=1) if group.improves else p

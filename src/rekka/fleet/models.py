@@ -104,6 +104,7 @@ class Models:
     missing: Mapping[str, str] = field(default_factory=dict)
     run: Path | None = None  # the run folder, where they come from one
     notes: tuple[str, ...] = ()
+    elements: Mapping[str, str] = field(default_factory=dict)  # of histories, that a study chose: model by case
 
     @property
     def labels(self) -> tuple[str, ...] | None:

@@ -23,6 +23,10 @@ Where members of a bridge share a frailty, its count is a mixture over the nodes
 third central moment of each bridge's count take the place of the sums over its members.
 
 Uncertain parameters make the count a mixture: every set of them has sums of its own.
+
+Where ``shocks`` are known, a second, wider prediction interval adds them: half the difference between the expected
+numbers at hazards one standard deviation above and below is a standard error besides that of the parameters. Of
+several cases they add up as if all were struck at once.
 """
 
 from __future__ import annotations
@@ -45,6 +49,7 @@ Array = NDArray[np.float64]
 CERTAIN = 1e-9  # variance below which a count is known
 EVEN = 1.0 - 1e-9  # |third / variance| is held at this: from there on a binomial is Poisson's to nine digits
 GRID = np.arange(-100, 101) / 20  # standard errors at which what is normal is looked at
+GRID_WEIGHT = np.exp(-0.5 * GRID**2) / np.exp(-0.5 * GRID**2).sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,19 +137,27 @@ def find_quantile(share: float, sums: CountMoments, weight: Array, most: int) ->
 
 
 def mix_normal(sums: CountMoments, deviation: Array, least: Array, most: Array) -> tuple[CountMoments, Array]:
-    """Moments (G, ...) and weights (G,) for a mean that is normal on the logit scale from ``least`` to ``most``.
-
-    The variance goes with the mean as a binomial's does, and the skewness with the variance.
-    """
+    """Moments (G, ...), weights (G,) for a mean that is normal on the logit scale from ``least`` to ``most``."""
     room = (sums.mean - least) * (most - sums.mean)
     free = (room > 0.0) & (deviation > 0.0)
     room, width = np.where(free, room, 1.0), np.where(free, most - least, 1.0)
     middle = special.logit(np.where(free, (sums.mean - least) / width, 0.5))
     moved = middle + GRID.reshape(-1, *[1] * middle.ndim) * (deviation * width / room)
     mean = np.where(free, least + width * special.expit(moved), sums.mean)
-    scale = np.where(free, (mean - least) * (most - mean) / room, 1.0)
-    weight = np.exp(-0.5 * GRID**2)
-    return CountMoments(mean, sums.variance * scale, sums.third * scale), weight / weight.sum()
+    return _move(sums, mean, least, most), GRID_WEIGHT
+
+
+def mix_clipped(sums: CountMoments, deviation: Array, least: Array, most: Array) -> tuple[CountMoments, Array]:
+    """Moments (G, ...) and weights (G,) for a mean that is normal and kept from ``least`` to ``most``."""
+    moved = sums.mean + GRID.reshape(-1, *[1] * sums.mean.ndim) * deviation
+    return _move(sums, np.clip(moved, least, most), least, most), GRID_WEIGHT
+
+
+def _move(sums: CountMoments, mean: Array, least: Array, most: Array) -> CountMoments:
+    """Moments (G, ...) at other means: variance goes with the mean as a binomial's, skewness with the variance."""
+    room = (sums.mean - least) * (most - sums.mean)
+    scale = np.where(room > 0.0, (mean - least) * (most - mean) / np.where(room > 0.0, room, 1.0), 1.0)
+    return CountMoments(mean, sums.variance * scale, sums.third * scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +166,8 @@ class Totals:
 
     ``sums`` are (1, T, Q) at the estimate, ``drawn`` (B, T, Q) at draws, ``gradient`` (T, Q, K-1, p+1) that of
     the expected numbers in the coefficients of one case, ``deviation`` (T, Q) their standard error by the delta
-    method. With neither draws nor deviation there are no intervals, and ``why`` says why, where they were asked
-    for.
+    method, ``shock`` (T, Q) what a shared error of one standard deviation adds to them. With neither draws nor
+    deviation there are no intervals, and ``why`` says why, where they were asked for.
     """
 
     members: int
@@ -165,6 +178,7 @@ class Totals:
     drawn: CountMoments | None = None
     gradient: Array | None = None
     deviation: Array | None = None
+    shock: Array | None = None
     why: tuple[str, ...] = ()
 
     def __add__(self, other: Totals) -> Totals:
@@ -182,6 +196,7 @@ class Totals:
             drawn=drawn,
             gradient=_combine(np.add, self.gradient, other.gradient),
             deviation=_combine(np.hypot, self.deviation, other.deviation),
+            shock=_combine(np.add, self.shock, other.shock),
             why=tuple(dict.fromkeys((*self.why, *other.why))),
         )
 
@@ -223,6 +238,21 @@ class Totals:
         low, high = (find_quantile(share, sums, weight, self.members) for share in (tail, 1.0 - tail))
         return low, high
 
+    def predict_shocked(self) -> tuple[Array, Array]:
+        """Prediction interval (T, Q) with shared errors, at least that of ``predict``; NaN where there is none."""
+        narrow = self.predict()
+        drawn = None if self.drawn is None else self.drawn.mean.std(axis=0, ddof=1)
+        deviation = self.deviation if drawn is None else drawn
+        if self.shock is None or deviation is None:
+            return np.full_like(self.expected, np.nan), np.full_like(self.expected, np.nan)
+        if not self.shock.any():
+            return narrow
+        middle = self.sums.each(lambda values: values[0])
+        sums, weight = mix_clipped(middle, np.hypot(deviation, self.shock), self.least, self.most)
+        tail = (1.0 - self.level) / 2
+        low, high = (find_quantile(share, sums, weight, self.members) for share in (tail, 1.0 - tail))
+        return np.minimum(low, narrow[0]), np.maximum(high, narrow[1])
+
     def conclude(self, uncertainty: Uncertainty, covariance: Array) -> Totals:
         """Totals of a case with their intervals; ``covariance`` (K-1, p+1, K-1, p+1) is the coefficients'.
 
@@ -255,6 +285,7 @@ class Totals:
             most=widen(self.most),
             sums=self.sums.each(widen),
             deviation=None if self.deviation is None else widen(self.deviation),
+            shock=None if self.shock is None else widen(self.shock),
             drawn=None if self.drawn is None else self.drawn.each(widen),
         )
 
@@ -347,6 +378,27 @@ def propagate_gradients(
     for year in range(years):
         carry(elapsed + year, YEAR)
         yield p.copy(), total()
+
+
+def find_shock(
+    propagator: Propagator,
+    start: States,
+    years: int,
+    gap: Array | None,
+    threshold: int,
+    tempos: tuple[float, float],
+) -> Array:
+    """Half the difference (2, T, Q) of expected numbers between two tempos of the hazards: true, recorded."""
+    slow, fast = (
+        np.array(
+            [
+                [add_threshold(one[0], threshold).sum(axis=0) for one in (p, some.record(p))]
+                for p in propagate(some, start, range(years + 1), gap)
+            ]
+        )
+        for some in (replace(propagator, tempo=tempo) for tempo in tempos)
+    )
+    return np.moveaxis(0.5 * (fast - slow), 1, 0)
 
 
 def find_slopes(sums: CountMoments) -> Array:

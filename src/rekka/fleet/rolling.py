@@ -16,6 +16,7 @@ time, as long as they forecast better:
                 stands in. One that cannot lower the score by 1 % at the latest origin, as its interval there
                 says, is not fitted at the others
     5 STOP      when none is kept
+    6 WINDOW    where that is asked for, half-lives of the weights or recent years alone are compared alike
 
 Log loss cannot judge: the plain model gives improvements the probability 0. If the plain model is right, an
 element is added in at most one of twenty components (Bonferroni over the elements that the records can show).
@@ -53,7 +54,9 @@ from rekka.model.fit import Fit
 
 Array = NDArray[np.float64]
 
-PLAIN, AUTO, JOIN = "plain", "auto", "+"
+PLAIN, AUTO, JOIN, AT = "plain", "auto", "+", "@"
+HALF_LIFE, SINCE = "half_life", "since"
+GRIDS = {HALF_LIFE: (8.0, 4.0, 2.0), SINCE: (10.0, 5.0, 3.0)}  # years, fixed before any records were looked at
 ELEMENTS: Mapping[str, Mapping[str, str]] = {  # tried in this order; of equals the first is taken
     "errors": {"errors": "adjacent-common"},
     "improvements": {"improvements": "common"},
@@ -90,7 +93,47 @@ def name_model(parts: Sequence[str]) -> str:
 
 def describe_model(name: str) -> str:
     """Name of a model for people: "errors, running clock"."""
-    return ", ".join(NAMES.get(part, part) for part in name.split(JOIN))
+    elements, _, window = name.partition(AT)
+    words = [NAMES.get(part, part) for part in elements.split(JOIN)]
+    return ", ".join([*words, Window.read(window).words] if window else words)
+
+
+class Window(NamedTuple):
+    """Recent records: a half-life of weights, or the years before the last day of which rows train."""
+
+    kind: str
+    years: float
+
+    @classmethod
+    def read(cls, text: str) -> Window:
+        """Window of its text."""
+        kind, _, years = text.partition("=")
+        return cls(kind, float(years))
+
+    def __str__(self) -> str:
+        return f"{self.kind}={self.years:g}"
+
+    @property
+    def words(self) -> str:
+        """The window for people."""
+        return f"half-life {self.years:g} years" if self.kind == HALF_LIFE else f"last {self.years:g} years only"
+
+    def begin(self, end: dt.date) -> dt.date:
+        """First day of the rows that train up to ``end``."""
+        return years_before(end, int(self.years))
+
+
+def read_windows(half_life: Any, since: Any, models: Any) -> tuple[Window, ...]:
+    """Windows to compare: the grids of those that are ``auto``."""
+    found = [Window(kind, years) for kind, value in ((HALF_LIFE, half_life), (SINCE, since)) if value == AUTO
+             for years in GRIDS[kind]]  # fmt: skip
+    if found and models is None:
+        raise BadOption(
+            f"{found[0].kind} is 'auto', which is chosen by forecasts from days inside the records. Give models "
+            "(--models), too: auto, or plain.",
+            option=found[0].kind,
+        )
+    return tuple(found)
 
 
 def read_models(asked: str | Sequence[str]) -> tuple[str, ...] | None:
@@ -116,10 +159,15 @@ def read_models(asked: str | Sequence[str]) -> tuple[str, ...] | None:
 
 def elements_of(name: str) -> HistoryOptions:
     """Options of the model of this name."""
-    given: dict[str, str] = {}
-    for part in name.split(JOIN):
+    given: dict[str, Any] = {}
+    for part in name.partition(AT)[0].split(JOIN):
         given |= ELEMENTS.get(part, {})
     return replace(NO_HISTORIES, **given)
+
+
+def drop_auto(value: Any) -> Any:
+    """The value, or None where it is to be chosen."""
+    return None if isinstance(value, str) and value == AUTO else value
 
 
 def list_origins(frame: pl.DataFrame, end: dt.date) -> tuple[Cut, ...]:
@@ -141,7 +189,7 @@ def list_origins(frame: pl.DataFrame, end: dt.date) -> tuple[Cut, ...]:
         early = span - back < (LEAST_SPAN * span if len(found) >= FEW_ORIGINS - 1 else gap)
         if far_enough or early:
             break
-        found.append(Cut(_years_before(end, back)))
+        found.append(Cut(years_before(end, back)))
     return tuple(found)
 
 
@@ -154,7 +202,7 @@ def split_end(frame: pl.DataFrame) -> dt.date:
     return dt.date(end.year - years, 12, 31)
 
 
-def _years_before(day: dt.date, years: int) -> dt.date:
+def years_before(day: dt.date, years: int) -> dt.date:
     """The same day so many years earlier; of 29 February the 28th."""
     try:
         return day.replace(year=day.year - years)
@@ -223,6 +271,14 @@ class Origin:
         """Ratings that the plain model knows."""
         return self.plain.n_states
 
+    def take_training(self, name: str) -> pl.DataFrame:
+        """Training rows of a model: all, or those of its window."""
+        window = name.partition(AT)[2]
+        if not window or Window.read(window).kind == HALF_LIFE:
+            return self.train
+        assert isinstance(self.cut.moment, dt.date)
+        return self.train.filter(pl.col("date_1") >= Window.read(window).begin(self.cut.moment))
+
     def mark(self, name: str, settings: Settings) -> str:
         """Digest of what a model's forecasts follow from: rows, options, version."""
         options = settings.options, settings.forecast.age, settings.threshold, self.covariates, name, self.cut
@@ -274,7 +330,7 @@ class Rolling:
             with quiet():
                 fit = origin.plain
                 if name != PLAIN:
-                    fit = _fit(origin.train, origin.covariates, self.settings, name, warm)
+                    fit = _fit(origin.take_training(name), origin.covariates, self.settings, name, warm)
                 p = _fold(self._propagate(fit, origin), origin.n_states)
         except InputError as error:
             return Forecasts(None, str(error))
@@ -357,8 +413,8 @@ class Rolling:
 
 def _fold(p: Array, n_states: int) -> Array:
     """Probabilities (v, n_states): what is worse than the plain model knows counts as its worst rating."""
-    if p.shape[1] == n_states:
-        return p
+    if p.shape[1] <= n_states:
+        return np.pad(p, ((0, 0), (0, n_states - p.shape[1])))
     return np.column_stack([p[:, : n_states - 1], p[:, n_states - 1 :].sum(axis=1)])
 
 
@@ -368,6 +424,9 @@ def _fit(
     histories, advance = elements_of(name), settings.forecast.advance
     advance = advance and tuple(one for one in advance if one in covariates)
     options = replace(settings.options, clock=histories.clock, advance=advance)
+    window = name.partition(AT)[2]
+    if window and Window.read(window).kind == HALF_LIFE:
+        options = replace(options, half_life=Window.read(window).years)
     return fit_training(train, covariates, options, histories, warm, far=True)
 
 
@@ -426,6 +485,12 @@ class ModelChoice:
         """Options of the chosen model."""
         return elements_of(self.name)
 
+    @property
+    def window(self) -> Window | None:
+        """Recent records that it is to be fitted to, if any."""
+        window = self.name.partition(AT)[2]
+        return Window.read(window) if window else None
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the model, the sentence on it, and all that were tried."""
         return {"model": self.name, "summary": self.summary, "tried": self.tried.to_dicts()}
@@ -441,6 +506,8 @@ class ModelChoice:
         if self.name == PLAIN or self.difference is None:
             others = self.tried.filter(pl.col("model") != PLAIN)["model"].unique(maintain_order=True).to_list()
             tried = ", ".join(map(describe_model, others))
+            if not others:
+                return f"{self.case}: the plain model, the only one that was asked for ({where})."
             return f"{self.case}: the plain model; none of {tried} is shown to forecast better ({where})."
         ends = self.difference.mean, self.difference.high, self.difference.low
         gain, low, high = (-100 * value / self.plain_rps for value in ends)
@@ -451,7 +518,9 @@ class ModelChoice:
         )
 
 
-def choose_model(rolling: Rolling, models: Sequence[str] | None = None) -> ModelChoice:
+def choose_model(
+    rolling: Rolling, models: Sequence[str] | None = None, windows: Sequence[Window] = ()
+) -> ModelChoice:
     """Build up the model of a component, or choose among ``models``, by the steps at the head of this file."""
     if not rolling.origins:
         why = "no day inside the records leaves visits to train on before it and visits to score after it"
@@ -460,16 +529,13 @@ def choose_model(rolling: Rolling, models: Sequence[str] | None = None) -> Model
     rows, current = [_describe(rolling, 0, PLAIN, None, CONFIDENCE, kept=True)], PLAIN
     for step in range(1, len(ELEMENTS) + 1):
         names = _extend(rolling, current) if models is None else [name for name in models if name != PLAIN]
-        level = Guard().level(len(names))
-        for name in names:
-            _evaluate(rolling, name, current, level if models is None else None)
-        found = [_describe(rolling, step, name, current, level, kept=False) for name in names]
-        best = min((row for row in found if row["reason"] is None), key=lambda row: row["rps"], default=None)
-        rows += found
-        if best is not None:
-            best["kept"], current = True, best["model"]
-        if best is None or models is not None:
+        found, best = _compare(rolling, step, names, current, sift=models is None)
+        rows, before = [*rows, *found], current
+        current = best or current
+        if before == current or models is not None:
             break
+    found, best = _compare(rolling, step + 1, [f"{current}{AT}{one}" for one in windows], current)
+    rows, current = [*rows, *found], best or current
     return ModelChoice(
         rolling.case,
         current,
@@ -479,6 +545,23 @@ def choose_model(rolling: Rolling, models: Sequence[str] | None = None) -> Model
         float(rolling.join(PLAIN, "rps").mean()),
         max(float(one.visits.chains.horizon.max()) for one in rolling.origins),
     )
+
+
+def _compare(
+    rolling: Rolling, step: int, names: Sequence[str], than: str, *, sift: bool = False
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Rows of models that are compared with one, and the name of the best that is shown to be better, if any.
+
+    With ``sift`` those that are hopeless at the latest origin are not fitted at the others.
+    """
+    level = Guard().level(len(names))
+    for name in names:
+        _evaluate(rolling, name, than, level if sift else None)
+    rows = [_describe(rolling, step, name, than, level, kept=False) for name in names]
+    best = min((row for row in rows if row["reason"] is None), key=lambda row: row["rps"], default=None)
+    if best is not None:
+        best["kept"] = True
+    return rows, None if best is None else best["model"]
 
 
 def _extend(rolling: Rolling, current: str) -> list[str]:

@@ -28,6 +28,7 @@ LAST_YEAR = 9999  # of a calendar
 CASE, NETWORK = "case", "network"  # what a total is of
 MARKS = ("certified", "chosen")  # what every row says of its model, or of all models together
 ALL = "all cases"
+SHOCKED = ("predicted_shock_low", "predicted_shock_high")  # ends of the wider band
 STATE, REACHED = "in this state", "in this state or worse"
 
 MEANING = {
@@ -70,12 +71,15 @@ MEANING = {
     "expected": "expected number of them",
     "low, high": "interval of the expected number, from the uncertainty of the parameters",
     "predicted_low, predicted_high": "interval of the number itself: parameters, and the chance in each course",
+    "predicted_shock_low, predicted_shock_high": "the same, and errors of the hazards that all members share, as "
+    "large as earlier forecasts missed by: where --shocks asked for it",
     "share": "expected number of all members forecast",
     "recorded_N": "probability that an inspector records the threshold or worse N years after year 0: of a model "
     "with errors of inspection, whose other columns are on the true condition",
     "unimproved_N": "the same as reached_N without silent improvements from now on",
     "recorded": "expected number that inspectors record so: condition seen through their errors",
     "recorded_low, recorded_high, recorded_predicted_low, recorded_predicted_high": "intervals of this, as above",
+    "recorded_predicted_shock_low, recorded_predicted_shock_high": "the wider interval of this, as above",
     "unimproved": "expected number without silent improvements from now on",
 }  # the columns of all tables
 
@@ -201,20 +205,21 @@ class RecordTotals(NamedTuple):
 def tabulate_network(totals: Mapping[str, Totals], eligible: Eligible, more: RecordTotals) -> pl.DataFrame:
     """Table of totals: a row for each case, year and quantity, and for all cases where there are several."""
     groups = eligible.groups
+    shocked = any(one.shock is not None for one in totals.values())
     parts = [
-        _tabulate_totals(CASE, group.case, totals[group.case], [group], eligible.base).with_columns(
-            _lay_out_records(more, [group.case])
-        )
+        _tabulate_totals(
+            CASE, group.case, totals[group.case], [group], eligible.base, shocked=shocked
+        ).with_columns(_lay_out_records(more, [group.case], shocked=shocked))
         for group in groups
     ]
     if len(groups) > 1:
         together = add_cases(list(totals.values()))
-        table = _tabulate_totals(NETWORK, ALL, together, groups, eligible.base)
-        parts.append(table.with_columns(_lay_out_records(more, list(totals))))
+        table = _tabulate_totals(NETWORK, ALL, together, groups, eligible.base, shocked=shocked)
+        parts.append(table.with_columns(_lay_out_records(more, list(totals), shocked=shocked)))
     return pl.concat(parts, how="vertical_relaxed")
 
 
-def _lay_out_records(more: RecordTotals, cases: Sequence[str]) -> list[pl.Series]:
+def _lay_out_records(more: RecordTotals, cases: Sequence[str], *, shocked: bool) -> list[pl.Series]:
     """Columns of totals as inspectors will record them, and of those without silent improvements."""
     columns: dict[str, Array] = {}
     if more.recorded is not None:
@@ -222,6 +227,9 @@ def _lay_out_records(more: RecordTotals, cases: Sequence[str]) -> list[pl.Series
         (low, high), (predicted_low, predicted_high) = found.interval(), found.predict()
         columns |= {"recorded": found.expected, "recorded_low": low, "recorded_high": high}
         columns |= {"recorded_predicted_low": predicted_low, "recorded_predicted_high": predicted_high}
+        if shocked:
+            ends = zip(SHOCKED, found.predict_shocked(), strict=True)
+            columns |= {f"recorded_{name}": end for name, end in ends}
     if more.unimproved is not None:
         each = [more.unimproved[case] for case in cases]
         states = max(one.shape[1] for one in each) - 1
@@ -241,6 +249,8 @@ def _tabulate_totals(
     totals: Totals,
     groups: Sequence[EligibleGroup],
     base: date | None,
+    *,
+    shocked: bool,
 ) -> pl.DataFrame:
     times, quantities = totals.expected.shape
     thresholds = {group.threshold for group in groups}
@@ -256,7 +266,7 @@ def _tabulate_totals(
         "high": high,
         "predicted_low": predicted_low,
         "predicted_high": predicted_high,
-    }
+    } | (dict(zip(SHOCKED, totals.predict_shocked(), strict=True)) if shocked else {})
     year = np.repeat(np.arange(times), quantities)
     columns: dict[str, Any] = {
         "scope": pl.lit(scope),

@@ -11,7 +11,7 @@ from rekka.fleet.lists import MEMBER
 from rekka.forecast.history_propagation import Past, chain_past
 from rekka.model.fit import Fit
 from rekka.model.histories import SAME_DATE, Chain
-from rekka.model.history_inputs import DAYS_PER_YEAR
+from rekka.model.inputs import DAYS_PER_YEAR
 
 Array = NDArray[np.float64]
 

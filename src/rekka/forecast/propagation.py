@@ -12,7 +12,7 @@ A member is one lane of p, or several where its hazards are not known: with a fr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Self
 
@@ -33,12 +33,16 @@ YEAR = 1.0  # of a step in which hazards are constant
 
 @dataclass(frozen=True, eq=False)
 class Propagator:
-    """Members with covariates x (n, p) at the start, and sets of coefficients (B, K-1, p+1); p is (B, n, K)."""
+    """Members with covariates x (n, p) at the start, and sets of coefficients (B, K-1, p+1); p is (B, n, K).
+
+    All hazards are ``tempo`` times those of the model.
+    """
 
     fit: Fit
     x: Array
     coefficients: Array
     ageing: Ageing
+    tempo: float = field(default=1.0, kw_only=True)
 
     @property
     def family(self) -> Family:
@@ -73,7 +77,8 @@ class Propagator:
 
     def hazards(self, elapsed: Array | float, years: Array | float = 0.0) -> Array:
         """Hazards a year (B, lanes, K-1) in a step of so many years that begins after ``elapsed``."""
-        return self.family.step_hazards(self.predictors(elapsed, years))
+        theta = self.family.step_hazards(self.predictors(elapsed, years))
+        return theta if self.tempo == 1.0 else self.tempo * theta
 
     def start_in(self, start: States) -> Array:
         """Probabilities (B, lanes, K) of members that are in states ``start`` (n,), 0-based."""

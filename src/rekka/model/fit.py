@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -164,6 +164,7 @@ class Options:
     clock: str = MIDDLE
     threads: int | None = None
     family: str = EXPONENTIAL.name
+    half_life: float | None = None
     coding: Coding = NO_CODING  # of the categories among the covariates, whose 0/1 columns no scaling changes
 
 
@@ -240,6 +241,14 @@ def check_options(options: Options) -> None:
         raise BadOption(f"ridge is {options.ridge!r}; a finite number of at least 0 is needed.")
     if options.prior is not None and options.ridge:
         raise BadOption("ridge and prior both hold the slopes; give one of them.")
+    years = options.half_life
+    usual = isinstance(years, int | float | np.number) and not isinstance(years, bool)
+    if years is not None and not (usual and 0 < years < np.inf):
+        raise BadOption(
+            f"half_life is {years!r}; a number of years above 0 is needed, or None for equal weights.",
+            option="half_life",
+            value=years,
+        )
     threads = options.threads
     if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
         raise BadOption(f"threads is {threads!r}; a whole number of at least 1 is needed, or None for all cores.")
@@ -473,7 +482,8 @@ def fit_rows(
     ``groups`` and ``classes`` are those of ``HeldObservations``.
     """
     check_options(options)
-    return fit_observations(hold(rows, x, covariates, options, groups, classes), options)
+    fit = fit_observations(hold(rows, x, covariates, options, groups, classes), options)
+    return replace(fit, inference=fit.inference.weighted(options.half_life))
 
 
 def refit_rows(

@@ -73,14 +73,15 @@ class Histories:
     """Visits and steps as the kernel takes them. Made by ``chain_rows``.
 
     Arrays of visits: ``observed``, ``begins`` (number of the history that begins there, or -1), ``steps`` (V+1,),
-    ``row`` (of the table). Of steps: years ``h``, raw covariates ``x`` (S, p), ``time`` in years after the last
-    visit of all. Of histories: raw ``age`` at their first visit.
+    ``row`` (of the table), ``when`` in years after the last visit of all. Of steps: years ``h``, raw covariates
+    ``x`` (S, p), ``time`` in years after the last visit of all. Of histories: raw ``age`` at their first visit.
     """
 
     observed: States
     begins: Places
     steps: Places
     row: Places
+    when: Array
     bridges: Places
     h: Array
     x: Array
@@ -223,14 +224,15 @@ def chain_rows(
     taken = x[np.repeat(source, count)]
     for column in clock.columns:
         taken[:, column] += shift
-    time, final = np.zeros(h.size), 0.0
+    time, final, when = np.zeros(h.size), 0.0, np.zeros(n)
     if rows.date is not None:
         date = rows.date[order]
         first, last = dates
         final = float((date + years).max()) if last is None else last
+        when[first_at], when[second_at] = date[begins] - final, (date + years)[seen] - final
         least = date.min() if first is None else first
         time = np.clip(date[np.repeat(source, count)] + shift, least, final) - final
-    return Histories(observed, number, steps, row, edges, h, taken, time, age, final)
+    return Histories(observed, number, steps, row, when, edges, h, taken, time, age, final)
 
 
 def _check_new(clock: Clock, age: Array, finish: Array, row: Places, bridge: Places) -> None:
@@ -296,7 +298,8 @@ class HistoryScores(NamedTuple):
 class HistoryLikelihood:
     """Log-likelihood of histories as a function of coefficients of the design W (S, p+1) and extra parameters.
 
-    ``age`` (histories,) is standardised. ``nodes`` is the number of frailty nodes; 1 is no frailty.
+    ``age`` (histories,) is standardised. ``nodes`` is the number of frailty nodes; 1 is no frailty. ``share`` (V,)
+    are weights of the visits: log L is then the sum of w_v log p(o_v | all earlier visits of the bridge).
     """
 
     histories: Histories
@@ -308,6 +311,7 @@ class HistoryLikelihood:
     threads: int = 1
     span: float = SPAN
     names: tuple[str, ...] | None = None  # of the bridges
+    share: Array | None = None
 
     @classmethod
     def build(
@@ -371,17 +375,17 @@ class HistoryLikelihood:
         d_eta, d_pi, d_errors = size(*theta.shape), size(*pi.shape), size(B, K, K)
         d_stay, posterior = size(B, K), size(B, N)
         eps, weight = np.exp(nodes.log_eps), np.exp(nodes.log_weight)
-        edges = seen.edges
+        edges, share = seen.edges, np.empty(0) if self.share is None else self.share
 
         def block(i: int) -> None:
             history_kernel.pass_bridges(
                 edges[i], edges[i + 1], seen.bridges, seen.observed, seen.begins, seen.steps, seen.h, theta, pi,
                 errors, log_stay, eps, nodes.stride, weight, differentiate, log_scale, d_eta, d_pi, d_errors,
-                d_stay, posterior,
+                d_stay, posterior, share,
             )  # fmt: skip
 
         run_blocks(block, len(edges) - 1, self.threads)
-        value = float(log_scale.sum())
+        value = float(log_scale.sum() if self.share is None else log_scale @ self.share)
         if not differentiate:
             return HistoryScores(value, np.zeros((0, parameters.size)), posterior, log_scale)
         scores = np.zeros((B, parameters.size))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from rekka.core.errors import BadOption, BadStates, InputError
-from rekka.data.categories import Coding
 from rekka.model.certificate import (
     DECREMENT_LIMIT,
     RUNAWAY,
@@ -374,7 +373,7 @@ def fit_observed_histories(
         certificate = _certify(climber, coordinates, layout, found, here, asymmetry, doubled)
         return _collect(
             climber, coordinates, layout, scaling, found, here, certificate, observed, outcome, clustered, date,
-            options.coding,
+            options,
         )  # fmt: skip
 
 
@@ -393,7 +392,7 @@ def _pose(
     observed: HistoryObservations, elements: Elements, scaling: FittedScaling, layout: Layout, options: Options
 ) -> tuple[Climber, Coordinates[Any]]:
     """The likelihood in orthonormal columns of the steps."""
-    likelihood, axes = observed.pose(scaling, elements, find_family(options.family))
+    likelihood, axes = observed.pose(scaling, elements, find_family(options.family), options.half_life)
     likelihood = likelihood.with_nodes(START_NODES if elements.frailty else 1, START_SPAN)
     posed: Any = likelihood  # of which coordinates ask nothing here
     coordinates = in_orthonormal(posed, axes, layout, 0.0, None)
@@ -573,7 +572,7 @@ def _collect(
     outcome: Outcome,
     clustered: bool,
     date: str | None,
-    coding: Coding,
+    options: Options,
 ) -> Fit:
     """The fit as the rest of rekka knows it, with its records."""
     likelihood, elements, overview = climber.likelihood, climber.likelihood.elements, observed.overview
@@ -586,10 +585,10 @@ def _collect(
     except linalg.LinAlgError:
         inverse = np.full_like(here.hessian, np.nan)
     kind = "observed information"
-    if clustered and not elements.frailty:
+    if options.half_life is not None or (clustered and not elements.frailty):
         G = overview.bridges
         inverse = inverse @ (point.squares[at] * (G / max(G - 1, 1))) @ inverse
-        kind = f"sandwich, clustered by {G} groups"
+        kind = f"sandwich, clustered by {G} groups" if clustered else "sandwich, robust by history"
     covariance[at] = inverse
     jacobian = (
         np.kron(np.eye(elements.n_states - 1), native_units(scaling, len(layout.terms) - 1)) @ coordinates.back
@@ -628,10 +627,10 @@ def _collect(
         family=likelihood.family,
         records=records,
         layout=layout,
-        inference=inference,
+        inference=inference.weighted(options.half_life),
         outcome=outcome,
         certificate=certificate,
         n_rows=n,
-        coding=coding,
+        coding=options.coding,
         survey=Survey(layout.terms[1:], observed.quantiles(PERCENTILES).T),
     )

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from rekka.core.errors import BadOption, BadValues, InputError, missing_columns, name_rows
+from rekka.core.errors import BadOption, InputError, missing_columns
 from rekka.data.categories import CodingRules
 from rekka.model import inputs
 from rekka.model.clock import RUNNING
@@ -28,8 +28,9 @@ OFF: dict[str, Any] = {
     "trend": None,
     "first": GIVEN,
     "date": "date_1",
+    "half_life": None,
 }
-DAYS_PER_YEAR = 365.2425
+DAY = 0.01  # years by which rounding may move a date: the first of January belongs to its year
 
 
 def drop_elements(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def read_history_rows(
         inputs.count_states(worst, n_states)  # refuses worse ones
     number, names = _number_rows(n) if histories is None else _read_ids("histories", histories, n)
     bridge, names = (number, names) if groups is None else _read_ids("groups", groups, n)
-    dates = _read_dates(frame[date], date) if date in frame.columns else None
+    dates = inputs.read_dates(frame[date], date) if date in frame.columns else None
     chain = Chain(read.start, np.where(alone, -1, end), read.dt, read.x, number, bridge, dates, names)
     check_chain(chain)
     return chain
@@ -151,28 +152,6 @@ def _read_ids(option: str, values: Any, n: int) -> tuple[NDArray[np.int64], tupl
     return inputs.read_groups(values, n, option)
 
 
-def _read_dates(series: nw.Series[Any], name: str) -> Array:
-    """Dates, or years as numbers, as years."""
-    if series.dtype.is_temporal():
-        days = series.to_numpy().astype("datetime64[D]")
-        years = np.where(np.isnat(days), np.nan, 1970.0 + days.astype(np.int64) / DAYS_PER_YEAR)
-    elif series.dtype.is_numeric():
-        years = series.cast(nw.Float64).to_numpy()
-    else:
-        raise BadValues(
-            f"{name} holds {series[0]!r}; dates are needed, or years as numbers. Convert the column.", column=name
-        )
-    bad = np.flatnonzero(~np.isfinite(years))
-    if bad.size:
-        raise BadValues(
-            f"{name} is missing in {bad.size} of {years.size} rows ({name_rows(bad)}). Exclude such rows or fill "
-            "them in.",
-            column=name,
-            rows=bad.tolist(),
-        )
-    return np.asarray(years, dtype=np.float64)
-
-
 def predict_ratings(
     fit: Predictor,
     frame: nw.DataFrame[Any],
@@ -192,7 +171,7 @@ def predict_ratings(
     number, _ = (np.arange(n), ()) if histories is None else _read_ids("histories", histories, n)
     bridge, _ = (number, ()) if groups is None or histories is None else _read_ids("groups", groups, n)
     date = fit.records.date or date
-    dates = _read_dates(frame[date], date) if date in frame.columns else None
+    dates = inputs.read_dates(frame[date], date) if date in frame.columns else None
     order = np.lexsort((number,) if dates is None else (dates, number))
     follows = np.flatnonzero(number[order][1:] == number[order][:-1])
     end, unseen = read.start.copy(), np.ones(n, dtype=bool)

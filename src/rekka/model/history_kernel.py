@@ -7,7 +7,8 @@ the one before by steps of constant hazards. With alpha[s, n] the joint probabil
 
 one step being p exp(Q h) and then, where silent improvements are modelled, state k -> k - 1 with probability
 1 - (1 - rho_k)^h. The backward pass carries the adjoint B (sum of alpha B = 1) from the last visit to the first;
-all derivatives of log L come from it.
+all derivatives of log L come from it. Where visits have weights, log L = sum_v w_v log c_v: the sum of alpha B is
+w_v at visit v, so that B grows by w_v - w_{v+1} on the way there.
 
 Nodes are 2^(1/stride) apart, so that the matrix exp(Q eps h) of a node is the square of the one ``stride`` nodes
 before. Only the first ``stride`` matrices, where Q eps h is small, are series without a negative term
@@ -384,6 +385,7 @@ def _pass_bridge(
     d_errors: Any,
     d_stay: Any,
     posterior: Any,
+    share: Any,
 ) -> None:
     """Pass over one bridge; matrices (E, S, N) of the steps from ``first`` on become their adjoints."""
     states, lanes = errors.shape[0], weight.size
@@ -427,8 +429,12 @@ def _pass_bridge(
         for j in range(states):
             d_errors[b, k, j] = 0.0
         for n in range(lanes):
-            adjoint[k, n] = 1.0
+            adjoint[k, n] = share[bridges[b + 1] - 1] if share.size else 1.0
     for v in range(bridges[b + 1] - 1, bridges[b] - 1, -1):
+        if share.size and v < bridges[b + 1] - 1:
+            for k in range(states):
+                for n in range(lanes):
+                    adjoint[k, n] += share[v] - share[v + 1]
         x, o, scale = seen[v - bridges[b]], observed[v], math.exp(log_scale[v])
         for k in range(states):
             total = 0.0
@@ -489,6 +495,7 @@ def pass_bridges(
     d_errors: Any,
     d_stay: Any,
     posterior: Any,
+    share: Any,
 ) -> None:
     """Pass over bridges lo..hi-1, forward and, with ``differentiate``, back.
 
@@ -497,10 +504,10 @@ def pass_bridges(
     A step has years h and hazards theta (., K-1). ``errors`` (K, K), ``log_stay`` (K,) or (0,), nodes ``eps`` (N,)
     with weights (N,), eps[n + stride] twice eps[n].
 
-    log_scale (V,) is the log-probability of each visit given all before it. With ``differentiate`` the others are
-    filled for these bridges: derivatives of log L by step and state in log theta (S, K-1), by history in pi, by
-    bridge in errors (B, K, K), log_stay (B, K); and ``posterior`` (B, N), the nodes' weights given all visits of
-    the bridge.
+    log_scale (V,) is the log-probability of each visit given all before it, and ``share`` (V,) its weight in
+    log L, or (0,) where all are 1. With ``differentiate`` the others are filled for these bridges: derivatives of
+    log L by step and state in log theta (S, K-1), by history in pi, by bridge in errors (B, K, K) and log_stay
+    (B, K); and ``posterior`` (B, N), the nodes' weights given all visits of the bridge.
     """
     free, lanes = theta.shape[1], eps.size
     stride = min(stride, lanes)
@@ -536,7 +543,7 @@ def pass_bridges(
         for one in range(b, end):
             _pass_bridge(
                 one, bridges, observed, begins, steps, h, pi, errors, log_stay, weight, differentiate, turned,
-                first, log_scale, d_pi, d_errors, d_stay, posterior,
+                first, log_scale, d_pi, d_errors, d_stay, posterior, share,
             )  # fmt: skip
         if differentiate:
             bars, slope = room[3, :size].reshape(shape), np.zeros((free, count))

@@ -31,7 +31,7 @@ from rekka.model.histories import (
     numbering_rows,
     place_frailty,
 )
-from rekka.model.inputs import check_covariates
+from rekka.model.inputs import check_covariates, weigh_dates
 from rekka.model.likelihood import Pairs
 from rekka.model.moments import Moments, stack_factors
 from rekka.model.records import Frailties, summarise_frailty
@@ -181,6 +181,7 @@ class Posing:
     dates: tuple[float, float]
     age_units: tuple[float, float]
     threads: int
+    half_life: float | None = None
     axes: Axes | None = None
 
     def build(self, rows: Chain) -> HistoryLikelihood:
@@ -194,7 +195,8 @@ class Posing:
         built = HistoryLikelihood.build(
             seen, self.elements, W, self.family, 1, self.threads, age_units=self.age_units
         )
-        return replace(built, names=rows.names)
+        share = None if self.half_life is None else weigh_dates(seen.when, self.half_life)
+        return replace(built, names=rows.names, share=share)
 
 
 def measure_steps(posing: Posing, rows: Chain) -> Moments:
@@ -261,7 +263,7 @@ def count_plateau(place: Parameters, block: HistoryLikelihood) -> tuple[int, int
 
 def gather_frailty(place: Parameters, block: HistoryLikelihood) -> Frailties:
     """Frailties of a block's bridges given their visits."""
-    own = block.with_nodes(place.nodes, place.span)
+    own = replace(block.with_nodes(place.nodes, place.span), share=None)
     names = own.names if own.names is not None else tuple(map(str, range(own.histories.n_bridges)))
     nodes = own.place(place.parameters[own.n_coefficients :])
     return summarise_frailty(names, nodes, own.evaluate(place.parameters).posterior)
@@ -342,10 +344,14 @@ class HistoryObservations:
     def _take(self) -> Array:
         return np.concatenate(list(self.blocks.run(partial(take_rows, self.clock))))
 
-    def pose(self, scaling: FittedScaling, elements: Elements, family: Family) -> tuple[SummedHistories, Axes]:
+    def pose(
+        self, scaling: FittedScaling, elements: Elements, family: Family, half_life: float | None = None
+    ) -> tuple[SummedHistories, Axes]:
         """The likelihood in orthonormal columns of the steps, and these."""
         seen, p = self.overview, len(self.covariates)
-        posing = Posing(elements, self.clock, scaling, family, seen.dates, seen.age_units, self.blocks.threads)
+        posing = Posing(
+            elements, self.clock, scaling, family, seen.dates, seen.age_units, self.blocks.threads, half_life
+        )
         moments = Moments.of(np.zeros((0, p)))
         for part in self.blocks.map(partial(measure_steps, posing), "coordinates"):
             moments = moments.plus(part)

@@ -8,7 +8,7 @@ native coefficients J psi, J = (native units per scaled) back;   their covarianc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +29,18 @@ class Inference:
 
     coefficients: Array
     covariance: Array
-    kind: str  # "observed information", "sandwich, clustered by 417 groups" or "sandwich, robust by row"
+    kind: str  # "observed information", "sandwich, clustered by 417 groups" or "sandwich, robust by row"; weights
     log_likelihood: float
     degrees_of_freedom: float
     aic: float
     bic: float
+
+    def weighted(self, half_life: float | None) -> Inference:
+        """The inference of rows weighted by their dates: a weighted log-likelihood has no AIC and BIC."""
+        if half_life is None:
+            return self
+        kind = f"{self.kind}, weighted by a half-life of {half_life:g} years"
+        return replace(self, kind=kind, aic=float("nan"), bic=float("nan"))
 
 
 class Meat(NamedTuple):

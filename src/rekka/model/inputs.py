@@ -46,6 +46,9 @@ COLLINEAR = 1e-10
 INFINITE = 1e100  # squares of larger covariates overflow
 MOST_STATES = 50  # a larger number is more probably a code, such as 99 for not inspected
 CLASS_WEIGHTS = ("inverse_frequency",)
+DAYS_PER_YEAR = 365.2425
+LEAST_POWER = -1000.0  # of 2: rows that are older have this weight, because one of 0 would be absence
+HALF_LIFE_NEEDS = "a half-life needs the date of each first visit"
 
 
 @dataclass(frozen=True)
@@ -152,12 +155,16 @@ def read_training(
     n_states: int | None = None,
     class_weight: str | None = None,
     clock: Clock | None = None,
+    half_life: float | None = None,
+    date: str = "date_1",
 ) -> Training:
     """All that a fit needs, each value checked; ``n_states`` None takes the worst end state.
 
     Covariates stay as they are at the first visit; as ``clock`` takes them they must not be constant or collinear.
+    With a ``half_life`` rows have weights by the dates of their second visits, which count as class weights do.
     """
     read = read_predictors(frame, columns)
+    when = None if half_life is None else _find_ends(frame, date, read.dt)
     end = read_ends(y, read.start)
     weight = read_weights(sample_weight, end.size)
     refuse_weightless(weight)
@@ -165,14 +172,52 @@ def read_training(
     if not weight.all():  # weight 0 is absence, in every respect
         here = weight > 0
         read, end, weight = read.take(here), end[here], weight[here]
+        when = None if when is None else when[here]
         members = None if members is None else read_groups(members[here], end.size)[0]
     if n_states is None:
         refuse_codes(end)
     count = count_states(end, n_states)
     check_covariates(read.x if clock is None else clock.take(read.x, read.dt), columns.covariates)
     classes = None if class_weight is None else class_weights(class_weight, read.start, end, count)
+    if when is not None and half_life is not None:
+        recent = weigh_dates(when - when.max(), half_life)
+        classes = recent if classes is None else classes * recent
     weight = weight if classes is None else weight * classes
     return Training(Rows(read.start, end, read.dt, weight, count), read.x, members, class_weight, classes)
+
+
+def _find_ends(frame: nw.DataFrame[Any], date: str, dt: Array) -> Array:
+    """Dates (n,) of rows' second visits, as years."""
+    if date not in frame.columns:
+        raise missing_columns([date], frame.columns, f"the table, and {HALF_LIFE_NEEDS}")
+    return read_dates(frame[date], date) + dt
+
+
+def weigh_dates(years: Array, half_life: float) -> Array:
+    """Weights of what is seen ``years``, at most 0, after the last visit: half as much each half-life before."""
+    return np.exp2(np.maximum(years / half_life, LEAST_POWER))
+
+
+def read_dates(series: nw.Series[Any], name: str) -> Array:
+    """Dates, or years as numbers, as years."""
+    if series.dtype.is_temporal():
+        days = series.to_numpy().astype("datetime64[D]")
+        years = np.where(np.isnat(days), np.nan, 1970.0 + days.astype(np.int64) / DAYS_PER_YEAR)
+    elif series.dtype.is_numeric():
+        years = series.cast(nw.Float64).to_numpy()
+    else:
+        raise BadValues(
+            f"{name} holds {series[0]!r}; dates are needed, or years as numbers. Convert the column.", column=name
+        )
+    bad = np.flatnonzero(~np.isfinite(years))
+    if bad.size:
+        raise BadValues(
+            f"{name} is missing in {bad.size} of {years.size} rows ({name_rows(bad)}). Exclude such rows or fill "
+            "them in.",
+            column=name,
+            rows=bad.tolist(),
+        )
+    return np.asarray(years, dtype=np.float64)
 
 
 def read_covariates(

@@ -98,9 +98,9 @@ def coefficient_table(fit: Fit, units: Mapping[str, float] | None, level: float)
     more = [] if fit.records is None else fit.records.estimates(level)
     empty = [None] * len(more)
     title = (
-        f"{fit.n_rows} rows, K = {fit.n_states}, log-likelihood {fit.inference.log_likelihood:.6f}, "
-        f"AIC {fit.inference.aic:.2f}, BIC {fit.inference.bic:.2f}\n"
-        f"{level:.0%} intervals; standard errors: {fit.inference.kind}; units: "
+        f"{fit.n_rows} rows, K = {fit.n_states}, log-likelihood {fit.inference.log_likelihood:.6f}"
+        + ("" if np.isnan(fit.inference.aic) else f", AIC {fit.inference.aic:.2f}, BIC {fit.inference.bic:.2f}")
+        + f"\n{level:.0%} intervals; standard errors: {fit.inference.kind}; units: "
         + ("native" if fit.native else f"covariates as transformed by {scale}")
         + "".join(f"\n{one.name}: relative to {one.reference}" for one in fit.coding.categories if one.kept)
         + "".join(f"\n{note}" for note in fit.coding.notes)

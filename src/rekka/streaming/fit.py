@@ -222,7 +222,7 @@ def observe(
 
 def takes_blocks(options: Options) -> bool:
     """Whether rows can be fitted in blocks with these options."""
-    return options.likelihood != "paper" and fits_in_blocks(options.scaling)
+    return options.likelihood != "paper" and options.half_life is None and fits_in_blocks(options.scaling)
 
 
 def _refuse(options: Options) -> None:

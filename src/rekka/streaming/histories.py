@@ -158,11 +158,12 @@ class HistoryModel:
         return self.elements["errors"] is not None or self.elements["improvements"] is not None
 
     def check_date(self, columns: Sequence[str]) -> None:
-        """Refuse a trend without dates."""
-        if self.elements["trend"] is not None and self.date not in columns:
-            raise missing_columns(
-                [self.date], columns, "the table, and a trend needs the date of each first visit"
-            )
+        """Refuse a trend or a half-life without dates."""
+        needed = {"a trend needs the date of each first visit": self.elements["trend"]}
+        needed[inputs.HALF_LIFE_NEEDS] = self.options.half_life
+        for why, asked in needed.items():
+            if asked is not None and self.date not in columns:
+                raise missing_columns([self.date], columns, f"the table, and {why}")
 
     def fit(self, blocks: Blocks[Chain], *, several: bool, clustered: bool, warm: Sequence[Fit] = ()) -> Fit:
         """Fit blocks wherever they are; scaling and quantiles of one alone are those of rows in memory."""

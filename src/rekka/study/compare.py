@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rekka.core.errors import BadOption, InputError, RunFolderError, count_of
-from rekka.core.folders import hold
+from rekka.core.folders import LOG, hold
 from rekka.core.machine import describe_command
 from rekka.data.direction import read_allowed
 from rekka.data.partition import PAPER_SEED, Partition
@@ -28,6 +28,7 @@ from rekka.streaming.blocks import read_memory
 from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Candidate, list_seen, look
+from rekka.study.elements import OnModel, choose_elements, refuse_split
 from rekka.study.ladder import list_rung_keys
 from rekka.study.plan import (
     GUARDED,
@@ -54,16 +55,19 @@ from rekka.study.run_folder import (
     PROVENANCE,
     Files,
     RunRecords,
+    add_line,
     begin_run,
     keep_rows,
     load_plan,
     make_folders,
     mark_run,
     open_kept_rows,
+    read_elements,
     read_provenance,
     refuse_occupied,
     tidy,
     withdraw_run,
+    write_elements,
     write_tables,
 )
 from rekka.study.runner import (
@@ -94,6 +98,7 @@ def compare(
     clock: str | None = None,
     cases: Sequence[str] | None = None,
     covariates: Sequence[str] | None = None,
+    models: str | Sequence[str] | None = None,
     partition: str = "auto",
     until: Any = None,
     partition_seed: int = PAPER_SEED,
@@ -112,6 +117,7 @@ def compare(
     on_trial: OnTrial | None = None,
     on_choice: OnChoice | None = None,
     on_rows: OnRows | None = None,
+    on_model: OnModel | None = None,
 ) -> Study:
     """Compare methods: every case by every method, fitted, timed, scored; one chosen, and confirmed once.
 
@@ -131,6 +137,10 @@ def compare(
         the paper, for all presets of a study that has "paper".
     cases, covariates : sequence of str, optional
         Only these; all by default.
+    models : "auto" or list of str, optional
+        After the study, choose the elements of histories (errors of inspection, small repairs, trend, ...) of each
+        component by forecasts from days inside the records, and test the choice once on the last years, as
+        ``backtest`` does: ``study.elements``. ``forecast_inventory`` of the run then uses them.
     partition : "auto", "paper", "bridge" or "date"
         Which rows train and which are golden; a ``Partition`` as ``data`` is split already.
     until : date, optional
@@ -168,6 +178,8 @@ def compare(
         Called with each trial that is done, the number done and the number there are.
     on_choice : callable, optional
         The same for each case's choice.
+    on_model : callable, optional
+        With ``models``, called with the model that is fitted, how many were, and 0.
     on_rows : callable, optional
         Called with the rows where they are too many to be held whole; ``tell_memory()`` says how they are read.
 
@@ -178,6 +190,8 @@ def compare(
 
     """
     asked = locals()
+    if models is not None:
+        refuse_split(data)
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset
     described, given = describe_data(data, mapping, None if out is None else Path(out))
     study = {name: asked[name] for name in TrialPlan.model_fields if name in asked} | {"presets": presets}
@@ -209,7 +223,8 @@ def run_plan(
     if out is None:
         with engage(how.workers, how.cluster) as crew:
             rows = open_rows(plan, data, base or Path(), limit, workers=how.workers)
-            return _finish(fit_once(plan, rows.covariates), rows, RunRecords(), crew, how)
+            study = _finish(fit_once(plan, rows.covariates), rows, RunRecords(), crew, how)
+            return add_elements(study, data, base or Path(), how)
     folder = Path(out).absolute()
     refuse_occupied(folder)
     made = not folder.exists()
@@ -225,7 +240,7 @@ def run_plan(
         used = _read_methods(folder, plan)
         files = _open_files(folder, plan, used, rows.cases, rows.digest())
         files.note(f"begun: {describe_command()}; {count_of(len(rows), 'row')}: {rows.scheme}")
-        return _finish(used, rows, files, crew, how)
+        return add_elements(_finish(used, rows, files, crew, how), data, folder, how)
 
 
 def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | None = None, **options: Any) -> Study:
@@ -251,7 +266,18 @@ def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | Non
         again = (f"recomputed: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
-        return _finish(used, rows, files, crew, how)
+        return add_elements(_finish(used, rows, files, crew, how), data, folder, how)
+
+
+def add_elements(study: Study, data: Any, base: Path, how: RunOptions) -> Study:
+    """Add the elements of histories to a study that asks for them; a run folder keeps what was chosen."""
+    if study.plan.study.models is None or study.elements:
+        return study
+    found = choose_elements(study.plan, data, base, study.folder, how.on_model)
+    if study.folder is not None:
+        write_elements(study.folder, found)
+        add_line(study.folder / LOG, f"elements chosen for {count_of(len(found), 'component')}")
+    return replace(study, elements=found)
 
 
 @contextmanager
@@ -448,6 +474,7 @@ def _gather(
         folder=folder,
         rungs=tuple(records.trials[key] for key in rungs if key in records.trials),
         reading=reading if begun is None or folder is None else read_reading(begun, folder),
+        elements=() if folder is None else read_elements(folder),
     )
 
 

@@ -86,7 +86,8 @@ def choose_models(study: Study, folder: Path | None = None, *, include_unchosen:
     ]
     if preset != EXACT:
         notes.append(f"the study has models of the preset {preset} alone")
-    return Models(name, tuple(models), missing, folder, tuple(notes))
+    elements = {one.case: one.model for one in study.elements if one.used}
+    return Models(name, tuple(models), missing, folder, tuple(notes), elements)
 
 
 def _explain_unchosen(study: Study, case: str, preset: str) -> str:

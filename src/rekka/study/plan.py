@@ -3,7 +3,7 @@
 [data]       source: the tables, beside this file or as a path; none is the built-in inventory. nbi, mapping: how
              they are read. allow: checks that do not stop the work
 [partition]  scheme, until, seed: which rows train and which are golden
-[study]      methods, presets, clock, cases, covariates, rule, select_on, confirm, cost, seed, repeats
+[study]      methods, presets, clock, cases, covariates, models, rule, select_on, confirm, cost, seed, repeats
 [guard]      default, margins and resamples of the guarded rule
 
 A method is a scaling operator, z-score with something that holds the coefficients, or a model without covariates:
@@ -42,6 +42,7 @@ from rekka.evaluation.pooling import Pooling, pool_cases
 from rekka.evaluation.resampling import Sample
 from rekka.evaluation.ridge import choose_ridge
 from rekka.evaluation.selection import Guard
+from rekka.fleet.rolling import read_models
 from rekka.model.clock import CLOCKS, MIDDLE, START
 from rekka.model.coordinates import Prior
 from rekka.model.family import find_family
@@ -123,7 +124,7 @@ def leave_out(others: Mapping[str, Sample], bridges: Any) -> dict[str, Sample]:
 
 VERSION = 3  # 2: a rule, the rows it looks at, and its margins. 3: a clock
 BEFORE_CLOCK = 2  # the version that may have no clock; its runs are read as those of version 3
-LATER = {"clock": START}  # options that runs of earlier versions did not have, and what these did
+LATER = {"clock": START, "models": None}  # options that runs of earlier versions did not have, and what these did
 
 
 class Preset(BaseModel):
@@ -234,6 +235,7 @@ class TrialPlan(_Strict):
     clock: str = MIDDLE  # for all presets alike; by default that of the presets
     cases: tuple[str, ...] | None = None
     covariates: tuple[str, ...] | None = None
+    models: str | tuple[str, ...] | None = None  # elements of histories to choose among: auto, or names
     rule: str = GUARDED
     select_on: str = "auto"
     confirm: bool = True  # the choice on the golden rows, once
@@ -339,6 +341,8 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
     if plan.guard.default not in (Guard().default, *plan.study.methods):
         methods = ", ".join(plan.study.methods)
         raise BadOption(f"The default {plan.guard.default} is not among the methods: {methods}. Add it to them.")
+    if plan.study.models is not None:
+        read_models(plan.study.models)
     for preset in plan.study.presets:
         if preset not in PRESETS:
             raise bad_option("preset", preset, [*PRESETS, "both"])

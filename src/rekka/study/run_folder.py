@@ -8,6 +8,7 @@ trials/            a file for each trial, sealed with its own SHA-256 and writte
 models/ scalings/  the fitted models and operators as JSON; the trial's file holds their SHA-256
 choices/           what was chosen for each component under each preset, and why
 confirmation.json  every look at the golden rows
+elements.json      the elements of histories that were chosen (--models), and backtest/, their test
 log.txt            what happened when
 trials.parquet, .csv, .json; selection.csv; methods.csv; ...   tables, written when all trials are done
 report.html, .json                                             the report, and its numbers
@@ -36,11 +37,14 @@ from rekka.core.errors import BadOption, DamagedFile, RunFolderError, Unreadable
 from rekka.core.files import append_line, is_unfinished, make_folder, remove_unfinished, write_text, write_whole
 from rekka.core.folders import LOCK, LOG, PLAN, digest, hold, plain, read_sealed, seal, write_sealed
 from rekka.core.sheets import to_parquet, write_csv
+from rekka.fleet.backtest import STORE, list_files
 from rekka.fleet.document import FORECAST
 from rekka.fleet.store import OWN, is_forecast
 from rekka.streaming import blocks
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Look
+from rekka.study.elements import FOLDER as BACKTEST
+from rekka.study.elements import ElementChoice
 from rekka.study.plan import BEFORE_CLOCK, VERSION, StudyPlan, read_plan
 from rekka.study.rows import PARTITION, Room, StudyRows, changed_rows
 from rekka.study.trial import Case, Fitted, Key, Trial, Value
@@ -49,7 +53,8 @@ CASES, TRIALS, MODELS, SCALINGS, CHOICES = "cases", "trials", "models", "scaling
 CONFIRMATION = "confirmation.json"
 FOLDERS = (CASES, TRIALS, MODELS, SCALINGS, CHOICES)
 LONGEST_SLUG = 40
-_LOOKS = "rekka-confirmation"
+ELEMENTS = "elements.json"
+_LOOKS, _ELEMENTS = "rekka-confirmation", "rekka-elements"
 
 Pair = tuple[str, str]  # preset and case
 
@@ -243,6 +248,19 @@ def read_looks(run: Path) -> list[Look]:
         raise DamagedFile(f"{CONFIRMATION} is of another version of rekka.", file=str(file)) from None
 
 
+def write_elements(run: Path, found: Sequence[ElementChoice]) -> None:
+    """Write the elements of histories that were chosen."""
+    write_sealed(run / ELEMENTS, _ELEMENTS, [json.loads(one.model_dump_json()) for one in found])
+
+
+def read_elements(run: Path) -> tuple[ElementChoice, ...]:
+    """Elements of histories that a run has chosen; none where its file is not whole, and they are chosen again."""
+    try:
+        return tuple(ElementChoice.model_validate(one) for one in read_sealed(run / ELEMENTS, _ELEMENTS))
+    except (FileNotFoundError, DamagedFile, ValidationError, TypeError):
+        return ()
+
+
 def add_line(log: Path, line: str) -> None:
     """Add a line to the log, with its moment and process."""
     moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -260,7 +278,7 @@ STABILITY_TABLES = ("cases", "selection", "methods", "statuses", "refits")  # fi
 _RUN = "rekka-run"
 TABLES = (
     "trials", "cases", "baselines", "selection", "methods", "agreement", "presets", "floor", "hypotheses",
-    "partition", "provenance", "confirmation", "verdicts", "optimism", "report", "ladder",
+    "partition", "provenance", "confirmation", "verdicts", "optimism", "report", "ladder", "elements",
 )  # fmt: skip
 
 
@@ -319,6 +337,8 @@ def clear_run(path: Path) -> None:
             *(str(one.relative_to(path)) for one in path.glob("stability/draws-*")),
             "stability",
             "forecast",
+            f"{BACKTEST}/{STORE}",
+            BACKTEST,
         ):
             with contextlib.suppress(OSError):  # not there, or files of others in it
                 (path / folder).rmdir()
@@ -331,6 +351,7 @@ def list_own(path: Path) -> list[Path]:
     forecast = path / "forecast"
     ours += [forecast / name for name in ((*OWN, FORECAST) if is_forecast(forecast) else ())]
     ours.append(forecast / LOCK)
+    ours += [*list_files(path / BACKTEST)]
     tables = [file for kind in ("csv", "json", "parquet", "html") for file in path.glob(f"*.{kind}")]
     ours += [file for file in tables if file.stem in TABLES]
     return [file for file in (*ours, path / LOG, path / PLAN) if file.exists()]

@@ -21,6 +21,7 @@ from rekka.streaming.cluster.clients import connect
 from rekka.streaming.cluster.source import CarryOut, recruit
 from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice, Contest, choose_case
+from rekka.study.elements import OnModel
 from rekka.study.ladder import LADDER, climb, needs_ladder
 from rekka.study.plan import POOLED, StudyPlan, TrialPlan
 from rekka.study.rows import StudyRows
@@ -44,6 +45,7 @@ class RunOptions:
     on_trial: OnTrial | None = None
     on_choice: OnChoice | None = None
     on_rows: OnRows | None = None
+    on_model: OnModel | None = None
 
 
 @dataclass(frozen=True)

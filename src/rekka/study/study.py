@@ -33,6 +33,7 @@ from rekka.model.survey import FitTest
 from rekka.study.case_rows import keep_supported
 from rekka.study.choice import Choice, MethodVerdict, Optimism
 from rekka.study.confirmation import Confirmed, Look
+from rekka.study.elements import ElementChoice
 from rekka.study.explanations import explain_case, explain_method, explain_selection, in_english
 from rekka.study.hypotheses import Hypothesis, judge_hypotheses
 from rekka.study.plan import PARETO, StudyPlan
@@ -135,6 +136,7 @@ class Study:
     folder: Path | None = None  # the run folder, where there is one
     reading: TableReading | None = None  # how the tables were read: forecasts read theirs in the same way
     rungs: tuple[Trial, ...] = ()  # trials beyond the plan's, where none of these served
+    elements: tuple[ElementChoice, ...] = ()  # of histories, chosen for each component where that was asked for
 
     @property
     def every_trial(self) -> tuple[Trial, ...]:

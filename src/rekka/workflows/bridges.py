@@ -65,7 +65,7 @@ def rank_bridges(models: Any, *, only: Sequence[str] | None = None, out: str | P
     sources = list(models) if isinstance(models, list | tuple) else [models]
     place = None if out is None else Path(out)
     if place is not None:
-        _refuse_place(place, [file for source in sources for file in list_files(source)])
+        refuse_place(place, [file for source in sources for file in list_files(source)])
     found = _choose([open_models(source) for source in sources], only)
     lacking = {model.name: NO_FRAILTY for model in found if _frailties(model) is None}
     if len(lacking) == len(found):
@@ -77,7 +77,7 @@ def rank_bridges(models: Any, *, only: Sequence[str] | None = None, out: str | P
     rows = [row for model in found if model.name not in alike for row in _list_rows(model)]
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("factor", descending=True, maintain_order=True)
     if place is not None:
-        _write(place, table)
+        write_place(place, table, "bridges")
     return table
 
 
@@ -113,7 +113,8 @@ def _list_rows(model: CaseModel) -> list[tuple[Any, ...]]:
     ]
 
 
-def _refuse_place(out: Path, inputs: Sequence[Path]) -> None:
+def refuse_place(out: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a file whose ending is that of no table, whose folder is not there, or that is read."""
     if out.suffix.lower() not in (CSV, EXCEL, PARQUET):
         raise bad_option("the output's ending", out.suffix, [CSV, EXCEL, PARQUET])
     if not is_folder(out.parent):
@@ -121,9 +122,10 @@ def _refuse_place(out: Path, inputs: Sequence[Path]) -> None:
     refuse_inputs([out], inputs)
 
 
-def _write(out: Path, table: pl.DataFrame) -> None:
+def write_place(out: Path, table: pl.DataFrame, name: str) -> None:
+    """Write a table as the file's ending says; ``name`` is that of the sheet."""
     kind = out.suffix.lower()
     if kind == CSV:
         write_csv(out, table)
     else:
-        write_whole(out, render_sheet(table, "bridges") if kind == EXCEL else to_parquet(table))
+        write_whole(out, render_sheet(table, name) if kind == EXCEL else to_parquet(table))

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from rekka.core.errors import BadOption, InputError, MissingColumns, count_of
+from rekka.checks.assumptions import list_contradicted
+from rekka.checks.engine import Finding
+from rekka.core.errors import BadOption, InputError, MissingColumns, count_of, missing_columns
 from rekka.core.files import (
     has_columns,
     has_mark,
@@ -28,17 +30,26 @@ from rekka.core.sheets import write_csv
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.reading import TableReading
 from rekka.data.text import collect
-from rekka.data.transitions import LazyTransitions, Transitions, name_table, read_options
+from rekka.data.transitions import (
+    PAIRED_ALREADY,
+    LazyTransitions,
+    ReadingOptions,
+    Transitions,
+    name_table,
+    pair_with_improvements,
+    read_options,
+)
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
+from rekka.evaluation.violations import Violation
 from rekka.fleet.backtest import choose_case, refuse_dateless, refuse_elements
-from rekka.fleet.backtest_rows import Cut
+from rekka.fleet.backtest_rows import Cut, read_day
 from rekka.fleet.backtest_scores import Settings
 from rekka.fleet.elements import describe_elements
-from rekka.fleet.histories import NO_TEST, CutRows, HistoryOptions, leave_out_far
+from rekka.fleet.histories import ANY_ELEMENT, NO_TEST, CutRows, HistoryOptions, leave_out_far
 from rekka.fleet.models import MARK, CaseModel, Models, choose_names
-from rekka.fleet.rolling import ModelChoice, read_models
+from rekka.fleet.rolling import HALF_LIFE, ModelChoice, Window, drop_auto, read_models, read_windows
 from rekka.forecast.forecast import ForecastOptions
 from rekka.forecast.uncertainty import NONE
 from rekka.model.clock import MIDDLE
@@ -65,6 +76,7 @@ class ComponentFit:
     no_test: str | None = None  # why the model has no test of fit although it was asked for
     repaired: int = 0  # improvements that a fit of histories left out as repairs
     choice: ModelChoice | None = None  # what was tried, where the model was chosen
+    violations: tuple[Violation, ...] = ()  # tests of the assumptions of a model of pairs
     file: Path | None = None
 
     @property
@@ -96,6 +108,11 @@ class ComponentFit:
         return describe_elements(self.model.records_, self.ratings, certified=certified)
 
     @property
+    def findings(self) -> list[Finding]:
+        """Findings on the assumptions that the rows contradict, with what to try, the smallest p-value first."""
+        return list_contradicted(self.case, self.violations)
+
+    @property
     def ratings(self) -> Ratings:
         """Ratings that the states are."""
         return Ratings.of(self.labels, len(self.labels or ()) if self.model is None else self.model.n_states_)
@@ -125,6 +142,8 @@ class ComponentFit:
             "bootstrap": drawn
             and {"asked": drawn.asked, "certified": len(drawn.beta), "bridges": drawn.groups, "seed": drawn.seed},
             "fit_test": None if test is None else test.to_dict(self.labels),
+            "violations": [one.to_dict() for one in self.violations],
+            "findings": [one.to_dict() for one in self.findings],
             "file": None if self.file is None else str(self.file),
         }
 
@@ -188,6 +207,8 @@ def fit_components(
     trend: str | None = None,
     first: Any = GIVEN,
     models: str | Sequence[str] | None = None,
+    half_life: float | str | None = None,
+    since: Any = None,
     units: Mapping[str, float] | None = None,
     bootstrap: int = 0,
     seed: int = 0,
@@ -215,6 +236,11 @@ def fit_components(
     models : "auto" or list of str, optional
         Choose the elements of each component by forecasts from days inside the records, as ``backtest`` does; the
         chosen model is then fitted to all rows. ``choice`` of each component says what was tried.
+    half_life : float, optional
+        Years after which a visit has half the weight; pairs have that of their second visit. The rows need dates.
+    since : date, str or int, optional
+        Only transitions that begin on this day (or in this year) or later train: where rates have changed, old
+        ones mislead.
     frailty_by : str, optional
         What a frailty belongs to: "bridge" (the default), "member" (each member of a bridge by itself), or a
         column of the table that is constant within a history, such as a district.
@@ -223,7 +249,8 @@ def fit_components(
     bootstrap, seed : int
         Refits to bridges drawn with replacement, for intervals of forecasts; 200 is usual.
     test_fit : bool, optional
-        Whether to test each model on the rows it was fitted to. Default: for up to 50 components.
+        Whether to test each model on the rows it was fitted to, and what it assumes (``violations`` of each
+        component). Default: for up to 50 components.
     cluster : str or distributed.Client, optional
         A Dask cluster whose workers read the rows of a Parquet table.
     out : path, optional
@@ -245,7 +272,9 @@ def fit_components(
 
     """
     reader, name, place = read_options(mapping), name_table(data), None if out is None else Path(out)
-    elements = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    windows = read_windows(half_life, since, models)
+    years, since = drop_auto(half_life), drop_auto(since)
+    elements = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, years)
     elements.refuse({"bootstrap": bootstrap, "ridge": ridge, "cluster": cluster})
     asked = None if models is None else read_models(models)
     if models is not None:
@@ -257,12 +286,18 @@ def fit_components(
     found = _read(reader.sound(data), cluster)
     if found is None:
         return ComponentFits()
+    day = None if since is None else read_day("since", since, "-01-01")
+    columns = found.query.collect_schema().names()
+    (elements if models is None else ANY_ELEMENT).check_columns(columns)
+    total = sum(found.cases.values())
+    found = found if day is None else found.begin(day)
+    left = total - sum(found.cases.values())
+    notes = (f"{count_of(left, 'transition')} that begin before {day} left out.",) if left else ()
     names = list(found.covariates if covariates is None else covariates)
-    if elements.on or models is not None:
-        elements.check_columns(found.query.collect_schema().names())
     if elements.on:
         names = [name for name in names if covariates is not None or name != elements.column]
     cases = choose_names(sorted(found.cases), only)
+    tests = not elements.refits and (len(cases) <= MOST_TESTED if test_fit is None else test_fit)
     files = _place_models(cases, place)
     table = _place_coefficients(files, place, [] if place is None else reader.inputs(data))
     work = _Work(
@@ -273,19 +308,23 @@ def fit_components(
         cluster,
         bootstrap,
         seed,
-        not elements.on and (len(cases) <= MOST_TESTED if test_fit is None else test_fit),
+        tests,
         on_progress,
         elements,
-        None if models is None else Chooser(asked, found.labels),
+        None if models is None else Chooser(asked, found.labels, windows),
+        _keep_improvements(reader, data, found, day) if tests and models is None else None,
     )
     done = []
     for case, rows in found.split(cases):
+        if not found.cases[case]:
+            done.append(ComponentFit(case, 0, found.labels, reason=f"no transition begins on {day} or later."))
+            continue
         one = work.fit(case, rows)
         if case in files and one.model is not None:
             _write_model(files[case], one.model, case, found)
             one = replace(one, file=files[case])
         done.append(one)
-    fits = ComponentFits(tuple(done), found.reading, work.tests, notes=_list_notes(done, elements))
+    fits = ComponentFits(tuple(done), found.reading, work.tests, notes=(*notes, *_list_notes(done, elements)))
     if table is None or not fits.models:
         return fits
     write_csv(table, fits.coefficients)
@@ -314,7 +353,8 @@ class _Found:
                 yield together[0], rows
                 continue
             parts = collect(rows, "The table").partition_by("case", as_dict=True)
-            yield from ((case, parts[case,].lazy()) for case in together)
+            none = rows.clear()
+            yield from ((case, parts[case,].lazy() if (case,) in parts else none) for case in together)
 
     def _hold_together(self, cases: Sequence[str]) -> Iterator[list[str]]:
         """Yield cases in their order, as many at a time as have few enough rows to be held."""
@@ -327,6 +367,14 @@ class _Found:
             together.append(case)
             held += self.cases[case]
         yield together
+
+    def begin(self, day: dt.date) -> _Found:
+        """The transitions that begin on a day or later; a case that has none keeps its name."""
+        columns = self.query.collect_schema().names()
+        if "date_1" not in columns:
+            raise missing_columns(["date_1"], columns, "the table, and since needs the date of each first visit")
+        query = self.query.filter(pl.col("date_1").cast(pl.Date) >= day)
+        return replace(self, query=query, cases=dict.fromkeys(self.cases, 0) | _count_cases(query))
 
     def hold(self, case: str, rows: pl.LazyFrame) -> pl.DataFrame | None:
         """Rows of a case in memory; None where they are too many to be refitted many times."""
@@ -360,6 +408,7 @@ class Chooser(NamedTuple):
 
     models: tuple[str, ...] | None
     labels: tuple[str, ...] | None
+    windows: tuple[Window, ...]
 
 
 @dataclass(frozen=True)
@@ -376,6 +425,7 @@ class _Work:
     on_progress: OnProgress
     elements: HistoryOptions
     chooser: Chooser | None = None
+    kept: pl.DataFrame | None = None  # pairs with improvements by one rating, for the tests of assumptions
 
     def fit(self, case: str, rows: pl.LazyFrame) -> ComponentFit:
         """Fit a component, with its refits and its test, or give the reason why there is no model."""
@@ -397,8 +447,10 @@ class _Work:
             model, why = (model, many) if held is None else self._draw(case, model, held)
             one = replace(one, no_bootstrap=why)
         if self.tests:
-            model = model if held is None else self._test(case, model, held)
             one = replace(one, no_test=many)
+            if held is not None:
+                model = self._test(case, model, held)
+                one = replace(one, violations=self._find_violations(case, model, held))
         return replace(one, model=model)
 
     def _choose(self, case: str, rows: pl.DataFrame) -> ComponentFit:
@@ -414,7 +466,7 @@ class _Work:
             Settings(
                 Cut(last),
                 tuple(names),
-                Options(scaling=self.options["scaling"], seed=self.seed),
+                Options(scaling=self.options["scaling"], seed=self.seed, half_life=self.options["half_life"]),
                 ForecastOptions(NONE, advance=None if advance is None else tuple(advance)),
                 labels=self.chooser.labels,
                 far=True,
@@ -422,16 +474,24 @@ class _Work:
             self.chooser.models,
             None,
             lambda what, done, _: self.on_progress("Choosing the model", what, done, None),
+            self.chooser.windows,
         )
-        near, chosen = leave_out_far(rows), choice.histories
+        near, chosen, window = leave_out_far(rows), choice.histories, choice.window
+        options = self.options | chosen.estimator | {"half_life": self.options["half_life"]}
+        if window is not None and window.kind == HALF_LIFE:
+            options["half_life"] = window.years
+        elif window is not None:
+            near = near.filter(pl.col("date_1") >= window.begin(last))
+        kept = near
         if not chosen.on:
             near = near.filter(pl.col("state_2") >= pl.col("state_1"))
         work = replace(
             self,
+            kept=kept,
             found=replace(self.found, cases=self.found.cases | {case: len(near)}),
-            options=self.options | chosen.estimator,
+            options=options,
             elements=chosen,
-            tests=self.tests and not chosen.on,
+            tests=self.tests and not chosen.on and options["half_life"] is None,
             chooser=None,
         )
         return replace(work.fit(case, near.lazy()), choice=choice, repaired=len(rows) - len(near))
@@ -490,6 +550,24 @@ class _Work:
         self.on_progress("Testing the fit", case, 0, None)
         return model.check_fit(rows, rows["state_2"], follows=find_links(rows))
 
+    def _find_violations(
+        self, case: str, model: ExponentialHazardMarkovModel, rows: pl.DataFrame
+    ) -> tuple[Violation, ...]:
+        every = rows if self.kept is None else self.kept.filter(case=case)
+        return model.find_violations(every)
+
+
+def _keep_improvements(
+    reader: ReadingOptions, data: Any, found: _Found, since: dt.date | None
+) -> pl.DataFrame | None:
+    """Pair the visits once more, improvements by one rating kept; None of a table that has transitions already."""
+    if isinstance(data, Transitions) or found.reading is None or found.reading.kind == PAIRED_ALREADY.kind:
+        return None
+    if min(found.cases.values()) > blocks.WHOLE:  # no component is tested
+        return None
+    kept = pair_with_improvements(reader.panel(data), **reader.rules)
+    return kept if since is None else kept.filter(pl.col("date_1") >= since)
+
 
 def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple[str, ...]:
     """Notes on fits of histories: pairs that are taken for repairs, and that there is no test of fit."""
@@ -499,9 +577,7 @@ def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple
         plain = "" if all(chosen) else ", and all improvements where the model is the plain one"
         told = f"{count_of(excluded, 'pair')} left out as repairs: improvements by two ratings or more{plain}."
         return (told, NO_TEST) if any(chosen) else (told,)
-    if not elements.on:
-        return ()
-    return (elements.explain_excluded(excluded), NO_TEST) if excluded else (NO_TEST,)
+    return (*((elements.explain_excluded(excluded),) if excluded else ()), *elements.notes)
 
 
 def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
@@ -18,15 +18,23 @@ from rekka.core.folders import digest_file
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.reading import reuse
 from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
+from rekka.fleet.backtest_rows import Cut, PairedRecords, prepare, read_records
+from rekka.fleet.backtest_scores import Settings
 from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet
-from rekka.fleet.eligibility import InventoryOptions, find_eligible
+from rekka.fleet.eligibility import Eligible, InventoryOptions, find_eligible
 from rekka.fleet.histories import HistoryOptions
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
 from rekka.fleet.models import CaseModel, Models, match_models
+from rekka.fleet.rolling import elements_of
+from rekka.fleet.shock_origins import find_shocks, refuse_undated
+from rekka.fleet.shocks import Shocks, read_shocks
 from rekka.fleet.store import OWN, choose_format, list_files, open_folder, refuse_place
+from rekka.forecast.forecast import ForecastOptions
+from rekka.forecast.uncertainty import NONE, NORMAL
 from rekka.model.clock import MIDDLE
 from rekka.model.elements import GIVEN
+from rekka.model.fit import Options
 from rekka.model.history_inputs import ELEMENTS
 from rekka.workflows.fit import ComponentFits, fit_components
 from rekka.workflows.models import list_files as list_model_files
@@ -75,6 +83,8 @@ def forecast_inventory(
     trend: str | None = None,
     clock: str = MIDDLE,
     first: Any = GIVEN,
+    half_life: float | None = None,
+    shocks: Any = False,
     on_progress: OnProgress = say_nothing,
     **asked: Any,
 ) -> InventoryForecast:
@@ -107,6 +117,13 @@ def forecast_inventory(
     errors, frailty, frailty_by, improvements, trend, clock, first
         Elements of a model of histories, as for ``fit_components``. With any of them each component is fitted
         again to all visits of the inventory, with the scaling and the covariates of its model.
+    half_life : float, optional
+        Years after which a visit has half the weight, as for ``fit_components``: the models are fitted again too.
+    shocks : bool, float or Shocks
+        Whether totals have a second, wider prediction interval, for errors that all members share. True estimates
+        these for each component: up to six models fitted to the inspections up to earlier years forecast the
+        later ones. That takes as many fits, and inspections with dates. A number is their standard deviation on
+        the scale of log hazards, for all components.
     on_progress : callable, optional
         Called with a stage, a name, how many members are done, and of how many.
     **asked
@@ -125,28 +142,42 @@ def forecast_inventory(
     (True, 10)
 
     """
-    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first)
+    histories = HistoryOptions(errors, frailty, frailty_by, improvements, trend, clock, first, half_life)
     histories.refuse({})
-    if clock != MIDDLE and not histories.on:
+    if clock != MIDDLE and not histories.refits:
         raise BadOption(
             f"clock is {clock!r}, which belongs to rekka fit: the models are not fitted again here. Leave it out.",
             option="clock",
             value=clock,
         )
+    struck = read_shocks(shocks)
     options = InventoryOptions(since=read_day(since), advance=tuple(advance) if advance else None, **asked)
+    if struck is not False and options.intervals == NONE:
+        raise BadOption(
+            "shocks widens prediction intervals, and intervals is 'none'. Use 'delta' or 'normal', or leave "
+            "shocks out.",
+            option="shocks",
+        )
     reader, place = read_options(mapping), None if out is None else Path(out)
     on_progress("Reading", name_table(models), 0, None)
     found = open_models(models, include_unchosen=include_unchosen)
     if place is not None:
         _refuse(place, models, inventory, reader)
-    if histories.on:
-        found = _fit_again(found, inventory, reader, histories, only, on_progress)
+    asked = {model.name: histories for model in found.models}
+    if not histories.refits:  # those that the study chose, if any
+        asked = {case: elements_of(name) for case, name in found.elements.items()}
+    if asked and (histories.refits or found.elements):
+        found = _fit_again(found, inventory, reader, asked, only, on_progress, chosen=not histories.refits)
         if options.since is not None:
             found = replace(found, notes=(*found.notes, f"the fit has visits after {options.since}, too, if any"))
     on_progress("Reading", name_table(inventory), 0, None)
     members = _read_members(inventory, reader, found, options.since)
     matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
     eligible = find_eligible(members, matched, options)
+    if struck is not False:
+        earlier = _Earlier(found, inventory, reader, on_progress)
+        given = struck if isinstance(struck, Shocks) else None
+        eligible = earlier.add_to(eligible) if given is None else _give(eligible, given)
     form = choose_format(format, eligible.size * (options.years + 1))
     with nullcontext() if place is None else open_folder(place, form) as writer:
         fleet = forecast_fleet(
@@ -171,46 +202,132 @@ def _fit_again(
     found: Models,
     inventory: Any,
     reader: ReadingOptions,
-    histories: HistoryOptions,
+    asked: Mapping[str, HistoryOptions],
     only: Sequence[str] | None,
     on_progress: OnProgress,
+    *,
+    chosen: bool,
 ) -> Models:
-    """Models of histories in place of those found: of their components, with their scaling and covariates."""
-    chosen = [model for model in found.models if only is None or model.name in only]
-    reading, mapping = found.reading, reader
-    if (
-        reading is not None
-        and reading.kind != "transitions"
-        and not reader.nbi
-        and len(list_tables(inventory)) < 2
-    ):
-        plan = reuse(reading, take_one(inventory), reader.mapping, reader.changes, found.name)
-        mapping = replace(reader, mapping=plan.model_dump(exclude_unset=True), changes={})
-    models: list[CaseModel] = []
+    """Models of histories in place of those found: of their components, with their scaling and covariates.
+
+    ``asked`` are the elements of each. Those that a study has ``chosen`` are left out, with a note, where the
+    inventory has no visits to fit.
+    """
+    wanted = [model for model in found.models if model.name in asked and (only is None or model.name in only)]
+    for model in wanted:
+        if model.fit.records is not None and not asked[model.name].on:
+            raise BadOption(
+                f"half_life is {asked[model.name].half_life!r}, and the model of {model.name} is one of "
+                "histories, whose elements are not taken over when it is fitted again. Give them, too, such as "
+                "--errors adjacent.",
+                option="half_life",
+            )
+    mapping = _read_alike(found, inventory, reader)
+    models: list[CaseModel] = [model for model in found.models if chosen and model.name not in asked]
     missing, notes = dict(found.missing), list[str]()
-    for place, model in enumerate(chosen):
-        on_progress("Fitting", model.name, place, len(chosen))
-        fits = _fit_one(
-            model.case,
-            inventory,
-            mapping,
-            scaling=model.fit.scaling.method,
-            covariates=list(model.fit.columns),
-            test_fit=False,
-            **{name: getattr(histories, name) for name in ELEMENTS},
-            frailty_by=histories.frailty_by,
-            clock=histories.clock,
-        )
+    for place, model in enumerate(wanted):
+        on_progress("Fitting", model.name, place, len(wanted))
+        histories = asked[model.name]
+        try:
+            fits = _fit_one(
+                model.case,
+                inventory,
+                mapping,
+                scaling=model.fit.scaling.method,
+                covariates=list(model.fit.columns),
+                test_fit=False,
+                **{name: getattr(histories, name) for name in ELEMENTS},
+                frailty_by=histories.frailty_by,
+                clock=histories.clock,
+                half_life=histories.half_life,
+            )
+        except MissingColumns as error:
+            if not chosen:
+                raise
+            models.append(model)
+            notes.append(
+                f"{model.name}: the study chose {histories.words}, which cannot be fitted to "
+                f"{name_table(inventory)} ({str(error).partition('. ')[0]}); the plain model forecasts"
+            )
+            continue
         models += fits.to_models().models
         missing |= fits.reasons
         for one in fits.components:
             if one.model is not None and not one.model.certificate_.certified:
                 reasons = one.ratings.reword_all(one.model.certificate_.reasons)
                 notes.append(f"{one.case} is {one.model.certificate_.headline}: {'; '.join(reasons)}")
-    note = f"fitted again to all visits of {name_table(inventory)}: {histories.words}"
-    if any(model.fit.records is not None for model in chosen):
+    words = {one.case: asked[one.name].words for one in wanted if any(m.case == one.case for m in models)}
+    note = f"fitted again to all visits of {name_table(inventory)}: {'; '.join(dict.fromkeys(words.values()))}"
+    if chosen:
+        told = "; ".join(f"{case}: {some}" for case, some in words.items())
+        note = f"fitted to all visits of {name_table(inventory)} with the elements that the study chose: {told}"
+    if any(model.fit.records is not None for model in wanted):
         note += ", in place of the elements that they had"
-    return Models(found.name, tuple(models), missing, found.run, (*found.notes, note, *notes))
+    notes = [note, *notes] if words else notes
+    return Models(found.name, tuple(models), missing, found.run, (*found.notes, *notes))
+
+
+def _read_alike(found: Models, inventory: Any, reader: ReadingOptions) -> ReadingOptions:
+    """Options that read the inspections as the table was that the models were fitted to."""
+    reading = found.reading
+    if reading is None or reading.kind == "transitions" or reader.nbi or len(list_tables(inventory)) > 1:
+        return reader
+    plan = reuse(reading, take_one(inventory), reader.mapping, reader.changes, found.name)
+    return replace(reader, mapping=plan.model_dump(exclude_unset=True), changes={})
+
+
+def _give(eligible: Eligible, shocks: Shocks) -> Eligible:
+    """Members with the same shared errors in each case."""
+    return replace(eligible, groups=tuple(replace(group, shocks=shocks) for group in eligible.groups))
+
+
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """Forecasts from earlier years of the inspections of an inventory, with models like those found."""
+
+    found: Models
+    inventory: Any
+    reader: ReadingOptions
+    on_progress: OnProgress
+
+    def add_to(self, eligible: Eligible) -> Eligible:
+        """Members with the shared errors of their case."""
+        elements = [HistoryOptions.of(group.fit) for group in eligible.groups]
+        reading = next((one for one in elements if one.on), HistoryOptions())
+        nbi = self.found.reading is not None and self.found.reading.kind == "nbi"
+        records = self._read(replace(self.reader, nbi=self.reader.nbi or nbi), reading)
+        refuse_undated(records.found.frame.columns)
+        latest = records.found.frame["date_2"].cast(pl.Date).max()
+        assert isinstance(latest, date)  # there are transitions, each with dates
+        last = min(latest, eligible.base or latest)
+        frame, _ = prepare(records, Cut(last), None)
+        groups = []
+        for place, group in enumerate(eligible.groups):
+            self.on_progress("Earlier forecasts", group.case, place, len(eligible.groups))
+            options, fit = eligible.options, group.fit
+            settings = Settings(
+                cut=Cut(last),
+                covariates=fit.columns,
+                options=Options(scaling=fit.scaling.method, clock=fit.clock.kind, seed=options.seed),
+                forecast=ForecastOptions(NORMAL, options.level, age=options.age, advance=options.advance),
+                histories=elements[place],
+                far=reading.on,
+            )
+            shocks = find_shocks(group.case, frame.filter(case=group.case), last, settings)
+            groups.append(replace(group, shocks=shocks))
+        return replace(eligible, groups=tuple(groups))
+
+    def _read(self, reader: ReadingOptions, histories: HistoryOptions) -> PairedRecords:
+        """Pairs of visits of the inventory, read as the table was that the models were fitted to."""
+        try:
+            alike = _read_alike(self.found, self.inventory, reader)
+            return read_records(self.inventory, alike, histories)
+        except MissingColumns as error:
+            raise MissingColumns(
+                f"{error} With shocks, models are fitted to the inspections up to earlier years: give inspections "
+                "with dates, or leave shocks out.",
+                **error.values,
+            ) from None
 
 
 def _fit_one(case: str | None, inventory: Any, mapping: ReadingOptions, **options: Any) -> ComponentFits:

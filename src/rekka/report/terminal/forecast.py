@@ -12,7 +12,10 @@ from rich.console import Console
 from rekka.core.errors import count_of, name_some
 from rekka.core.ratings import Ratings
 from rekka.fleet.backtest import FILES, Backtest
+from rekka.fleet.backtest_scores import PAIRS
 from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
+from rekka.fleet.rolling import JOIN, describe_model
+from rekka.fleet.shocks import describe_shocks
 from rekka.model.certificate import HARDLY_DETERMINED
 from rekka.report.terminal.parts import explain, print_line, print_list, print_plain, print_warning
 from rekka.report.terminal.tables import NOTHING, print_rows, print_texts, show, show_range, texts
@@ -135,9 +138,13 @@ def _print_network(console: Console, document: ForecastFile) -> None:
         total = now[True, reached.state]
         expected = [show(one.expected, "members") for one in (*(now[False, state] for state in states), total)]
         own = show_range(total.low, total.high, "members")
-        lines.append((str((total.date or total).year), *expected, own, _show_prediction(total)))
+        wider = (
+            [show_range(total.predicted_shock_low, total.predicted_shock_high, "count")] if document.shocks else []
+        )
+        lines.append((str((total.date or total).year), *expected, own, _show_prediction(total), *wider))
     title = f"{'All components' if together else here[0].case}: expected number of members in each rating{marked}"
     heads = ("year", *map(ratings.name, states), worse, f"{level} parameters", f"{level} prediction")
+    heads += (f"{level} wider",) if document.shocks else ()
     print_texts(console, title, heads, lines, split=True)
 
 
@@ -247,6 +254,9 @@ def _explain(document: ForecastFile) -> list[str]:
     ]
     if len(document.models) > 1:
         lines.append("components are taken as independent; so are members of one bridge, given its frailty if any")
+    lines += describe_shocks({one.case: one.shocks for one in document.shocks})
+    if len(document.shocks) > 1:
+        lines.append("the wider band of all components together takes them as struck at once")
     return lines
 
 
@@ -259,6 +269,7 @@ SCORES = {
     "accuracy": "accuracy",
 }
 INSIDE, NOT_CERTIFIED = "*", "†"
+WIDER = "inside_shock"
 
 Means = dict[tuple[str, str], float]
 Differences = dict[tuple[str, str], dict[str, Any]]
@@ -270,11 +281,14 @@ def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_
         print_warning(console, line, "\n")
     for note in found.notes:
         print_plain(console, f"{note}\n")
+    for choice in found.choices:
+        print_plain(console, f"{choice.summary}\n")
     scored = found.scores["case"].unique(maintain_order=True).to_list()
     full = show_all or len(scored) <= FULLY
     if len(scored) > 1:
         _print_backtest_cases(console, found, scored)
     for case in scored if full else ():
+        _print_candidates(console, found, case)
         _print_scores(console, found, case)
         _print_horizons(console, found, case)
         _print_totals(console, found, case)
@@ -313,26 +327,62 @@ def _print_backtest_cases(console: Console, found: Backtest, scored: Sequence[st
     )
 
 
+def _print_candidates(console: Console, found: Backtest, case: str) -> None:
+    """Models that were compared to choose one, by their scores from origins inside the training years."""
+    rows = found.models.filter(case=case).to_dicts()
+    if len(rows) < 2:
+        return
+    lines = (
+        (
+            ("" if row["than"] is None else "+ ") + _name_part(row),
+            show(row["rps"], "accuracy"),
+            show_range(row["low"], row["high"], "accuracy_difference"),
+            "kept" if row["kept"] else found.name_states(case, row["reason"] or "better, another more so"),
+        )
+        for row in rows
+    )
+    visits, origins = rows[0]["visits"], rows[0]["origins"]
+    print_texts(
+        console,
+        f"{case}: models compared on {visits:,} visits after {count_of(origins, 'origin')} in the training years",
+        ("model", "RPS", "minus the one before", "verdict"),
+        lines,
+        f"RPS: ranked probability score, lower is better. Each step adds one element to the model kept last. The "
+        f"intervals ({100 * rows[-1]['level']:.0f} %, by bridge) allow for the number of elements.",
+    )
+
+
+def _name_part(row: dict[str, Any]) -> str:
+    """The model in the first line, then what each one adds to the model before it."""
+    if row["than"] is None:
+        return describe_model(row["model"])
+    new = [part for part in row["model"].split(JOIN) if part not in row["than"].split(JOIN)]
+    return describe_model(JOIN.join(new))
+
+
 def _print_scores(console: Console, found: Backtest, case: str) -> None:
     """Every score of the three forecasters, and the intervals of the differences."""
     visits = found.cases.filter(case=case)["visits"].item()
     scores, less = _scores(found, case)
+    others = {PAIRS: "plain", "no_covariates": "no cov.", "persistence": "no change"}
+    others = {name: short for name, short in others.items() if ("rps", name) in scores}
     lines = (
         (
             words,
-            *(show(scores.get((score, one)), "accuracy") for one in ("model", "no_covariates", "persistence")),
-            *(_show_ends(less.get((score, other))) for other in ("no_covariates", "persistence")),
+            *(show(scores.get((score, one)), "accuracy") for one in ("model", *others)),
+            *(_show_ends(less.get((score, other))) for other in others),
         )
         for score, words in SCORES.items()
     )
     print_texts(
         console,
         f"{case}: scores of the forecasts of {visits:,} later visits",
-        ("score", "model", "no cov.", "no change", "model - no cov.", "model - no change"),
+        ("score", "model", *others.values(), *(f"model - {short}" for short in others.values())),
         lines,
-        "Lower is better, except for accuracy. no cov.: the model without covariates. no change: every member "
-        "keeps its rating, with an infinite log loss as soon as one has changed; floored: no probability "
-        f"below 1e-12. The last two columns are {100 * found.level:g} % intervals of the difference, by bridge.",
+        f"Lower is better, except for accuracy. {'plain: the model of pairs. ' if PAIRS in others else ''}no "
+        "cov.: the model without covariates. no change: every member keeps its rating, with an infinite log loss "
+        "as soon as one has changed; floored: no probability below 1e-12. The last columns are "
+        f"{100 * found.level:g} % intervals of the difference, by bridge.",
     )
 
 
@@ -377,17 +427,21 @@ def _print_totals(console: Console, found: Backtest, case: str) -> None:
     explain(
         console,
         f"expected, with the {100 * found.level:g} % prediction interval of the number found; {INSIDE}: inside "
-        "it. no cov.: expected by the model without covariates. no change: if every member had kept its rating.",
+        "it. no cov.: expected by the model without covariates. no change: if every member had kept its rating."
+        + (f" wider: with errors that all members share; {INSIDE}: inside it." if WIDER in found.totals else ""),
     )
 
 
 def _print_counts(console: Console, title: str, first: str, lines: Iterable[dict[str, Any]], key: str) -> None:
-    heads = (first, "visits", "found", "expected", "", "no cov.", "no change")
+    lines = list(lines)
+    wider = any(line.get(WIDER) is not None for line in lines)
+    heads = (first, "visits", "found", "expected", "", *(("wider", "") if wider else ()), "no cov.", "no change")
     rows = (
         (
             str(line[key]),
             f"{line['visits']:,}",
             *_show_total(line),
+            *(_show_wider(line) if wider else ()),
             show(line["expected_no_covariates"], "count"),
             f"{line['unchanged']:,}",
         )
@@ -402,6 +456,12 @@ def _show_total(line: dict[str, Any]) -> tuple[str, str, str]:
     if line["inside"] is not None:
         expected += f" ({line['predicted_low']:,} to {line['predicted_high']:,})"
     return f"{line['observed']:,}", expected, INSIDE if line["inside"] else ""
+
+
+def _show_wider(line: dict[str, Any]) -> tuple[str, str]:
+    """The wider interval, and a mark where the number is inside."""
+    ends = show_range(line["predicted_shock_low"], line["predicted_shock_high"], "count")
+    return ends, INSIDE if line[WIDER] else ""
 
 
 def _show_ends(row: dict[str, Any] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,20 +12,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
+from rekka.checks.assumptions import describe_untouched, list_contradicted
 from rekka.core.errors import count_of, name_some
 from rekka.core.ratings import Ratings
 from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.evaluation.calibration import explain_untested
+from rekka.evaluation.violations import Violation
 from rekka.fleet.models import CaseModel, describe_misfit, split_notes
 from rekka.forecast.effects import Effects, show_years
 from rekka.forecast.matrices import LONG, MEDIAN, PERCENT, Matrix, describe_intervals, lay_out, round_together
 from rekka.model.survey import Resampled
-from rekka.report.terminal.parts import print_list, print_warning
+from rekka.report.terminal.parts import print_line, print_list, print_warning
 from rekka.report.terminal.tables import NOTHING, print_texts, show, show_range
 
 NAMES_SHOWN, LONGEST_NAME = 3, 40  # in a summary of many components
 NOT_FITTED = "not fitted"
 CELL = 8  # letters for a probability, and the blank before it
+PROBABLE_REPAIR = "probable repair"  # a verdict of ``find_repairs``
 LEAST = 5e-5  # a probability below it would be shown as 0.0000
 
 
@@ -36,8 +40,9 @@ def print_model(
     labels: Sequence[str] | None,
     coefficients: Sequence[Mapping[str, Any]],
     elements: Sequence[str] = (),
+    violations: Sequence[Violation] = (),
 ) -> None:
-    """Coefficients, elements of histories, certificate and test of fit; a misfit stands above all."""
+    """Coefficients, elements of histories, certificate and tests; a misfit stands above all."""
     test, ratings = model.fit_test_, Ratings.of(labels, model.n_states_)
     misfit = describe_misfit(case, test, labels)
     if misfit is not None:
@@ -67,9 +72,23 @@ def print_model(
     if test is not None:
         told = map(ratings.reword, test.causes) if test.rejected else (f"{test.describe()}.",)
         console.print(escape(" ".join(["test of fit:", *told])), highlight=False)
+    _print_assumptions(console, case, violations)
     if model.resampled_ is not None:
         console.print(_describe_bootstrap(model.resampled_), highlight=False)
     console.print()
+
+
+def _print_assumptions(console: Console, case: str, tests: Sequence[Violation]) -> None:
+    """Assumptions that the rows contradict, each with what to try, then what was and was not tested."""
+    found = list_contradicted(case, tests)
+    if found:
+        console.print(f"[bold red]assumptions: {count_of(len(found), 'finding')}[/]", highlight=False)
+        print_list(console, [f"{one.code} {one.title}. {one.message} {one.remedy}" for one in found])
+        several = "One cause can have several signs: begin with the first. " if len(found) > 1 else ""
+        chance = f"At {tests[0].level:.0%}, one in {1 / tests[0].level:.0f} right models has a finding by chance."
+        console.print(f"  {several}{chance}", highlight=False)
+    for line in describe_untouched(tests):
+        console.print(escape(f"assumptions: {line}"), style="dim", highlight=False)
 
 
 def print_bridges(console: Console, table: pl.DataFrame, rows: int) -> None:
@@ -94,6 +113,31 @@ def print_bridges(console: Console, table: pl.DataFrame, rows: int) -> None:
         "times as fast as others with the same covariates. An interval that includes 1 is no evidence of a "
         "difference.",
         left=2,
+    )  # fmt: skip
+
+
+def print_repairs(console: Console, headlines: Sequence[str], table: pl.DataFrame, rows: int) -> None:
+    """Counts of each component, and the ``rows`` most probable repairs without a record of all of them."""
+    for line in headlines:
+        print_line(console, line)
+    found = table.filter(pl.col("verdict") == PROBABLE_REPAIR).sort("repair", descending=True, maintain_order=True)
+    shown = found.head(rows)
+    if shown.is_empty():
+        return
+    heads = {"case": "component", "bridge_id": "bridge", "member": "member", "date_1": "after", "date_2": "by"}
+    named = [name for name in heads if name in shown.columns and (name != "case" or len(headlines) > 1)]
+    print_texts(
+        console,
+        f"{len(shown):,} of {count_of(len(found), 'probable repair')} without a record, the surest first",
+        (*(heads[name] for name in named), "rating", "then", "repair", "small", "error"),
+        (
+            (*(str(row[name] or "") for name in named), row["rating_1"], row["rating_2"],
+             *(f"{row[name]:.0%}" for name in ("repair", "small_improvement", "error")))
+            for row in shown.iter_rows(named=True)
+        ),
+        "repair, small, error: probability, given all visits, of a repair, of a small improvement, and that one "
+        "of the two ratings is wrong.",
+        left=sum(not name.startswith("date") for name in named),
     )  # fmt: skip
 
 
@@ -156,6 +200,11 @@ def print_summary(console: Console, described: Sequence[dict[str, Any]], draws: 
     if misfits:
         told = f"Rejected by the test of fit: {name_some(misfits)}."
         console.print(escape(told), style="bold red", highlight=False)
+    signs = Counter(
+        finding["code"] + " " + finding["title"] for one in described for finding in one.get("findings", ())
+    )
+    for sign, components in signs.most_common():
+        console.print(escape(f"{sign}: {count_of(components, 'component')}."), highlight=False)
     console.print("--all prints every model in full, --json all of them for machines.\n", highlight=False)
 
 

@@ -163,6 +163,12 @@ def print_confirmation(console: Console, study: Study) -> None:
             print_plain(console, f"Not confirmed: {list_names(cases)}: {why}.\n")
 
 
+def print_elements(console: Console, study: Study) -> None:
+    """Elements of histories that were chosen, and their test on the last years."""
+    for one in study.elements:
+        print_plain(console, f"{one.summary}\n")
+
+
 def print_calibration(console: Console, study: Study) -> None:
     """Whether the forecasts of what was chosen come true on its training rows; the test takes seconds a case."""
     chosen = [choice for choice in study.choices if choice.chosen is not None]
@@ -320,8 +326,8 @@ def print_headline(console: Console, study: Study) -> None:
 def print_all(console: Console, study: Study) -> None:
     """Every table."""
     print_headline(console, study)
-    for section in (print_cases, print_methods, print_selection, print_verdicts, print_confirmation, print_trials,
-                    print_floor, print_presets, print_hypotheses):  # fmt: skip
+    for section in (print_cases, print_methods, print_selection, print_verdicts, print_confirmation,
+                    print_elements, print_trials, print_floor, print_presets, print_hypotheses):  # fmt: skip
         section(console, study)
 
 

@@ -1,4 +1,4 @@
-"""Checks on the choices of a study (R701 to R708): was there one, does it hold, does it beat the baselines."""
+"""Checks on the choices of a study (R701 to R709): was there one, does it hold, does it beat the baselines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rekka.checks.engine import Finding, Severity, Subject, check
 from rekka.core.language import ENGLISH, Said, load_words, say
 from rekka.evaluation.scores import find_wilson
 from rekka.evaluation.selection import ACCURACY_TOLERANCE, LOSS_TOLERANCE, Guard, Point, Step, dominates
+from rekka.fleet import rolling
 from rekka.study.case_rows import GOLDEN, WORDS
 from rekka.study.checks.evidence import (
     NO_COVARIATES,
@@ -36,6 +37,7 @@ from rekka.study.trial import Case, Key, Trial, spread
 STABLE = Guard().stable_share  # of the resamples; what the guarded rule asks for by default
 FLATTERED_LOSS = 0.02  # of log loss: what happened had, in the geometric mean, a probability 2 % lower
 FLATTERED_ACCURACY = 0.01  # paper, outcome of H2: accuracies that differ by this differ little
+LATER = {True: "confirmed", None: "open", False: "refuted"}  # what later years say of a choice
 SHOWN = 5e-5  # the smallest difference that four digits show
 
 
@@ -442,3 +444,36 @@ def _plain(gains: list[Gain]) -> dict[str, Any]:
 
 def _name_unscored(evidence: StudyEvidence) -> str:
     return "check.absent.unscored" if evidence.study.results else NOTHING_DONE
+
+
+@check(Subject.STUDY, R709=Severity.STOP)
+def elements(evidence: StudyEvidence) -> Finding:
+    """Report elements of histories that forecast better, and whether the last years confirm it."""
+    study = evidence.study
+    if not study.elements:
+        return absent("not_asked" if study.plan.study.models is None else NOTHING_DONE)
+    compared = [one for one in study.elements if one.reason is None]
+    if not compared:
+        return absent("none", case=name_case(study.elements[0].case))
+    better = [one for one in compared if one.model != rolling.PLAIN]
+    if not better:
+        return passed(cases=len(compared))
+    better.sort(key=lambda one: one.confirmed is not False)
+    return found(
+        any(one.confirmed is False for one in better),
+        cases=[one.case for one in better],
+        values={"elements": [one.model_dump(exclude={"summary"}) for one in better]},
+        facts=[
+            say(
+                "check.R709.case",
+                case=name_case(one.case),
+                model=[say(f"element.{part}") for part in one.model.split(rolling.JOIN)],
+                years=one.years,
+                gain=one.gain,
+                low=one.low,
+                high=one.high,
+                later=say(f"check.R709.{LATER[one.confirmed]}"),
+            )
+            for one in better
+        ],
+    )
