@@ -105,6 +105,7 @@ class Situation:
 def list_situations() -> tuple[Situation, ...]:
     """What is drawn: the plain model, single violations, two at once."""
     fragile = Setting("frailty 0.5, from new, visits every 5 years", 5.0, 7, frailty=0.5, start=NEW)
+    mended = Setting("improvements 3 % a year", 2.0, 8, improvements=0.03)
     drifting = Setting("trend -0.05 a year", 2.0, 8, trend=-0.05)
     both = Setting("errors 5 %, improvements 3 %", 2.0, 8, error=0.05, improvements=0.03)
     late = Setting("errors 5 %, trend -0.05", 2.0, 8, error=0.05, trend=-0.05)
@@ -114,14 +115,17 @@ def list_situations() -> tuple[Situation, ...]:
         Situation(Setting("errors 5 %", 2.0, 8, error=0.05)),
         Situation(Setting("errors 10 %", 2.0, 8, error=0.10)),
         Situation(Setting("errors 10 %, visits every 5 years", 5.0, 7, error=0.10)),
-        Situation(Setting("improvements 3 % a year", 2.0, 8, improvements=0.03)),
+        Situation(mended),
+        Situation(mended, MANY),
         Situation(drifting),
         Situation(drifting, MANY),
         Situation(Setting("trend -0.1 a year", 2.0, 8, trend=-0.1)),
         Situation(fragile),
         Situation(fragile, MANY),
         Situation(both),
+        Situation(both, MANY),
         Situation(late),
+        Situation(late, MANY),
     )
 
 
