@@ -178,6 +178,35 @@ def test_small_gains_are_not_worth_an_element(compared: rolling.Rolling) -> None
     assert row["reason"] == "lowers the score by less than 1 %"
 
 
+def test_only_elements_that_the_records_can_show_are_tried(compared: rolling.Rolling) -> None:
+    assert rolling._extend(compared, "plain") == ["errors", "improvements", "trend", "frailty"]
+    assert rolling._extend(compared, "trend") == ["errors+trend", "improvements+trend", "trend+frailty"]
+    latest = compared.origins[0]
+    steady = replace(latest, train=latest.train.filter(pl.col("state_2") >= pl.col("state_1")))
+    assert rolling._extend(replace(compared, origins=(steady,)), "plain") == ["trend", "frailty"]
+    aged = replace(steady, plain=replace(latest.plain, clock=replace(latest.plain.clock, names=("age",))))
+    assert rolling._extend(replace(compared, origins=(aged,)), "plain") == ["trend", "running", "frailty"]
+
+
+def test_what_cannot_gain_at_the_latest_origin_is_not_fitted_at_the_others(
+    compared: rolling.Rolling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forecast_alike(self: rolling.Rolling, name: str, origin: rolling.Origin, warm: Any) -> rolling.Forecasts:
+        plain = self.done["plain", self.origins.index(origin)]
+        assert plain.scores is not None
+        return plain._replace(scores=plain.scores.with_columns(pl.col("rps") * 0.995))
+
+    monkeypatch.setattr(rolling.Rolling, "_forecast", forecast_alike)
+    many, latest = len(compared.origins), compared.origins[0].cut.moment
+    some = replace(compared, done={key: one for key, one in compared.done.items() if key[0] == "plain"}, before={})
+    (row,), best = rolling._compare(some, 1, ["trend"], "plain", sift=True)
+    assert (row["reason"], best) == (f"cannot gain 1 % at {latest}", None)
+    assert len(some.done) == many + 1
+    (row,), best = rolling._compare(some, 1, ["trend"], "plain")  # asked for by name: at all of them
+    assert (row["reason"], best) == ("lowers the score by less than 1 %", None)
+    assert len(some.done) == 2 * many
+
+
 def test_records_without_a_day_inside_keep_the_plain_model() -> None:
     rows = pair(make_inspections(20, visits=2))
     choice = choose_case("all", rows, replace(SETTINGS, cut=Cut(dt.date(2001, 1, 1))), None, None, lambda *_: None)
