@@ -72,7 +72,8 @@ LAST_SHARE = 0.3  # of the records, that is kept for the confirmation where no d
 MODELS_SCHEMA: dict[str, Any] = {
     "case": pl.String, "step": pl.Int64, "model": pl.String, "than": pl.String, "certified_at": pl.Int64,
     "rps": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "level": pl.Float64,
-    "log_loss": pl.Float64, "brier": pl.Float64, "origins": pl.Int64, "lower_at": pl.Int64, "visits": pl.Int64,
+    "brier": pl.Float64, "brier_difference": pl.Float64, "brier_low": pl.Float64, "brier_high": pl.Float64,
+    "log_loss": pl.Float64, "origins": pl.Int64, "lower_at": pl.Int64, "visits": pl.Int64,
     "bridges": pl.Int64, "kept": pl.Boolean, "reason": pl.String,
 }  # fmt: skip
 ORIGINS_SCHEMA: dict[str, Any] = {
@@ -370,9 +371,9 @@ class Rolling:
         names = np.concatenate([one.bridges for one in self.origins])
         return np.asarray(np.unique(names, return_inverse=True)[1])
 
-    def compare(self, name: str, other: str, level: float) -> Interval:
-        """Interval of the mean ranked probability score of one model less that of another."""
-        return mean_interval(self.join(name, "rps") - self.join(other, "rps"), self.bridges, level)
+    def compare(self, name: str, other: str, level: float, score: str = "rps") -> Interval:
+        """Interval of a mean score of one model less that of another, visit by visit."""
+        return mean_interval(self.join(name, score) - self.join(other, score), self.bridges, level)
 
     def lower_at(self, name: str, other: str) -> int:
         """Number of origins at which a model's mean score is lower than another's."""
@@ -588,6 +589,8 @@ def _describe(
         return row
     difference, lower = rolling.compare(name, than, level), rolling.lower_at(name, than)
     row |= {"difference": difference.mean, "low": difference.low, "high": difference.high, "lower_at": lower}
+    brier = rolling.compare(name, than, level, "brier")
+    row |= {"brier_difference": brier.mean, "brier_low": brier.low, "brier_high": brier.high}
     if not difference.high < 0:
         row["reason"] = "not shown to forecast better"
     elif -difference.mean < LEAST_GAIN * (row["rps"] - difference.mean):
