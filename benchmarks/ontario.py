@@ -203,13 +203,14 @@ def describe(stored: Stored) -> str:
     ]
     msm = stored.get("msm")
     took = f"The whole choice and its test took {chosen['seconds']:.0f} s of the processor"
-    took += f"; one fit of errors alone by R's msm, {msm['seconds']:,.0f} s." if msm else "."
+    if msm:
+        took += f"; one fit of errors alone, without covariates, by R's msm {msm['seconds']:,.0f} s"
     looks = len(stored["looks"])
     return "\n\n".join(
         [
             wrap(
                 "`python -m benchmarks.ontario`, stored in [ontario.json](../benchmarks/results/ontario.json). "
-                f"{took} The years after {UNTIL} were looked at {count_of(looks, 'time')} so far; the file lists "
+                f"{took}. The years after {UNTIL} were looked at {count_of(looks, 'time')} so far; the file lists "
                 "each look."
             ),
             f"Chosen on visits up to {UNTIL}, from days inside these years:",

@@ -393,7 +393,7 @@ FILES = [
     Case("no such rule", csv(GOOD), {"rules": {"upwards": "error"}}, BadOption,
          f"mapping: rules.upwards is not known. rules can hold {RULES}. Did you mean upward?"),
     Case("rule with a wrong value", csv(GOOD), {"rules": {"upward": "restrat"}}, BadOption,
-         "mapping: rules.upward is 'restrat'; it can be set_aside, restart, keep, join, error. Did you mean restart?"),
+         "mapping: rules.upward is 'restrat'; it can be set_aside, restart, keep, keep_all, error. Did you mean restart?"),
     Case("gap of nothing", csv(GOOD), {"rules": {"max_gap": 0}}, BadOption, "mapping: rules.max_gap is 0; a number above 0 is needed."),
     # Mappings.
     Case("unknown key in TOML", csv(GOOD), {}, BadOption,
@@ -588,7 +588,7 @@ def test_a_mapping_that_is_not_there(tmp_path):
     ("rules", "message"),
     [
         ({"upwards": "error"}, f"upwards is not a rule; {RULES} are. Did you mean upward?"),
-        ({"upward": "drop"}, "rules: upward is 'drop'; it can be set_aside, restart, keep, join, error."),
+        ({"upward": "drop"}, "rules: upward is 'drop'; it can be set_aside, restart, keep, keep_all, error."),
         ({"max_gap": "five"}, "rules: max_gap is 'five'; a number is needed."),
     ],
 )

@@ -283,3 +283,39 @@ def test_without_until_the_last_years_are_kept_for_the_test() -> None:
     assert found.until == "2010-12-31"  # 30 % of 2000 to 2014 are 4 years
     assert found.cases["model"].item() == "plain"
     assert "plain" not in found.scores["forecaster"].to_list()
+
+
+def draw_change(bridges: int = 200, seed: int = 1) -> pl.DataFrame:
+    """Yearly visits to bridges that deteriorated six times as fast before 2004 as after it."""
+    rng, rows = np.random.default_rng(seed), []
+    state = np.zeros(bridges, dtype=int)
+    for year in range(2000, 2015):
+        rows += [(f"B{b:03d}", f"{year}-06-01", "abcdef"[s]) for b, s in enumerate(state.tolist())]
+        rate = 0.36 if year < 2004 else 0.06
+        state = np.minimum(state + (rng.random(bridges) < rate), 5)
+    return pl.DataFrame(rows, schema=["bridge_id", "date", "state"], orient="row")
+
+
+def test_recent_records_are_chosen_where_rates_have_changed() -> None:
+    table = draw_change()
+    found = rekka.backtest(
+        table, models=["plain"], half_life="auto", since="auto", until=2012, draws=100, covariates=[]
+    )
+    (choice,) = found.choices
+    window = choice.window
+    assert window is not None
+    assert window.words in choice.summary
+    assert len(choice.tried) == 1 + 6
+    fits = rekka.fit_components(table, models=["plain"], since="auto", covariates=[], test_fit=False)
+    chosen = fits.components[0].choice
+    assert chosen is not None
+    assert chosen.window is not None
+    begin = chosen.window.begin(dt.date(2014, 6, 1))
+    late = rekka.fit_components(table, since=begin, covariates=[], test_fit=False)
+    assert fits.models["all"].intercept_.tolist() == pytest.approx(
+        late.models["all"].intercept_.tolist(), abs=1e-9
+    )
+    half = rekka.fit_components(table, models=["plain"], half_life="auto", covariates=[], test_fit=False)
+    assert half.models["all"].half_life in (8.0, 4.0, 2.0)
+    with pytest.raises(BadOption, match=r"half_life is 'auto'.*Give models"):
+        rekka.backtest(table, half_life="auto", until=2012)

@@ -324,7 +324,7 @@ READING = (
     Flag("--dates", Many, "dates.inspection", "FORMAT",
          "iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y. Repeatable."),
     Flag("--upward", Text, "rules.upward", "RULE",
-         "Upward moves: set_aside (default), restart, keep, join or error."),
+         "Upward moves: set_aside (default), restart, keep, keep_all or error."),
     Flag("--repairs", Text, "rules.repairs", "RULE", "A repair between: set_aside (default), restart or ignore."),
     Flag("--same-day", Text, "rules.same_day", "RULE",
          "Several records of one day: worst (default), first, last, set_aside or error."),

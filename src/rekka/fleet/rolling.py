@@ -30,7 +30,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +43,7 @@ from rekka.core.files import make_folder, name_apart, write_whole
 from rekka.core.folders import digest
 from rekka.core.numerics import quiet
 from rekka.core.ratings import Ratings
+from rekka.core.sheets import to_parquet
 from rekka.evaluation.scores import CONFIDENCE, Interval, mean_interval, score_rows
 from rekka.evaluation.selection import Guard
 from rekka.fleet.backtest_rows import Cut, link_chains
@@ -69,14 +69,14 @@ MOST_ORIGINS = 5
 LEAST_SPAN = 0.5  # of the years up to the end; earlier origins leave too little to train on
 FEW_ORIGINS = 3
 FAR_YEARS = 5  # horizons that origins should reach where the records allow
-MARK = "rekka"  # key of the digest in a file of forecasts
 LEAST_GAIN = 0.01  # of the score before: less is not worth an element
 LAST_SHARE = 0.3  # of the records, that is kept for the confirmation where no day is given
 
 MODELS_SCHEMA: dict[str, Any] = {
     "case": pl.String, "step": pl.Int64, "model": pl.String, "than": pl.String, "certified_at": pl.Int64,
     "rps": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "level": pl.Float64,
-    "log_loss": pl.Float64, "brier": pl.Float64, "origins": pl.Int64, "lower_at": pl.Int64, "visits": pl.Int64,
+    "brier": pl.Float64, "brier_difference": pl.Float64, "brier_low": pl.Float64, "brier_high": pl.Float64,
+    "log_loss": pl.Float64, "origins": pl.Int64, "lower_at": pl.Int64, "visits": pl.Int64,
     "bridges": pl.Int64, "kept": pl.Boolean, "reason": pl.String,
 }  # fmt: skip
 ORIGINS_SCHEMA: dict[str, Any] = {
@@ -203,14 +203,14 @@ def split_end(frame: pl.DataFrame) -> dt.date:
 
 
 def years_before(day: dt.date, years: int) -> dt.date:
-    """The same day so many years earlier; of 29 February the 28th."""
+    """Day so many years earlier; of 29 February the 28th."""
     try:
         return day.replace(year=day.year - years)
     except ValueError:
         return day.replace(year=day.year - years, day=28)
 
 
-class Forecasts(NamedTuple):
+class OriginScores(NamedTuple):
     """Scores of one model's forecasts of the visits after one origin: a row each with SCORES.
 
     ``reason`` says why the fit is not certified, or there are no scores. The fit is None where there is none, or
@@ -229,26 +229,27 @@ class Forecasts(NamedTuple):
 
 @dataclass(frozen=True)
 class Store:
-    """A folder that keeps the forecasts of every model and origin, so that a run that was stopped continues."""
+    """A folder that keeps the forecasts of every model and origin, so that a run that was stopped continues.
+
+    The name of a file ends in a digest of what its forecasts follow from: rows, options, version.
+    """
 
     folder: Path
 
-    def read(self, key: str, mark: str) -> Forecasts | None:
-        """Forecasts of earlier, made from the same rows and options; None where there are none."""
+    def read(self, key: str) -> OriginScores | None:
+        """Forecasts of earlier; None where there are none."""
         file = self.folder / f"{key}.parquet"
-        if not file.is_file() or pl.read_parquet_metadata(file).get(MARK) != mark:
+        if not file.is_file():
             return None
-        reason = pl.read_parquet_metadata(file)["reason"]
-        return Forecasts(pl.read_parquet(file), reason or None)
+        found = pl.read_parquet(file)
+        return OriginScores(found.drop("reason"), found["reason"].item(0))
 
-    def write(self, key: str, mark: str, found: Forecasts) -> None:
+    def write(self, key: str, found: OriginScores) -> None:
         """Keep forecasts; those that could not be made are made again."""
-        if found.scores is None:
-            return
-        make_folder(self.folder)
-        content = BytesIO()
-        found.scores.write_parquet(content, metadata={MARK: mark, "reason": found.reason or ""})
-        write_whole(self.folder / f"{key}.parquet", content.getvalue())
+        if found.scores is not None:
+            make_folder(self.folder)
+            reason = pl.lit(found.reason, pl.String).alias("reason")
+            write_whole(self.folder / f"{key}.parquet", to_parquet(found.scores.with_columns(reason)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +288,7 @@ class Origin:
     @cached_property
     def _rows(self) -> str:
         """Digest of the transitions and of which visits are forecast."""
-        return digest(self.frame.write_ipc(None).getvalue() + self.visits.chains.place.tobytes())
+        return digest(to_parquet(self.frame) + self.visits.chains.place.tobytes())
 
     @property
     def bridges(self) -> NDArray[Any]:
@@ -304,28 +305,28 @@ class Rolling:
     settings: Settings
     on_fit: Callable[[str, str], None]
     store: Store | None = None
-    done: dict[tuple[str, int], Forecasts] = field(default_factory=dict)
+    done: dict[tuple[str, int], OriginScores] = field(default_factory=dict)
     before: dict[str, str] = field(default_factory=dict)  # the model that each one adds an element to
 
-    def forecast(self, name: str, place: int, warm: Sequence[str] = ()) -> Forecasts:
-        """Forecasts of a model at an origin; ``warm`` names models whose fits there are starts."""
+    def forecast(self, name: str, place: int, warm: Sequence[str] = ()) -> OriginScores:
+        """OriginScores of a model at an origin; ``warm`` names models whose fits there are starts."""
         key = (name, place)
         if key not in self.done:
             origin = self.origins[place]
             self.on_fit(name, str(origin.cut.moment))
-            file = f"{name_apart([self.case])[0]} {name} {origin.cut.moment}"
             mark = origin.mark(name, self.settings)
-            kept = None if self.store is None else self.store.read(file, mark)
+            file = f"{name_apart([self.case])[0]} {name} {origin.cut.moment} {mark[:16]}"
+            kept = None if self.store is None else self.store.read(file)
             if kept is None:
                 others = [(other, place) for other in warm] + [(name, place - 1)]
                 starts = [self.done[other].fit for other in others if other in self.done]
                 kept = self._forecast(name, origin, [one for one in starts if one is not None])
                 if self.store is not None:
-                    self.store.write(file, mark, kept)
+                    self.store.write(file, kept)
             self.done[key] = kept
         return self.done[key]
 
-    def _forecast(self, name: str, origin: Origin, warm: Sequence[Fit]) -> Forecasts:
+    def _forecast(self, name: str, origin: Origin, warm: Sequence[Fit]) -> OriginScores:
         try:
             with quiet():
                 fit = origin.plain
@@ -333,15 +334,15 @@ class Rolling:
                     fit = _fit(origin.take_training(name), origin.covariates, self.settings, name, warm)
                 p = _fold(self._propagate(fit, origin), origin.n_states)
         except InputError as error:
-            return Forecasts(None, str(error))
+            return OriginScores(None, str(error))
         except (ArithmeticError, ValueError) as error:
-            return Forecasts(None, f"the fit could not be computed: {error}")
+            return OriginScores(None, f"the fit could not be computed: {error}")
         end = origin.visits.end
         with np.errstate(divide="ignore"):
             rows = score_rows(p, np.log(p[np.arange(len(end)), end]), origin.visits.start, end)
         below = p[:, self.threshold(origin) - 1 :].sum(axis=1)
         scores = pl.DataFrame({"rps": rows.rps, "brier": rows.brier, "log_loss": -rows.log_p, "below": below})
-        return Forecasts(scores, None if fit.certificate.certified else "; ".join(fit.certificate.reasons), fit)
+        return OriginScores(scores, None if fit.certificate.certified else "; ".join(fit.certificate.reasons), fit)
 
     def _propagate(self, fit: Fit, origin: Origin) -> Array:
         visits = origin.visits
@@ -373,9 +374,9 @@ class Rolling:
         names = np.concatenate([one.bridges for one in self.origins])
         return np.asarray(np.unique(names, return_inverse=True)[1])
 
-    def compare(self, name: str, other: str, level: float) -> Interval:
-        """Interval of the mean ranked probability score of one model less that of another."""
-        return mean_interval(self.join(name, "rps") - self.join(other, "rps"), self.bridges, level)
+    def compare(self, name: str, other: str, level: float, score: str = "rps") -> Interval:
+        """Interval of a mean score of one model less that of another, visit by visit."""
+        return mean_interval(self.join(name, score) - self.join(other, score), self.bridges, level)
 
     def is_hopeless(self, name: str, other: str, level: float) -> bool:
         """Whether the interval at the latest origin leaves no gain over another model that is worth an element."""
@@ -609,6 +610,8 @@ def _describe(
         return row
     difference, lower = rolling.compare(name, than, level), rolling.lower_at(name, than)
     row |= {"difference": difference.mean, "low": difference.low, "high": difference.high, "lower_at": lower}
+    brier = rolling.compare(name, than, level, "brier")
+    row |= {"brier_difference": brier.mean, "brier_low": brier.low, "brier_high": brier.high}
     if not difference.high < 0:
         row["reason"] = "not shown to forecast better"
     elif -difference.mean < LEAST_GAIN * (row["rps"] - difference.mean):

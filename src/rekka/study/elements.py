@@ -97,7 +97,7 @@ def _open(plan: StudyPlan, data: Any, base: Path) -> tuple[Any, ReadingOptions |
 
 
 def _describe(found: Backtest, place: int) -> ElementChoice:
-    """What the backtest of a component says of its choice."""
+    """Choice of a component, with what its backtest says of it."""
     choice = found.choices[place]
     result = found.cases.row(by_predicate=pl.col("case") == choice.case, named=True)
     counts = choice.tried.select(pl.max("visits"), pl.max("origins")).row(0)
