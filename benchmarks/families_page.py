@@ -63,7 +63,7 @@ class Cell:
     @cached_property
     def near(self) -> list[Record]:
         """Those of them in which it ended at most CLOSE below."""
-        return [one for one in self.known if gap(one) is not None and gap(one) <= CLOSE]  # type: ignore[operator]
+        return [one for one in self.known if gap(one) <= CLOSE]
 
     @cached_property
     def false(self) -> list[Record]:
@@ -73,7 +73,7 @@ class Cell:
     @cached_property
     def higher(self) -> list[Record]:
         """Trials in which the paper's optimizer ended above a certified fit."""
-        return [one for one in self.near if gap(one) < -HIGHER]  # type: ignore[operator]
+        return [one for one in self.near if gap(one) < -HIGHER]
 
     def middle(self, who: str, what: str) -> float | None:
         """Median of a figure over the trials that were run."""
@@ -89,10 +89,10 @@ class Cell:
         return mean(values) if values else None
 
 
-def gap(record: Record) -> float | None:
-    """Log-likelihood units from where the paper's optimizer ended to rekka's fit; None where it is infinite."""
-    found: float | None = record["paper"]["shortfall"]
-    return found
+def gap(record: Record) -> float:
+    """Units of log L from where the paper's optimizer ended to rekka's fit; infinite where it has no value."""
+    found = record["paper"]["shortfall"]
+    return float("inf") if found is None else float(found)
 
 
 def pick(stored: Stored, settings: Sequence[Setting], methods: Sequence[str] = METHODS) -> Cell:
@@ -173,7 +173,7 @@ def count_stops(stored: Stored, settings: Sequence[Setting]) -> list[tuple[str, 
         rest = [one["paper"] for one in cell.known if one not in cell.near]
         failed = [one["message"] for one in rest if not one["success"]]
         limit = sum("ITERATIONS" in message for message in failed)
-        gaps = sorted(_infinite(gap(one)) for one in cell.known if one["paper"]["success"])
+        gaps = sorted(gap(one) for one in cell.known if one["paper"]["success"])
         floor = sum(one["paper"]["at_floor"] or 0 for one in cell.converged)
         counts = (
             sum(near),
@@ -187,10 +187,6 @@ def count_stops(stored: Stored, settings: Sequence[Setting]) -> list[tuple[str, 
         ends = (show_gap(median(gaps)), show_gap(gaps[-1])) if gaps else (MISSING, MISSING)
         found.append((NAMES[method], *map(str, counts), *ends, f"{floor:,}"))
     return found
-
-
-def _infinite(value: float | None) -> float:
-    return float("inf") if value is None else value
 
 
 def show_gap(value: float) -> str:
@@ -331,24 +327,20 @@ def describe_tables(stored: Stored) -> str:
 def _tell_higher(cell: Cell) -> Iterator[str]:
     """Trials in which the paper's optimizer found a higher point than a certified one, or than one that is not."""
     if cell.higher:
-        most = min(cell.higher, key=_gap_of)
+        most = min(cell.higher, key=gap)
         names = sorted({one["setting"] for one in cell.higher})
         yield wrap(
             f"In {len(cell.higher)} of {len(cell.known)} trials the paper's optimizer ended above a certified "
-            f"fit, by up to {-_gap_of(most):.2g} units ({most['case']}, {NAMES[most['method']]}, "
-            f"{most['setting']}): such a fit is a local maximum, and rekka's other starts did not find the higher "
-            f"one. They are of: {'; '.join(names)}."
+            f"fit, by up to {-gap(most):.2g} units ({most['case']}, {NAMES[most['method']]}, "
+            f"{most['setting']}): such a fit is only a local maximum, the likelihood is higher elsewhere, or "
+            f"rises for ever. They are of: {'; '.join(names)}."
         )
-    above = [one for one in cell.runs if one not in cell.known and _gap_of(one) < -HIGHER]
+    above = [one for one in cell.runs if one not in cell.known and gap(one) < -HIGHER]
     if above:
         yield wrap(
             f"In {len(above)} of {len(cell.runs) - len(cell.known)} trials without a certificate it ended above "
-            f"the point that rekka reports as no maximum, by up to {-min(map(_gap_of, above)):.2g} units."
+            f"the point that rekka reports as no maximum, by up to {-min(map(gap, above)):.2g} units."
         )
-
-
-def _gap_of(record: Record) -> float:
-    return _infinite(gap(record))
 
 
 def _whole(value: float | None) -> str:

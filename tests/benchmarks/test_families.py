@@ -42,6 +42,15 @@ def rows():
     return draw_rows()
 
 
+@pytest.fixture(scope="module")
+def histories():
+    """Histories of up to five visits, with errors of inspection."""
+    drawn = rekka.simulate_inventory(25, preset="plain", seed=2, error=0.1)
+    join = [{"file": drawn.inventory}, {"file": drawn.traffic}]
+    found = rekka.read_transitions(drawn.inspections, join=join, rules={"upward": "keep"}).frame
+    return found.filter(case="Main girder")
+
+
 @pytest.fixture
 def small(monkeypatch):
     """The benchmark with one tiny case, and few iterations."""
@@ -62,8 +71,9 @@ def test_settings_have_names_and_digests_of_their_own():
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_objective_is_the_log_likelihood(name, rows):
+def test_the_objective_is_the_log_likelihood(name, rows, histories):
     setting = SETTINGS[name]
+    rows = histories if setting.visits and "errors" in setting.options else rows
     model, objective = pose(setting, "minmax", rows)
     assert objective.value(objective.maximum) == pytest.approx(model.log_likelihood_, abs=1e-8)
     assert objective.start.size == objective.maximum.size == len(objective.bounds)
