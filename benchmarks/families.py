@@ -103,8 +103,9 @@ class Setting:
     """A family of hazards, what the inventory is drawn with, and which visits train.
 
     ``options`` are those of the model, ``drawn`` those of the inventory; ``first`` comes before each scaling.
-    ``visits`` says that histories of all visits up to the fourth train, not the third and fourth alone. The
-    paper's optimizer, with its tens of thousands of evaluations, is run on cases of at most ``most`` rows.
+    ``visits`` says that histories of all visits up to the fourth train, not the third and fourth alone, and
+    ``single`` that one row of each bridge does. The paper's optimizer, with its thousands of evaluations, is run
+    on cases of at most ``most`` rows.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Setting:
     visits: bool = False
     first: str = ""
     most: int = 10**6
+    single: bool = False
 
     @property
     def digest(self) -> int:
@@ -136,6 +138,7 @@ SETTINGS = (
     Setting("errors, drawn with errors", ERRORS, WITH_ERRORS),
     Setting("errors, drawn with errors, visits 1 to 4", ERRORS, WITH_ERRORS, visits=True),
     Setting("frailty, drawn with frailty", FRAILTY, WITH_FRAILTY, most=MOST_FRAIL),
+    Setting("frailty, drawn with frailty, a row a bridge", FRAILTY, WITH_FRAILTY, most=0, single=True),
     Setting("frailty, drawn with frailty, visits 1 to 4", FRAILTY, WITH_FRAILTY, visits=True, most=MOST_FRAIL),
 )
 
@@ -150,7 +153,8 @@ class Data:
 
     def train(self, setting: Setting, case: str) -> pl.DataFrame:
         """Training rows of a case."""
-        return (self.visits if setting.visits else self.parts.train).filter(case=case)
+        rows = (self.visits if setting.visits else self.parts.train).filter(case=case)
+        return rows.unique("bridge_id", keep="first", maintain_order=True) if setting.single else rows
 
 
 @lru_cache

@@ -135,8 +135,8 @@ def tabulate(stored: Stored, settings: Sequence[Setting]) -> list[tuple[str, ...
 
 def _show(cell: Cell, shared: Collection[str]) -> tuple[str, ...]:
     return (
-        f"{len(cell.converged)} of {len(cell.tried)}",
-        f"{len(cell.near)} of {len(cell.known)}",
+        f"{len(cell.converged)} of {len(cell.tried)}" if cell.tried else MISSING,
+        f"{len(cell.near)} of {len(cell.known)}" if cell.tried else MISSING,
         _whole(cell.middle("paper", "evaluations")),
         _short(cell.middle("paper", "seconds")),
         _short(cell.log_loss("paper", shared)),
@@ -266,7 +266,7 @@ def describe_answer(stored: Stored) -> str:
 
 def _answer_elements(stored: Stored) -> Iterator[str]:
     """What one pair of visits for each member says of errors and of frailty, and what histories say."""
-    errors, visits, frailty, all_visits = (pick(stored, [setting]) for setting in DRAWN)
+    errors, visits, frailty, single, all_visits = (pick(stored, [setting]) for setting in DRAWN)
     yield (
         "**One pair of visits a member does not identify errors of inspection; all visits do.** On an inventory "
         f"drawn with errors, one pair gives a certificate in {_of(errors.certified, errors.records)} trials, but "
@@ -278,17 +278,26 @@ def _answer_elements(stored: Stored) -> Iterator[str]:
     cell = pick(stored, [setting for setting in DRAWN if setting.options == ERRORS])
     yield (
         "**With errors the likelihood has several maxima**, from visits too. In "
-        f"{_of(cell.higher, cell.known)} certified trials the paper's optimizer ended above the certified point, by "
-        f"{show_range([-gap(one) for one in cell.higher] or [0.0], show_gap)} units; in {len(cell.false)} it "
+        f"{_of(cell.higher, cell.known)} certified trials the paper's optimizer ended above the certified point, "
+        f"by {show_range([-gap(one) for one in cell.higher] or [0.0], show_gap)} units; in {len(cell.false)} it "
         f"reported success more than {CLOSE:g} below. There a certificate says that a fit is a maximum, not that "
         "it is the highest."
     )
     yield (
-        "**A frailty needs bridges with several rows.** Drawn with a variance of 0.5, it is certified from one "
-        f"pair a member in {_of(frailty.certified, frailty.records)} trials, with an estimate of 0 in "
-        f"{_of(_bounded(frailty), frailty.certified)}; from all visits in "
-        f"{_of(all_visits.certified, all_visits.records)} and {_of(_bounded(all_visits), all_visits.certified)}."
+        "**A frailty is identified by one pair of visits a member if bridges have several members.** Drawn with a "
+        f"variance of 0.5, it is certified in {_tell_frailty(frailty)}; from one row a bridge in "
+        f"{_tell_frailty(single)}; from all visits in {_tell_frailty(all_visits)}."
     )
+
+
+def _tell_frailty(cell: Cell) -> str:
+    """'36 of 40 trials (0 in none of them, median standard error 0.19)'."""
+    found = [
+        error for one in cell.certified for _, error in one["ours"]["estimates"].values() if error is not None
+    ]
+    error = f"{median(found):.2f}" if found else MISSING
+    zeros = len(_bounded(cell)) or "none"
+    return f"{_of(cell.certified, cell.records)} trials (0 in {zeros} of them, median standard error {error})"
 
 
 def _bounded(cell: Cell) -> list[Record]:

@@ -151,6 +151,13 @@ def test_a_trial_has_what_the_page_needs(small, tmp_path, monkeypatch):
     assert "| frailty | max | " in text
 
 
+def test_a_setting_may_take_one_row_of_each_bridge():
+    rows = draw_rows()
+    data = families.Data(Partition(rows, rows, rows, ""), rows, COVARIATES)
+    single = data.train(SETTINGS["frailty, drawn with frailty, a row a bridge"], "Pier")
+    assert single["bridge_id"].n_unique() == len(single) == TINY // 2
+
+
 def test_large_cases_are_left_to_rekka_where_the_setting_says_so(small):
     record = families.measure_trial(replace(SETTINGS["exponential"], most=TINY - 1), "Pier", "zscore")
     assert record["paper"] is None
