@@ -185,10 +185,10 @@ def test_known_repairs_are_found_again(known, found):
 
 
 def test_a_year_in_which_all_rate_better_is_found(known):
-    assert find_better_years(rekka.read_transitions(known.table, rules={"upward": "join"}).frame) == []
+    assert find_better_years(rekka.read_transitions(known.table, rules={"upward": "keep_all"}).frame) == []
     letters = {"e": "d", "d": "c", "c": "b", "b": "a"}  # from 2010 on, everything but the best is rated one better
     later = pl.when(pl.col("date") >= "2010").then(pl.col("state").replace(letters)).otherwise("state")
-    rows = rekka.read_transitions(known.table.with_columns(state=later), rules={"upward": "join"}).frame
+    rows = rekka.read_transitions(known.table.with_columns(state=later), rules={"upward": "keep_all"}).frame
     (year,) = find_better_years(rows)
     own = rows.filter(pl.col("date_2").dt.year() == 2010)
     better = own.filter(pl.col("state_2") < pl.col("state_1"))
