@@ -12,7 +12,6 @@ setting that has changed begins anew. ``--page`` writes the tables of docs/famil
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +31,7 @@ from scipy import optimize
 import rekka
 from benchmarks.problems import SEED
 from benchmarks.reproduction_sides import METHODS
+from benchmarks.stored_lines import append_line, read_lines
 from rekka.core.errors import InputError
 from rekka.core.numerics import quiet
 from rekka.data.partition import Partition
@@ -42,8 +42,8 @@ from rekka.model.coordinates import scaled_coordinates
 from rekka.model.elements import LEAST_PHI, Elements, count_nodes
 from rekka.model.fit import Fit
 from rekka.model.histories import Chain, HistoryLikelihood, chain_rows
-from rekka.model.history_fit import STARTS
 from rekka.model.history_inputs import read_history_rows
+from rekka.model.history_starts import STARTS
 from rekka.model.inputs import Columns, as_frame
 from rekka.model.likelihood import Rows
 from rekka.model.solvers import random_start
@@ -409,11 +409,7 @@ def read_stored(file: Path = STORED) -> dict[str, dict[tuple[str, str], Record]]
     """Records of each setting by case and method, without those of changed settings and half-written lines."""
     digests = {setting.name: setting.digest for setting in SETTINGS}
     found: dict[str, dict[tuple[str, str], Record]] = {name: {} for name in digests}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        try:
-            one = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # the run was stopped within this line
+    for one in read_lines(file):
         if digests.get(one["setting"]) == one["digest"]:
             found[one["setting"]][one["case"], one["method"]] = one
     return found
@@ -422,17 +418,12 @@ def read_stored(file: Path = STORED) -> dict[str, dict[tuple[str, str], Record]]
 def run(settings: Sequence[Setting], console: Console, file: Path = STORED, cases: Sequence[str] = ()) -> None:
     """Do the trials that are not stored yet, of each setting the smallest cases first."""
     stored = read_stored(file)
-    if file.exists() and not file.read_bytes().endswith(b"\n"):  # stopped within a line
-        with file.open("ab") as stream:
-            stream.write(b"\n")
     for setting in settings:
         for case in cases or list_cases(draw(setting)):
             for method in METHODS:
                 if (case, method) in stored[setting.name]:
                     continue
-                record = measure_trial(setting, case, method)
-                with file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+                append_line(file, measure_trial(setting, case, method))
             console.print(f"{setting.name}: {case}")
 
 

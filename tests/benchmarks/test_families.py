@@ -87,15 +87,15 @@ def test_the_start_is_that_of_the_fit(rows):
     from rekka.model import history_fit
 
     seen = []
-    plain = history_fit._starts
+    plain = history_fit.find_starts
 
-    def watch(climber, coordinates, overview):
-        seen.append(plain(climber, coordinates, overview)[0][coordinates.basis.shape[1] :])
-        return plain(climber, coordinates, overview)
+    def watch(coordinates, observed, elements):
+        seen.append(plain(coordinates, observed, elements)[0][coordinates.basis.shape[1] :])
+        return plain(coordinates, observed, elements)
 
     for options in ({"errors": "adjacent-common"}, {"frailty": "gamma"}):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(history_fit, "_starts", watch)
+            patch.setattr(history_fit, "find_starts", watch)
             _, objective = pose(families.Setting("one", options), "zscore", rows)
         np.testing.assert_allclose(objective.start[objective.fit.beta.size :], seen.pop(), atol=1e-12)
 
