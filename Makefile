@@ -5,7 +5,8 @@
 #              the frozen baseline; before a release
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
 #              check intervals, small cases and the test of calibration; thousands of components; damaged
-#              tables; twenty million rows; the paper's study, run again; this version beside the one before it
+#              tables; twenty million rows; the paper's study, run again, also for other hazards; this version
+#              beside the one before it
 # make clean   forget the environment and the caches
 
 PYTHON ?= python3
@@ -50,6 +51,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.shocks
 	$(BIN)/python -m benchmarks.repairs
 	$(BIN)/python -m benchmarks.violations
+	$(BIN)/python -m benchmarks.families
 	$(BIN)/python -m benchmarks.clusters
 	$(BIN)/python -m benchmarks.small_samples
 	$(BIN)/python -m benchmarks.stability

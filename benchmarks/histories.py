@@ -151,11 +151,16 @@ def _name(fit: Stored) -> str:
 def describe(stored: Stored) -> str:
     """The section of the page: fits beside msm, Ontario, evaluations, compilation, aims."""
     settings = stored["configurations"]
-    versions = settings["evaluations"]["versions"]
+    used: dict[str, list[str]] = {}  # parts by the version that they were measured with
+    for part, one in settings.items():
+        used.setdefault(one["versions"]["rekka"], []).append(part)
+    versions = "; ".join(
+        f"{version} ({', '.join(parts)})" if len(used) > 1 else version for version, parts in used.items()
+    )
     loads = show_range([one["load"] for one in settings.values()], _one)
     parts = [
         wrap(
-            f"`python -m benchmarks.histories`, rekka {versions['rekka']}, stored in "
+            f"`python -m benchmarks.histories`, rekka {versions}, stored in "
             "[histories.json](../benchmarks/results/histories.json). Times are processor seconds of one thread "
             f"while others used the machine too: a load of {loads} on its {settings['evaluations']['cores']} "
             "cores, which lengthens short fits most."

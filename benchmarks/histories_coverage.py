@@ -13,14 +13,12 @@ Exits with 1 if an aim is not met.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -42,10 +40,10 @@ from benchmarks.simulated_histories import (
     forecast_poor,
     list_settings,
 )
+from benchmarks.stored_lines import Record, append_line, read_numbered
 from rekka import ExponentialHazardMarkovModel
 
 Array = NDArray[np.float64]
-Record = dict[str, Any]
 
 SETS, BLOCK = 200, 20  # inventories of a setting; those of one setting that are fitted before the next one's turn
 LEVEL, LIMITS = 0.95, (0.93, 0.97)
@@ -216,31 +214,17 @@ def _two(value: float) -> str:
 
 def read_stored(file: Path = STORED) -> dict[str, dict[int, Record]]:
     """Records of each setting by number, without those of settings that have changed and half-written lines."""
-    digests = {setting.name: setting.digest for setting in list_settings()}
-    found: dict[str, dict[int, Record]] = {name: {} for name in digests}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        try:
-            one = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # the run was stopped within this line
-        if digests.get(one["setting"]) == one["digest"]:
-            found[one["setting"]][one["number"]] = one
-    return found
+    return read_numbered(file, {setting.name: setting.digest for setting in list_settings()})
 
 
 def run(settings: Sequence[Setting], sets: int, console: Console, file: Path = STORED) -> None:
     """Fit what is not stored yet, some inventories of each setting in turn."""
     stored = read_stored(file)
-    if file.exists() and not file.read_bytes().endswith(b"\n"):  # stopped within a line
-        with file.open("ab") as stream:
-            stream.write(b"\n")
     for low in range(0, sets, BLOCK):
         for setting in settings:
             numbers = [n for n in range(low, min(low + BLOCK, sets)) if n not in stored[setting.name]]
             for number in numbers:
-                record = measure_inventory(setting, number)
-                with file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+                append_line(file, measure_inventory(setting, number))
             if numbers:
                 console.print(f"{setting.name}: {numbers[-1] + 1} of {sets}")
 

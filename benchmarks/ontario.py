@@ -159,6 +159,24 @@ def measure(records: Transitions, console: Console) -> dict[str, Any]:
     return shown
 
 
+def compare_windows(records: Transitions) -> list[dict[str, Any]]:
+    """Half-lives and recent years compared in the years up to UNTIL, for the plain model and the chosen one."""
+    known = records.frame.filter(pl.col("date_2").dt.year() <= UNTIL)
+    rows = []
+    for model in ("plain", "improvements+trend"):
+        fits = rekka.fit_components(
+            Transitions(known, COVARIATES, None, records.scale, ()),
+            models=[model],
+            half_life="auto",
+            since="auto",
+            test_fit=False,
+        )
+        choice = fits.components[0].choice
+        assert choice is not None  # one of these models
+        rows += choice.tried.filter(pl.col("model").str.starts_with(f"{model}@")).to_dicts()
+    return rows
+
+
 def judge(stored: Stored) -> list[Aim]:
     """Scores below the aims, and shown to be better than no change."""
     scores = stored["auto"]["scores"]
@@ -201,6 +219,11 @@ def describe(stored: Stored) -> str:
         for who, part in ((model, chosen), ("plain", plain))
         for name, one in part["bands"].items()
     ]
+    windows = [
+        (describe_model(row["model"]), _four(row["rps"]), f"{row['low']:+.4f} to {row['high']:+.4f}",
+         row["reason"] or "better")
+        for row in stored["windows"]
+    ]  # fmt: skip
     msm = stored.get("msm")
     took = f"The whole choice and its test took {chosen['seconds']:.0f} s of the processor"
     if msm:
@@ -215,6 +238,8 @@ def describe(stored: Stored) -> str:
             ),
             f"Chosen on visits up to {UNTIL}, from days inside these years:",
             table(("model", "compared with", "RPS", "difference", "verdict"), tried),
+            f"Recent records alone, compared alike up to {UNTIL} with the same model fitted to all of them:",
+            table(("model", "RPS", "difference", "verdict"), windows),
             f"Visits of {UNTIL + 1} to 2013, which no choice has seen (ranked probability score):",
             table(("visits", "number", model, "plain", "no change", "difference from no change"), scores),
             f"Visits rated {THRESHOLD} or worse, found and expected, with 95 % intervals:",
@@ -254,17 +279,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--msm", action="store_true", help="time one fit by msm, and nothing else")
+    parser.add_argument("--windows", action="store_true", help="compare half-lives and recent years, up to 2008")
     parser.add_argument("--page", action="store_true", help="write the page from the stored run; look at nothing")
     options = parser.parse_args(arguments)
     console = Console(width=max(120, Console().width), highlight=False)
     stored: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.exists() else {"looks": []}
+    records = None if options.msm or options.page else read_records()
     if options.msm:
         stored["msm"] = fit_msm()
-    elif not options.page:
-        records = read_records()
-        if records is None:
-            console.print("The records of Ontario's bridges are absent; nothing was measured.")
-            return 0
+    elif not options.page and records is None:
+        console.print("The records of Ontario's bridges are absent; nothing was measured.")
+        return 0
+    elif options.windows and records is not None:
+        stored["windows"] = compare_windows(records)
+    elif records is not None:
         setting = configuration.describe(with_msm=False)
         stored |= measure(records, console)
         look = {"date": setting["date"], "version": rekka.__version__, "commit": setting["commit"]}

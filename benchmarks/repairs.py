@@ -104,7 +104,11 @@ def judge_intervals(intervals: pl.DataFrame) -> Row:
         ],
         "of_verdicts": [{"verdict": name} | _share_recorded(better.filter(verdict=name)) for name in VERDICTS],
         "no_improvement": _share_recorded(still),
-        "hidden": _share_recorded(still.filter(verdict=REPAIR)),
+        "by_year": [
+            {"year": year, "all": len(own), "improved": int((own["size"] > 0).sum())}
+            | _share_recorded(own.filter(verdict=REPAIR))
+            for (year,), own in sorted(intervals.partition_by("year_2", as_dict=True).items())
+        ],
         "by_probability": [
             {"low": low, "high": high}
             | _share_recorded(better.filter(pl.col("repair").is_between(low, high, ends)))
@@ -141,7 +145,7 @@ def measure_simulated(sets: int = SETS, bridges: int = 300) -> Row:
         result = rekka.find_repairs(drawn.table)
         if result.reasons:
             raise RuntimeError(f"simulated inventory {seed}: {result.reasons}")
-        found.append(match(result.table, drawn.truth).filter(pl.col("improved_by") > 0))
+        found.append(match(result.table, drawn.truth))
     rows = pl.concat(found).with_columns(
         happened=pl.when("repaired")
         .then(pl.lit(REPAIR))
@@ -225,6 +229,12 @@ def _describe_ontario(found: Stored | None) -> list[str]:
         total = own["probable repair"]["recorded"]
         shares = (_percent(own[name]["found"] / total) for name in own)
         recall.append((kind, f"{total:,}", *shares))
+    years = [
+        (one["year"], f"{one['all']:,}", _percent(one["improved"] / one["all"]), one["intervals"],
+         _percent(one["recorded"]), _percent(one["current_recorded"]))
+        for one in found["by_year"]
+        if one["intervals"]
+    ]  # fmt: skip
     return [
         wrap(
             f"Ontario's bridge condition index in five bands, {found['intervals']:,} intervals between visits of "
@@ -238,6 +248,8 @@ def _describe_ontario(found: Stored | None) -> list[str]:
         table(head, rows),
         wrap("The same by the probability of a repair, of intervals with a better rating:"),
         table(("probability of a repair", "intervals", "recorded", "no later record"), bins),
+        wrap("By the year of the second visit:"),
+        table(("year", "intervals", "better", "probable repairs", "recorded", "no later record"), years),
         wrap(
             "Recorded rehabilitations that lie in an interval between two visits, and how many of them lie in one "
             "that is a probable repair, has a better rating at all, or one better by two or more:"

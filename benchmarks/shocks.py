@@ -35,10 +35,10 @@ import rekka
 from benchmarks.problems import BANDS, CONDITIONS_FILE, ONTARIO_FOLDER, SEED
 from benchmarks.reproduction_words import put_section, table, wrap
 from benchmarks.simulated_histories import BRIDGES, EFFECT, FIRST, RATES, STATES, UNEVEN
+from benchmarks.stored_lines import Record, append_line, read_numbered
 from rekka.simulation.stock import advance
 
 Array = NDArray[np.float64]
-Record = dict[str, Any]
 
 SETS, BLOCK = 100, 10  # inventories of a setting; those of one setting before the next one's turn
 BEGIN, UNTIL, END, GAP = (
@@ -149,31 +149,17 @@ def describe_bands(found: rekka.Backtest) -> Record:
 
 def read_stored(file: Path = STORED) -> dict[str, dict[int, Record]]:
     """Records of each setting by number, without those of settings that have changed and half-written lines."""
-    digests = {setting.name: setting.digest for setting in SETTINGS}
-    found: dict[str, dict[int, Record]] = {name: {} for name in digests}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        try:
-            one = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # the run was stopped within this line
-        if digests.get(one["setting"]) == one["digest"]:
-            found[one["setting"]][one["number"]] = one
-    return found
+    return read_numbered(file, {setting.name: setting.digest for setting in SETTINGS})
 
 
 def run(sets: int, console: Console, file: Path = STORED) -> None:
     """Measure what is not stored yet, some inventories of each setting in turn."""
     stored = read_stored(file)
-    if file.exists() and not file.read_bytes().endswith(b"\n"):  # stopped within a line
-        with file.open("ab") as stream:
-            stream.write(b"\n")
     for low in range(0, sets, BLOCK):
         for setting in SETTINGS:
             numbers = [n for n in range(low, min(low + BLOCK, sets)) if n not in stored[setting.name]]
             for number in numbers:
-                record = measure(setting, number)
-                with file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+                append_line(file, measure(setting, number))
             if numbers:
                 console.print(f"{setting.name}: {numbers[-1] + 1} of {sets}")
 

@@ -13,13 +13,11 @@ with 1 if an aim is not met.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import polars as pl
@@ -29,11 +27,10 @@ from scipy import stats
 from benchmarks import simulated_histories
 from benchmarks.reproduction_words import put_section, table, wrap
 from benchmarks.simulated_histories import NEW, OLD, Setting, draw_inventory
+from benchmarks.stored_lines import Record, append_line, read_numbered
 from rekka import ExponentialHazardMarkovModel
 from rekka.core.language import MISSING
 from rekka.evaluation.violations import CLOCK, ERRORS, FRAILTY, IMPROVEMENTS, LEVEL, PAST, TREND
-
-Record = dict[str, Any]
 
 SETS, PLAIN_SETS = 200, 500  # inventories of a setting; of one in which nothing is wrong
 BRIDGES, FEW, MANY = 500, 200, 1000
@@ -114,30 +111,16 @@ def measure(case: Case, number: int) -> Record:
 
 def read_stored(file: Path = STORED) -> dict[str, dict[int, Record]]:
     """Records of each case by number, without those of cases that have changed and half-written lines."""
-    digests = {case.name: case.digest for case in list_cases()}
-    found: dict[str, dict[int, Record]] = {name: {} for name in digests}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        try:
-            one = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # the run was stopped within this line
-        if digests.get(one["case"]) == one["digest"]:
-            found[one["case"]][one["number"]] = one
-    return found
+    return read_numbered(file, {case.name: case.digest for case in list_cases()}, "case")
 
 
 def run(cases: Sequence[Case], most: int, console: Console, file: Path = STORED) -> None:
     """Measure what is not stored yet."""
     stored = read_stored(file)
-    if file.exists() and not file.read_bytes().endswith(b"\n"):  # stopped within a line
-        with file.open("ab") as stream:
-            stream.write(b"\n")
     for case in cases:
         numbers = [number for number in range(min(case.sets, most)) if number not in stored[case.name]]
         for number in numbers:
-            record = measure(case, number)
-            with file.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+            append_line(file, measure(case, number))
         if numbers:
             console.print(f"{case.name}: {len(stored[case.name]) + len(numbers)} inventories")
 

@@ -52,6 +52,8 @@ def test_verdicts_are_counted_beside_the_record():
     assert found["rehabilitations"]["major: probable repair"] == {"recorded": 1, "found": 1}
     assert found["rehabilitations"]["minor: better rating"] == {"recorded": 1, "found": 1}
     assert [one["intervals"] for one in found["by_probability"]] == [1, 0, 0, 2]
+    years = [(one["year"], one["all"], one["improved"], one["intervals"]) for one in found["by_year"]]
+    assert years == [(2002, 3, 2, 1), (2004, 2, 1, 1)]
 
 
 def test_the_page_has_the_stored_figures():

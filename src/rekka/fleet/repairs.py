@@ -29,10 +29,11 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 LARGE = 2  # ratings from which an improvement ends a history in the fit of the model of histories
-LIKELY = 0.5  # probability of a repair from which an interval without a better rating is listed too
+TIMES_OTHERS, SURE = 1.5, 4.0  # share of improvements over that of other years, and standard errors it is above
 FIRST_RATE = 0.01  # of repairs a year, at which the estimation starts
 LOWEST, HIGHEST = -15.0, 2.0  # of the log of the rate a year; logits are at most -LOWEST
 MOST_ITERATIONS = 500
+ADDED = 1.0  # repairs, shared by all better states alike, that keep the states after few repairs from the boundary
 SLOPE = 0.01  # of the log-likelihood in any parameter: an estimate with a larger one is no maximum
 
 
@@ -52,6 +53,34 @@ def cut_large(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _identify(frame: pl.DataFrame) -> list[str]:
     return [name for name in ("case", *IDENTITY) if name in frame.columns]
+
+
+class BetterYear(NamedTuple):
+    """A year in which more ratings improved than chance explains: so many of all, and the share in other years."""
+
+    year: int
+    improved: int
+    pairs: int
+    elsewhere: float
+
+
+def find_better_years(frame: pl.DataFrame) -> list[BetterYear]:
+    """Years of second visits in which far more ratings improved than in the others: not repairs, but a rule."""
+    if "date_2" not in frame.columns:
+        return []
+    years = frame.group_by(year=pl.col("date_2").dt.year()).agg(
+        improved=(pl.col("state_2") < pl.col("state_1")).sum(), pairs=pl.len()
+    )
+    all_improved, found = frame.filter(pl.col("state_2") < pl.col("state_1")).height, []
+    for year, improved, pairs in years.sort("year").rows():
+        others, share = len(frame) - pairs, all_improved / len(frame)
+        if not others:
+            continue
+        elsewhere = (all_improved - improved) / others
+        error = float(np.sqrt(share * (1.0 - share) * (1.0 / pairs + 1.0 / others)))
+        if improved / pairs > max(TIMES_OTHERS * elsewhere, elsewhere + SURE * error):
+            found.append(BetterYear(year, improved, pairs, elsewhere))
+    return found
 
 
 class RepairModel(NamedTuple):
@@ -262,18 +291,19 @@ def fit_repairs(fit: Fit, steps: Steps) -> RepairModel:
 
     def fall(parameters: Array) -> tuple[float, Array]:
         value, gradient = work.evaluate(parameters)
-        return -value, -gradient
+        _, _, after = work.read(parameters)
+        gradient[work.free.size + 1 :] += ADDED * (1.0 / (after.size - 1) - after[1:-1])
+        return -value - ADDED * float(np.log(after[:-1]).mean()), -gradient
 
     start = np.clip(work.start, LOWEST, -LOWEST)
     bounds = [(LOWEST, -LOWEST)] * start.size
     bounds[work.free.size] = (LOWEST, HIGHEST)
     stop = {"maxiter": MOST_ITERATIONS, "ftol": 0.0, "gtol": SLOPE / 10}
     found = optimize.minimize(fall, start, jac=True, method="L-BFGS-B", bounds=bounds, options=stop)
-    value, gradient = work.evaluate(found.x)
-    inside = found.x > LOWEST
-    if not np.isfinite(value) or np.abs(gradient[inside]).max(initial=0.0) > SLOPE:
+    slope, inside = fall(found.x)[1], found.x > LOWEST
+    if not np.isfinite(found.fun) or np.abs(slope[inside]).max(initial=0.0) > SLOPE:
         raise InputError("the estimation of repairs beside errors and small improvements reached no maximum.")
-    return RepairModel(*work.read(found.x), value)
+    return RepairModel(*work.read(found.x), work.evaluate(found.x)[0])
 
 
 def explain_visits(steps: Steps, model: RepairModel) -> Explained:

@@ -196,6 +196,8 @@ class Elements:
         """E (K, K), and its derivatives (q, K, K) in the logits of errors."""
         K, logit = self.n_states, extra[self.parts["errors"]]
         matrix, slopes = np.eye(K), np.zeros((logit.size, K, K))
+        if not logit.size:
+            return matrix, slopes
         if self.common_errors:
             share = _softmax(logit)
             for q, move in enumerate((-1, 1)):
@@ -208,17 +210,13 @@ class Elements:
                             slopes[r, s, s + move] += change
                             slopes[r, s, s] -= change
             return matrix, slopes
-        for s in range(K):
-            own = [q for q, (state, _) in enumerate(self.errors_at) if state == s]
-            share = _softmax(logit[own])
-            for q, one in zip(own, share, strict=True):
-                o = self.errors_at[q][1]
-                matrix[s, o] = one
-                for r, other in zip(own, share, strict=True):
-                    slopes[r, s, o] = one * ((q == r) - other)
-            matrix[s, s] = 1.0 / (1.0 + np.exp(logit[own]).sum())
-            for r, other in zip(own, share, strict=True):
-                slopes[r, s, s] = -matrix[s, s] * other
+        state, rating = (np.array(one, dtype=np.int64) for one in zip(*self.errors_at, strict=True))
+        table = np.where(matrix > 0, 0.0, -np.inf)
+        table[state, rating] = logit
+        matrix = special.softmax(table, axis=1)
+        share, each = matrix[state, rating], np.arange(logit.size)
+        slopes[:, state, rating] = (state == state[:, None]) * share * (np.eye(logit.size) - share[:, None])
+        slopes[each, state, state] = -matrix[state, state] * share
         return matrix, slopes
 
     def improvement_logits(self, extra: Array) -> Array:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import sparse, special
 
 from rekka.core.errors import BadOption, BadStates, BadValues, InputError, name_rows, renumber_rows
 from rekka.model import history_kernel
@@ -95,9 +95,10 @@ class Histories:
         return self.bridges.size - 1
 
     @cached_property
-    def bridge_of_step(self) -> Places:
-        """Bridge of each step."""
-        return np.repeat(np.arange(self.n_bridges), np.diff(self.steps[self.bridges]))
+    def by_bridge(self) -> Any:
+        """The sparse matrix (B, S) that adds up what steps have by bridge."""
+        each = np.ones(self.h.size), np.arange(self.h.size), self.steps[self.bridges]
+        return sparse.csr_matrix(each, shape=(self.n_bridges, self.h.size))
 
     @cached_property
     def bridge_of_history(self) -> Places:
@@ -391,20 +392,18 @@ class HistoryLikelihood:
         scores = np.zeros((B, parameters.size))
         bend, _ = self.family.bend(eta)
         d_eta *= bend
+        terms = self.W.shape[1]
         for k in range(K - 1):
-            for c in range(self.W.shape[1]):
-                place = k * self.W.shape[1] + c
-                scores[:, place] = np.bincount(seen.bridge_of_step, d_eta[:, k] * self.W[:, c], B)
+            scores[:, k * terms : (k + 1) * terms] = seen.by_bridge @ (d_eta[:, k, None] * self.W)
         rest, parts = scores[:, self.n_coefficients :], elements.parts
-        rest[:, parts["errors"]] = np.einsum("bso,qso->bq", d_errors, d_matrix)
+        rest[:, parts["errors"]] = d_errors.reshape(B, -1) @ d_matrix.reshape(-1, K * K).T
         if elements.frailty and N > 1:
             rest[:, parts["frailty"]] = (posterior @ nodes.d_log_weight)[:, None]
         if elements.improvements:
             by_state = -d_stay * special.expit(logit)
             rest[:, parts["improvements"]] = self._gather(by_state[:, 1:], parts["improvements"])
         if elements.trend:
-            own = [np.bincount(seen.bridge_of_step, d_eta[:, k] * decades, B) for k in range(K - 1)]
-            rest[:, parts["trend"]] = self._gather(np.stack(own, axis=1), parts["trend"])
+            rest[:, parts["trend"]] = self._gather(seen.by_bridge @ (d_eta * decades[:, None]), parts["trend"])
         if elements.free_first:
             d_logit = pi * (d_pi - (pi * d_pi).sum(axis=1, keepdims=True))
             own = [np.bincount(seen.bridge_of_history, d_logit[:, k], B) for k in range(1, K)]

@@ -1,9 +1,9 @@
 """Fit a model to histories: starts, climb, curvature, boundaries, certificate.
 
 The steps are those of ``fit.fit_observations``, with these differences. The likelihood has parameters behind the
-coefficients. Its gradient is exact, and its Hessian comes from central differences of it; until a start is near
-its maximum the sum of squares of the bridges' scores stands for it (BHHH). Probabilities and the variance of the
-frailty may be 0 at the maximum: a boundary, which is said, and not a likelihood without a maximum.
+coefficients. Its gradient is exact. On the way the sum of squares of the bridges' scores stands for its Hessian
+(BHHH), updated near the top (BFGS); at the maximum it comes from central differences. Probabilities and the
+variance of the frailty may be 0 at the maximum: a boundary, which is said, and not a likelihood without a maximum.
 """
 
 from __future__ import annotations
@@ -56,12 +56,15 @@ ROUGH = 1e-2  # log-likelihood units, left to the maximum or gained by STEADY st
 STEADY = 8
 CLOSE = 1.0  # log-likelihood units below the highest point within which another start goes on to its maximum ...
 APART = 0.1  # ... if a parameter differs by so much, and that maximum's curvature does not explain the lower value
+HILLSIDE = 3.0  # log-likelihood units below a maximum down to which its curvature is asked
 DONE = 1e-12  # the same at which Newton ends
 MOST_CLIMBS = 80
 MOST_CURVES = 8  # Hessians computed on the way
-MOST_CHORDS = 12  # steps with one Hessian
+MOST_CHORDS = 24  # steps with one Hessian, updated ...
+MOST_SLOW = 0.75  # ... of which so many a parameter may leave more than a quarter of the gradient
 FAR = 8.0  # longest step of a climb
-RARE = -5.0  # logit below which a probability that falls is tried at 0
+RARE = -5.0  # logit below which a probability that falls is tried at 0 ...
+AGAIN = 1.0  # ... and again where it has fallen by so much more
 FREED = -7.0  # logit from which a probability climbs that was held at 0 and rises from there
 TINY = (
     -14.0
@@ -103,6 +106,7 @@ class Climber:
     phi: int | None
     rare: Mask  # parameters that are logits of a probability, which may be 0
     floor: Array  # logit of each parameter below which it is tried at 0
+    tried: Array  # logit at which it was last tried, and lower at 0
     evaluations: int = 0
     iterations: int = 0
 
@@ -148,25 +152,32 @@ class Climber:
             if _is_finite(there) and there.value >= here.value - lost:
                 here, free = there, free.copy()
                 free[place] = False
+            else:
+                self.tried[place] = here.q[place]
         return here, free
 
     def is_vanishing(self, here: HistoryPoint, free: Mask) -> Mask:
         """Mask of probabilities that are small and falling, or too small for the likelihood to notice."""
         small = (here.q < self.floor) & (here.gradient < 0.0)
-        return np.asarray(free & self.rare & (small | (here.q < TINY)))
+        return np.asarray(free & self.rare & (small | (here.q < TINY)) & (here.q < self.tried - AGAIN))
 
-    def climb(self, q: Array, free: Mask, tolerance: float) -> tuple[HistoryPoint, Mask, bool]:
-        """Go up with the bridges' scores for curvature, within a trust region.
+    def climb(
+        self, q: Array, free: Mask, tolerance: float, tops: Sequence[Ascent] = ()
+    ) -> tuple[HistoryPoint, Mask, bool]:
+        """Go up with the bridges' scores for curvature, within a trust region, unless it is to one of ``tops``.
 
         Return the point, what is free there, and whether the top is near.
         """
         here = self.at(q)
+        self.tried[:] = np.inf
         if not _is_finite(here):
             return here, free, False
         radius, values = 1.0, [-np.inf] * STEADY
         for _ in range(MOST_CLIMBS):
             self.iterations += 1
             values.append(here.value)
+            if any(top.explains(here, free) for top in tops):
+                return here, free, True
             here, free = self.vanish(here, free)
             move = self.active(here, free)
             model = _model(here, move, here.squares[np.ix_(move, move)])
@@ -215,20 +226,20 @@ class Climber:
     def polish(
         self, here: HistoryPoint, free: Mask, known: Curvature | None = None
     ) -> tuple[HistoryPoint, Mask, bool, Curvature | None]:
-        """Newton with a Hessian from differences, kept for several steps; probabilities that vanish are held at 0.
+        """Quasi-Newton steps to the top; probabilities that vanish are held at 0.
 
-        ``known`` is one to begin with; the last one is returned. It decides how fast Newton arrives, not where.
+        ``known`` is the Hessian to begin with, else one from differences, as where steps are slow; the last one is
+        returned. It decides how fast the top is reached, not where it is.
         Return the point, what is free there, and whether it is the top.
         """
-        tried = np.zeros_like(free)  # at 0, and higher where they were
+        self.tried[:] = np.inf
         for _ in range(MOST_CURVES):
-            tried |= self.is_vanishing(here, free)
             here, free = self.vanish(here, free)
             move = self.active(here, free)
             known = None if known is None else known.restrict(move)
             if known is None:
                 known = Curvature(move, self.curve(here, move, central=False)[0])
-            hessian, before, worn = known.hessian, here, known
+            hessian, before, worn, slow = known.hessian, here, known, 0
             known = None
             for _ in range(MOST_CHORDS):
                 self.iterations += 1
@@ -248,18 +259,29 @@ class Climber:
                 there = self.at(self.keep(_moved(here.q, move, step)))
                 if not _is_finite(there) or there.value < here.value - 1e-9 * (1.0 + abs(here.value)):
                     break
-                far = np.linalg.norm(there.gradient[move]) > 0.25 * np.linalg.norm(here.gradient[move])
-                here = there
-                if (self.is_vanishing(here, free) & ~tried).any():
+                slow += bool(np.linalg.norm(there.gradient[move]) > 0.25 * np.linalg.norm(here.gradient[move]))
+                hessian = _update(
+                    hessian, there.q[move] - here.q[move], here.gradient[move] - there.gradient[move]
+                )
+                here, worn = there, Curvature(move, hessian)
+                if self.is_vanishing(here, free).any():
                     known = worn
                     break
-                if far:
+                if slow > MOST_SLOW * move.sum():
                     break  # another Hessian is worth its price
             if here is before:  # no step of Newton's goes up
                 here, free, _ = self.climb(here.q, free, 1e-6)
                 if here.value <= before.value:
                     return before, free, False, None
         return here, free, False, None
+
+
+def _update(hessian: Array, step: Array, change: Array) -> Array:
+    """The Hessian with what a step has shown of it, by the change of the gradient (BFGS)."""
+    along, bent = float(step @ change), hessian @ step
+    if not along > 0.0:
+        return hessian
+    return hessian + np.outer(change, change) / along - np.outer(bent, bent) / float(step @ bent)
 
 
 def _model(here: HistoryPoint, free: Mask, hessian: Array) -> Evaluation:
@@ -292,7 +314,8 @@ class Ascent(NamedTuple):
         if np.abs(apart).max(initial=0.0) < APART:
             return True
         known = None if self.curvature is None else self.curvature.restrict(self.free)
-        if known is None or not np.array_equal(self.free, free):
+        far = other.value < self.point.value - HILLSIDE
+        if known is None or far or not np.array_equal(self.free, free):
             return False
         drop = 0.5 * float(apart @ known.hessian @ apart)
         return abs(self.point.value - other.value - drop) < 0.5 * drop + ROUGH
@@ -306,6 +329,7 @@ class Summit:
     free: Mask
     success: bool
     starts: int
+    curvature: Curvature | None = None
 
     @property
     def boundaries(self) -> list[int]:
@@ -399,7 +423,7 @@ def _pose(
     basis = linalg.block_diag(coordinates.basis, np.eye(elements.size))
     phi = layout.n_parameters + elements.parts["frailty"].start if elements.frailty else None
     rare = np.concatenate([np.zeros(layout.n_parameters, dtype=bool), elements.logits])
-    return Climber(likelihood, basis, phi, rare, np.full(rare.size, RARE)), coordinates
+    return Climber(likelihood, basis, phi, rare, np.full(rare.size, RARE), np.full(rare.size, np.inf)), coordinates
 
 
 def _search(climber: Climber, *several: list[Array]) -> Summit:
@@ -407,26 +431,27 @@ def _search(climber: Climber, *several: list[Array]) -> Summit:
 
     Probabilities that are 0 there are held at it.
     """
-    free = np.ones(climber.rare.size, dtype=bool)
-    tops: list[tuple[HistoryPoint, Mask, bool]] = []
-    for starts in several:
-        if not tops:
-            tops = [top for top in (climber.climb(start, free, ROUGH) for start in starts) if _is_finite(top[0])]
+    free, count = np.ones(climber.rare.size, dtype=bool), 0
+    tops: list[Ascent] = []
+    for start in (start for starts in several if not tops for start in starts):
+        point, own, near = climber.climb(start, free, ROUGH, tops)
+        if _is_finite(point):
+            count += 1
+            if not any(top.explains(point, own) for top in tops):
+                tops.append(Ascent(point, own, near, Curvature(own, point.squares[np.ix_(own, own)])))
     if not tops:
         raise BadStates(
             "The likelihood is 0 at every start: some rating is all but impossible under these options."
         )
-    highest = max(top[0].value for top in tops)
-    close = [top for top in sorted(tops, key=lambda one: -one[0].value) if top[0].value > highest - CLOSE]
-    rivals: list[Ascent] = [Ascent(*close[0])]
-    for top in close[1:]:
-        if not any(other.explains(*top[:2]) for other in rivals):
-            if rivals[0].curvature is None:
-                rivals[0] = Ascent(*climber.polish(*close[0][:2]))
-            if not rivals[0].explains(*top[:2]):
-                rivals.append(Ascent(*climber.polish(*top[:2])))
-    best, own, near, _ = max(rivals, key=lambda one: one.point.value)
-    return Summit(best, own, near, len(tops))
+    highest = max(top.point.value for top in tops)
+    first, *close = sorted(
+        (top for top in tops if top.point.value > highest - CLOSE), key=lambda one: -one.point.value
+    )
+    best = first = Ascent(*climber.polish(first.point, first.free)) if close else first
+    for top in close:
+        if not first.explains(top.point, top.free):
+            best = max(best, Ascent(*climber.polish(top.point, top.free)), key=lambda one: one.point.value)
+    return Summit(best.point, best.free, best.near, count, best.curvature)
 
 
 def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
@@ -451,12 +476,12 @@ def _refine(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     """Newton to the end, with as many frailty nodes as it takes; the change when they are doubled."""
     elements = climber.likelihood.elements
     if not elements.frailty or climber.phi is None:
-        point, free, success, _ = climber.polish(found.point, found.free)
+        point, free, success, _ = climber.polish(found.point, found.free, found.curvature)
         return replace(found, point=point, free=free, success=success), None
     nodes = count_nodes(float(found.point.q[climber.phi]))
-    known = None
+    known = found.curvature
     if climber.likelihood.nodes < nodes:  # most of the way with the few nodes of the starts
-        point, free, _, known = climber.polish(climber.at(found.point.q), found.free)
+        point, free, _, known = climber.polish(found.point, found.free, known)
         found = replace(found, point=point, free=free)
     while True:
         climber.likelihood = climber.likelihood.with_nodes(nodes)

@@ -37,7 +37,9 @@ from rekka.core.compiling import njit
 
 NEGLIGIBLE = 1e-17  # of the first term of an entry
 SMALL = 0.125  # largest c of a series
+LOSS_TERMS = 11  # of 1 - e^(-x) where x is at most SMALL: the next is below 1e-19 of the first
 BATCH_STEPS = 64  # steps, about, whose matrices are made at once: they stay in the cache
+BATCH_ALONE = 128  # where there is one node
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -121,13 +123,14 @@ def _add_terms(
     """Out[:, n] (E, S) <- exp(X ratio); left (K-1, S) <- 1 - its diagonal; scale (S,) <- e^(-c ratio)."""
     free, steps = x.shape
     states = free + 1
+    _lose(c, ratio, scale)
     for s in range(steps):
-        scale[s] = math.exp(-ratio * c[s])
+        scale[s] = 1.0 - scale[s]
         out[out.shape[0] - 1, n, s] = 1.0
     for k in range(free):
         total = out[_entry(k, k, states), n]
+        _lose(x[k], ratio, left[k])
         for s in range(steps):
-            left[k, s] = -math.expm1(-ratio * x[k, s])
             total[s] = 1.0 - left[k, s]
     for i in range(free):
         for j in range(i + 1, states):
@@ -147,11 +150,25 @@ def _add_terms(
 
 
 @_compile
+def _lose(x: Any, ratio: float, lost: Any) -> None:
+    """Lost (S,) <- 1 - e^(-x ratio) of numbers x (S,) that are small: the series of exp, which alternates."""
+    for s in range(x.size):
+        lost[s] = 1.0
+    for m in range(LOSS_TERMS, 1, -1):
+        share = ratio / m
+        for s in range(x.size):
+            lost[s] = 1.0 - share * x[s] * lost[s]
+    for s in range(x.size):
+        lost[s] *= ratio * x[s]
+
+
+@_compile
 def _unadd_terms(count: int, ratio: float, c: Any, scale: Any, n: int, bars: Any, own: Any) -> None:
     """Adjoints own[m] (E, S) of terms[m] += those of a sum with adjoint bars[:, n], which is written over."""
     states, steps = _count_states(bars.shape[0]), bars.shape[2]
+    _lose(c, ratio, scale)
     for s in range(steps):
-        scale[s] = math.exp(-ratio * c[s])
+        scale[s] = 1.0 - scale[s]
     for i in range(states - 1):
         for j in range(i + 1, states):
             e = _entry(i, j, states)
@@ -188,6 +205,34 @@ def _unmake_terms(x: Any, c: Any, terms: Any, count: int, bars: Any, slope: Any)
             here, below = bars[m, e], bars[m - 1, e]
             for s in range(steps):
                 below[s] += inverse * c[s] * here[s]
+
+
+@_compile
+def _unmake_sum(x: Any, c: Any, terms: Any, count: int, given: Any, bars: Any, slope: Any) -> None:
+    """Do as ``_unmake_terms`` where each term is added once, with adjoints given[:, 0] (E, S), 0 on the diagonal.
+
+    ``bars`` (2, E, S) are written over: the adjoints of a term need those of the next one alone. Where a term is 0
+    its adjoint is of no consequence.
+    """
+    free, steps = x.shape
+    states = free + 1
+    for e in range(given.shape[0]):
+        for s in range(steps):
+            bars[count % 2, e, s] = given[e, 0, s]
+    for m in range(count, 0, -1):
+        inverse, now, to = 1.0 / m, bars[m % 2], bars[(m - 1) % 2]
+        for i in range(free):
+            for j in range(i, free):
+                e = _entry(i, j, states)
+                here, above, own, below, start = now[e], now[e + 1], terms[m - 1, e], to[e], given[e, 0]
+                for s in range(steps):
+                    rise = inverse * x[j, s] * (above[s] - here[s])
+                    slope[j, s] += own[s] * rise
+                    below[s] = start[s] + (inverse * c[s] * here[s] + rise)
+            e = _entry(i, free, states)
+            here, below, start = now[e], to[e], given[e, 0]
+            for s in range(steps):
+                below[s] = start[s] + inverse * c[s] * here[s]
 
 
 @_compile
@@ -323,10 +368,10 @@ def _unimprove(p: Any, h: float, log_stay: Any, adjoint: Any, slope: Any) -> Non
 
 
 @_compile
-def _end_batch(b: int, hi: int, bridges: Any, steps: Any) -> int:
+def _end_batch(b: int, hi: int, bridges: Any, steps: Any, most: int) -> int:
     """The bridge after the last whose steps are taken together with those of bridge b."""
     end = b + 1
-    while end < hi and steps[bridges[end + 1]] - steps[bridges[b]] <= BATCH_STEPS:
+    while end < hi and steps[bridges[end + 1]] - steps[bridges[b]] <= most:
         end += 1
     return end
 
@@ -351,7 +396,7 @@ def _unfill(
 ) -> None:
     """Slope (K-1, S) <- d log L / d log theta from the adjoints of the matrices, which are written over."""
     stride, scale = ratios.size, np.empty(x.shape[1])
-    for m in range(count + 1):
+    for m in range(count + 1 if stride > 1 else 0):
         for e in range(own.shape[1]):
             for s in range(own.shape[2]):
                 own[m, e, s] = 0.0
@@ -360,9 +405,19 @@ def _unfill(
         _unroll_diagonal(x, ratio, n, matrices, bars, slope)
         if n >= stride:
             _unsquare(matrices, n - stride, n, bars)
-        else:
+        elif stride > 1:
             _unadd_terms(count, ratio, c, scale, n, bars, own)
-    _unmake_terms(x, c, terms, count, own, slope)
+    if stride > 1:
+        _unmake_terms(x, c, terms, count, own, slope)
+        return
+    _lose(c, 1.0, scale)
+    states = x.shape[0] + 1
+    for i in range(states):
+        for j in range(i, states):
+            given = bars[_entry(i, j, states), 0]
+            for s in range(scale.size):
+                given[s] *= 1.0 - scale[s] if j > i else 0.0
+    _unmake_sum(x, c, terms, count, bars, own, slope)
 
 
 @_compile
@@ -473,6 +528,101 @@ def _pass_bridge(
 
 
 @_compile
+def _pass_alone(
+    b: int,
+    bridges: Any,
+    observed: Any,
+    begins: Any,
+    steps: Any,
+    h: Any,
+    pi: Any,
+    errors: Any,
+    log_stay: Any,
+    differentiate: bool,
+    matrices: Any,
+    bars: Any,
+    first: int,
+    log_scale: Any,
+    d_pi: Any,
+    d_errors: Any,
+    d_stay: Any,
+    posterior: Any,
+    share: Any,
+    room: Any,
+) -> None:
+    """Do as ``_pass_bridge`` for one node of 1, without loops over nodes.
+
+    Adjoints of the matrices (E, S) of the steps from ``first`` on go to ``bars``; ``room`` (5, ., K) is scratch.
+    """
+    states = errors.shape[0]
+    before, after, seen, p, adjoint, new = room[0], room[1], room[2], room[3, 0], room[4, 0], room[4, 1]
+    start, origin = bridges[b], steps[bridges[b]]
+    for v in range(start, bridges[b + 1]):
+        if begins[v] >= 0:
+            for k in range(states):
+                p[k] = pi[begins[v], k]
+        for s in range(steps[v], steps[v + 1]):
+            e = 0
+            for k in range(states):
+                before[s - origin, k] = p[k]
+                p[k] = 0.0
+            for i in range(states):
+                own = before[s - origin, i]
+                for j in range(i, states):
+                    p[j] += own * matrices[e, s - first]
+                    e += 1
+            if log_stay.size:
+                for k in range(states):
+                    after[s - origin, k] = p[k]
+                for k in range(1, states):
+                    r = -math.expm1(h[s] * log_stay[k])
+                    p[k - 1] += r * p[k]
+                    p[k] -= r * p[k]
+        o, total = observed[v], 0.0
+        for k in range(states):
+            seen[v - start, k] = p[k]
+            p[k] *= errors[k, o]
+            total += p[k]
+        log_scale[v] = math.log(total)
+        for k in range(states):
+            p[k] /= total
+    if not differentiate:
+        return
+    for v in range(bridges[b + 1] - 1, start - 1, -1):
+        o, scale = observed[v], math.exp(log_scale[v])
+        if v == bridges[b + 1] - 1 or begins[v + 1] >= 0:  # histories are independent
+            for k in range(states):
+                adjoint[k] = share[v] if share.size else 1.0
+        elif share.size:
+            for k in range(states):
+                adjoint[k] += share[v] - share[v + 1]
+        for k in range(states):
+            d_errors[b, k, o] += seen[v - start, k] * adjoint[k] / scale
+            adjoint[k] *= errors[k, o] / scale
+        for s in range(steps[v + 1] - 1, steps[v] - 1, -1):
+            if log_stay.size:
+                for k in range(states - 1, 0, -1):
+                    r = -math.expm1(h[s] * log_stay[k])
+                    rise = adjoint[k - 1] - adjoint[k]
+                    d_stay[b, k] -= h[s] * (1.0 - r) * after[s - origin, k] * rise
+                    adjoint[k] += r * rise
+            e = 0
+            for i in range(states):
+                own, total = before[s - origin, i], 0.0
+                for j in range(i, states):
+                    total += adjoint[j] * matrices[e, s - first]
+                    bars[e, s - first] = own * adjoint[j]
+                    e += 1
+                new[i] = total
+            for k in range(states):
+                adjoint[k] = new[k]
+        if begins[v] >= 0:
+            for k in range(states):
+                d_pi[begins[v], k] = adjoint[k]
+    posterior[b, 0] = 1.0
+
+
+@_compile
 def pass_bridges(
     lo: int,
     hi: int,
@@ -515,10 +665,10 @@ def pass_bridges(
     ratios = np.empty(stride)
     for n in range(stride):
         ratios[n] = eps[n] / eps[stride - 1]
-    room = np.empty((5, 0))
+    room, spare = np.empty((5, 0)), np.empty((5, 0, free + 1))
     b = lo
     while b < hi:
-        end = _end_batch(b, hi, bridges, steps)
+        end = _end_batch(b, hi, bridges, steps, BATCH_ALONE if lanes == 1 else BATCH_STEPS)
         first = steps[bridges[b]]
         count = steps[bridges[end]] - first
         x = np.empty((free, count))
@@ -539,19 +689,30 @@ def pass_bridges(
         terms = room[1, :series].reshape((most_terms, entries, count))
         turned = room[2, : entries * lanes * count].reshape((entries, count, lanes))
         used = _fill(ratios, x, c, terms, matrices)
-        _turn(matrices, extra, turned, 0)
-        for one in range(b, end):
-            _pass_bridge(
-                one, bridges, observed, begins, steps, h, pi, errors, log_stay, weight, differentiate, turned,
-                first, log_scale, d_pi, d_errors, d_stay, posterior, share,
-            )  # fmt: skip
+        bars, slope = room[3, :size].reshape(shape), np.zeros((free, count))
+        if lanes == 1:
+            longest = max(count, bridges[end] - bridges[b]) + 2
+            if spare.shape[1] < longest:
+                spare = np.empty((5, longest, free + 1))
+            for one in range(b, end):
+                _pass_alone(
+                    one, bridges, observed, begins, steps, h, pi, errors, log_stay, differentiate,
+                    matrices[:, extra], bars[:, extra], first, log_scale, d_pi, d_errors, d_stay, posterior, share,
+                    spare,
+                )  # fmt: skip
+        else:
+            _turn(matrices, extra, turned, 0)
+            for one in range(b, end):
+                _pass_bridge(
+                    one, bridges, observed, begins, steps, h, pi, errors, log_stay, weight, differentiate, turned,
+                    first, log_scale, d_pi, d_errors, d_stay, posterior, share,
+                )  # fmt: skip
+            _turn(turned, 0, bars, extra)
         if differentiate:
-            bars, slope = room[3, :size].reshape(shape), np.zeros((free, count))
             for e in range(entries):
                 for n in range(extra):
                     for s in range(count):
                         bars[e, n, s] = 0.0
-            _turn(turned, 0, bars, extra)
             own = room[4, :series].reshape((most_terms, entries, count))
             _unfill(ratios, x, c, terms, used, matrices, bars, own, slope)
             for s in range(count):

@@ -18,11 +18,12 @@ from rekka.data.transitions import LazyTransitions, ReadingOptions, Transitions,
 from rekka.fleet.models import CaseModel, choose_names
 from rekka.fleet.repairs import (
     LARGE,
-    LIKELY,
+    BetterYear,
     Explained,
     RepairModel,
     cut_large,
     explain_visits,
+    find_better_years,
     fit_repairs,
     order_rows,
     take_steps,
@@ -54,14 +55,13 @@ class ComponentRepairs:
     """Improvements of one component, and how many of them each verdict has; or the reason why none is judged.
 
     ``model`` has the repairs a year and the ratings found after them, ``elements`` the options of the model of
-    histories. ``hidden`` counts probable repairs after which the rating was no better.
+    histories.
     """
 
     case: str
     pairs: int
     improvements: int
     verdicts: Mapping[str, int]
-    hidden: int = 0
     model: RepairModel | None = None
     ratings: Ratings | None = None
     elements: str | None = None
@@ -80,10 +80,7 @@ class ComponentRepairs:
             f"{self.verdicts[SMALL]:,} small improvement{'s' * (self.verdicts[SMALL] != 1)}",
             f"{self.verdicts[ERROR]:,} probable error{'s' * (self.verdicts[ERROR] != 1)} of inspection",
         )
-        hidden = (
-            f"; {count_of(self.hidden, 'more repair')} probable without a better rating" if self.hidden else ""
-        )
-        return f"{told}: {', '.join(parts)}{hidden}"
+        return f"{told}: {', '.join(parts)}"
 
     @property
     def rates(self) -> str | None:
@@ -94,8 +91,9 @@ class ComponentRepairs:
             return f"{self.case}: errors and small improvements explain all ratings; no repair is needed."
         known = zip(self.ratings.labels, self.model.after, strict=True)
         found = ", ".join(f"{label} ({100 * share:.0f} %)" for label, share in known if share >= 0.005)
-        best, share = self.ratings.labels[0], f"{100 * self.model.rate:.2g} %"
-        return f"{self.case}: {share} of members that are not in rating {best} are repaired in a year, to {found}."
+        best, worst = self.ratings.labels[0], self.ratings.labels[-1]
+        share = f"{100 * self.model.rate:.2g} % of members that are not in rating {best}"
+        return f"{self.case}: {share} are repaired in a year; from rating {worst} repairs lead to {found}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -105,7 +103,6 @@ class ComponentRepairs:
             "pairs": self.pairs,
             "improvements": self.improvements,
             "verdicts": dict(self.verdicts),
-            "hidden": self.hidden,
             "rate": None if model is None else model.rate,
             "after": None if model is None else model.after.tolist(),
             "elements": self.elements,
@@ -241,7 +238,7 @@ class _Work:
 
     def judge(self, case: str, improves: bool) -> tuple[ComponentRepairs, pl.DataFrame | None]:
         """Judge the improvements of a component; without a certified model there is no table."""
-        rows = self.found.frame.filter(pl.col("case") == case)
+        rows = self._take(case)
         better = int((rows["state_2"] < rows["state_1"]).sum())
         one = ComponentRepairs(case, len(rows), better, dict.fromkeys(VERDICTS, 0))
         if not improves:
@@ -255,12 +252,8 @@ class _Work:
             repairs, table = _explain(model, rows)
         except InputError as error:
             return replace(one, reason=ratings.reword(str(error)), verdicts={}), None
-        listed = table.filter(pl.col("improved_by") > 0)["verdict"]
-        counts = {name: int((listed == name).sum()) for name in VERDICTS}
-        hidden = int((table["improved_by"] <= 0).sum())
-        return replace(
-            one, verdicts=counts, hidden=hidden, model=repairs, ratings=ratings, elements=elements
-        ), table
+        counts = {name: int((table["verdict"] == name).sum()) for name in VERDICTS}
+        return replace(one, verdicts=counts, model=repairs, ratings=ratings, elements=elements), table
 
     def _fit(self, case: str, rows: pl.DataFrame) -> tuple[CaseModel | None, str | None, str | None]:
         """The first model of histories that is certified, with its elements; or why the last one is not."""
@@ -285,11 +278,25 @@ class _Work:
         return None, None, reason
 
     def list_notes(self) -> tuple[str, ...]:
-        """Ratings that were merged, and what the table does not have."""
+        """Ratings that were merged, years that are odd, and what the table does not have."""
         found = self.found
         large = found.frame.select((pl.col("state_2") <= pl.col("state_1") - LARGE).any()).item()
+        cases = found.frame["case"].unique().sort().to_list()
+        years = [_say_year(case, one) for case in cases for one in find_better_years(self._take(case))]
         merged = [] if found.reading is None else found.reading.explain_merges()
-        return (*merged, *(() if found.audit is not None or large else (PAIRED,)))
+        return (*merged, *years, *(() if found.audit is not None or large else (PAIRED,)))
+
+    def _take(self, case: str) -> pl.DataFrame:
+        return self.found.frame.filter(pl.col("case") == case)
+
+
+def _say_year(case: str, one: BetterYear) -> str:
+    """Sentence on a year with many improvements."""
+    return (
+        f"{case}: {one.improved:,} of {one.pairs:,} ratings of {one.year} are better than the ones before "
+        f"({100 * one.improved / one.pairs:.0f} %; {100 * one.elsewhere:.0f} % in other years). So many at once "
+        "point to a changed manual, index or inspector rather than to repairs."
+    )
 
 
 def _explain(model: CaseModel, rows: pl.DataFrame) -> tuple[RepairModel, pl.DataFrame]:
@@ -307,7 +314,7 @@ def _explain(model: CaseModel, rows: pl.DataFrame) -> tuple[RepairModel, pl.Data
 
 
 def _list_rows(rows: pl.DataFrame, explained: Explained, ratings: Ratings) -> pl.DataFrame:
-    """Improvements, and other intervals in which a repair is probable, the most probable repairs first."""
+    """Improvements, the most probable repairs first."""
     largest = np.argmax(np.stack(explained), axis=0)
     found = rows.with_columns(
         *(pl.Series(name, part) for name, part in zip(PROBABILITIES, explained, strict=True)),
@@ -318,7 +325,7 @@ def _list_rows(rows: pl.DataFrame, explained: Explained, ratings: Ratings) -> pl
         ),
         improved_by=pl.col("state_1").cast(pl.Int64) - pl.col("state_2").cast(pl.Int64),
     )
-    found = found.filter((pl.col("improved_by") > 0) | (pl.col("repair") > LIKELY))
+    found = found.filter(pl.col("improved_by") > 0)
     return found.select(_name_columns(found)).sort("repair", descending=True, maintain_order=True)
 
 
