@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_improvements_of_any_size_are_kept_and_only_near_ones_train() -> None:
     assert near.select("bridge_id", "state_1", "state_2").rows() == [
         ("A", 1, 3), ("A", 1, 3), ("A", 3, 2), ("B", 1, 2), ("B", 2, 3), ("B", 3, 2), ("B", 2, 1),
     ]  # fmt: skip
-    assert near["history"].to_list() == ["1.0", "1.1", "1.1", "1.0", "1.0", "1.0", "1.0"]
+    assert near["history"].to_list() == [1, 2, 2, 1, 1, 1, 1]
 
 
 def test_every_later_visit_is_scored_as_the_model_itself_forecasts_it(compared: rolling.Rolling) -> None:
@@ -319,3 +320,59 @@ def test_recent_records_are_chosen_where_rates_have_changed() -> None:
     assert half.models["all"].half_life in (8.0, 4.0, 2.0)
     with pytest.raises(BadOption, match=r"half_life is 'auto'.*Give models"):
         rekka.backtest(table, half_life="auto", until=2012)
+
+
+def test_a_window_that_does_not_know_a_rating_is_no_rival_there() -> None:
+    rows, rng = [], np.random.default_rng(0)
+    for b in range(60):
+        state, gone = 0, b < 30
+        for year in range(2000, 2015):
+            if gone and year > 2005 and year % 7:  # the worst are hardly seen in the last years
+                continue
+            rows.append((f"B{b:02d}", f"{year}-06-01", "abcd"[state]))
+            state = min(state + int(rng.random() < (0.6 if gone else 0.05)), 3)
+    table = pl.DataFrame(rows, schema=["bridge_id", "date", "state"], orient="row")
+    found = rekka.backtest(table, models="plain", since="auto", until=2012, covariates=[], draws=100)
+    reasons = found.origins["reason"].drop_nulls().to_list()
+    assert any("its rows know no rating worse than" in reason for reason in reasons)
+    assert found.cases["model"].item() is not None
+
+
+def test_a_chosen_window_is_tested_against_the_plain_model_of_all_rows() -> None:
+    found = rekka.backtest(draw_change(), models=["plain"], since="auto", until=2012, covariates=[], draws=100)
+    assert found.choices[0].window is not None
+    plain = rekka.backtest(draw_change(), models=["plain"], until=2012, covariates=[], draws=100)
+    alone = plain.scores.filter(pl.col("less").is_null(), by="all", score="rps", forecaster="model")
+    theirs = alone["mean"].item()
+    ours = found.scores.filter(pl.col("less").is_null(), by="all", score="rps", forecaster="plain")
+    assert ours["mean"].item() == theirs
+    assert "from 20" in found.cases["summary"].item()  # the days that the fit is of
+
+
+def test_later_visits_do_not_decide_which_ratings_are_read_as_one() -> None:
+    rng, rows = np.random.default_rng(4), []
+    for b in range(100):
+        state = 1
+        for year in range(2000, 2016):
+            rows.append((f"B{b:03d}", f"{year}-06-01", state))
+            state = min(state + int(rng.random() < 0.18), 7)
+    table = pl.DataFrame(rows, schema=["bridge_id", "date", "state"], orient="row")
+    asked: dict[str, Any] = {"models": ["plain"], "until": 2008, "covariates": [], "draws": 100}
+    whole = rekka.backtest(table, **asked)
+    known = rekka.backtest(table.filter(pl.col("date") < "2010"), **asked)
+    assert whole.labels == known.labels
+    assert whole.origins["rps"].to_list() == known.origins["rps"].to_list()
+
+
+def test_a_kept_forecast_is_of_the_same_ageing(tmp_path: Path) -> None:
+    rows = pair(make_inspections(60, errors=0.12)).with_columns(x=pl.col("date_1").dt.year() - 1980.0)
+    asked: dict[str, Any] = {
+        "models": ["running"],
+        "covariates": ["x"],
+        "until": 2010,
+        "draws": 100,
+        "out": tmp_path,
+    }
+    still = rekka.backtest(rows, **asked)
+    moving = rekka.backtest(rows, **asked, advance=["x"])
+    assert still.models["rps"].to_list() != moving.models["rps"].to_list()

@@ -57,7 +57,7 @@ def test_a_history_starts_anew_after_an_improvement_that_is_left_out():
     cut = HistoryOptions(frailty="gamma").cut(rows)
     assert cut.excluded == 1
     assert cut.rows["visit_1"].to_list() == [1, 2, 4]
-    assert cut.histories["history"].to_list() == ["1.0", "1.0", "1.1"]
+    assert cut.histories["history"].to_list() == [1, 1, 2]
     assert HistoryOptions(errors="adjacent").cut(rows).excluded == 0
 
 
@@ -67,7 +67,7 @@ def test_errors_by_one_rating_do_not_explain_a_rating_more_than_two_better_than_
     rows = pl.DataFrame(pairs, schema=["bridge_id", "history", "visit_1", "state_1", "state_2"], orient="row")
     cut = HistoryOptions(errors="adjacent").cut(rows)
     assert cut.excluded == 1  # from 3 to 2 after a 5; then 2, 3, 1 is possible
-    assert cut.rows.filter(bridge_id="A")["history"].to_list() == ["1.0"] * 3 + ["1.1"] * 2
+    assert cut.rows.filter(bridge_id="A")["history"].to_list() == [1] * 3 + [2] * 2
     assert HistoryOptions(errors="adjacent", improvements="common").cut(rows).excluded == 0
     assert "more than two better" in HistoryOptions(errors="adjacent").explain_excluded(1)
 

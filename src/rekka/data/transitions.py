@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -316,13 +317,17 @@ def pair_with_improvements(panel: Panel, **rules: Any) -> pl.DataFrame:
     return pl.concat([block.pairs for block in blocks])
 
 
-def merge_ratings(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: Any) -> Panel:
+def merge_ratings(
+    panel: Panel, *, until: date | None = None, rows_at_once: int = ROWS_AT_ONCE, **rules: Any
+) -> Panel:
     """Read ratings as one that too few records leave, on a scale of more than 5 that was not given by labels.
 
     Parameters
     ----------
     panel : Panel
         From ``read_panel`` or ``read_nbi``.
+    until : date, optional
+        Count the visits up to this day alone: what a model of then could have known.
     rows_at_once : int
         Records held in memory together.
     **rules
@@ -347,9 +352,12 @@ def merge_ratings(panel: Panel, *, rows_at_once: int = ROWS_AT_ONCE, **rules: An
     lenient = {name: "set_aside" for name in ("upward", "interval", "missing", "outside") if name not in rules}
     errors = {name: "set_aside" for name, value in rules.items() if value == "error"}
     same_day = {"same_day": "worst"} if panel.rules.same_day == "error" else {}
-    plan = _plan(panel, lenient | same_day | rules | errors)
+    known = panel
+    if until is not None:
+        known = replace(panel, visits=panel.visits.filter(pl.col("date").is_null() | (pl.col("date") <= until)))
+    plan = _plan(known, lenient | same_day | rules | errors)
     counts, upward, downward = [], 0, 0
-    for block in _blocks(panel, plan, rows_at_once):
+    for block in _blocks(known, plan, rows_at_once):
         counts.append(_count_moves(block, (*MOVE, "visit_1", "visit_2")))
         upward, downward = upward + block.upward, downward + block.downward
     if Moves(upward, downward).mostly_up:  # a scale read from its wrong end is refused, not merged
@@ -579,16 +587,21 @@ class ReadingOptions:
         """Rules that the panel does not carry itself."""
         return dict(self.changes.get("rules", {})) if self.nbi else {}
 
-    def panel(self, source: Any) -> Panel:
-        """Panel of one table, or of several National Bridge Inventory files; see ``merge_ratings``."""
+    def panel(self, source: Any, until: Callable[[Panel], date | None] | None = None) -> Panel:
+        """Panel of one table, or of several National Bridge Inventory files; see ``merge_ratings``.
+
+        ``until`` gives the last day of the visits that decide which ratings are read as one.
+        """
         if not self.nbi:
-            return merge_ratings(read_panel(take_one(source), self.mapping, **self.changes))
+            panel = read_panel(take_one(source), self.mapping, **self.changes)
+            return merge_ratings(panel, until=None if until is None else until(panel))
         state = dict(self.changes.get("state", {}))
         keep = state.pop("merge", True) is False
         if self.mapping or state or set(self.changes) - {"rules", "state"}:
             raise BadOption("nbi: such files need no mapping; the rules are all they take.", option="nbi")
         panel = read_nbi(source)
-        return panel if keep else merge_ratings(panel, **self.rules)
+        last = None if until is None else until(panel)
+        return panel if keep else merge_ratings(panel, until=last, **self.rules)
 
     def transitions(self, source: Any) -> Transitions:
         """Transitions, from inspections or as they are."""

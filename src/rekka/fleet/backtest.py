@@ -33,11 +33,14 @@ from rekka.fleet.backtest_rows import (
     DATE,
     LOSSES_SCHEMA,
     Cut,
+    PairedRecords,
     count_losses,
+    find_last_day,
     link_chains,
     prepare,
     read_cut,
     read_records,
+    split_end,
 )
 from rekka.fleet.backtest_scores import (
     ALL,
@@ -67,8 +70,8 @@ from rekka.fleet.rolling import (
     open_origins,
     read_models,
     read_windows,
-    split_end,
 )
+from rekka.fleet.rolling import PLAIN as PLAIN_MODEL
 from rekka.fleet.shock_origins import find_shocks, refuse_undated
 from rekka.fleet.shocks import Shocks, describe_shocks, read_shocks
 from rekka.forecast.ageing import ADVANCES, AGES
@@ -167,6 +170,8 @@ class Backtest:
         """Write the tables, as CSV for a spreadsheet and as Parquet and JSON for programs."""
         make_folder(folder)
         chosen = ("models", "origins") if self.choices else ()
+        for name in () if self.choices else ("models", "origins"):  # of an earlier backtest in this folder
+            (folder / f"{name}.csv").unlink(missing_ok=True)
         for name in ("scores", "totals", "lost", "cases", *chosen):
             write_csv(folder / f"{name}.csv", getattr(self, name))
         write_whole(folder / "forecasts.parquet", to_parquet(self.forecasts))
@@ -302,10 +307,13 @@ def backtest(
     histories.refuse({"ridge": ridge})
     if models is not None:
         refuse_elements(histories, ridge, cut)
-    records = read_records(data, reading, histories, None if models is None else "keep_all")
+    upward = None if models is None else "keep_all"
+    reading = reading if models is None else reading or ReadingOptions()
+    records = read_records(data, reading, histories, upward, partial(find_last_day, cut=cut))
     (histories if models is None else ANY_ELEMENT).check_columns(records.found.frame.columns)
     refuse_upside_down(records.found.moves, allow)
-    cut = cut or read_cut(split_end(refuse_dateless(records.found.frame)), None, since)
+    if cut is None:
+        cut = read_cut(_find_end(records), None, since)
     frame, notes = prepare(records, cut, cases)
     used = tuple(records.found.covariates if covariates is None else covariates)
     names = frame["case"].unique().sort().to_list()
@@ -426,7 +434,14 @@ def apply_choice(settings: Settings, choice: ModelChoice) -> Settings:
     elif window is not None:
         assert isinstance(cut.moment, dt.date)
         cut = replace(cut, since=window.begin(cut.moment))
-    return replace(settings, histories=chosen, options=options, cut=cut)
+    return replace(
+        settings,
+        histories=chosen,
+        options=options,
+        cut=cut,
+        rival=None if choice.name == PLAIN_MODEL else settings,
+        window=None if window is None or window.kind == HALF_LIFE else window.years,
+    )
 
 
 def refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None = None) -> None:
@@ -447,6 +462,14 @@ def refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None = N
             "Give until, a date or a year.",
             option="until_visit",
         )
+
+
+def _find_end(records: PairedRecords) -> dt.date:
+    """Day that leaves the last years for the test."""
+    dated = refuse_dateless(records.found.frame)
+    known = None if records.panel is None else find_last_day(records.panel, None)
+    begin, end = dated.select(pl.col("date_1").min(), pl.col("date_2").max()).row(0)
+    return known or split_end(begin, end)
 
 
 def refuse_dateless(frame: pl.DataFrame) -> pl.DataFrame:
@@ -573,7 +596,7 @@ def summarize_case(result: CaseResult, lost: pl.DataFrame, settings: Settings, w
     horizon = result.forecasts["horizon_years"].to_numpy()
     far = f"{horizon.min():.3g} to {horizon.max():.3g} years ahead"
     rows, bridges = count_of(result.training_rows, "transition"), count_of(result.training_bridges, "bridge")
-    trained = f"{rows} of {bridges} {settings.cut.span}"
+    trained = f"{rows} of {bridges} {result.span}"
     forecast = f"{count_of(result.visits, 'later visit')} of {count_of(result.members, 'member')} forecast, {far}"
     fitted = f"{result.case}: fitted to {trained}; {forecast}, {result.ageing}."
     flaws = result.ratings.reword("; ".join(result.flaws))

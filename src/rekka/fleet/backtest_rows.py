@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 DATE, VISIT = "date", "visit"
+LAST_SHARE = 0.3  # of the records' years, kept for a test where no day is given
 MEMBER = ("bridge_id", "case", "member")
 VISIT_KEYS = (DATE, VISIT, "row", "column")  # what tells a visit from another, in columns _1 and _2
 
@@ -48,12 +49,23 @@ class PairedRecords:
     panel: Panel | None = None
 
 
+def split_end(begin: dt.date, end: dt.date) -> dt.date:
+    """Last day of a year that leaves the last 30 % of the records' years for a test."""
+    years = max(1, round(LAST_SHARE * (end - begin).days / 365.25))
+    return dt.date(end.year - years, 12, 31)
+
+
 def read_records(
-    data: Any, options: ReadingOptions | None, histories: HistoryOptions, upward: str | None = None
+    data: Any,
+    options: ReadingOptions | None,
+    histories: HistoryOptions,
+    upward: str | None = None,
+    until: Callable[[Panel], dt.date | None] | None = None,
 ) -> PairedRecords:
     """Read transitions, or pair a panel; files and dataframes are read as a panel where options are given.
 
-    ``upward`` is the rule for improvements; for a model of histories those by one rating are kept.
+    ``upward`` is the rule for improvements; for a model of histories those by one rating are kept. ``until`` gives
+    the last day of the visits that decide which ratings are read as one.
     """
     upward = upward or ("keep" if histories.on else None)
     kept: dict[str, Any] = {} if upward is None else {"upward": upward}
@@ -66,8 +78,22 @@ def read_records(
     options = options if upward is None else histories.reader(options, upward)
     if not options.nbi and _holds_transitions(take_one(data), options):
         return PairedRecords(options.transitions(data))
-    panel = options.panel(data)
+    panel = options.panel(data, until)
     return PairedRecords(pair_visits(panel, **options.rules), panel)
+
+
+def find_last_day(panel: Panel, cut: Cut | None) -> dt.date | None:
+    """Last day that a model may know: that of the cut or, without one, the day that leaves years for a test.
+
+    None for rounds of inspections and for a panel without dates.
+    """
+    if cut is not None:
+        return cut.moment if isinstance(cut.moment, dt.date) else None
+    usable = panel.visits.filter(pl.col("problem") == 0).select(
+        first=pl.col("date").min(), last=pl.col("date").max()
+    )
+    begin, end = collect(usable, panel.name).row(0)
+    return None if begin is None else split_end(begin, end)
 
 
 def _holds_transitions(source: Any, options: ReadingOptions) -> bool:

@@ -67,7 +67,7 @@ from rekka.forecast.history_propagation import HistoryPropagator, Past, make_pro
 from rekka.forecast.propagation import YEAR, Propagator, cross_gaps
 from rekka.forecast.uncertainty import NONE, Uncertainty, find_uncertainty
 from rekka.model import inputs
-from rekka.model.clock import MIDDLE, make_clock
+from rekka.model.clock import make_clock
 from rekka.model.elements import NEW
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.model.history_inputs import ELEMENTS
@@ -119,6 +119,8 @@ class Settings:
     plain: bool = True  # whether the model without covariates is fitted too
     residuals: bool = False  # whether what the forecasts missed by is tabulated, for ``estimate_shocks``
     networks: int | None = None  # drawn at least; None: NETWORKS
+    rival: Settings | None = None  # of the plain model, where another was chosen
+    window: float | None = None  # years before the moment of which rows train, where they were chosen
 
     def take_training(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Transitions that train."""
@@ -159,6 +161,7 @@ class CaseResult:
     forecasts: pl.DataFrame | None = None
     model: str | None = None  # name of the model that was chosen ...
     chosen: str = ""  # ... and why, in words
+    span: str = ""  # of the training rows
     elements: tuple[str, ...] = ()  # sentences on what a fit of histories found
     residuals: pl.DataFrame | None = None  # by year, see ``RESIDUALS_SCHEMA``; where asked for
     shocks: Shocks | None = None  # of the wider intervals; where asked for
@@ -200,6 +203,7 @@ def run_case(
         training_rows=len(train),
         training_bridges=train["bridge_id"].n_unique(),
         torn=chains.torn,
+        span=settings.cut.span,
         shocks=shocks,
     )
     if train.is_empty():
@@ -243,11 +247,12 @@ def _run(
     plain = _fit_plain(train, options, settings) if settings.plain else None
     ageing = plan_ageing(fit, settings.forecast.age)
     visits = Visits.read(frame, chains, fit, cut, improvements=settings.far)
+    weighted = settings.histories.refits or settings.options.half_life is not None
     result = replace(
         result,
         certified=fit.certificate.certified,
         flaws=fit.certificate.reasons,
-        fit_test=_test(fit, train, settings) if settings.test_fit and not settings.histories.refits else None,
+        fit_test=_test(fit, train, settings) if settings.test_fit and not weighted else None,
         states=fit.n_states,
         threshold=_find_threshold(settings.threshold, Ratings.of(settings.labels, fit.n_states)),
         labels=settings.labels,
@@ -263,16 +268,17 @@ def _run(
     if not np.isfinite(fit.coefficients).all():
         return replace(result, reason=f"the fit came to nothing: {'; '.join(fit.certificate.reasons)}")
     horizon = visits.chains.horizon
-    own = visits.find_past(frame, train, fit)
+    seen = replace(settings, cut=replace(cut, since=None)).take_training(frame)  # all that is known of a member
+    own = visits.find_past(frame, seen, fit)
     forecast = partial(forecast_visits, fit, ageing, visits.x, visits.start, horizon, own)
     p = {MODEL: forecast()}
-    pairs = _fit_pairs(train, result.covariates, options, settings, fit.n_states)
-    if pairs is not None:
+    pairs = _fit_pairs(frame, result.covariates, options, settings)
+    if pairs is not None and int(visits.start.max()) < pairs.n_states:
         known = plan_ageing(pairs, settings.forecast.age)
-        p[PAIRS] = forecast_visits(pairs, known, visits.x, visits.start, horizon)
+        p[PAIRS] = fold_states(forecast_visits(pairs, known, visits.x, visits.start, horizon), fit.n_states)
     if plain is not None and np.isfinite(plain.coefficients).all():
         bare, known = replace(visits, x=visits.x[:, :0]), plan_ageing(plain, FIXED)
-        past = bare.find_past(frame, train, plain)
+        past = bare.find_past(frame, seen, plain)
         p[PLAIN] = forecast_visits(plain, known, bare.x, visits.start, horizon, past)
     uncertainty = settings.forecast.find_uncertainty(fit)
     first = np.unique(visits.chains.member, return_index=True)[1]  # a visit of each member, for its start
@@ -380,14 +386,21 @@ def _fit_plain(train: pl.DataFrame, options: Options, settings: Settings) -> Fit
     return fit_training(train, (), known, histories, far=settings.far)
 
 
-def _fit_pairs(
-    train: pl.DataFrame, covariates: Sequence[str], options: Options, settings: Settings, n_states: int
-) -> Fit | None:
-    """Fit the plain model beside one of histories that was chosen; None where it is not to be compared."""
-    if not settings.far or not settings.histories.on:
+def _fit_pairs(frame: pl.DataFrame, covariates: Sequence[str], options: Options, settings: Settings) -> Fit | None:
+    """Fit the plain model beside another that was chosen, as the choice did; None where it cannot be compared."""
+    rival = settings.rival
+    if rival is None:
         return None
-    pairs = fit_training(train, covariates, replace(options, clock=MIDDLE, half_life=None), NO_HISTORIES, far=True)
-    return pairs if pairs.n_states == n_states and np.isfinite(pairs.coefficients).all() else None
+    options = replace(options, clock=rival.options.clock, half_life=rival.options.half_life)
+    pairs = fit_training(rival.take_training(frame), covariates, options, NO_HISTORIES, far=True)
+    return pairs if np.isfinite(pairs.coefficients).all() else None
+
+
+def fold_states(p: Array, n_states: int) -> Array:
+    """Probabilities (v, n_states): what is worse than so many states counts as the worst of them."""
+    if p.shape[1] <= n_states:
+        return np.pad(p, ((0, 0), (0, n_states - p.shape[1])))
+    return np.column_stack([p[:, : n_states - 1], p[:, n_states - 1 :].sum(axis=1)])
 
 
 def _test(fit: Fit, train: pl.DataFrame, settings: Settings) -> FitTest | None:

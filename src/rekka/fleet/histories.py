@@ -322,9 +322,17 @@ def leave_out_far(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _begin_after(rows: pl.DataFrame, repaired: pl.Series, names: Sequence[str]) -> pl.DataFrame:
-    """Rows without the repaired ones; another history begins after each of these, as after any repair."""
+    """Rows without the repaired ones; another history begins after each of these, as after any repair.
+
+    Rows are in order of history and time; histories are numbered from 1 within each member.
+    """
+    member = [name for name in names if name != "history"]
     past = _count_past(rows.with_columns(repaired.alias(REPAIRED)), names)
-    return rows.with_columns(history=pl.format("{}.{}", "history", past)).filter(~repaired)
+    rows = rows.with_columns(past.alias(REPAIRED))
+    begins = pl.any_horizontal(
+        pl.col(name).ne_missing(pl.col(name).shift().over(member)) for name in ("history", REPAIRED)
+    )
+    return rows.with_columns(history=begins.cast(pl.Int64).cum_sum().over(member)).drop(REPAIRED).filter(~repaired)
 
 
 def _count_past(rows: pl.DataFrame, names: Sequence[str]) -> pl.Series:

@@ -47,7 +47,7 @@ from rekka.core.sheets import to_parquet
 from rekka.evaluation.scores import CONFIDENCE, Interval, mean_interval, score_rows
 from rekka.evaluation.selection import Guard
 from rekka.fleet.backtest_rows import Cut, link_chains
-from rekka.fleet.backtest_scores import Settings, Visits, fit_training, forecast_visits
+from rekka.fleet.backtest_scores import Settings, Visits, fit_training, fold_states, forecast_visits
 from rekka.fleet.histories import NO_HISTORIES, HistoryOptions
 from rekka.forecast.ageing import plan_ageing
 from rekka.model.fit import Fit
@@ -70,7 +70,6 @@ LEAST_SPAN = 0.5  # of the years up to the end; earlier origins leave too little
 FEW_ORIGINS = 3
 FAR_YEARS = 5  # horizons that origins should reach where the records allow
 LEAST_GAIN = 0.01  # of the score before: less is not worth an element
-LAST_SHARE = 0.3  # of the records, that is kept for the confirmation where no day is given
 
 MODELS_SCHEMA: dict[str, Any] = {
     "case": pl.String, "step": pl.Int64, "model": pl.String, "than": pl.String, "certified_at": pl.Int64,
@@ -193,15 +192,6 @@ def list_origins(frame: pl.DataFrame, end: dt.date) -> tuple[Cut, ...]:
     return tuple(found)
 
 
-def split_end(frame: pl.DataFrame) -> dt.date:
-    """The last day of a year that leaves the last 30 % of the records' years for the confirmation."""
-    begin, end = frame["date_1"].min(), frame["date_2"].max()
-    assert isinstance(begin, dt.date)
-    assert isinstance(end, dt.date)
-    years = max(1, round(LAST_SHARE * (end - begin).days / 365.25))
-    return dt.date(end.year - years, 12, 31)
-
-
 def years_before(day: dt.date, years: int) -> dt.date:
     """Day so many years earlier; of 29 February the 28th."""
     try:
@@ -239,9 +229,10 @@ class Store:
     def read(self, key: str) -> OriginScores | None:
         """Forecasts of earlier; None where there are none."""
         file = self.folder / f"{key}.parquet"
-        if not file.is_file():
+        try:
+            found = pl.read_parquet(file)
+        except (FileNotFoundError, pl.exceptions.PolarsError):  # a damaged one is made again
             return None
-        found = pl.read_parquet(file)
         return OriginScores(found.drop("reason"), found["reason"].item(0))
 
     def write(self, key: str, found: OriginScores) -> None:
@@ -282,7 +273,8 @@ class Origin:
 
     def mark(self, name: str, settings: Settings) -> str:
         """Digest of what a model's forecasts follow from: rows, options, version."""
-        options = settings.options, settings.forecast.age, settings.threshold, self.covariates, name, self.cut
+        forecast = settings.forecast.age, settings.forecast.advance, settings.threshold, settings.labels
+        options = settings.options, forecast, self.covariates, name, self.cut
         return digest(repr((rekka.__version__, self._rows, options)).encode())
 
     @cached_property
@@ -305,6 +297,7 @@ class Rolling:
     settings: Settings
     on_fit: Callable[[str, str], None]
     store: Store | None = None
+    lacks: str | None = None  # why there is no origin
     done: dict[tuple[str, int], OriginScores] = field(default_factory=dict)
     before: dict[str, str] = field(default_factory=dict)  # the model that each one adds an element to
 
@@ -332,7 +325,9 @@ class Rolling:
                 fit = origin.plain
                 if name != PLAIN:
                     fit = _fit(origin.take_training(name), origin.covariates, self.settings, name, warm)
-                p = _fold(self._propagate(fit, origin), origin.n_states)
+                if int(origin.visits.start.max()) >= fit.n_states:
+                    return OriginScores(None, f"its rows know no rating worse than state {fit.n_states}")
+                p = fold_states(self._propagate(fit, origin), origin.n_states)
         except InputError as error:
             return OriginScores(None, str(error))
         except (ArithmeticError, ValueError) as error:
@@ -412,13 +407,6 @@ class Rolling:
         return pl.DataFrame(rows, schema=ORIGINS_SCHEMA)
 
 
-def _fold(p: Array, n_states: int) -> Array:
-    """Probabilities (v, n_states): what is worse than the plain model knows counts as its worst rating."""
-    if p.shape[1] <= n_states:
-        return np.pad(p, ((0, 0), (0, n_states - p.shape[1])))
-    return np.column_stack([p[:, : n_states - 1], p[:, n_states - 1 :].sum(axis=1)])
-
-
 def _fit(
     train: pl.DataFrame, covariates: Sequence[str], settings: Settings, name: str, warm: Sequence[Fit] = ()
 ) -> Fit:
@@ -446,7 +434,7 @@ def open_origins(
     ``frame`` has its transitions, improvements of any size kept. Origins at which the plain model cannot be
     fitted, or no visit follows, are left out.
     """
-    frame, found = frame.filter(pl.col("date_2") <= end), []
+    frame, found, lacks = frame.filter(pl.col("date_2") <= end), list[Origin](), None
     for cut in cuts:
         cut = replace(cut, since=settings.cut.since)
         train = replace(settings, cut=cut, far=True).take_training(frame)
@@ -457,12 +445,13 @@ def open_origins(
         try:
             with quiet():
                 plain = _fit(train, used, settings, PLAIN)
-        except (InputError, ArithmeticError, ValueError):
+        except (InputError, ArithmeticError, ValueError) as error:
+            lacks = lacks or f"the plain model cannot be fitted up to {cut.moment}: {str(error).rstrip('.')}"
             continue
         visits = Visits.read(frame, chains, plain, cut, improvements=True)
         if len(visits.chains) and np.isfinite(plain.coefficients).all():
             found.append(Origin(cut, train, frame, visits, plain))
-    return Rolling(case, tuple(found), settings, on_fit, store)
+    return Rolling(case, tuple(found), settings, on_fit, store, lacks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -503,7 +492,9 @@ class ModelChoice:
             return f"{self.case}: the plain model, because no others could be compared: {self.reason}."
         visits, origins = self.tried["visits"].max(), self.tried["origins"].max()
         assert isinstance(visits, int)
-        where = f"{count_of(visits, 'later visit')}, {count_of(int(str(origins)), 'origin')}"
+        where = (
+            f"{visits:,} forecasts of later visits from {count_of(int(str(origins)), 'day')} inside the records"
+        )
         if self.name == PLAIN or self.difference is None:
             others = self.tried.filter(pl.col("model") != PLAIN)["model"].unique(maintain_order=True).to_list()
             tried = ", ".join(map(describe_model, others))
@@ -524,7 +515,9 @@ def choose_model(
 ) -> ModelChoice:
     """Build up the model of a component, or choose among ``models``, by the steps at the head of this file."""
     if not rolling.origins:
-        why = "no day inside the records leaves visits to train on before it and visits to score after it"
+        why = rolling.lacks or (
+            "no day inside the records leaves visits to train on before it and visits to score after it"
+        )
         return ModelChoice(rolling.case, PLAIN, pl.DataFrame(schema=MODELS_SCHEMA), rolling.tabulate(), reason=why)
     _evaluate(rolling, PLAIN)
     rows, current = [_describe(rolling, 0, PLAIN, None, CONFIDENCE, kept=True)], PLAIN

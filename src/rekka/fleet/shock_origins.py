@@ -53,7 +53,9 @@ def tabulate_origins(
     found = [pl.DataFrame(schema=RESIDUALS_SCHEMA)]
     for place, years in enumerate(range(ORIGINS, 0, -1)):
         on_origin(place, ORIGINS)
-        cut = Cut(years_before(last, years), settings.cut.since)
+        day = years_before(last, years)
+        since = settings.cut.since if settings.window is None else years_before(day, int(settings.window))
+        cut = Cut(day, since)
         if len(take_training(known, cut)) < FEW_ROWS:
             continue
         own = replace(settings, cut=cut, plain=False, residuals=True, test_fit=False, threshold=None)

@@ -20,7 +20,7 @@ from rekka.core.machine import describe_command
 from rekka.data.direction import read_allowed
 from rekka.data.partition import PAPER_SEED, Partition
 from rekka.data.tables import is_folder
-from rekka.data.transitions import ReadingOptions
+from rekka.data.transitions import ReadingOptions, read_options
 from rekka.evaluation.calibration import MOST_TESTED
 from rekka.model.serial import load_model
 from rekka.scaling.registry import BEYOND, METHODS
@@ -28,7 +28,7 @@ from rekka.streaming.blocks import read_memory
 from rekka.study.case_rows import CaseRows
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Candidate, list_seen, look
-from rekka.study.elements import OnModel, choose_elements, refuse_split
+from rekka.study.elements import OnModel, Source, check_source, choose_elements, open_source, refuse_split
 from rekka.study.ladder import list_rung_keys
 from rekka.study.plan import (
     GUARDED,
@@ -207,7 +207,9 @@ def compare(
         study=study,
         guard=dict(guard or {}),
     )
-    return run_plan(plan, given, RunOptions(**{one.name: asked[one.name] for one in fields(RunOptions)}), out=out)
+    how = RunOptions(**{one.name: asked[one.name] for one in fields(RunOptions)})
+    every = None if plan.data.kind == "tables" or data is None else (data, read_options(mapping))
+    return run_plan(plan, given, how, out=out, every=every)
 
 
 def run_plan(
@@ -217,14 +219,19 @@ def run_plan(
     *,
     base: Path | None = None,
     out: str | Path | None = None,
+    every: Source | None = None,
 ) -> Study:
-    """Carry out a plan in a new run folder or in memory; relative paths start at the folder, or at ``base``."""
+    """Carry out a plan in a new run folder or in memory; relative paths start at the folder, or at ``base``.
+
+    ``every`` are all visits, for the choice of elements, where a program has given them.
+    """
     limit = read_memory(how.memory)
     if out is None:
         with engage(how.workers, how.cluster) as crew:
             rows = open_rows(plan, data, base or Path(), limit, workers=how.workers)
+            _check_elements(plan, every, base or Path())
             study = _finish(fit_once(plan, rows.covariates), rows, RunRecords(), crew, how)
-            return add_elements(study, data, base or Path(), how)
+            return add_elements(study, every, base or Path(), how)
     folder = Path(out).absolute()
     refuse_occupied(folder)
     made = not folder.exists()
@@ -233,6 +240,7 @@ def run_plan(
         begin_run(folder, plan)
         try:
             rows = open_rows(plan, data, folder, limit, file=folder / PARTITION, workers=how.workers)
+            _check_elements(plan, every, folder)
         except InputError:
             withdraw_run(folder, made=made)
             raise
@@ -240,7 +248,7 @@ def run_plan(
         used = _read_methods(folder, plan)
         files = _open_files(folder, plan, used, rows.cases, rows.digest())
         files.note(f"begun: {describe_command()}; {count_of(len(rows), 'row')}: {rows.scheme}")
-        return add_elements(_finish(used, rows, files, crew, how), data, folder, how)
+        return add_elements(_finish(used, rows, files, crew, how), every, folder, how)
 
 
 def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | None = None, **options: Any) -> Study:
@@ -266,14 +274,21 @@ def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | Non
         again = (f"recomputed: {name} is not whole, or not of this run" for name in files.damaged)
         for line in (*again, *differ_from(read_provenance(folder) or {})):
             files.note(line)
-        return add_elements(_finish(used, rows, files, crew, how), data, folder, how)
+        every = None if data is None else (data, None)
+        return add_elements(_finish(used, rows, files, crew, how), every, folder, how)
 
 
-def add_elements(study: Study, data: Any, base: Path, how: RunOptions) -> Study:
+def _check_elements(plan: StudyPlan, every: Source | None, base: Path) -> None:
+    if plan.study.models is not None:
+        check_source(open_source(plan, every, base))
+
+
+def add_elements(study: Study, every: Source | None, base: Path, how: RunOptions) -> Study:
     """Add the elements of histories to a study that asks for them; a run folder keeps what was chosen."""
     if study.plan.study.models is None or study.elements:
         return study
-    found = choose_elements(study.plan, data, base, study.folder, how.on_model)
+    source = open_source(study.plan, every, base)
+    found = choose_elements(study.plan, source, study.folder, how.on_model)
     if study.folder is not None:
         write_elements(study.folder, found)
         add_line(study.folder / LOG, f"elements chosen for {count_of(len(found), 'component')}")

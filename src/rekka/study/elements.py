@@ -17,7 +17,9 @@ from rekka.core.folders import locate
 from rekka.data.panel import read_panel
 from rekka.data.partition import Partition
 from rekka.data.transitions import ReadingOptions
-from rekka.fleet.backtest import Backtest, backtest
+from rekka.fleet.backtest import Backtest, backtest, refuse_dateless
+from rekka.fleet.backtest_rows import read_records
+from rekka.fleet.histories import ANY_ELEMENT, NO_HISTORIES
 from rekka.fleet.rolling import PLAIN
 from rekka.simulation.inventory import simulate_inventory
 from rekka.study.plan import StudyPlan
@@ -65,35 +67,50 @@ def refuse_split(data: Any) -> None:
         )
 
 
+Source = tuple[Any, ReadingOptions | None]  # a table, and how it is read
+
+
+def open_source(plan: StudyPlan, given: Source | None, base: Path) -> Source:
+    """Table of all visits, of a program or as the plan names it, and how it is read."""
+    if given is not None:
+        return given
+    if plan.data.kind == "inventory":
+        drawn = simulate_inventory() if plan.data.seed is None else simulate_inventory(seed=plan.data.seed)
+        return read_panel(drawn.inspections, join=[{"file": drawn.inventory}, {"file": drawn.traffic}]), None
+    if plan.data.kind == "given":
+        raise BadOption(
+            "models needs all visits of each member, and those of this study came from a program. Give them "
+            "again: rekka.resume_study(RUN, data).",
+            option="models",
+        )
+    return [locate(base, source) for source in plan.data.source], read_how(plan.data, base)
+
+
+def check_source(source: Source) -> None:
+    """Refuse, before the study, a table whose models cannot be compared: without histories or dates."""
+    frame = read_records(*source, NO_HISTORIES, "keep_all").found.frame
+    ANY_ELEMENT.check_columns(frame.columns)
+    refuse_dateless(frame)
+
+
 def choose_elements(
-    plan: StudyPlan, data: Any, base: Path, folder: Path | None, on_model: OnModel | None
+    plan: StudyPlan, source: Source, folder: Path | None, on_model: OnModel | None
 ) -> tuple[ElementChoice, ...]:
-    """Choose and test the elements of each component, from ``data`` or the tables that the plan names."""
-    table, reading = _open(plan, data, base)
+    """Choose and test the elements of each component."""
     found = backtest(
-        table,
+        source[0],
         models=plan.study.models,
         until=plan.partition.until,
         cases=plan.study.cases,
         covariates=plan.study.covariates,
         seed=plan.study.seed,
         allow=plan.data.allow,
-        reading=reading,
+        reading=source[1],
         test_fit=False,
         out=None if folder is None else folder / FOLDER,
         on_progress=on_model,
     )
     return tuple(_describe(found, place) for place in range(len(found.choices)))
-
-
-def _open(plan: StudyPlan, data: Any, base: Path) -> tuple[Any, ReadingOptions | None]:
-    """The table of a plan, and how it is read."""
-    if data is not None:
-        return data, None
-    if plan.data.kind == "inventory":
-        drawn = simulate_inventory() if plan.data.seed is None else simulate_inventory(seed=plan.data.seed)
-        return read_panel(drawn.inspections, join=[{"file": drawn.inventory}, {"file": drawn.traffic}]), None
-    return [locate(base, source) for source in plan.data.source], read_how(plan.data, base)
 
 
 def _describe(found: Backtest, place: int) -> ElementChoice:

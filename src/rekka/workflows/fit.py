@@ -47,7 +47,7 @@ from rekka.fleet.backtest import choose_case, refuse_dateless, refuse_elements
 from rekka.fleet.backtest_rows import Cut, read_day
 from rekka.fleet.backtest_scores import Settings
 from rekka.fleet.elements import describe_elements
-from rekka.fleet.histories import ANY_ELEMENT, NO_TEST, CutRows, HistoryOptions, leave_out_far
+from rekka.fleet.histories import ANY_ELEMENT, IDENTITY, NO_TEST, CutRows, HistoryOptions, leave_out_far
 from rekka.fleet.models import MARK, CaseModel, Models, choose_names
 from rekka.fleet.rolling import HALF_LIFE, ModelChoice, Window, drop_auto, read_models, read_windows
 from rekka.forecast.forecast import ForecastOptions
@@ -76,6 +76,7 @@ class ComponentFit:
     no_test: str | None = None  # why the model has no test of fit although it was asked for
     repaired: int = 0  # improvements that a fit of histories left out as repairs
     choice: ModelChoice | None = None  # what was tried, where the model was chosen
+    undated: int = 0  # pairs without dates, which a choice left out
     violations: tuple[Violation, ...] = ()  # tests of the assumptions of a model of pairs
     file: Path | None = None
 
@@ -456,7 +457,13 @@ class _Work:
     def _choose(self, case: str, rows: pl.DataFrame) -> ComponentFit:
         """Choose the elements of a component, and fit it with them."""
         assert self.chooser is not None  # models were asked for
-        rows = refuse_dateless(rows)
+        texts = [name for name in IDENTITY if name in rows.columns and name != "history"]
+        rows = rows.with_columns(pl.col(texts).cast(pl.String).fill_null(""))
+        dated = rows.drop_nulls(["date_1", "date_2"])
+        if dated.is_empty():
+            why = "no two visits have dates, by which models are compared."
+            return ComponentFit(case, len(rows), self.found.labels, reason=why)
+        undated, rows = len(rows) - len(dated), refuse_dateless(dated)
         names, advance = self._choose_covariates(rows.lazy())
         last = rows["date_2"].max()
         assert isinstance(last, dt.date)
@@ -494,7 +501,9 @@ class _Work:
             tests=self.tests and not chosen.on and options["half_life"] is None,
             chooser=None,
         )
-        return replace(work.fit(case, near.lazy()), choice=choice, repaired=len(rows) - len(near))
+        one = work.fit(case, near.lazy())
+        repaired = len(rows) - len(near) + one.repaired
+        return replace(one, choice=choice, repaired=repaired, undated=undated)
 
     def _fit(self, case: str, rows: pl.LazyFrame) -> ExponentialHazardMarkovModel:
         varying, advance = self._choose_covariates(rows)
@@ -571,12 +580,15 @@ def _keep_improvements(
 
 def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple[str, ...]:
     """Notes on fits of histories: pairs that are taken for repairs, and that there is no test of fit."""
-    chosen = [one.choice.histories.on for one in done if one.choice is not None]
+    chosen = [one.choice.histories.explains_improvements for one in done if one.choice is not None]
     excluded = sum(one.repaired for one in done)
     if chosen:
-        plain = "" if all(chosen) else ", and all improvements where the model is the plain one"
+        plain = "" if all(chosen) else ", and all where the model has neither errors nor small repairs"
         told = f"{count_of(excluded, 'pair')} left out as repairs: improvements by two ratings or more{plain}."
-        return (told, NO_TEST) if any(chosen) else (told,)
+        undated = sum(one.undated for one in done)
+        told += f" {count_of(undated, 'pair')} without dates left out." if undated else ""
+        tested = not any(one.choice.histories.on for one in done if one.choice is not None)
+        return (told,) if tested else (told, NO_TEST)
     return (*((elements.explain_excluded(excluded),) if excluded else ()), *elements.notes)
 
 

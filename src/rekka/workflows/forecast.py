@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from rekka.core.errors import BadOption, MissingColumns
+from rekka.core.errors import BadOption, InputError, MissingColumns
 from rekka.core.files import refuse_inputs
 from rekka.core.folders import digest_file
 from rekka.core.terminal import OnProgress, say_nothing
@@ -224,7 +224,7 @@ def _fit_again(
             )
     mapping = _read_alike(found, inventory, reader)
     models: list[CaseModel] = [model for model in found.models if chosen and model.name not in asked]
-    missing, notes = dict(found.missing), list[str]()
+    missing, notes, again = dict(found.missing), list[str](), list[str | None]()
     for place, model in enumerate(wanted):
         on_progress("Fitting", model.name, place, len(wanted))
         histories = asked[model.name]
@@ -241,22 +241,30 @@ def _fit_again(
                 clock=histories.clock,
                 half_life=histories.half_life,
             )
-        except MissingColumns as error:
+        except InputError as error:
             if not chosen:
                 raise
+            fits, why = ComponentFits(), str(error)
+        else:
+            bare = "" if fits.components else "no two visits of a member make a pair"
+            why = "; ".join(fits.reasons.values()) or bare
+        certified = any(one.model is not None and one.model.certificate_.certified for one in fits.components)
+        if chosen and not certified:
             models.append(model)
+            why = (why or "the fit is not certified").partition(". ")[0].rstrip(".")
             notes.append(
                 f"{model.name}: the study chose {histories.words}, which cannot be fitted to "
-                f"{name_table(inventory)} ({str(error).partition('. ')[0]}); the plain model forecasts"
+                f"{name_table(inventory)} ({why}); the plain model forecasts"
             )
             continue
+        again.append(model.case)
         models += fits.to_models().models
         missing |= fits.reasons
         for one in fits.components:
             if one.model is not None and not one.model.certificate_.certified:
                 reasons = one.ratings.reword_all(one.model.certificate_.reasons)
                 notes.append(f"{one.case} is {one.model.certificate_.headline}: {'; '.join(reasons)}")
-    words = {one.case: asked[one.name].words for one in wanted if any(m.case == one.case for m in models)}
+    words = {one.case: asked[one.name].words for one in wanted if one.case in again}
     note = f"fitted again to all visits of {name_table(inventory)}: {'; '.join(dict.fromkeys(words.values()))}"
     if chosen:
         told = "; ".join(f"{case}: {some}" for case, some in words.items())

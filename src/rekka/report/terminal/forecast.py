@@ -14,7 +14,7 @@ from rekka.core.ratings import Ratings
 from rekka.fleet.backtest import FILES, Backtest
 from rekka.fleet.backtest_scores import PAIRS
 from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
-from rekka.fleet.rolling import JOIN, describe_model
+from rekka.fleet.rolling import AT, JOIN, Window, describe_model
 from rekka.fleet.shocks import describe_shocks
 from rekka.model.certificate import HARDLY_DETERMINED
 from rekka.report.terminal.parts import explain, print_line, print_list, print_plain, print_warning
@@ -348,7 +348,7 @@ def _print_candidates(console: Console, found: Backtest, case: str) -> None:
         ("model", "RPS", "minus the one before", "verdict"),
         lines,
         f"RPS: ranked probability score, lower is better. Each step adds one element to the model kept last. The "
-        f"intervals ({100 * rows[-1]['level']:.0f} %, by bridge) allow for the number of elements.",
+        f"intervals ({100 * rows[1]['level']:.0f} %, by bridge) allow for the number of elements.",
     )
 
 
@@ -356,7 +356,10 @@ def _name_part(row: dict[str, Any]) -> str:
     """The model in the first line, then what each one adds to the model before it."""
     if row["than"] is None:
         return describe_model(row["model"])
-    new = [part for part in row["model"].split(JOIN) if part not in row["than"].split(JOIN)]
+    elements, at, window = row["model"].partition(AT)
+    if at:
+        return Window.read(window).words
+    new = [part for part in elements.split(JOIN) if part not in row["than"].split(JOIN)]
     return describe_model(JOIN.join(new))
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import rekka
 from histories_table import make_inspections
 from rekka.cli import app
-from rekka.core.errors import BadOption
+from rekka.core.errors import BadOption, MissingColumns
 from rekka.data.partition import partition_by_bridge
 from rekka.study.elements import ElementChoice
 from rekka.study.models import load_models
@@ -90,3 +90,27 @@ def test_a_study_without_models_says_that_none_were_compared(run: Path) -> None:
     finding = next(one for one in rekka.check_study(study) if one.code == "R709")
     assert finding.verdict == "not applicable"
     assert "rekka compare --models auto" in finding.message
+
+
+def test_an_inventory_that_cannot_be_fitted_again_is_forecast_by_the_plain_model(run: Path) -> None:
+    last = make_inspections(150, errors=0.12).filter(date="2014-06-01")  # one visit of each member
+    found = rekka.forecast_inventory(run, last, years=4, intervals="none")
+    assert found.members.height == 150
+    assert any("no two visits of a member make a pair" in note for note in found.document.notes)
+    few = make_inspections(4, visits=2)
+    found = rekka.forecast_inventory(run, few, years=4, intervals="none")
+    assert any("the plain model forecasts" in note for note in found.document.notes)
+    assert "recorded_4" not in found.members.columns
+
+
+def test_a_table_in_memory_is_paired_for_the_choice_by_itself() -> None:
+    study = rekka.compare(make_inspections(150, errors=0.12), models=["errors"], methods=["zscore"], guard=GUARD)
+    assert [one.model for one in study.elements] == ["errors"]
+
+
+def test_a_table_whose_models_cannot_be_compared_is_refused_before_the_study(tmp_path: Path) -> None:
+    rows = rekka.read_transitions(make_inspections(60, errors=0.0), rules={"upward": "keep_all"}).frame
+    rows.drop("date_1", "date_2").write_csv(tmp_path / "t.csv")
+    with pytest.raises(MissingColumns, match="models are compared from days inside the records"):
+        rekka.compare(tmp_path / "t.csv", models="auto", methods=["zscore"], guard=GUARD, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
