@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import json
 import sys
 import zlib
 from collections import Counter
@@ -22,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -30,6 +29,7 @@ from rich.console import Console
 
 from benchmarks.reproduction_words import put_section, table, wrap
 from benchmarks.simulated_histories import BEGIN, BRIDGES, NEW, Setting, draw_inventory
+from benchmarks.stored_lines import Record, append_line, read_numbered
 from rekka.evaluation.scores import find_wilson
 from rekka.fleet import rolling
 from rekka.fleet.backtest import choose_case
@@ -39,8 +39,6 @@ from rekka.forecast.forecast import ForecastOptions
 from rekka.forecast.uncertainty import NONE
 from rekka.model.fit import Options
 from rekka.report.text import MISSING
-
-Record = dict[str, Any]
 
 MANY = 1000  # bridges, where BRIDGES are too few to show a violation
 ROUNDS = 20
@@ -256,33 +254,20 @@ HEADER = (
 
 
 def read_stored(file: Path = STORED) -> dict[str, dict[int, Record]]:
-    """Records of each situation by number, without those of others than are drawn now and half-written lines."""
-    digests = {situation.name: situation.digest for situation in list_situations()}
-    found: dict[str, dict[int, Record]] = {name: {} for name in digests}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        try:
-            one = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # the run was stopped within this line
-        if digests.get(one["setting"]) == one["digest"]:
-            found[one["setting"]][one["number"]] = one
-    return found
+    """Records of each situation by number, without those of others than are drawn now."""
+    return read_numbered(file, {situation.name: situation.digest for situation in list_situations()})
 
 
 def run(situations: Sequence[Situation], rounds: int, console: Console, file: Path = STORED) -> None:
     """Choose what is not stored yet, some tables of each situation in turn."""
     stored = read_stored(file)
-    if file.exists() and not file.read_bytes().endswith(b"\n"):  # stopped within a line
-        with file.open("ab") as stream:
-            stream.write(b"\n")
     for turn in range(rounds):
         for one in situations:
             for number in range(turn * one.a_round, (turn + 1) * one.a_round):
                 if number in stored[one.name]:
                     continue
                 record = measure_table(one, number)
-                with file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+                append_line(file, record)
                 console.print(f"{one.name}, {number}: {record['chosen']} ({record['seconds']:.0f} s)")
 
 
