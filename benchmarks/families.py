@@ -94,8 +94,10 @@ def fit_log_age(rows: TrainingRows) -> LogAgeScaling:
     return LogAgeScaling(LOG_AGE, rows.names, rows.low, rows.high)
 
 
-if LOG_AGE not in REGISTRY:
-    register(LOG_AGE, fit_log_age, LogAgeScaling)
+def register_log_age() -> None:
+    """Register the operator, so that chains can begin with it."""
+    if LOG_AGE not in REGISTRY:
+        register(LOG_AGE, fit_log_age, LogAgeScaling)
 
 
 @dataclass(frozen=True)
@@ -431,6 +433,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing; write the page if asked to."""
     from benchmarks.families_page import print_tables, write_page
 
+    register_log_age()
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.families",
         description=__doc__,

@@ -18,6 +18,7 @@ import rekka
 from benchmarks import families, families_page
 from rekka.data.partition import Partition
 from rekka.model.elements import LEAST_PHI
+from rekka.scaling.registry import REGISTRY
 
 SETTINGS = {setting.name: setting for setting in families.SETTINGS}
 AGE = "age_at_inspection_1"
@@ -35,6 +36,14 @@ def draw_rows(n=TINY, seed=4):
         history=pl.lit(0),
         case=pl.lit("Pier"),
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    """Other tests run on every operator that is registered: this one is there for these alone."""
+    families.register_log_age()
+    yield
+    REGISTRY.pop(families.LOG_AGE)
 
 
 @pytest.fixture(scope="module")
