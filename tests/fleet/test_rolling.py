@@ -376,3 +376,10 @@ def test_a_kept_forecast_is_of_the_same_ageing(tmp_path: Path) -> None:
     still = rekka.backtest(rows, **asked)
     moving = rekka.backtest(rows, **asked, advance=["x"])
     assert still.models["rps"].to_list() != moving.models["rps"].to_list()
+
+
+def test_improvements_are_no_misfit_of_the_plain_model() -> None:
+    table = rekka.simulate_inventory(80, preset="plain", seed=2, error=0.03).inspections.filter(case="Pier")
+    found = rekka.backtest(table, models="plain", covariates=[], draws=100)
+    alone = rekka.backtest(table, until=found.until, covariates=[], draws=100)
+    assert found.cases["fit_p_value"].item() == alone.cases["fit_p_value"].item()
