@@ -280,8 +280,8 @@ def describe(found: Sequence[Verdict]) -> str:
     """The section of the page: what was done, the table, what fails its aim."""
     misses = [one.failure for one in found if one.failure]
     aims = (
-        f"Aims: the plain model in {PLAIN_AIM:.0%} of tables where it is right, the right element in {AIM:.0%} "
-        "where there is one."
+        f"Aims: the plain model in {PLAIN_AIM:.0%} of tables where it is right, the right element in {AIM:.0%} of "
+        "tables drawn with exactly one; no aim was set for two."
     )
     return "\n\n".join(
         [

@@ -48,7 +48,7 @@ UNTIL = 2008
 THRESHOLD = 4
 COVARIATES = ("age_at_inspection_1", "log_length")
 BEFORE, EVERY = "before an unrecorded improvement by two ratings or more", "all"
-NARROW, WIDE = "prediction interval", "with shared errors"
+NARROW, WIDE = "prediction interval", "wider interval"
 BANDS_OF_TOTALS = {
     NARROW: ("predicted_low", "predicted_high"),
     WIDE: ("predicted_shock_low", "predicted_shock_high"),
@@ -233,8 +233,8 @@ def describe(stored: Stored) -> str:
         [
             wrap(
                 "`python -m benchmarks.ontario`, stored in [ontario.json](../benchmarks/results/ontario.json). "
-                f"{took}. The years after {UNTIL} were looked at {count_of(looks, 'time')} so far; the file lists "
-                "each look."
+                f"{took}. No choice used the years after {UNTIL}, but they were looked at {count_of(looks, 'time')} "
+                "while rekka was developed; the file lists each look."
             ),
             f"Chosen on visits up to {UNTIL}, from days inside these years:",
             table(("model", "compared with", "RPS", "difference", "verdict"), tried),
@@ -244,7 +244,7 @@ def describe(stored: Stored) -> str:
             table(("visits", "number", model, "plain", "no change", "difference from no change"), scores),
             f"Visits rated {THRESHOLD} or worse, found and expected, with 95 % intervals:",
             table(("year", "visits", "found", "expected", *BANDS_OF_TOTALS, "plain model expected"), years),
-            table(("model", "band", "years inside", "mean interval score"), bands),
+            table(("model", "interval", "years inside", "mean interval score"), bands),
         ]
     )
 
