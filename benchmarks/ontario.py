@@ -233,8 +233,8 @@ def describe(stored: Stored) -> str:
         [
             wrap(
                 "`python -m benchmarks.ontario`, stored in [ontario.json](../benchmarks/results/ontario.json). "
-                f"{took}. No choice used the years after {UNTIL}, but they were looked at {count_of(looks, 'time')} "
-                "while rekka was developed; the file lists each look."
+                f"{took}. No choice used the years after {UNTIL}, but they were looked at "
+                f"{count_of(looks, 'time')} while rekka was developed; the file lists each look."
             ),
             f"Chosen on visits up to {UNTIL}, from days inside these years:",
             table(("model", "compared with", "RPS", "difference", "verdict"), tried),
