@@ -42,8 +42,8 @@ from rekka.model.coordinates import scaled_coordinates
 from rekka.model.elements import LEAST_PHI, Elements, count_nodes
 from rekka.model.fit import Fit
 from rekka.model.histories import Chain, HistoryLikelihood, chain_rows
-from rekka.model.history_fit import STARTS
 from rekka.model.history_inputs import read_history_rows
+from rekka.model.history_starts import STARTS
 from rekka.model.inputs import Columns, as_frame
 from rekka.model.likelihood import Rows
 from rekka.model.solvers import random_start

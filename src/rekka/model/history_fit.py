@@ -70,6 +70,11 @@ TINY = (
     -14.0
 )  # logit at which a likelihood that rises from 0 is seen to; below it a probability cannot be told from 0
 MOST_FREED = 3  # times that probabilities are let go again
+SMALL = 2_000  # rows up to which higher points are looked for around a maximum of a model with errors ...
+LOOKS = (3.0, 6.0)  # ... at so many standard errors from it ...
+UNEXPLAINED = 0.5  # ... where log L falls by less than this share of what the curvature says ...
+MOST_LOOKS = 12  # ... from so many points at most ...
+MOST_ROUNDS = 6  # ... and again around the higher point
 VALUE_NOISE = 1e-12  # relative rounding error of a log-likelihood
 DIFFERENCE = 2e-3  # step of a central difference, in standard errors
 
@@ -387,7 +392,10 @@ def fit_observed_histories(
         usual = find_starts(coordinates, observed, elements)
         near = find_warm_starts(warm, coordinates, observed, elements, scaling.transform)
         climber.at(usual[0])  # compiled, or loaded, before the clock starts
-        (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, near, usual)))
+        about = elements.pattern is not None and not elements.frailty and overview.rows <= SMALL and not near
+        (found, doubled), seconds = timed(
+            lambda: _look_about(climber, coordinates, *_finish(climber, _search(climber, near, usual)), about)
+        )
         point, free = found.point, found.free
         stop = Stop.CONVERGED if found.success else Stop.STALLED
         counts = climber.iterations, climber.evaluations
@@ -472,6 +480,60 @@ def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     return found, doubled
 
 
+def _look_about(
+    climber: Climber, coordinates: Coordinates[Any], found: Summit, doubled: float | None, about: bool
+) -> tuple[Summit, float | None]:
+    """Look for higher points around a maximum, and around those that are found, if ``about``."""
+    for _ in range(MOST_ROUNDS if about else 0):
+        known, higher = _find_higher(climber, coordinates, found)
+        if higher is None:
+            return known, doubled
+        next_found, next_doubled = _finish(climber, higher)
+        if not next_found.point.value > found.point.value:
+            return replace(found, starts=higher.starts), doubled
+        found, doubled = next_found, next_doubled
+    return found, doubled
+
+
+def _find_higher(
+    climber: Climber, coordinates: Coordinates[Any], found: Summit
+) -> tuple[Summit, Summit | None]:
+    """Climb from some standard errors aside in each parameter, the others following; the first higher point.
+
+    Where log L falls as the curvature says there is but the maximum that is known, and nothing is climbed.
+    Errors of inspection explain some rows or others: in few rows each choice may have a maximum of its own.
+    """
+    here, free = found.point, found.free
+    standard = _standardise(climber, coordinates)[np.ix_(free, free)]
+    hessian, _ = climber.curve(here, free, central=False)
+    try:
+        spread = np.linalg.inv(np.linalg.cholesky(standard.T @ hessian @ standard))
+    except np.linalg.LinAlgError:  # no maximum to look about from
+        return found, None
+    inverse = spread.T @ spread
+    sides = standard @ (inverse / np.sqrt(np.diag(inverse)))
+    aside = []
+    for length in LOOKS:
+        for step in (*sides.T, *-sides.T):
+            there = climber.at(_moved(here.q, free, length * step))
+            share = (here.value - there.value) / (0.5 * length**2)
+            if share < UNEXPLAINED:
+                aside.append((share, there.q))
+    top = Ascent(here, free, True, Curvature(free, hessian))
+    for _, q in sorted(aside, key=lambda one: one[0])[:MOST_LOOKS]:
+        found = replace(found, starts=found.starts + 1)
+        point, own, near = climber.climb(q, free, ROUGH, [top])
+        if _is_finite(point) and point.value > here.value + ROUGH:
+            curvature = Curvature(own, point.squares[np.ix_(own, own)])
+            return found, Summit(point, own, near, found.starts, curvature)
+    return found, None
+
+
+def _standardise(climber: Climber, coordinates: Coordinates[Any]) -> Array:
+    """The map (P + Q, P + Q) from coefficients of standardised covariates to parameters."""
+    return np.asarray(linalg.block_diag(coordinates.standard, np.eye(climber.likelihood.elements.size)))
+
+
 def _refine(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     """Newton to the end, with as many frailty nodes as it takes; the change when they are doubled."""
     elements = climber.likelihood.elements
@@ -520,7 +582,7 @@ def _certify(
     elements, P = climber.likelihood.elements, layout.n_parameters
     names = [layout.name(q) for q in range(P)] + list(elements.names)
     own = [name for name, one in zip(names, found.free, strict=True) if one]
-    standard = linalg.block_diag(coordinates.standard, np.eye(elements.size))[np.ix_(found.free, found.free)]
+    standard = _standardise(climber, coordinates)[np.ix_(found.free, found.free)]
     _, decrement = solve_newton(here)
     hessian = standard.T @ here.hessian @ standard
     condition, weakest = describe_condition(hessian, own)
