@@ -75,6 +75,8 @@ LOOKS = (3.0, 6.0)  # ... at so many standard errors from it ...
 UNEXPLAINED = 0.5  # ... where log L falls by less than this share of what the curvature says ...
 MOST_LOOKS = 12  # ... from so many points at most ...
 MOST_ROUNDS = 6  # ... and again around the higher point
+REMOTE = 30.0  # standard units over which a log L that does not fall is one that never does ...
+MOST_REMOTE = 3  # ... along one of so many directions of the least curvature
 VALUE_NOISE = 1e-12  # relative rounding error of a log-likelihood
 DIFFERENCE = 2e-3  # step of a central difference, in standard errors
 
@@ -621,6 +623,15 @@ def _certify(
             f"{climber.likelihood.nodes} frailty nodes do not suffice: twice as many change the log-likelihood by "
             f"{doubled:.2g} (limit {NODE_ERROR:g})"
         ]
+    if verdict not in (Verdict.CERTIFIED, Verdict.NO_FINITE_MAXIMUM):
+        rising = _find_rising(climber, found, here, standard, P)
+        if rising is not None:
+            verdict = Verdict.NO_FINITE_MAXIMUM
+            largest = np.argsort(-np.abs(rising))[:3]
+            reasons = [
+                f"the likelihood does not fall towards ever larger {', '.join(own[q] for q in largest)}: there is "
+                "no finite maximum; leave an element or a covariate out, or merge states"
+            ]
     if verdict is Verdict.CERTIFIED and condition > WEAK_CONDITION:
         remarks.insert(0, f"weakly determined along {weakest}: expect wide intervals there")
     return Certificate(
@@ -636,6 +647,23 @@ def _certify(
         weakest_direction=weakest,
         plateau_train=plateau,
     )
+
+
+def _find_rising(climber: Climber, found: Summit, here: Evaluation, standard: Array, P: int) -> Array | None:
+    """A direction (P,) in standardised coefficients, of little curvature, along which log L falls one way only.
+
+    Errors may hide a separation of pairs, or make one, so that the likelihood itself is asked, by a far step.
+    """
+    hessian = (standard.T @ here.hessian @ standard)[:P, :P]
+    if not np.isfinite(hessian).all():
+        return None
+    for direction in np.linalg.eigh(hessian)[1].T[:MOST_REMOTE]:
+        step = standard[:, :P] @ (REMOTE * direction)
+        there = (climber.at(_moved(found.point.q, found.free, side * step)).value for side in (1.0, -1.0))
+        level = [value >= found.point.value - DECREMENT_LIMIT for value in there]
+        if any(level) and not all(level):
+            return np.asarray(direction)
+    return None
 
 
 def _find_wide(hessian: Array, names: Sequence[str]) -> list[str]:
