@@ -77,6 +77,7 @@ MOST_LOOKS = 12  # ... from so many points at most ...
 MOST_ROUNDS = 6  # ... and again around the higher point
 REMOTE = 30.0  # standard units over which a log L that does not fall is one that never does ...
 MOST_REMOTE = 3  # ... along one of so many directions of the least curvature
+ENDLESS = "there is no finite maximum; leave an element or a covariate out, or merge states"
 VALUE_NOISE = 1e-12  # relative rounding error of a log-likelihood
 DIFFERENCE = 2e-3  # step of a central difference, in standard errors
 
@@ -330,13 +331,14 @@ class Ascent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Summit:
-    """The highest point of several starts."""
+    """The highest point of several starts, and a higher one from which the likelihood rises on, if there is."""
 
     point: HistoryPoint
     free: Mask
     success: bool
     starts: int
     curvature: Curvature | None = None
+    elsewhere: HistoryPoint | None = None
 
     @property
     def boundaries(self) -> list[int]:
@@ -395,9 +397,12 @@ def fit_observed_histories(
         near = find_warm_starts(warm, coordinates, observed, elements, scaling.transform)
         climber.at(usual[0])  # compiled, or loaded, before the clock starts
         about = elements.pattern is not None and not elements.frailty and overview.rows <= SMALL and not near
-        (found, doubled), seconds = timed(
-            lambda: _look_about(climber, coordinates, *_finish(climber, _search(climber, near, usual)), about)
-        )
+
+        def solve() -> tuple[Summit, float | None]:
+            found, doubled = _finish(climber, _search(climber, near, usual))
+            return _look_about(climber, coordinates, found) if about else found, doubled
+
+        (found, doubled), seconds = timed(solve)
         point, free = found.point, found.free
         stop = Stop.CONVERGED if found.success else Stop.STALLED
         counts = climber.iterations, climber.evaluations
@@ -482,38 +487,29 @@ def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     return found, doubled
 
 
-def _look_about(
-    climber: Climber, coordinates: Coordinates[Any], found: Summit, doubled: float | None, about: bool
-) -> tuple[Summit, float | None]:
-    """Look for higher points around a maximum, and around those that are found, if ``about``."""
-    for _ in range(MOST_ROUNDS if about else 0):
-        known, higher = _find_higher(climber, coordinates, found)
-        if higher is None:
-            return known, doubled
-        next_found, next_doubled = _finish(climber, higher)
-        if not next_found.point.value > found.point.value:
-            return replace(found, starts=higher.starts), doubled
-        found, doubled = next_found, next_doubled
-    return found, doubled
+def _look_about(climber: Climber, coordinates: Coordinates[Any], found: Summit) -> Summit:
+    """The highest of the maxima around a maximum, and around those that are found."""
+    for _ in range(MOST_ROUNDS):
+        here = found.point
+        found = _find_higher(climber, coordinates, found)
+        if found.point is here:
+            break
+    return found
 
 
-def _find_higher(
-    climber: Climber, coordinates: Coordinates[Any], found: Summit
-) -> tuple[Summit, Summit | None]:
-    """Climb from some standard errors aside in each parameter, the others following; the first higher point.
+def _find_higher(climber: Climber, coordinates: Coordinates[Any], found: Summit) -> Summit:
+    """Climb from some standard errors aside in each parameter, the others following; the first higher maximum.
 
     Where log L falls as the curvature says there is but the maximum that is known, and nothing is climbed.
     Errors of inspection explain some rows or others: in few rows each choice may have a maximum of its own.
+    A higher point that runs away is none: it is kept as what the likelihood is elsewhere.
     """
     here, free = found.point, found.free
-    standard = _standardise(climber, coordinates)[np.ix_(free, free)]
-    hessian, _ = climber.curve(here, free, central=False)
-    try:
-        spread = np.linalg.inv(np.linalg.cholesky(standard.T @ hessian @ standard))
-    except np.linalg.LinAlgError:  # no maximum to look about from
-        return found, None
-    inverse = spread.T @ spread
-    sides = standard @ (inverse / np.sqrt(np.diag(inverse)))
+    known = _measure_maximum(climber, coordinates, found)
+    if known is None:
+        return found
+    curvature, inverse = known
+    sides = _standardise(climber, coordinates)[np.ix_(free, free)] @ (inverse / np.sqrt(np.diag(inverse)))
     aside = []
     for length in LOOKS:
         for step in (*sides.T, *-sides.T):
@@ -521,14 +517,37 @@ def _find_higher(
             share = (here.value - there.value) / (0.5 * length**2)
             if share < UNEXPLAINED:
                 aside.append((share, there.q))
-    top = Ascent(here, free, True, Curvature(free, hessian))
+    top = Ascent(here, free, True, curvature)
     for _, q in sorted(aside, key=lambda one: one[0])[:MOST_LOOKS]:
         found = replace(found, starts=found.starts + 1)
         point, own, near = climber.climb(q, free, ROUGH, [top])
-        if _is_finite(point) and point.value > here.value + ROUGH:
-            curvature = Curvature(own, point.squares[np.ix_(own, own)])
-            return found, Summit(point, own, near, found.starts, curvature)
-    return found, None
+        higher = _is_finite(point) and point.value > here.value + ROUGH
+        if not higher or not (near or found.elsewhere is None):
+            continue
+        squares = Curvature(own, point.squares[np.ix_(own, own)])
+        other, _ = _finish(climber, Summit(point, own, near, found.starts, squares, found.elsewhere))
+        if other.point.value <= here.value + ROUGH:
+            continue
+        if other.success and _measure_maximum(climber, coordinates, other) is not None:
+            return other
+        if found.elsewhere is None or other.point.value > found.elsewhere.value:
+            found = replace(found, elsewhere=other.point)
+    return found
+
+
+def _measure_maximum(
+    climber: Climber, coordinates: Coordinates[Any], found: Summit
+) -> tuple[Curvature, Array] | None:
+    """Curvature, and covariance in standardised coefficients; None at what is no maximum, or has run away."""
+    free = found.free
+    standard = _standardise(climber, coordinates)[np.ix_(free, free)]
+    hessian, _ = climber.curve(found.point, free, central=False)
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(standard.T @ hessian @ standard))
+    except np.linalg.LinAlgError:
+        return None
+    inverse = root.T @ root
+    return (Curvature(free, hessian), inverse) if np.diag(inverse).max() <= RUNAWAY**2 else None
 
 
 def _standardise(climber: Climber, coordinates: Coordinates[Any]) -> Array:
@@ -627,11 +646,17 @@ def _certify(
         rising = _find_rising(climber, found, here, standard, P)
         if rising is not None:
             verdict = Verdict.NO_FINITE_MAXIMUM
-            largest = np.argsort(-np.abs(rising))[:3]
             reasons = [
-                f"the likelihood does not fall towards ever larger {', '.join(own[q] for q in largest)}: there is "
-                "no finite maximum; leave an element or a covariate out, or merge states"
+                f"the likelihood does not fall towards ever larger {_name_largest(names, rising)}: {ENDLESS}"
             ]
+    far = found.elsewhere
+    if verdict is Verdict.CERTIFIED and far is not None and far.value > found.point.value + ROUGH:
+        verdict = Verdict.NO_FINITE_MAXIMUM
+        apart = np.asarray(np.linalg.solve(coordinates.standard, far.q[:P] - found.point.q[:P]), dtype=np.float64)
+        reasons = [
+            f"a maximum, but the likelihood is {far.value - found.point.value:.2g} units higher, and rises on, "
+            f"towards ever larger {_name_largest(names, apart)}: {ENDLESS}"
+        ]
     if verdict is Verdict.CERTIFIED and condition > WEAK_CONDITION:
         remarks.insert(0, f"weakly determined along {weakest}: expect wide intervals there")
     return Certificate(
@@ -647,6 +672,10 @@ def _certify(
         weakest_direction=weakest,
         plateau_train=plateau,
     )
+
+
+def _name_largest(names: Sequence[str], direction: Array) -> str:
+    return ", ".join(names[q] for q in np.argsort(-np.abs(direction))[:3])
 
 
 def _find_rising(climber: Climber, found: Summit, here: Evaluation, standard: Array, P: int) -> Array | None:
