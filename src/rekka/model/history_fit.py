@@ -77,6 +77,7 @@ MOST_LOOKS = 12  # ... from so many points at most ...
 MOST_ROUNDS = 6  # ... and again around the higher point
 REMOTE = 30.0  # standard units over which a log L that does not fall is one that never does ...
 MOST_REMOTE = 3  # ... along one of so many directions of the least curvature
+CLEAR = 1.0  # log-likelihood units that it must be higher far out for a maximum not to be certified
 ENDLESS = "there is no finite maximum; leave an element or a covariate out, or merge states"
 VALUE_NOISE = 1e-12  # relative rounding error of a log-likelihood
 DIFFERENCE = 2e-3  # step of a central difference, in standard errors
@@ -649,14 +650,14 @@ def _certify(
             reasons = [
                 f"the likelihood does not fall towards ever larger {_name_largest(names, rising)}: {ENDLESS}"
             ]
-    far = found.elsewhere
-    if verdict is Verdict.CERTIFIED and far is not None and far.value > found.point.value + ROUGH:
-        verdict = Verdict.NO_FINITE_MAXIMUM
-        apart = np.asarray(np.linalg.solve(coordinates.standard, far.q[:P] - found.point.q[:P]), dtype=np.float64)
-        reasons = [
-            f"a maximum, but the likelihood is {far.value - found.point.value:.2g} units higher, and rises on, "
-            f"towards ever larger {_name_largest(names, apart)}: {ENDLESS}"
-        ]
+    rise = 0.0 if found.elsewhere is None else found.elsewhere.value - found.point.value
+    if verdict is Verdict.CERTIFIED and found.elsewhere is not None and rise > ROUGH:
+        apart = np.linalg.solve(coordinates.standard, found.elsewhere.q[:P] - found.point.q[:P])
+        words = f"the likelihood is {rise:.2g} units higher towards ever larger {_name_largest(names, apart)}"
+        if rise > CLEAR:
+            verdict, reasons = Verdict.NO_FINITE_MAXIMUM, [f"a maximum, but {words}: {ENDLESS}"]
+        else:
+            remarks.append(f"{words}, where it has no maximum: the rows do not tell which holds")
     if verdict is Verdict.CERTIFIED and condition > WEAK_CONDITION:
         remarks.insert(0, f"weakly determined along {weakest}: expect wide intervals there")
     return Certificate(
@@ -674,7 +675,7 @@ def _certify(
     )
 
 
-def _name_largest(names: Sequence[str], direction: Array) -> str:
+def _name_largest(names: Sequence[str], direction: NDArray[np.floating[Any]]) -> str:
     return ", ".join(names[q] for q in np.argsort(-np.abs(direction))[:3])
 
 
