@@ -357,7 +357,7 @@ def _tell_higher(cell: Cell) -> Iterator[str]:
     if above:
         yield wrap(
             f"In {len(above)} of {len(cell.runs) - len(cell.known)} trials without a certificate it ended above "
-            f"the point that rekka reports as no maximum, by up to {-min(map(gap, above)):.2g} units."
+            f"the point that rekka reports, by up to {-min(map(gap, above)):.2g} units."
         )
 
 
