@@ -298,6 +298,11 @@ def test_a_maximum_below_a_likelihood_that_rises_for_ever_is_not_certified(
     found = fit_outliers(40, 17)
     assert found.certificate.verdict is Verdict.NO_FINITE_MAXIMUM
     assert "units higher towards ever larger state" in found.certificate.reasons[0]
+    assert found.certificate.shortfall > 1.0
+    slightly = fit_outliers(120, 7)  # higher elsewhere by less than the rows can tell
+    assert slightly.certificate.certified
+    assert 0.0 < slightly.certificate.shortfall < 1.0
+    assert any("the rows do not tell which holds" in remark for remark in slightly.certificate.remarks)
     monkeypatch.setattr(history_fit, "SMALL", 0)
     alone = fit_outliers(40, 17)
     assert alone.certificate.certified  # the same maximum: what is said of it has changed

@@ -650,7 +650,7 @@ def _certify(
             reasons = [
                 f"the likelihood does not fall towards ever larger {_name_largest(names, rising)}: {ENDLESS}"
             ]
-    rise = 0.0 if found.elsewhere is None else found.elsewhere.value - found.point.value
+    rise = 0.0 if found.elsewhere is None else max(0.0, found.elsewhere.value - found.point.value)
     if verdict is Verdict.CERTIFIED and found.elsewhere is not None and rise > ROUGH:
         apart = np.linalg.solve(coordinates.standard, found.elsewhere.q[:P] - found.point.q[:P])
         words = f"the likelihood is {rise:.2g} units higher towards ever larger {_name_largest(names, apart)}"
@@ -666,7 +666,7 @@ def _certify(
         remarks=tuple(remarks),
         maximum_exists=verdict is not Verdict.NO_FINITE_MAXIMUM,
         decrement=decrement,
-        shortfall=0.0,
+        shortfall=rise,
         starts=found.starts - 1,
         positive_definite=definite,
         condition_number=condition,
