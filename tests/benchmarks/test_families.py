@@ -214,6 +214,24 @@ def test_a_run_continues_where_the_last_one_ended(tmp_path, monkeypatch):
     assert set(families.read_stored(file)["errors"]) == set(calls)  # not one of a setting that has changed since
 
 
+def test_rekkas_side_is_fitted_again_beside_what_is_stored(small, tmp_path):
+    setting, file = SETTINGS["errors"], tmp_path / "stored.jsonl"
+    record = families.measure_trial(setting, "Pier", "zscore")
+    refused = record | {"method": "max", "failure": "constant", "ours": None, "paper": None}
+    worse = record | {"ours": record["ours"] | {"log_likelihood": -999.0, "certified": False}}
+    file.write_text("".join(json.dumps(one) + "\n" for one in (worse, refused)))
+    families.run_again([SETTINGS["frailty"]], file)
+    assert families.read_stored(file)["errors"]["Pier", "zscore"] == worse
+    families.run_again([setting], file)
+    found = families.read_stored(file)["errors"]
+    assert found["Pier", "max"] == refused
+    again = found["Pier", "zscore"]
+    assert again["paper"]["shortfall"] == pytest.approx(record["paper"]["shortfall"], abs=1e-6)
+    assert again["paper"] | {"shortfall": 0.0} == record["paper"] | {"shortfall": 0.0}
+    times = {"seconds": 0.0}
+    assert again["ours"] | times == record["ours"] | times
+
+
 def test_the_page_has_what_is_stored():
     text = families_page.PAGE.read_text()
     stored = families.read_stored()

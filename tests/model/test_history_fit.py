@@ -11,6 +11,8 @@ import pytest
 from history_cases import REFERENCE, as_chain, needs_reference
 
 from rekka.core.errors import InputError
+from rekka.model import history_fit
+from rekka.model.certificate import Verdict
 from rekka.model.clock import Clock
 from rekka.model.elements import read_elements
 from rekka.model.fit import Fit, Options, fit_rows
@@ -264,6 +266,58 @@ def test_earlier_fits_that_do_not_match_are_not_started_from() -> None:
     found = fit_histories(rows, ("age",), Options(), elements, clock, warm=(other, failed))
     assert found.outcome.evaluations == cold.outcome.evaluations
     np.testing.assert_array_equal(found.beta, cold.beta)
+
+
+def fit_outliers(bridges: int, seed: int) -> Fit:
+    """Ratings of which a tenth are wrong, with two covariates that say nothing and have outliers."""
+    rows, _ = simulate(bridges, 4, error=0.1, seed=seed, slope=0.0)
+    x = np.exp(1.5 * np.random.default_rng(1000 + seed).normal(size=(bridges, 2)))[rows.bridge]
+    elements = read_elements(4, errors="adjacent-common")
+    return fit_histories(rows._replace(x=x, date=None), ("traffic", "length"), Options(), elements, Clock())
+
+
+@pytest.mark.parametrize(
+    ("bridges", "seed", "lower", "higher"), [(60, 16, -172.600, -172.274), (120, 12, -383.998, -383.450)]
+)
+def test_the_higher_of_two_maxima_is_found(
+    bridges: int, seed: int, lower: float, higher: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = fit_outliers(bridges, seed)
+    assert found.certificate.certified
+    assert found.inference.log_likelihood == pytest.approx(higher, abs=2e-3)
+    assert found.certificate.starts > 3
+    monkeypatch.setattr(history_fit, "SMALL", 0)  # all usual starts end at the other one
+    alone = fit_outliers(bridges, seed)
+    assert alone.certificate.certified
+    assert alone.inference.log_likelihood == pytest.approx(lower, abs=2e-3)
+
+
+def test_a_maximum_below_a_likelihood_that_rises_for_ever_is_not_certified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = fit_outliers(40, 17)
+    assert found.certificate.verdict is Verdict.NO_FINITE_MAXIMUM
+    assert "units higher towards ever larger state" in found.certificate.reasons[0]
+    assert found.certificate.shortfall > 1.0
+    slightly = fit_outliers(120, 7)  # higher elsewhere by less than the rows can tell
+    assert slightly.certificate.certified
+    assert 0.0 < slightly.certificate.shortfall < 1.0
+    assert any("the rows do not tell which holds" in remark for remark in slightly.certificate.remarks)
+    monkeypatch.setattr(history_fit, "SMALL", 0)
+    alone = fit_outliers(40, 17)
+    assert alone.certificate.certified  # the same maximum: what is said of it has changed
+    np.testing.assert_allclose(found.beta, alone.beta, atol=1e-6)
+
+
+def test_separated_pairs_with_errors_have_no_finite_maximum() -> None:
+    x = np.random.default_rng(3).normal(size=(80, 1))
+    start, number = np.zeros(80, np.int64), np.arange(80)
+    rows = Chain(start, start + (x[:, 0] > 0), np.full(80, 2.0), x, number, number)
+    elements = read_elements(2, errors="adjacent-common")
+    found = fit_histories(rows, ("x",), Options(), elements, Clock())
+    assert found.certificate.verdict is Verdict.NO_FINITE_MAXIMUM
+    assert not found.certificate.maximum_exists
+    assert any("state 1: x" in reason for reason in found.certificate.reasons)
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:

@@ -70,6 +70,15 @@ TINY = (
     -14.0
 )  # logit at which a likelihood that rises from 0 is seen to; below it a probability cannot be told from 0
 MOST_FREED = 3  # times that probabilities are let go again
+SMALL = 2_000  # rows up to which higher points are looked for around a maximum of a model with errors ...
+LOOKS = (3.0, 6.0)  # ... at so many standard errors from it ...
+UNEXPLAINED = 0.5  # ... where log L falls by less than this share of what the curvature says ...
+MOST_LOOKS = 12  # ... from so many points at most ...
+MOST_ROUNDS = 6  # ... and again around the higher point
+REMOTE = 30.0  # standard units over which a log L that does not fall is one that never does ...
+MOST_REMOTE = 3  # ... along one of so many directions of the least curvature
+CLEAR = 1.0  # log-likelihood units that it must be higher far out for a maximum not to be certified
+ENDLESS = "there is no finite maximum; leave an element or a covariate out, or merge states"
 VALUE_NOISE = 1e-12  # relative rounding error of a log-likelihood
 DIFFERENCE = 2e-3  # step of a central difference, in standard errors
 
@@ -323,13 +332,14 @@ class Ascent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Summit:
-    """The highest point of several starts."""
+    """The highest point of several starts, and a higher one from which the likelihood rises on, if there is."""
 
     point: HistoryPoint
     free: Mask
     success: bool
     starts: int
     curvature: Curvature | None = None
+    elsewhere: HistoryPoint | None = None
 
     @property
     def boundaries(self) -> list[int]:
@@ -387,7 +397,13 @@ def fit_observed_histories(
         usual = find_starts(coordinates, observed, elements)
         near = find_warm_starts(warm, coordinates, observed, elements, scaling.transform)
         climber.at(usual[0])  # compiled, or loaded, before the clock starts
-        (found, doubled), seconds = timed(lambda: _finish(climber, _search(climber, near, usual)))
+        about = elements.pattern is not None and not elements.frailty and overview.rows <= SMALL and not near
+
+        def solve() -> tuple[Summit, float | None]:
+            found, doubled = _finish(climber, _search(climber, near, usual))
+            return _look_about(climber, coordinates, found) if about else found, doubled
+
+        (found, doubled), seconds = timed(solve)
         point, free = found.point, found.free
         stop = Stop.CONVERGED if found.success else Stop.STALLED
         counts = climber.iterations, climber.evaluations
@@ -472,6 +488,74 @@ def _finish(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     return found, doubled
 
 
+def _look_about(climber: Climber, coordinates: Coordinates[Any], found: Summit) -> Summit:
+    """The highest of the maxima around a maximum, and around those that are found."""
+    for _ in range(MOST_ROUNDS):
+        here = found.point
+        found = _find_higher(climber, coordinates, found)
+        if found.point is here:
+            break
+    return found
+
+
+def _find_higher(climber: Climber, coordinates: Coordinates[Any], found: Summit) -> Summit:
+    """Climb from some standard errors aside in each parameter, the others following; the first higher maximum.
+
+    Where log L falls as the curvature says there is but the maximum that is known, and nothing is climbed.
+    Errors of inspection explain some rows or others: in few rows each choice may have a maximum of its own.
+    A higher point that runs away is none: it is kept as what the likelihood is elsewhere.
+    """
+    here, free = found.point, found.free
+    known = _measure_maximum(climber, coordinates, found)
+    if known is None:
+        return found
+    curvature, inverse = known
+    sides = _standardise(climber, coordinates)[np.ix_(free, free)] @ (inverse / np.sqrt(np.diag(inverse)))
+    aside = []
+    for length in LOOKS:
+        for step in (*sides.T, *-sides.T):
+            there = climber.at(_moved(here.q, free, length * step))
+            share = (here.value - there.value) / (0.5 * length**2)
+            if share < UNEXPLAINED:
+                aside.append((share, there.q))
+    top = Ascent(here, free, True, curvature)
+    for _, q in sorted(aside, key=lambda one: one[0])[:MOST_LOOKS]:
+        found = replace(found, starts=found.starts + 1)
+        point, own, near = climber.climb(q, free, ROUGH, [top])
+        higher = _is_finite(point) and point.value > here.value + ROUGH
+        if not higher or not (near or found.elsewhere is None):
+            continue
+        squares = Curvature(own, point.squares[np.ix_(own, own)])
+        other, _ = _finish(climber, Summit(point, own, near, found.starts, squares, found.elsewhere))
+        if other.point.value <= here.value + ROUGH:
+            continue
+        if other.success and _measure_maximum(climber, coordinates, other) is not None:
+            return other
+        if found.elsewhere is None or other.point.value > found.elsewhere.value:
+            found = replace(found, elsewhere=other.point)
+    return found
+
+
+def _measure_maximum(
+    climber: Climber, coordinates: Coordinates[Any], found: Summit
+) -> tuple[Curvature, Array] | None:
+    """Curvature, and covariance in standardised coefficients; None at what is no maximum, or has run away."""
+    free = found.free
+    standard = _standardise(climber, coordinates)[np.ix_(free, free)]
+    hessian, _ = climber.curve(found.point, free, central=False)
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(standard.T @ hessian @ standard))
+    except np.linalg.LinAlgError:
+        return None
+    inverse = root.T @ root
+    return (Curvature(free, hessian), inverse) if np.diag(inverse).max() <= RUNAWAY**2 else None
+
+
+def _standardise(climber: Climber, coordinates: Coordinates[Any]) -> Array:
+    """The map (P + Q, P + Q) from coefficients of standardised covariates to parameters."""
+    return np.asarray(linalg.block_diag(coordinates.standard, np.eye(climber.likelihood.elements.size)))
+
+
 def _refine(climber: Climber, found: Summit) -> tuple[Summit, float | None]:
     """Newton to the end, with as many frailty nodes as it takes; the change when they are doubled."""
     elements = climber.likelihood.elements
@@ -520,7 +604,7 @@ def _certify(
     elements, P = climber.likelihood.elements, layout.n_parameters
     names = [layout.name(q) for q in range(P)] + list(elements.names)
     own = [name for name, one in zip(names, found.free, strict=True) if one]
-    standard = linalg.block_diag(coordinates.standard, np.eye(elements.size))[np.ix_(found.free, found.free)]
+    standard = _standardise(climber, coordinates)[np.ix_(found.free, found.free)]
     _, decrement = solve_newton(here)
     hessian = standard.T @ here.hessian @ standard
     condition, weakest = describe_condition(hessian, own)
@@ -559,6 +643,21 @@ def _certify(
             f"{climber.likelihood.nodes} frailty nodes do not suffice: twice as many change the log-likelihood by "
             f"{doubled:.2g} (limit {NODE_ERROR:g})"
         ]
+    if verdict not in (Verdict.CERTIFIED, Verdict.NO_FINITE_MAXIMUM):
+        rising = _find_rising(climber, found, here, standard, P)
+        if rising is not None:
+            verdict = Verdict.NO_FINITE_MAXIMUM
+            reasons = [
+                f"the likelihood does not fall towards ever larger {_name_largest(names, rising)}: {ENDLESS}"
+            ]
+    rise = 0.0 if found.elsewhere is None else max(0.0, found.elsewhere.value - found.point.value)
+    if verdict is Verdict.CERTIFIED and found.elsewhere is not None and rise > ROUGH:
+        apart = np.linalg.solve(coordinates.standard, found.elsewhere.q[:P] - found.point.q[:P])
+        words = f"the likelihood is {rise:.2g} units higher towards ever larger {_name_largest(names, apart)}"
+        if rise > CLEAR:
+            verdict, reasons = Verdict.NO_FINITE_MAXIMUM, [f"a maximum, but {words}: {ENDLESS}"]
+        else:
+            remarks.append(f"{words}, where it has no maximum: the rows do not tell which holds")
     if verdict is Verdict.CERTIFIED and condition > WEAK_CONDITION:
         remarks.insert(0, f"weakly determined along {weakest}: expect wide intervals there")
     return Certificate(
@@ -567,13 +666,34 @@ def _certify(
         remarks=tuple(remarks),
         maximum_exists=verdict is not Verdict.NO_FINITE_MAXIMUM,
         decrement=decrement,
-        shortfall=0.0,
+        shortfall=rise,
         starts=found.starts - 1,
         positive_definite=definite,
         condition_number=condition,
         weakest_direction=weakest,
         plateau_train=plateau,
     )
+
+
+def _name_largest(names: Sequence[str], direction: NDArray[np.floating[Any]]) -> str:
+    return ", ".join(names[q] for q in np.argsort(-np.abs(direction))[:3])
+
+
+def _find_rising(climber: Climber, found: Summit, here: Evaluation, standard: Array, P: int) -> Array | None:
+    """A direction (P,) in standardised coefficients, of little curvature, along which log L falls one way only.
+
+    Errors may hide a separation of pairs, or make one, so that the likelihood itself is asked, by a far step.
+    """
+    hessian = (standard.T @ here.hessian @ standard)[:P, :P]
+    if not np.isfinite(hessian).all():
+        return None
+    for direction in np.linalg.eigh(hessian)[1].T[:MOST_REMOTE]:
+        step = standard[:, :P] @ (REMOTE * direction)
+        there = (climber.at(_moved(found.point.q, found.free, side * step)).value for side in (1.0, -1.0))
+        level = [value >= found.point.value - DECREMENT_LIMIT for value in there]
+        if any(level) and not all(level):
+            return np.asarray(direction)
+    return None
 
 
 def _find_wide(hessian: Array, names: Sequence[str]) -> list[str]:
