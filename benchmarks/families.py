@@ -12,6 +12,7 @@ setting that has changed begins anew. ``--page`` writes the tables of docs/famil
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
