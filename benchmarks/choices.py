@@ -42,6 +42,7 @@ from rekka.report.text import MISSING
 
 MANY = 1000  # bridges, where BRIDGES are too few to show a violation
 ROUNDS = 20
+TIES = "by support"  # the rule of ties, which no constant of rolling.py has
 PLAIN_AIM, AIM = 0.95, 0.80  # share of tables with the right model: of the plain one, of one violation
 DAYS = 365.25  # of a year
 CASE = "component"
@@ -70,6 +71,7 @@ class Situation:
         rule = (
             rolling.ELEMENTS, rolling.MOST_ORIGINS, rolling.LEAST_SPAN, rolling.FEW_ORIGINS, rolling.FAR_YEARS,
             rolling.LEAST_GAIN,
+            TIES,
         )  # fmt: skip
         return zlib.crc32(repr((self.setting.digest, self.bridges, rule)).encode())
 

@@ -383,3 +383,23 @@ def test_improvements_are_no_misfit_of_the_plain_model() -> None:
     found = rekka.backtest(table, models="plain", covariates=[], draws=100)
     alone = rekka.backtest(table, until=found.until, covariates=[], draws=100)
     assert found.cases["fit_p_value"].item() == alone.cases["fit_p_value"].item()
+
+
+def test_models_that_forecast_alike_are_told_apart_by_how_well_they_fit(compared: rolling.Rolling) -> None:
+    some = replace(compared, done=dict(compared.done))
+    for place in range(len(some.origins)):
+        one = compared.done["plain", place]
+        assert one.scores is not None
+        for name, support, move in (("trend", -50.0, 0.0), ("frailty", -40.0, 0.001), ("running", -30.0, 0.2)):
+            scores = one.scores.with_columns(pl.col("rps") + move * (pl.int_range(pl.len()) % 2))
+            some.done[name, place] = rolling.OriginScores(scores, None, None, support)
+    rows = [{"model": name, "rps": some.join(name, "rps").mean()} for name in ("trend", "frailty", "running")]
+    shown = some.compare("frailty", "trend", 0.95)
+    best = rolling._choose_best(some, rows)
+    assert best is not None
+    assert best["model"] == ("frailty" if shown.low <= 0 else "trend")  # running is shown to be worse
+    assert some.compare("running", "trend", 0.95).low > 0
+    some.done["errors", 0] = some.done["errors", 0]._replace(support=1e9)  # of other rows
+    best = rolling._choose_best(some, [*rows[:1], {"model": "errors", "rps": rows[0]["rps"] + 1e-9}])
+    assert best is not None
+    assert best["model"] == "trend"

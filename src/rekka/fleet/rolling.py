@@ -15,7 +15,9 @@ time, as long as they forecast better:
                 allowing for the number of elements, lies below 0. Where it is not certified, the model before it
                 stands in. One that cannot lower the score by 1 % at the latest origin, as its interval there
                 says, is not fitted at the others
-    5 STOP      when none is kept
+    5 TIES      of several that are not shown to forecast differently, and are fitted to the same rows, the one
+                with the highest log-likelihood less parameters is kept: over a few years models of different kinds
+                can forecast alike. When none is kept, the choice is made
     6 WINDOW    where that is asked for, half-lives of the weights or recent years alone are compared alike
 
 Log loss cannot judge: the plain model gives improvements the probability 0. If the plain model is right, an
@@ -204,12 +206,13 @@ class OriginScores(NamedTuple):
     """Scores of one model's forecasts of the visits after one origin: a row each with SCORES.
 
     ``reason`` says why the fit is not certified, or there are no scores. The fit is None where there is none, or
-    where the forecasts were read from a folder.
+    where the forecasts were read from a folder. ``support`` is its log-likelihood less its number of parameters.
     """
 
     scores: pl.DataFrame | None
     reason: str | None = None
     fit: Fit | None = None
+    support: float = -math.inf
 
     @property
     def certified(self) -> bool:
@@ -233,14 +236,15 @@ class Store:
             found = pl.read_parquet(file)
         except (FileNotFoundError, pl.exceptions.PolarsError):  # a damaged one is made again
             return None
-        return OriginScores(found.drop("reason"), found["reason"].item(0))
+        kept = found.select("reason", "support").row(0)
+        return OriginScores(found.drop("reason", "support"), kept[0], None, kept[1])
 
     def write(self, key: str, found: OriginScores) -> None:
         """Keep forecasts; those that could not be made are made again."""
         if found.scores is not None:
             make_folder(self.folder)
-            reason = pl.lit(found.reason, pl.String).alias("reason")
-            write_whole(self.folder / f"{key}.parquet", to_parquet(found.scores.with_columns(reason)))
+            more = {"reason": pl.lit(found.reason, pl.String), "support": pl.lit(found.support, pl.Float64)}
+            write_whole(self.folder / f"{key}.parquet", to_parquet(found.scores.with_columns(**more)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +341,8 @@ class Rolling:
             rows = score_rows(p, np.log(p[np.arange(len(end)), end]), origin.visits.start, end)
         below = p[:, self.threshold(origin) - 1 :].sum(axis=1)
         scores = pl.DataFrame({"rps": rows.rps, "brier": rows.brier, "log_loss": -rows.log_p, "below": below})
-        return OriginScores(scores, None if fit.certificate.certified else "; ".join(fit.certificate.reasons), fit)
+        why = None if fit.certificate.certified else "; ".join(fit.certificate.reasons)
+        return OriginScores(scores, why, fit, fit.inference.log_likelihood - fit.inference.degrees_of_freedom)
 
     def _propagate(self, fit: Fit, origin: Origin) -> Array:
         visits = origin.visits
@@ -552,10 +557,30 @@ def _compare(
     for name in names:
         _evaluate(rolling, name, than, level if sift else None)
     rows = [_describe(rolling, step, name, than, level, kept=False) for name in names]
-    best = min((row for row in rows if row["reason"] is None), key=lambda row: row["rps"], default=None)
+    best = _choose_best(rolling, [row for row in rows if row["reason"] is None])
     if best is not None:
         best["kept"] = True
     return rows, None if best is None else best["model"]
+
+
+def _choose_best(rolling: Rolling, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Model with the lowest score or, of those that are not shown to forecast worse, the one that fits best.
+
+    How well models fit is compared by their support at the latest origin, and only between models of the same
+    rows: all or none of them take improvements for repairs.
+    """
+    best = min(rows, key=lambda row: row["rps"], default=None)
+    if best is None:
+        return None
+    explains = elements_of(best["model"]).explains_improvements
+    equal = [
+        row
+        for row in rows
+        if elements_of(row["model"]).explains_improvements == explains
+        and not row["model"].partition(AT)[2]
+        and rolling.compare(row["model"], best["model"], CONFIDENCE).low <= 0
+    ]
+    return max(equal, key=lambda row: rolling.done[row["model"], 0].support, default=best)
 
 
 def _extend(rolling: Rolling, current: str) -> list[str]:
