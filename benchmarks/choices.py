@@ -28,7 +28,7 @@ import polars as pl
 from rich.console import Console
 
 from benchmarks.reproduction_words import put_section, table, wrap
-from benchmarks.simulated_histories import BEGIN, BRIDGES, NEW, Setting, draw_inventory
+from benchmarks.simulated_histories import BEGIN, BRIDGES, NEW, OLD, Setting, draw_inventory
 from benchmarks.stored_lines import Record, append_line, read_numbered
 from rekka.evaluation.scores import find_wilson
 from rekka.fleet import rolling
@@ -105,6 +105,7 @@ class Situation:
 def list_situations() -> tuple[Situation, ...]:
     """What is drawn: the plain model, single violations, two at once."""
     fragile = Setting("frailty 0.5, from new, visits every 5 years", 5.0, 7, frailty=0.5, start=NEW)
+    aged = Setting("frailty 0.5, from age 0-30, visits every 5 years", 5.0, 7, frailty=0.5, start=OLD)
     mended = Setting("improvements 3 % a year", 2.0, 8, improvements=0.03)
     drifting = Setting("trend -0.05 a year", 2.0, 8, trend=-0.05)
     both = Setting("errors 5 %, improvements 3 %", 2.0, 8, error=0.05, improvements=0.03)
@@ -122,6 +123,7 @@ def list_situations() -> tuple[Situation, ...]:
         Situation(Setting("trend -0.1 a year", 2.0, 8, trend=-0.1)),
         Situation(fragile),
         Situation(fragile, MANY),
+        Situation(aged, MANY),
         Situation(both),
         Situation(both, MANY),
         Situation(late),
