@@ -385,7 +385,7 @@ def test_improvements_are_no_misfit_of_the_plain_model() -> None:
     assert found.cases["fit_p_value"].item() == alone.cases["fit_p_value"].item()
 
 
-def test_models_that_forecast_alike_are_told_apart_by_how_well_they_fit(compared: rolling.Rolling) -> None:
+def test_of_models_that_forecast_alike_the_one_that_fits_best_is_kept(compared: rolling.Rolling) -> None:
     some = replace(compared, done=dict(compared.done))
     for place in range(len(some.origins)):
         one = compared.done["plain", place]
@@ -403,3 +403,26 @@ def test_models_that_forecast_alike_are_told_apart_by_how_well_they_fit(compared
     best = rolling._choose_best(some, [*rows[:1], {"model": "errors", "rps": rows[0]["rps"] + 1e-9}])
     assert best is not None
     assert best["model"] == "trend"
+
+
+def test_a_component_that_cannot_be_compared_has_a_reason_and_the_others_are_chosen() -> None:
+    whole = pair(make_inspections(60)).with_columns(
+        x=pl.lit(1.0) + pl.int_range(pl.len()) % 3, case=pl.lit("whole")
+    )
+    holes = whole.with_columns(
+        case=pl.lit("holes"), x=pl.when(pl.col("date_2") > dt.date(2009, 1, 1)).then(None).otherwise("x")
+    )
+    rows = pl.concat([whole, holes])
+    found = rekka.backtest(rows, models="plain", covariates=["x"], until=2010, draws=100)
+    assert found.cases["case"].to_list() == ["holes", "whole"]
+    assert found.choices[0].reason is not None
+    assert "x" in found.choices[0].reason
+    assert found.choices[1].reason is None
+
+
+def test_a_damaged_file_of_forecasts_is_made_again(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"models": "plain", "covariates": [], "until": 2010, "draws": 100, "out": tmp_path}
+    before = rekka.backtest(make_inspections(40), **asked)
+    for file in (tmp_path / "models").iterdir():
+        file.write_bytes(b"damaged")
+    assert rekka.backtest(make_inspections(40), **asked).models.equals(before.models)

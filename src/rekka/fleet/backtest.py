@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from rekka.core.errors import BadOption, bad_option, count_of, missing_columns
+from rekka.core.errors import BadOption, InputError, bad_option, count_of, missing_columns
 from rekka.core.files import has_columns, make_folder, write_text, write_whole
 from rekka.core.folders import check_folder, plain
 from rekka.core.ratings import Ratings
@@ -422,7 +422,11 @@ def choose_case(
     cuts = list_origins(rows, end)
     covariates = coding.expand(settings.covariates)
     rolling = open_origins(name, rows, cuts, end, covariates, settings, on_fit, store)
-    return choose_model(rolling, models, windows)
+    try:
+        return choose_model(rolling, models, windows)
+    except InputError as error:  # of this component; what is wrong with the call is refused before
+        none = pl.DataFrame(schema=MODELS_SCHEMA), pl.DataFrame(schema=ORIGINS_SCHEMA)
+        return ModelChoice(name, PLAIN_MODEL, *none, reason=str(error).rstrip("."))
 
 
 def apply_choice(settings: Settings, choice: ModelChoice) -> Settings:

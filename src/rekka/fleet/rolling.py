@@ -180,8 +180,7 @@ def list_origins(frame: pl.DataFrame, end: dt.date) -> tuple[Cut, ...]:
     known = frame.filter(pl.col("date_2") <= end)
     if known.is_empty():
         return ()
-    begin, gap = known["date_1"].min(), float(known["interval_years"].median() or 1.0)  # type: ignore[arg-type]
-    assert isinstance(begin, dt.date)
+    begin, gap = known.select(pl.col("date_1").min(), pl.col("interval_years").cast(pl.Float64).median()).row(0)
     apart, found = max(1, round(gap / 2)), list[Cut]()
     span = (end - begin).days / 365.25
     for place in range(MOST_ORIGINS):
@@ -203,7 +202,7 @@ def years_before(day: dt.date, years: int) -> dt.date:
 
 
 class OriginScores(NamedTuple):
-    """Scores of one model's forecasts of the visits after one origin: a row each with SCORES.
+    """Scores of one model's forecasts of the visits after one origin: a row each with rps, brier, log_loss, below.
 
     ``reason`` says why the fit is not certified, or there are no scores. The fit is None where there is none, or
     where the forecasts were read from a folder. ``support`` is its log-likelihood less its number of parameters.
@@ -234,9 +233,9 @@ class Store:
         file = self.folder / f"{key}.parquet"
         try:
             found = pl.read_parquet(file)
+            kept = found.select("reason", "support").row(0)
         except (FileNotFoundError, pl.exceptions.PolarsError):  # a damaged one is made again
             return None
-        kept = found.select("reason", "support").row(0)
         return OriginScores(found.drop("reason", "support"), kept[0], None, kept[1])
 
     def write(self, key: str, found: OriginScores) -> None:
@@ -306,7 +305,7 @@ class Rolling:
     before: dict[str, str] = field(default_factory=dict)  # the model that each one adds an element to
 
     def forecast(self, name: str, place: int, warm: Sequence[str] = ()) -> OriginScores:
-        """OriginScores of a model at an origin; ``warm`` names models whose fits there are starts."""
+        """Scores of a model's forecasts at an origin; ``warm`` names models whose fits there are starts."""
         key = (name, place)
         if key not in self.done:
             origin = self.origins[place]
@@ -359,9 +358,11 @@ class Rolling:
         """Scores of a model at an origin; where it is not certified, of the model before it."""
         while not self.done[name, place].certified and name in self.before:
             name = self.before[name]
-        scores = self.done[name, place].scores
-        assert scores is not None  # of the plain model, at least
-        return scores
+        found = self.done[name, place]
+        if found.scores is None:
+            day = self.origins[place].cut.moment
+            raise InputError(f"{describe_model(name)} has no forecasts from {day}: {found.reason}")
+        return found.scores
 
     def join(self, name: str, score: str) -> Array:
         """Scores (v,) of a model at all visits of all origins."""
@@ -450,10 +451,10 @@ def open_origins(
         try:
             with quiet():
                 plain = _fit(train, used, settings, PLAIN)
+                visits = Visits.read(frame, chains, plain, cut, improvements=True)
         except (InputError, ArithmeticError, ValueError) as error:
             lacks = lacks or f"the plain model cannot be fitted up to {cut.moment}: {str(error).rstrip('.')}"
             continue
-        visits = Visits.read(frame, chains, plain, cut, improvements=True)
         if len(visits.chains) and np.isfinite(plain.coefficients).all():
             found.append(Origin(cut, train, frame, visits, plain))
     return Rolling(case, tuple(found), settings, on_fit, store, lacks)
