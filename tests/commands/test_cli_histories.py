@@ -216,3 +216,13 @@ def test_a_backtest_prints_what_was_compared_first(folder):
     assert "Did you mean errors?" in done.stderr
     done = call("fit", table, "--models", "auto", "--errors", "adjacent")
     assert "models chooses the elements itself" in done.stderr
+
+
+def test_the_scores_fit_a_narrow_terminal(folder):
+    make_inspections(60, errors=0.12).write_csv(folder / "narrow.csv")
+    asked = ["backtest", str(folder / "narrow.csv"), "--models", "errors", "--until", "2010", "--draws", "100"]
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, asked)
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert sum(line.startswith("ranked prob. score") for line in lines) >= 1
+    assert not any("…" in line for line in lines)

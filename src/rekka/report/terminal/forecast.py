@@ -344,11 +344,11 @@ def _print_candidates(console: Console, found: Backtest, case: str) -> None:
     visits, origins = rows[0]["visits"], rows[0]["origins"]
     print_texts(
         console,
-        f"{case}: models compared on {visits:,} visits after {count_of(origins, 'origin')} in the training years",
+        f"{case}: models compared on {visits:,} forecasts from {count_of(origins, 'day')} in the training years",
         ("model", "RPS", "minus the one before", "verdict"),
         lines,
-        f"RPS: ranked probability score, lower is better. Each step adds one element to the model kept last. The "
-        f"intervals ({100 * rows[1]['level']:.0f} %, by bridge) allow for the number of elements.",
+        f"RPS: ranked probability score, lower is better. Each line adds to the model kept last. The intervals "
+        f"({100 * rows[1]['level']:.0f} %, by bridge) allow for the number of models.",
     )
 
 
@@ -386,6 +386,7 @@ def _print_scores(console: Console, found: Backtest, case: str) -> None:
         "cov.: the model without covariates. no change: every member keeps its rating, with an infinite log loss "
         "as soon as one has changed; floored: no probability below 1e-12. The last columns are "
         f"{100 * found.level:g} % intervals of the difference, by bridge.",
+        split=len(others) > 2,
     )
 
 
