@@ -42,7 +42,7 @@ from rekka.report.text import MISSING
 
 MANY = 1000  # bridges, where BRIDGES are too few to show a violation
 ROUNDS = 20
-TIES = "by support"  # the rule of ties, which no constant of rolling.py has
+TIES = "by support of all records"  # the rule of ties, which no constant of rolling.py has
 PLAIN_AIM, AIM = 0.95, 0.80  # share of tables with the right model: of the plain one, of one violation
 DAYS = 365.25  # of a year
 CASE = "component"

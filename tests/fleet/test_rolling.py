@@ -169,7 +169,9 @@ def test_a_model_that_is_not_certified_is_stood_in_for(compared: rolling.Rolling
 
 
 def test_small_gains_are_not_worth_an_element(compared: rolling.Rolling) -> None:
-    some = replace(compared, done=dict(compared.done))
+    some = replace(
+        compared, done=dict(compared.done), supports={"trend": -50.0, "frailty": -40.0, "running": -30.0}
+    )
     for place in range(len(some.origins)):
         plain = compared.done["plain", place].scores
         assert plain is not None
@@ -386,23 +388,33 @@ def test_improvements_are_no_misfit_of_the_plain_model() -> None:
 
 
 def test_of_models_that_forecast_alike_the_one_that_fits_best_is_kept(compared: rolling.Rolling) -> None:
-    some = replace(compared, done=dict(compared.done))
+    some = replace(
+        compared, done=dict(compared.done), supports={"trend": -50.0, "frailty": -40.0, "running": -30.0}
+    )
     for place in range(len(some.origins)):
         one = compared.done["plain", place]
         assert one.scores is not None
-        for name, support, move in (("trend", -50.0, 0.0), ("frailty", -40.0, 0.001), ("running", -30.0, 0.2)):
+        for name, move in (("trend", 0.0), ("frailty", 0.001), ("running", 0.2)):
             scores = one.scores.with_columns(pl.col("rps") + move * (pl.int_range(pl.len()) % 2))
-            some.done[name, place] = rolling.OriginScores(scores, None, None, support)
+            some.done[name, place] = rolling.OriginScores(scores, None, None)
     rows = [{"model": name, "rps": some.join(name, "rps").mean()} for name in ("trend", "frailty", "running")]
     shown = some.compare("frailty", "trend", 0.95)
     best = rolling._choose_best(some, rows)
     assert best is not None
     assert best["model"] == ("frailty" if shown.low <= 0 else "trend")  # running is shown to be worse
     assert some.compare("running", "trend", 0.95).low > 0
-    some.done["errors", 0] = some.done["errors", 0]._replace(support=1e9)  # of other rows
+    some.supports["errors"] = 1e9  # of other rows
     best = rolling._choose_best(some, [*rows[:1], {"model": "errors", "rps": rows[0]["rps"] + 1e-9}])
     assert best is not None
     assert best["model"] == "trend"
+
+
+def test_models_are_fitted_to_all_rows_up_to_the_end_to_see_which_fits_best(compared: rolling.Rolling) -> None:
+    some = replace(compared, supports={})
+    found = some.support("plain")
+    fit = rolling._fit(some.train, some.origins[0].covariates, some.settings, "plain")
+    assert found == pytest.approx(fit.inference.log_likelihood - fit.inference.degrees_of_freedom, rel=1e-9)
+    assert len(some.train) > len(some.origins[0].train)
 
 
 def test_a_component_that_cannot_be_compared_has_a_reason_and_the_others_are_chosen() -> None:

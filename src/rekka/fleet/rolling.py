@@ -16,8 +16,8 @@ time, as long as they forecast better:
                 stands in. One that cannot lower the score by 1 % at the latest origin, as its interval there
                 says, is not fitted at the others
     5 TIES      of several that are not shown to forecast differently, and are fitted to the same rows, the one
-                with the highest log-likelihood less parameters is kept: over a few years models of different kinds
-                can forecast alike. When none is kept, the choice is made
+                with the highest log-likelihood less parameters is kept, fitted to all rows up to the end: over a
+                few years models of different kinds can forecast alike. When none is kept, the choice is made
     6 WINDOW    where that is asked for, half-lives of the weights or recent years alone are compared alike
 
 Log loss cannot judge: the plain model gives improvements the probability 0. If the plain model is right, an
@@ -205,13 +205,12 @@ class OriginScores(NamedTuple):
     """Scores of one model's forecasts of the visits after one origin: a row each with rps, brier, log_loss, below.
 
     ``reason`` says why the fit is not certified, or there are no scores. The fit is None where there is none, or
-    where the forecasts were read from a folder. ``support`` is its log-likelihood less its number of parameters.
+    where the forecasts were read from a folder.
     """
 
     scores: pl.DataFrame | None
     reason: str | None = None
     fit: Fit | None = None
-    support: float = -math.inf
 
     @property
     def certified(self) -> bool:
@@ -233,17 +232,17 @@ class Store:
         file = self.folder / f"{key}.parquet"
         try:
             found = pl.read_parquet(file)
-            kept = found.select("reason", "support").row(0)
+            reason = found["reason"][0]
         except (FileNotFoundError, pl.exceptions.PolarsError):  # a damaged one is made again
             return None
-        return OriginScores(found.drop("reason", "support"), kept[0], None, kept[1])
+        return OriginScores(found.drop("reason"), reason)
 
     def write(self, key: str, found: OriginScores) -> None:
         """Keep forecasts; those that could not be made are made again."""
         if found.scores is not None:
             make_folder(self.folder)
-            more = {"reason": pl.lit(found.reason, pl.String), "support": pl.lit(found.support, pl.Float64)}
-            write_whole(self.folder / f"{key}.parquet", to_parquet(found.scores.with_columns(**more)))
+            marked = found.scores.with_columns(reason=pl.lit(found.reason, pl.String))
+            write_whole(self.folder / f"{key}.parquet", to_parquet(marked))
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +300,9 @@ class Rolling:
     on_fit: Callable[[str, str], None]
     store: Store | None = None
     lacks: str | None = None  # why there is no origin
+    train: pl.DataFrame = field(default_factory=pl.DataFrame)  # rows up to the end
     done: dict[tuple[str, int], OriginScores] = field(default_factory=dict)
+    supports: dict[str, float] = field(default_factory=dict)  # of models that forecast alike
     before: dict[str, str] = field(default_factory=dict)  # the model that each one adds an element to
 
     def forecast(self, name: str, place: int, warm: Sequence[str] = ()) -> OriginScores:
@@ -341,7 +342,20 @@ class Rolling:
         below = p[:, self.threshold(origin) - 1 :].sum(axis=1)
         scores = pl.DataFrame({"rps": rows.rps, "brier": rows.brier, "log_loss": -rows.log_p, "below": below})
         why = None if fit.certificate.certified else "; ".join(fit.certificate.reasons)
-        return OriginScores(scores, why, fit, fit.inference.log_likelihood - fit.inference.degrees_of_freedom)
+        return OriginScores(scores, why, fit)
+
+    def support(self, name: str) -> float:
+        """Log-likelihood less the number of parameters, fitted to all rows up to the end; -inf without a fit."""
+        if name not in self.supports:
+            self.on_fit(name, "the end of the records")
+            known = [one.fit for (other, _), one in self.done.items() if other == name and one.fit is not None]
+            try:
+                with quiet():
+                    found = _fit(self.train, self.origins[0].covariates, self.settings, name, known[:1]).inference
+                self.supports[name] = found.log_likelihood - found.degrees_of_freedom
+            except (InputError, ArithmeticError, ValueError):  # its forecasts stay as good as they are
+                self.supports[name] = -math.inf
+        return self.supports[name]
 
     def _propagate(self, fit: Fit, origin: Origin) -> Array:
         visits = origin.visits
@@ -457,7 +471,8 @@ def open_origins(
             continue
         if len(visits.chains) and np.isfinite(plain.coefficients).all():
             found.append(Origin(cut, train, frame, visits, plain))
-    return Rolling(case, tuple(found), settings, on_fit, store, lacks)
+    whole = replace(settings, far=True).take_training(frame)
+    return Rolling(case, tuple(found), settings, on_fit, store, lacks, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -567,8 +582,8 @@ def _compare(
 def _choose_best(rolling: Rolling, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Model with the lowest score or, of those that are not shown to forecast worse, the one that fits best.
 
-    How well models fit is compared by their support at the latest origin, and only between models of the same
-    rows: all or none of them take improvements for repairs.
+    How well models fit is compared on all rows up to the end, and only between models of the same rows: all or
+    none of them take improvements for repairs.
     """
     best = min(rows, key=lambda row: row["rps"], default=None)
     if best is None:
@@ -581,7 +596,9 @@ def _choose_best(rolling: Rolling, rows: Sequence[dict[str, Any]]) -> dict[str, 
         and not row["model"].partition(AT)[2]
         and rolling.compare(row["model"], best["model"], CONFIDENCE).low <= 0
     ]
-    return max(equal, key=lambda row: rolling.done[row["model"], 0].support, default=best)
+    if len(equal) < 2:
+        return best
+    return max(equal, key=lambda row: (rolling.support(row["model"]), -row["rps"]))
 
 
 def _extend(rolling: Rolling, current: str) -> list[str]:
