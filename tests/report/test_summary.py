@@ -64,7 +64,7 @@ def test_json_has_no_number_that_is_none(document):
     ],
 )
 def test_what_is_no_report_is_refused_with_the_place(text, told):
-    with pytest.raises(DamagedFile, match=rf"report\.json is no rekka report of version 2: .*{told}"):
+    with pytest.raises(DamagedFile, match=rf"report\.json is no rekka report of version 3: .*{told}"):
         Document.from_json(text, "report.json")
 
 

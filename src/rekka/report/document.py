@@ -43,7 +43,7 @@ from rekka.study.hypotheses import Hypothesis
 from rekka.study.tables import TrialRow
 from rekka.study.trial import Value
 
-VERSION: Literal[2] = 2
+VERSION: Literal[3] = 3
 NOT_YET = "not chosen yet"  # the reason of an answer: the run was stopped before
 
 Number = float | None
@@ -179,6 +179,57 @@ class NetworkYear(Value):
     predicted_low: Annotated[Number, Shown("count")]
     predicted_high: Annotated[Number, Shown("count")]
     certified: bool
+    predicted_shock_low: Annotated[Number, Shown("count")] = None  # the wider band, where it was asked for
+    predicted_shock_high: Annotated[Number, Shown("count")] = None
+
+
+class HistoryYear(Value):
+    """Members of a case, or of all where ``case`` is None, as inspectors had last found them by the end of a year.
+
+    ``members`` are those that had been inspected by then, ``reached`` those of them in the threshold or worse.
+    """
+
+    case: Text
+    year: Annotated[int, Shown("year")]
+    members: int
+    reached: int
+
+
+class MembersPart(Value):
+    """All members of the network, by columns: one entry for each member, the soonest at the threshold first.
+
+    ``case`` counts in ``cases``. ``tab`` is 0 for a member that will be at the threshold next, 1 for one that is
+    there already, 2 for one outside the range of the training rows or not inspected for long. ``soon`` is the
+    probability of the threshold or worse after ``NetworkPart.soon`` years, ``calendar`` the year of ``median``.
+    ``past`` has the ratings found: "2001.5:2,2003.4:3", years and states. ``fan`` has three states for each of
+    ``fan_years``, those of the 10, 50 and 90 % quantiles, as digits to the base 36. ``values`` and ``ratios`` have
+    a column for each of ``covariates``: the member's value, and its hazard relative to that of a typical member.
+    ``frailty`` is the factor of the bridge where the model has one.
+    """
+
+    cases: tuple[str, ...]
+    case: tuple[int, ...]
+    bridge: tuple[str, ...]
+    member: tuple[Text, ...] = ()  # empty where no component has several members of a bridge
+    tab: tuple[int, ...]
+    state: tuple[int, ...]
+    threshold: tuple[int, ...]  # by case
+    seen: tuple[Text, ...]
+    soon: tuple[Number, ...]
+    median: tuple[Number, ...]  # years from the base date; None where never
+    calendar: tuple[Count, ...]
+    past: tuple[str, ...]
+    fan_years: tuple[int, ...]
+    fan: tuple[str, ...]
+    remarks: tuple[dict[str, Any], ...] = ()  # each with its key and values
+    remark: tuple[tuple[int, ...], ...] = ()  # of each member: places in ``remarks``
+    covariates: tuple[str, ...] = ()
+    values: tuple[tuple[float | str | None, ...], ...] = ()
+    ratios: tuple[tuple[Number, ...], ...] = ()
+    frailty: tuple[Number, ...] = ()
+    latitude: tuple[Number, ...] = ()
+    longitude: tuple[Number, ...] = ()
+    left_out: int = 0  # members after the first so many: a page has room for these
 
 
 class RiskPart(Value):
@@ -243,6 +294,10 @@ class NetworkPart(Value):
     aside: tuple[AsidePart, ...]
     notes: tuple[str, ...]
     labels: tuple[str, ...] | None = None  # of the states, as the inventory or its models call them
+    history: tuple[HistoryYear, ...] = ()  # empty where visits have no dates
+    first_seen: Text = None  # the days of the first and the last inspection
+    last_seen: Text = None
+    every: MembersPart | None = None
 
     @property
     def ratings(self) -> Ratings:
@@ -252,6 +307,53 @@ class NetworkPart(Value):
     def of(self, case: str | None) -> tuple[NetworkYear, ...]:
         """The years of a case, or of all."""
         return tuple(one for one in self.years if one.case == case)
+
+
+class TrustPart(Value):
+    """How far forecasts of a case can be trusted, or those of all cases (``case`` None): ``report/trust.py``.
+
+    ``reason`` decided; ``others`` speak for the same level or for the next better one. Each has a key and values.
+    """
+
+    case: Text
+    level: Literal["good", "caution", "do_not_use"]
+    reason: dict[str, Any]
+    others: tuple[dict[str, Any], ...] = ()
+
+
+class BacktestYear(Value):
+    """Visits of a year after the last one that the model knew: in the threshold or worse, found and expected."""
+
+    year: Annotated[int, Shown("year")]
+    visits: int
+    observed: int
+    expected: Annotated[float, Shown("one_decimal")]
+    predicted_low: Count
+    predicted_high: Count
+
+
+class BacktestPart(Value):
+    """A model fitted to what was known ``until`` some day, and its forecasts of later visits.
+
+    Scores are ranked probability scores, lower is better: of the model, of "no change", and their difference with
+    its interval, clustered by bridge. ``reason`` says why there are none.
+    """
+
+    case: str
+    until: str
+    model: Text  # elements of histories, where any were chosen
+    certified: bool
+    visits: int
+    bridges: int
+    horizon: Years  # the farthest forecast
+    score: LogLoss
+    no_change_score: LogLoss
+    difference: Annotated[Number, Shown("loss_difference")]
+    low: Annotated[Number, Shown("loss_difference")]
+    high: Annotated[Number, Shown("loss_difference")]
+    threshold: int
+    years: tuple[BacktestYear, ...]
+    reason: Text = None
 
 
 class PresetPart(Value):
@@ -674,7 +776,7 @@ class Document(Value):
     """A report."""
 
     format: Literal["rekka-report"] = "rekka-report"
-    version: Literal[2] = VERSION
+    version: Literal[3] = VERSION
     rekka: str
     title: Text  # what the study is of, where somebody said so or a table has a name
     labels: tuple[str, ...] | None = None  # of states 1 to K; None where they are numbers
@@ -694,6 +796,8 @@ class Document(Value):
     models: tuple[ModelPart, ...]
     network: NetworkPart | None
     no_network: Text = None  # what stood against it
+    trust: tuple[TrustPart, ...] = ()  # all cases together first
+    backtests: tuple[BacktestPart, ...] = ()
     audit: AuditPart
     provenance: ProvenancePart
 
