@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -18,7 +18,7 @@ from rekka.report.terminal.parts import print_line, print_plain, quote
 if TYPE_CHECKING:
     from rekka.workflows.fit import ComponentFit, ComponentFits
 
-MANY_CASES = 20  # of more, a summary is printed
+MANY_CASES = 20  # of more, the verdicts are counted
 FLAGS = (
     Flag("--scaling", str, "scaling", None,
          "Scaling of the covariates, such as zscore or boxcox+zscore.", "zscore"),
@@ -41,23 +41,25 @@ def fit(
     tables: options.Tables,
     reader: options.Reader,
     asked: options.Asked,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Print every model in full, however many components there are.")
-    ] = False,
+    verbose: options.VerboseAll = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit the model to all rows of each component: coefficients in native units, hazard ratios, certificate.
+    """Fit the model to all rows of each component, and say what it says: years until a rating, what changes them.
+
+    A line for each component: whether its fit is a certified maximum, the years until the threshold, the strongest
+    effect, and which assumptions its records contradict. Above 20 components the verdicts are counted instead.
+    --verbose prints coefficients, hazard ratios, certificates and tests.
 
     Standard errors are clustered by bridge. With --out, the coefficients are written as CSV next to the models. A
     model file has all that rekka forecast needs: the component, the names of its states, the ranges of its
     covariates, and the refits of --bootstrap. A table of transitions in Parquet, a file or a folder, may be larger
-    than memory. Above 20 components, a count of the verdicts is printed instead of every model.
+    than memory.
 
     For example:
 
       rekka fit transitions.csv --only "Main girder" --out girder.json
 
-      rekka fit inspections.xlsx --unit age_at_inspection_1=10 --unit traffic_mean=1000 --out models
+      rekka fit inspections.xlsx --unit age_at_inspection_1=10 --unit traffic_mean=1000 --out models --verbose
 
       rekka fit inspections.xlsx --bootstrap 200 --out models
 
@@ -65,34 +67,53 @@ def fit(
 
       rekka fit nation/ --memory 1GB --out models
     """
-    from rekka.fleet.histories import NO_TEST, NO_WEIGHTED_TEST
-    from rekka.report.terminal.models import describe_tests, print_summary
-
     errors, console = new_console(stderr=True), new_console()
     with show_progress(errors) as on_progress:
         fits = rekka.fit_components(tables, reader, **asked, on_progress=on_progress)
     if not fits.components:
         print_plain(errors, f"No two visits make a transition. rekka check {quote(tables[0])} says why.")
         raise typer.Exit(1)
-    described = [one.to_dict() for one in fits.components]
-    brief = len(described) > MANY_CASES and not show_all
+    many = len(fits.components) > MANY_CASES
     for one in fits.components:
-        _print_lacks(errors, one, brief)
-        if not (as_json or brief):
-            _print_component(console, one)
+        _print_lacks(errors, one, many and not verbose)
     if as_json:
-        echo_json(described)
+        echo_json([one.to_dict() for one in fits.components])
     else:
-        if brief:
-            print_summary(console, described, asked["bootstrap"])
-        explained = not {NO_TEST, NO_WEIGHTED_TEST}.isdisjoint(fits.notes)
-        untested = None if fits.tested or explained or "test_fit" in asked else len(described)
-        merged = [] if fits.reading is None else fits.reading.explain_merges()
-        tests = describe_tests(described, untested)
-        for line in (*merged, *fits.notes, *tests, *_list_lines(asked.get("out"), fits, tables)):
+        _print_found(console, fits, asked, verbose=verbose)
+        out = asked.get("out")
+        for line in _list_lines(out, fits, tables, verbose=verbose):
             print_line(console, line)
     if any(one.failed for one in fits.components):
         raise typer.Exit(1)
+
+
+def _print_found(console: Console, fits: ComponentFits, asked: options.Asked, *, verbose: bool) -> None:
+    """Print the models in full, a line for each, or, of very many, how many there are of each verdict."""
+    from rekka.fleet.histories import NO_TEST, NO_WEIGHTED_TEST
+    from rekka.report.terminal.fits import FittedComponent, print_fits
+    from rekka.report.terminal.models import describe_tests, print_summary
+
+    described = [one.to_dict() for one in fits.components]
+    models = {one.case: one for one in fits.to_models().models}
+    if verbose:
+        for one in fits.components:
+            print_component(console, one)
+    elif len(fits.components) > MANY_CASES:
+        print_summary(console, described, asked["bootstrap"])
+    elif models:
+        shown = (one for one in fits.components if one.case in models)
+        print_fits(
+            console,
+            [
+                FittedComponent(models[one.case], one.findings, "" if one.choice is None else one.choice.name)
+                for one in shown
+            ],
+        )
+    explained = not {NO_TEST, NO_WEIGHTED_TEST}.isdisjoint(fits.notes)
+    untested = None if fits.tested or explained or "test_fit" in asked else len(described)
+    merged = [] if fits.reading is None else fits.reading.explain_merges()
+    for line in (*merged, *fits.notes, *describe_tests(described, untested)):
+        print_line(console, line)
 
 
 def _print_lacks(errors: Console, one: ComponentFit, brief: bool) -> None:
@@ -104,7 +125,8 @@ def _print_lacks(errors: Console, one: ComponentFit, brief: bool) -> None:
             print_plain(errors, f"{one.case} {what}: {why}\n")
 
 
-def _print_component(console: Console, one: ComponentFit) -> None:
+def print_component(console: Console, one: ComponentFit) -> None:
+    """Print a model in full."""
     from rekka.report.terminal.models import print_model
 
     if one.choice is not None:
@@ -114,12 +136,17 @@ def _print_component(console: Console, one: ComponentFit) -> None:
         print_model(console, one.case, one.rows, one.model, one.labels, *told)
 
 
-def _list_lines(out: Path | None, fits: ComponentFits, tables: list[Path]) -> list[str]:
-    """Lines on the files written, and the next command."""
+def _list_lines(out: Path | None, fits: ComponentFits, tables: list[Path], *, verbose: bool) -> list[str]:
+    """Lines on the files written, and the commands that come next or say more."""
+    from rekka.report.terminal.parts import list_commands
+    from rekka.report.terminal.tables import WORDS
+
+    more = {} if verbose else {"--verbose": WORDS("terminal.fit.more_all")}
     if out is None:
-        return ["Nothing was written; --out says where."]
+        return [WORDS("terminal.nothing_written"), *list_commands(more)]
     if fits.table is None:
         return ["Nothing was written: no component could be fitted."]
-    command = " ".join(["rekka forecast", *map(quote, [out, *tables])])
     models = f"the model{'s' if len(fits.components) > 1 else ''}"
-    return [f"written: {out} ({models}), {fits.table}", f"next: {command}"]
+    effects = {f"rekka effects {quote(out)}": WORDS("terminal.fit.more_effects")}
+    command = " ".join(["rekka forecast", *map(quote, [out, *tables])])
+    return [f"written: {out} ({models}), {fits.table}", *list_commands(more | effects), f"next: {command}"]

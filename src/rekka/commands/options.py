@@ -27,6 +27,13 @@ Tables = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print everything: tables, how it was read, findings with remedies.")
+]
+VerboseAll = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", "--all", help="Print every component in full, however many there are."),
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
 ModelPath = Annotated[
     Path,

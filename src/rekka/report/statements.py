@@ -717,7 +717,7 @@ def _explain_ageing(document: Document, found: CaseForecast, say: Wording) -> It
 def explain_effect(one: EffectPart, found: CaseForecast, ratings: Ratings, say: Wording) -> Markup:
     """The effect of a change on the median years, as a sentence: shorter, longer, or no clear effect."""
     places = {
-        "change": _name_change(one, say),
+        "change": name_change(one, say),
         "rating": ratings.phrase_or_worse(found.threshold, say.words),
         "before": show_years(one.years_before),
         "after": show_years(one.years_after),
@@ -736,7 +736,7 @@ def explain_effect(one: EffectPart, found: CaseForecast, ratings: Ratings, say: 
     return say(key, by=show_years(abs(by)), range=say.range(near, far, show_years), **places)
 
 
-def _name_change(one: EffectPart, say: Wording) -> Markup:
+def name_change(one: EffectPart, say: Wording) -> Markup:
     """'10 more years of age', 'twice the traffic', 'load +5'."""
     if one.level is not None:
         names = {"name": one.covariate, "level": one.level, "instead": one.instead or ""}

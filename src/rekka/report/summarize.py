@@ -172,9 +172,9 @@ def expect(
         advancing=cohort.ageing.names,
         seen=_list_seen(cohort),
         **_list_years(found, certified=certified),
-        passages=tuple(_list_passages(_make_cohort(fit, typical, threshold - 1, passages), threshold)),
+        passages=tuple(list_passages(_make_cohort(fit, typical, threshold - 1, passages), threshold)),
         matrices=tuple(_describe_matrix(one) for one in matrices),
-        effects=_list_effects(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
+        effects=list_effects(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
         profiles=_list_profiles(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
         clock=fit.clock.kind if cohort.ageing.names else None,
         lag=None if fit.clock.mean_years is None else float(cohort.ageing.lag.max(initial=0.0)),
@@ -207,7 +207,8 @@ def _list_years(found: Forecast, *, certified: bool) -> dict[str, Any]:
     }
 
 
-def _list_passages(cohort: Cohort, threshold: int) -> Iterator[PassagePart]:
+def list_passages(cohort: Cohort, threshold: int) -> Iterator[PassagePart]:
+    """Years until the threshold, of each member of a cohort."""
     unknown = {} if cohort.uncertainty.kind != NONE else dict.fromkeys(("predicted_low", "predicted_high"))
     for row in years_until(cohort, threshold, ()).iter_rows(named=True):
         own = {name: missing((row | unknown)[name]) for name in PassagePart.model_fields}
@@ -219,7 +220,8 @@ def _describe_matrix(found: Matrix) -> MatrixPart:
     return MatrixPart.model_validate({"years": found.years, **arrays})
 
 
-def _list_effects(fit: Fit, typical: Array, threshold: int, options: ForecastOptions) -> tuple[EffectPart, ...]:
+def list_effects(fit: Fit, typical: Array, threshold: int, options: ForecastOptions) -> tuple[EffectPart, ...]:
+    """Effects of each covariate on the median years from the best rating."""
     if not fit.covariates:
         return ()
     at = dict(zip(fit.covariates, typical.tolist(), strict=True))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
+
+from rekka.core.language import ENGLISH, load_words, say
 
 
 def quote(path: Path) -> str:
@@ -41,3 +43,9 @@ def print_list(console: Console, lines: Sequence[str], indent: int = 2, mark: st
     """Sentences, one under the other."""
     for line in lines:
         console.print(Padding(f"{mark}{escape(line)}", (0, 0, 0, indent)), highlight=False)
+
+
+def list_commands(commands: Mapping[str, str]) -> list[str]:
+    """'More: rekka show run (tables, verdicts); rekka checks run (2 issues)': what else there is, and where."""
+    told = [say("terminal.command", command=one, what=what) for one, what in commands.items()]
+    return [load_words(ENGLISH).format(say("terminal.more", commands=told))] if told else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from rekka.report.tables.cells import FORMS, Field, Fields, Spec, build_table
 from rekka.report.terminal.parts import explain
 from rekka.report.text import INFINITE, MINUS, MISSING, load_words
-from rekka.report.views import Cell, Column, Row, TableView
+from rekka.report.views import Cell, Column, Kind, Row, TableView
 
 NOTHING = "-"
 SELECTED = "*"
@@ -49,14 +49,16 @@ def print_texts(
     heads: Sequence[object],
     lines: Iterable[Sequence[str]],
     note: str = "",
-    left: int = 1,
+    left: int | Collection[int] = 1,
     split: bool = False,
 ) -> None:
-    """A table of texts, whose headings come from the data; ``left`` columns go to the left.
+    """A table of texts, whose headings come from the data; ``left`` columns go to the left, or those at ``left``.
 
     One that is to be ``split`` is shown in parts that fit the terminal.
     """
-    columns = (Column(str(head), str(head), "number" if n >= left else "text") for n, head in enumerate(heads))
+    on_left = range(left) if isinstance(left, int) else left
+    kinds: list[Kind] = ["text" if place in on_left else "number" for place in range(len(heads))]
+    columns = (Column(str(head), str(head), kind) for head, kind in zip(heads, kinds, strict=True))
     rows = (Row(tuple(Cell(None, text) for text in line)) for line in lines)
     print_view(console, TableView("", title, tuple(columns), tuple(rows), note), split=split)
 
