@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,7 +11,12 @@ import rekka
 from rekka.commands import options
 from rekka.commands.bars import count_progress
 from rekka.commands.options import Flag, asks, reads_tables
+from rekka.core.language import say
 from rekka.core.terminal import echo_json, new_console
+from rekka.report.terminal.parts import list_commands, print_line, quote
+
+if TYPE_CHECKING:
+    from rekka.fleet.backtest import Backtest
 
 FLAGS = (
     Flag("--until", options.Text, "until", "DATE",
@@ -40,7 +46,7 @@ def backtest(
     tables: options.Tables,
     reader: options.Reader,
     asked: options.Asked,
-    show_all: Annotated[bool, typer.Option("--all", help="Show every component in full, however many.")] = False,
+    verbose: options.VerboseAll = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit the model to the past, forecast from there, and compare the forecasts with later inspections.
@@ -63,13 +69,32 @@ def backtest(
 
       rekka backtest inspections.xlsx --models auto --until 2015 --out backtest
     """
-    from rekka.report.terminal.forecast import print_backtest
-
     with count_progress(new_console(stderr=True), "Networks drawn") as on_progress:
         found = rekka.backtest(tables, **asked, allow=reader.allow, reading=reader, on_progress=on_progress)
     if as_json:
         echo_json(found.to_dict())
     else:
-        print_backtest(new_console(), found, asked.get("out"), show_all=show_all)
+        _print_found(found, asked.get("out"), verbose=verbose)
     if found.scores["case"].n_unique() < len(found.cases):
         raise typer.Exit(1)
+
+
+def _print_found(found: Backtest, out: Path | None, *, verbose: bool) -> None:
+    """Print the answer, or everything, and where the files are."""
+    from rekka.fleet.backtest import FILES
+    from rekka.report.terminal.backtests import print_backtest_brief
+    from rekka.report.terminal.forecast import print_backtest
+    from rekka.report.terminal.tables import WORDS
+
+    console = new_console()
+    if verbose:
+        print_backtest(console, found)
+    else:
+        print_backtest_brief(console, found)
+    if out is None:
+        print_line(console, WORDS("terminal.nothing_written"))
+    else:
+        print_line(console, WORDS.format(say("terminal.files", folder=str(out), files=list(FILES))))
+    command = "--verbose" if out is None else f"rekka show {quote(out)}"
+    for line in [] if verbose else list_commands({command: WORDS("terminal.backtest.more_all")}):
+        print_line(console, line)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rich.console import Console
+from rich.markup import escape
 
 from rekka.core.language import say
 from rekka.core.ratings import Ratings
@@ -43,6 +44,11 @@ class TestedComponent(NamedTuple):
         return WORSE if low is not None and low > 0 else NOT_SHOWN
 
     @property
+    def inside(self) -> int:
+        """Years or rounds in which the number found is inside its interval."""
+        return sum(bool(row["inside"]) for row in self.periods)
+
+    @property
     def count(self) -> str | None:
         """Whether as many were found as expected."""
         if self.total is None or self.total["inside"] is None:
@@ -56,9 +62,9 @@ def print_backtest_brief(console: Console, found: Backtest) -> None:
     """Print what later visits say of the models: scores and counts, a line for each component, what to do."""
     tested = list(_list_tested(found))
     if not tested:
-        console.print(f"[bold]{WORDS('terminal.backtest.none', until=found.until)}[/]", highlight=False)
+        print_plain(console, WORDS("terminal.backtest.none", until=found.until))
     for line in _describe_answer(found, tested):
-        console.print(f"[bold]{line}[/]", highlight=False, markup=True)
+        console.print(f"[bold]{escape(line)}[/]", highlight=False)
     for line in _list_warnings(found, tested):
         print_warning(console, line)
     if len(tested) > 1:
@@ -95,20 +101,23 @@ def _describe_answer(found: Backtest, tested: list[TestedComponent]) -> Iterator
         return
     visits = sum(one.visits for one in tested)
     yield WORDS.format(say("terminal.backtest.head", visits=visits, until=found.until, cases=len(tested)))
-    yield _describe_scores(tested)
+    yield _describe_scores(found, tested)
     yield from _describe_counts(found, tested)
 
 
-def _describe_scores(tested: list[TestedComponent]) -> str:
+def _describe_scores(found: Backtest, tested: list[TestedComponent]) -> str:
     if len(tested) == 1:
         (one,) = tested
         less = one.difference
+        key = "scores_alone" if less["low"] is None else "scores"
         ends = show_range(less["low"], less["high"], _show_difference, WORDS)
         places = {"score": f"{one.score:.4f}", "baseline": f"{one.baseline:.4f}", "range": ends}
-        return _plain(WORDS(f"terminal.backtest.{one.verdict}_alone", **places))
-    names = {verdict: [one.case for one in tested if one.verdict == verdict] for verdict in (BETTER, WORSE, NOT_SHOWN)}
-    told = [say(f"terminal.backtest.{verdict}", names=some) for verdict, some in names.items() if some]
-    return WORDS.format(say("terminal.backtest.scores", verdicts=told))
+        told = WORDS(f"terminal.backtest.{key}", level=show_level(found.level), **places)
+        return _plain(WORDS(f"terminal.backtest.{one.verdict}_alone", scores=told))
+    kinds = (BETTER, WORSE, NOT_SHOWN)
+    names = {kind: [one.case for one in tested if one.verdict == kind] for kind in kinds}
+    verdicts = [say(f"terminal.backtest.{kind}", names=some) for kind, some in names.items() if some]
+    return WORDS.format(say("terminal.backtest.verdicts", verdicts=verdicts))
 
 
 def _show_difference(value: float | None) -> str:
@@ -117,47 +126,37 @@ def _show_difference(value: float | None) -> str:
 
 def _describe_counts(found: Backtest, tested: list[TestedComponent]) -> Iterator[str]:
     """Found and expected at the threshold, and in how many years the one was within the interval of the other."""
-    counted = [one for one in tested if one.total is not None]
-    if len(tested) == 1 and counted:
-        (one,) = counted
-        total = one.total or {}
-        ends = "" if total["inside"] is None else _show_ends(total)
-        rating = _ratings(found, one).phrase_or_worse(total["state"])
-        places = {"found": f"{total['observed']:,}", "rating": rating, "expected": _show_expected(total)}
-        key = "count" if ends else "count_alone"
-        yield _plain(WORDS(f"terminal.backtest.{key}", range=ends, level=show_level(found.level), **places))
-        if one.count is not None:
-            yield _describe_periods(one)
+    if len(tested) == 1:
+        yield from _describe_count(found, tested[0])
         return
-    kinds = {kind: [one.case for one in counted if one.count == kind] for kind in (INSIDE, MANY, FEW)}
-    told = [say(f"terminal.backtest.{kind}", n=len(some), names=some) for kind, some in kinds.items() if some]
+    kinds = {kind: [one.case for one in tested if one.count == kind] for kind in (INSIDE, MANY, FEW)}
+    told = [say(f"terminal.backtest.{kind}", names=names) for kind, names in kinds.items() if names]
     if told:
-        yield WORDS.format(say("terminal.backtest.counts", rating=_name_threshold(found, counted), counts=told))
+        yield WORDS.format(say("terminal.backtest.counts", counts=told))
 
 
-def _describe_periods(one: TestedComponent) -> str:
-    """'That is too many: outside the interval in 5 of 5 years.'."""
-    inside, of = sum(bool(row["inside"]) for row in one.periods), len(one.periods)
-    key = f"terminal.backtest.{one.count}_alone"
-    told = WORDS(key)
-    return f"{told} {WORDS('terminal.backtest.periods', inside=inside, of=of)}" if of > 1 else told
-
-
-def _ratings(found: Backtest, one: TestedComponent) -> Ratings:
-    return Ratings.of(found.labels, found.cases.filter(case=one.case)["states"].item())
-
-
-def _name_threshold(found: Backtest, counted: list[TestedComponent]) -> str:
-    """'rated d or worse', or that of each where components differ."""
-    named = {_ratings(found, one).or_worse((one.total or {})["state"]) for one in counted}
-    return WORDS("terminal.backtest.rated", rating=named.pop()) if len(named) == 1 else WORDS("terminal.backtest.several")
-
-
-def _show_expected(total: dict[str, Any]) -> str:
-    return show(total["expected"], "count")
+def _describe_count(found: Backtest, one: TestedComponent) -> Iterator[str]:
+    if one.total is None:
+        return
+    ratings = Ratings.of(found.labels, found.cases.filter(case=one.case)["states"].item())
+    places = {
+        "found": f"{one.total['observed']:,}",
+        "rating": ratings.phrase_or_worse(one.total["state"]),
+        "expected": show(one.total["expected"], "count"),
+    }
+    if one.count is None:
+        yield WORDS("terminal.backtest.found_alone", **places)
+        return
+    yield WORDS("terminal.backtest.found", range=_show_ends(one.total), level=show_level(found.level), **places)
+    told = [WORDS(f"terminal.backtest.{one.count}_alone")]
+    if len(one.periods) > 1:
+        key = f"terminal.backtest.in_{one.periods[0]['by']}s"
+        told.append(WORDS(key, inside=one.inside, of=len(one.periods)))
+    yield " ".join(told)
 
 
 def _show_ends(total: dict[str, Any]) -> str:
+    """The prediction interval of the number found."""
     return show_range(total["predicted_low"], total["predicted_high"], lambda value: show(value, "count"), WORDS)
 
 
@@ -184,21 +183,16 @@ def _print_table(console: Console, found: Backtest, tested: list[TestedComponent
         total = one.total
         figures = (NOTHING,) * 3 if total is None else (
             f"{total['observed']:,}",
-            _show_expected(total) + (f" ({_plain(_show_ends(total))})" if total["inside"] is not None else ""),
-            f"{sum(bool(row['inside']) for row in one.periods)}/{len(one.periods)}" if one.count else NOTHING,
+            show(total["expected"], "count") + (f" ({_show_ends(total)})" if one.count else ""),
+            f"{one.inside}/{len(one.periods)}" if one.count else NOTHING,
         )  # fmt: skip
-        verdict = WORDS(f"terminal.backtest.mark_{one.verdict}")
+        verdict = WORDS(f"terminal.backtest.mark.{one.verdict}")
         elements = [describe_model(one.elements) if one.elements else NOTHING] if chosen else []
         lines.append((one.case, *elements, f"{one.visits:,}", verdict, *figures))
-    heads = [WORDS("column.case"), *([WORDS("terminal.fit.model")] if chosen else [])]
-    heads += [WORDS(f"terminal.backtest.head_{name}") for name in ("visits", "better", "found", "expected")]
-    heads += [WORDS(f"terminal.backtest.head_{_name_period(tested)}")]
+    heads = [WORDS("column.case"), *([WORDS("terminal.fit.column.model")] if chosen else [])]
+    heads += [WORDS(f"terminal.backtest.column.{name}") for name in ("visits", "better", "found", "expected", "in")]
     note = WORDS("terminal.backtest.note", level=show_level(found.level))
     print_texts(console, "", heads, lines, note, left=(0, 2 + chosen, *([1] if chosen else [])))
-
-
-def _name_period(tested: list[TestedComponent]) -> str:
-    return "visit" if any(row["by"] == "visit" for one in tested for row in one.periods) else "year"
 
 
 def _list_actions(tested: list[TestedComponent]) -> Iterator[str]:
@@ -206,7 +200,7 @@ def _list_actions(tested: list[TestedComponent]) -> Iterator[str]:
     many, few = ([one.case for one in tested if one.count == kind] for kind in (MANY, FEW))
     plain = not any(one.elements for one in tested)
     alone = "_alone" if len(tested) == 1 else ""
-    for kind, names in (("many", many), ("few", few)):
+    for kind, names in (("high", many), ("low", few)):
         if names:
             yield WORDS.format(say(f"terminal.backtest.do_{kind}{alone}", names=names))
     not_better = [one.case for one in tested if one.verdict != BETTER]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 
 from rekka.checks.engine import Finding
 from rekka.core.language import say
@@ -25,7 +26,6 @@ from rekka.report.terminal.tables import NOTHING, PLAIN, WORDS, print_texts, sho
 from rekka.report.text import show_level, show_range, show_years
 
 LEVEL = 0.95
-NAMES_SHOWN = 5  # components in a sentence
 FULLY = 1  # components that are told in sentences, not in a table
 
 
@@ -72,23 +72,27 @@ def _is_clear(one: EffectPart) -> bool:
 
 def print_fits(console: Console, components: Sequence[FittedComponent]) -> None:
     """Print what the models say, a line for each: years, the strongest effect, and what speaks against them."""
-    console.print(f"[bold]{_count_certified(components)}[/]", highlight=False)
+    console.print(f"[bold]{escape(_count_certified(components))}[/]", highlight=False)
     models = [one.model for one in components]
-    uncertified = [one.name for one in models if not one.certified]
-    if uncertified:
-        print_warning(console, WORDS.format(say("terminal.fit.uncertified", names=uncertified)))
-    rejected = [one.name for one in models if one.misfit is not None]
-    if rejected:
-        print_warning(console, WORDS.format(say("terminal.fit.misfit", names=rejected)))
+    alone = len(components) <= FULLY
+    for kind, names in (
+        ("uncertified", [one.name for one in models if not one.certified]),
+        ("misfit", [one.name for one in models if one.misfit is not None]),
+    ):
+        if names:
+            print_warning(console, WORDS.format(say(f"terminal.fit.{kind}{'_alone' if alone else ''}", names=names)))
     sketches = [sketch_model(one) for one in models]
-    if len(components) <= FULLY:
+    if alone:
         for one, sketch in zip(components, sketches, strict=True):
             for line in _describe(one, sketch):
                 print_plain(console, line)
     else:
         _print_table(console, components, sketches)
-    for line in _list_contradicted(components):
+    contradicted = list(_list_contradicted(components))
+    for line in contradicted:
         print_plain(console, line)
+    if contradicted and not any(one.elements for one in components):
+        print_plain(console, WORDS("terminal.fit.do_models"))
 
 
 def _count_certified(components: Sequence[FittedComponent]) -> str:
@@ -96,7 +100,8 @@ def _count_certified(components: Sequence[FittedComponent]) -> str:
     certified = sum(one.model.certified for one in components)
     hardly = sum(_is_hardly(one.model) for one in components)
     counts = {"certified": certified - hardly, "hardly": hardly, "not_certified": len(components) - certified}
-    told = [say(f"terminal.fit.{name}", count=count) for name, count in counts.items() if count]
+    alone = "_alone" if len(components) <= FULLY else ""
+    told = [say(f"terminal.fit.{name}{alone}", n=count) for name, count in counts.items() if count]
     rows = sum(one.model.fit.n_rows for one in components)
     return WORDS.format(say("terminal.fit.head", cases=len(components), rows=rows, counts=told))
 
@@ -147,15 +152,15 @@ def _print_table(console: Console, components: Sequence[FittedComponent], sketch
             one.model.name,
             *([one.elements or NOTHING] if chosen else []),
             f"{one.model.fit.n_rows:,}",
-            WORDS(f"terminal.fit.mark_{_name_verdict(one.model)}"),
+            WORDS(f"terminal.fit.mark.{_name_verdict(one.model)}"),
             NOTHING if passage is None else _plain(show(passage.median, "years")),
             NOTHING if effect is None else _plain(name_change(effect, Wording(WORDS)).striptags()),
             NOTHING if effect is None else _plain(show(effect.years_after, "years")),
             *([" ".join(finding.code for finding in one.findings) or NOTHING] if codes else []),
         ))  # fmt: skip
-    heads = [WORDS("column.case"), *([WORDS("terminal.fit.model")] if chosen else [])]
-    heads += [WORDS(f"terminal.fit.{name}") for name in ("rows", "mark", "from_best", "change", "then")]
-    heads += [WORDS("terminal.fit.codes")] if codes else []
+    heads = [WORDS("column.case"), *([WORDS("terminal.fit.column.model")] if chosen else [])]
+    heads += [WORDS(f"terminal.fit.column.{name}") for name in ("rows", "certified", "years", "effect", "then")]
+    heads += [WORDS("terminal.fit.column.findings")] if codes else []
     goals = {(one.model.ratings.name(1), one.model.ratings.or_worse(sketch.threshold))
              for one, sketch in zip(components, sketches, strict=True)}  # fmt: skip
     key = "note" if len(goals) == 1 else "note_several"
@@ -178,7 +183,7 @@ def _list_contradicted(components: Sequence[FittedComponent]) -> Iterator[str]:
     alone = len(components) <= FULLY
     for (code, title), names in sorted(by_code.items()):
         said: dict[str, Any] = {"code": code, "title": title.rstrip("."), "names": names}
-        yield WORDS.format(say(f"terminal.fit.{'finding_alone' if alone else 'finding'}", **said))
+        yield WORDS.format(say(f"terminal.fit.contradicted{'_alone' if alone else ''}", **said))
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from rekka.core.errors import count_of, name_some
 from rekka.core.ratings import Ratings
-from rekka.fleet.backtest import FILES, Backtest
+from rekka.fleet.backtest import Backtest
 from rekka.fleet.backtest_scores import PAIRS
 from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
 from rekka.fleet.rolling import AT, JOIN, Window, describe_model
@@ -260,7 +260,6 @@ def _explain(document: ForecastFile) -> list[str]:
     return lines
 
 
-FULLY = 3  # cases that are shown in full without being asked
 SCORES = {
     "rps": "ranked prob. score",
     "brier": "Brier score",
@@ -275,8 +274,8 @@ Means = dict[tuple[str, str], float]
 Differences = dict[tuple[str, str], dict[str, Any]]
 
 
-def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_all: bool = False) -> None:
-    """The cases in a table, each of a few in full, and what it comes to in words."""
+def print_backtest(console: Console, found: Backtest) -> None:
+    """The cases in a table, each in full, and what it comes to in words."""
     for line in found.cases["misfit"].drop_nulls():
         print_warning(console, line, "\n")
     for note in found.notes:
@@ -284,22 +283,15 @@ def print_backtest(console: Console, found: Backtest, out: Path | None, *, show_
     for choice in found.choices:
         print_plain(console, f"{choice.summary}\n")
     scored = found.scores["case"].unique(maintain_order=True).to_list()
-    full = show_all or len(scored) <= FULLY
     if len(scored) > 1:
         _print_backtest_cases(console, found, scored)
-    for case in scored if full else ():
+    for case in scored:
         _print_candidates(console, found, case)
         _print_scores(console, found, case)
         _print_horizons(console, found, case)
         _print_totals(console, found, case)
     for summary in found.cases["summary"]:
         print_plain(console, f"{summary}\n")
-    if not full:
-        console.print("--all shows every component in full.", highlight=False)
-    if out is None:
-        console.print("Nothing was written; --out says where.", highlight=False)
-    else:
-        print_line(console, f"written to {out}: {', '.join(FILES)}")
 
 
 def _print_backtest_cases(console: Console, found: Backtest, scored: Sequence[str]) -> None:

@@ -49,3 +49,13 @@ def list_commands(commands: Mapping[str, str]) -> list[str]:
     """'More: rekka show run (tables, verdicts); rekka checks run (2 issues)': what else there is, and where."""
     told = [say("terminal.command", command=one, what=what) for one, what in commands.items()]
     return [load_words(ENGLISH).format(say("terminal.more", commands=told))] if told else []
+
+
+def print_numbered(console: Console, title: str, lines: Sequence[str]) -> None:
+    """Sentences under a title, numbered where there are several."""
+    if not lines:
+        return
+    console.print(f"[bold]{escape(title)}[/]", highlight=False)
+    for number, line in enumerate(lines, start=1):
+        mark = f"{number} " if len(lines) > 1 else ""
+        console.print(Padding(f"{mark}{escape(line)}", (0, 0, 0, 2)), highlight=False)
