@@ -212,6 +212,10 @@ class Ratings:
         """'rating c or worse', or what ratings are called in the language."""
         return _words(words)(self._noun, label=self.or_worse(state, words))
 
+    def rated(self, state: int, words: Words | None = None) -> str:
+        """What a member is rated: 'c or worse', with the noun where the language has one there."""
+        return _words(words)(f"rating.rated{self._kind}", label=self.or_worse(state, words))
+
     @property
     def _noun(self) -> str:
         return f"rating.one{self._kind}"

@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rekka.fleet.details import split_details, tabulate_details
 from rekka.fleet.eligibility import Eligible, EligibleGroup, InventoryOptions, find_outside, list_remarks
 from rekka.fleet.network import (
     Totals,
@@ -37,6 +38,7 @@ from rekka.fleet.network import (
 from rekka.fleet.tables import (
     QUANTILES,
     RecordTotals,
+    find_near,
     rank_members,
     tabulate_members,
     tabulate_network,
@@ -72,6 +74,7 @@ class Fleet:
     remarks: dict[str, dict[str, int]]
     member_intervals: bool
     notes: tuple[str, ...]
+    details: pl.DataFrame | None = None  # of each member, where the inventory's visits are known
 
     @property
     def options(self) -> InventoryOptions:
@@ -129,14 +132,17 @@ def forecast_fleet(
         group.case: _conclude(group, [unit.totals for unit in units[group.case]]) for group in eligible.groups
     }
     more = _tabulate_records(eligible, units)
-    members = pl.concat([unit.members for some in units.values() for unit in some], how="vertical_relaxed")
+    members = pl.concat([unit.members for some in units.values() for unit in some], how="diagonal_relaxed")
+    horizon = eligible.options.years
+    ranked, details = split_details(rank_members(members, horizon), *find_near(horizon))
     return Fleet(
         eligible=eligible,
-        members=rank_members(members, eligible.options.years),
+        members=ranked,
         network=tabulate_network(totals, eligible, more),
         remarks={case: dict(sum((unit.remarks for unit in some), Counter())) for case, some in units.items()},
         member_intervals=work.member_intervals,
         notes=(*eligible.notes, *work.notes, *_compare_records(eligible, totals, more)),
+        details=details,
     )
 
 
@@ -261,6 +267,9 @@ class _Work:
             chosen=group.model.chosen,
             **more,
         )
+        visits = self.eligible.members.found
+        if visits is not None:
+            members = members.hstack(tabulate_details(group, visits, p, outside, remarks))
         years = tabulate_years(group, self.eligible, p, reached, expected, outside) if self.with_years else None
         self._report(len(group.rows) / self._count_passes(group))
         unimproved = add_threshold(without, group.threshold).sum(axis=0)

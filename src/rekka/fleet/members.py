@@ -27,6 +27,7 @@ from rekka.data.tables import ROW, SourceTable, is_folder, open_table
 from rekka.data.text import collect
 from rekka.data.transitions import count_panel_moves, merge_ratings, pair_visits, read_transitions
 from rekka.data.values import Scale
+from rekka.fleet.found import MOST_VISITS, list_found, visits_of_pairs
 from rekka.fleet.lists import MEMBER, read_ends, read_list, recognise_list
 
 # Columns beside a user's own, under names that nobody gives theirs.
@@ -225,6 +226,7 @@ class Members:
     dated: bool
     intervals: Mapping[str, float] = field(default_factory=dict)  # usual years between visits, by case
     pairs: pl.DataFrame | None = None  # of all visits up to now, improvements included, where asked for
+    found: pl.DataFrame | None = None  # days and states of each member's visits (``list_found``), where asked for
 
 
 def read_members(
@@ -239,6 +241,7 @@ def read_members(
     until: date | None = None,
     allow: Sequence[str] = (),
     visits: bool = False,
+    past: bool = False,
     **changes: Any,
 ) -> Members:
     """Read the members of an inventory as they are now, from inspections, transitions or a list of members.
@@ -281,6 +284,8 @@ def read_members(
     visits : bool
         Whether to keep the pairs of all visits, improvements by one rating included, in ``pairs``: models of
         histories start from them. A list of members has none.
+    past : bool
+        Whether to keep the days and states of all visits, in ``found``, unless there are millions of them.
     **changes
         Sections of the mapping that overrule it.
 
@@ -319,7 +324,18 @@ def read_members(
         told += [_compare_numbers(last.panel, who)]
     refuse_upside_down(moves, allow)
     members = _conclude(last, [f"{last.panel.name}: {kind.words}", *told])
-    return replace(members, pairs=_pair(kind, last.panel)) if visits else members
+    members = replace(members, pairs=_pair(kind, last.panel)) if visits else members
+    return replace(members, found=_list_found(kind, last.panel)) if past else members
+
+
+def _list_found(kind: _Kind, panel: Panel) -> pl.DataFrame | None:
+    """Days and states of each member's visits; None where they have no dates, or there are too many."""
+    if panel.records > MOST_VISITS:
+        return None
+    if kind.pairs is not None:
+        ends = visits_of_pairs(kind.pairs)
+        return None if ends is None else list_found(ends)
+    return list_found(panel.visits.filter(_usable())) if "date" in panel.columns else None
 
 
 def _pair(kind: _Kind, panel: Panel) -> pl.DataFrame | None:

@@ -3,6 +3,7 @@
 members.parquet or .csv    a row for each member, by risk
 years.parquet or .csv      a row for each member and year
 forecast.xlsx              both, with the totals and notes, in one workbook, in place of the two
+details.parquet            what a page shows of each member: ratings found and to come, what drives its hazard
 network.csv                the totals, by case, year and state
 set_aside.csv              who was not forecast, and why
 forecast.json              options, totals and first risks: see document. Written last
@@ -32,13 +33,11 @@ from rekka.fleet.tables import MEANING, write_workbook
 
 PARQUET, CSV, EXCEL = "parquet", "csv", "xlsx"
 FORMATS = (PARQUET, CSV, EXCEL)
-WORKBOOK = "forecast.xlsx"
+WORKBOOK, DETAILS = "forecast.xlsx", "details.parquet"
 MARK = b'"rekka-forecast"'  # at the head of every forecast.json
 HEAD = 200  # bytes in which it stands
 TABLES = {PARQUET: ("members.parquet", "years.parquet"), CSV: ("members.csv", "years.csv"), EXCEL: (WORKBOOK,)}
-OWN = tuple(
-    dict.fromkeys([*(name for names in TABLES.values() for name in names), "network.csv", "set_aside.csv"])
-)
+OWN = tuple(dict.fromkeys([*sum(TABLES.values(), ()), "network.csv", "set_aside.csv", DETAILS]))
 
 
 def choose_format(asked: str | None, rows: int) -> str:
@@ -57,9 +56,10 @@ def choose_format(asked: str | None, rows: int) -> str:
     return asked
 
 
-def list_files(form: str) -> tuple[str, ...]:
+def list_files(form: str, fleet: Fleet) -> tuple[str, ...]:
     """Names of the files of a forecast."""
-    return (*TABLES[form], "network.csv", "set_aside.csv", FORECAST)
+    details = () if fleet.details is None else (DETAILS,)
+    return (*TABLES[form], "network.csv", "set_aside.csv", *details, FORECAST)
 
 
 def refuse_place(folder: Path) -> None:
@@ -125,12 +125,15 @@ class Writer:
                 write_whole(place / TABLES[PARQUET][0], to_parquet(fleet.members))
         elif self.form == CSV:
             tables[TABLES[CSV][0]] = fleet.members
+        if fleet.details is not None:
+            with naming(self.folder / DETAILS):
+                write_whole(place / DETAILS, to_parquet(fleet.details))
         for name, table in tables.items():
             with naming(self.folder / name):
                 write_csv(place / name, table)
         with naming(self.folder / FORECAST):
             write_text(place / FORECAST, document.model_dump_json(indent=1) + "\n")
-        return self._move(list_files(self.form))
+        return self._move(list_files(self.form, fleet))
 
     def _move(self, names: tuple[str, ...]) -> tuple[Path, ...]:
         """Move the files into their place, forecast.json last; then an earlier forecast's other files go.

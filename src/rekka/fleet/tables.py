@@ -89,6 +89,12 @@ def choose_years(horizon: int) -> list[int]:
     return [year for year in SHOWN if year < horizon] + [horizon]
 
 
+def find_near(horizon: int) -> tuple[int, int]:
+    """First two years after the beginning that are shown of each member; of a short forecast its end."""
+    first, *others = [year for year in choose_years(horizon) if year > 0]
+    return first, others[0] if others else first
+
+
 def add_years(base: date, years: int) -> date:
     """Same day ``years`` later, or the last of a shorter February."""
     try:

@@ -298,6 +298,10 @@ class NetworkPart(Value):
     first_seen: Text = None  # the days of the first and the last inspection
     last_seen: Text = None
     every: MembersPart | None = None
+    there_by_case: dict[str, int] = Field(default_factory=dict)
+    bridges: Count = None  # with a member that is forecast; in the next two, with one in the threshold or worse
+    bridges_there: Count = None
+    bridges_later: Number = None  # expected after ten years; members of a bridge are taken as independent
 
     @property
     def ratings(self) -> Ratings:
@@ -307,6 +311,10 @@ class NetworkPart(Value):
     def of(self, case: str | None) -> tuple[NetworkYear, ...]:
         """The years of a case, or of all."""
         return tuple(one for one in self.years if one.case == case)
+
+    def of_each(self, year: int) -> tuple[NetworkYear, ...]:
+        """One year of each case."""
+        return tuple(one for one in self.years if one.case is not None and one.year == year)
 
 
 class TrustPart(Value):

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
+
 from rekka.core.columns import make_row
 from rekka.core.errors import InputError, RunFolderError
+from rekka.core.language import Said, say
+from rekka.fleet.details import COORDINATES, RATIO, VALUE, choose_fan_years
 from rekka.fleet.document import FORECAST, ForecastFile, MemberRisk, TotalPart, describe_fleet, load_forecast
-from rekka.fleet.eligibility import InventoryOptions, find_eligible
+from rekka.fleet.eligibility import LONG_UNSEEN, InventoryOptions, find_eligible
+from rekka.fleet.found import FOUND, FOUND_ON
+from rekka.fleet.found import Found as FoundVisits
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import read_members
 from rekka.fleet.models import Models, match_models
+from rekka.fleet.store import DETAILS
 from rekka.fleet.tables import NETWORK, REACHED
-from rekka.report.document import AsidePart, NetworkPart, NetworkYear, RiskPart
+from rekka.report.document import AsidePart, HistoryYear, MembersPart, NetworkPart, NetworkYear, RiskPart
 from rekka.report.summarize import HORIZON
 from rekka.study.models import choose_models
 from rekka.study.study import Study
@@ -26,6 +35,11 @@ Kind = Literal["inventory", "study"]
 INVENTORY: Kind = "inventory"
 STUDY: Kind = "study"
 TOP = 20  # members by risk
+MOST_KNOWN = 0.9  # share of the members that had been inspected in the first year of a history
+MOST_SHOWN = 30_000  # members on a page
+NEXT, THERE, APART = 0, 1, 2  # tabs of members
+DIGITS, FEW_DIGITS = 4, 3  # of a member's figures, and of its ratios
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # of states
 OTHER_MODELS = "the forecast in the run folder was made with other models than the study has now, and is left out"
 WHY_NOT = "The members of this study cannot be forecast"
 
@@ -46,7 +60,7 @@ def find_network(study: Study, *, make: bool = True) -> Found:
     if models is not None and file is not None and file.is_file():
         found = load_forecast(file)
         if _is_of(found, models):
-            return Found(describe_network(found, INVENTORY, models))
+            return Found(describe_network(found, INVENTORY, models, load_details(file.parent)))
         stale = True
     try:
         made = forecast_study(study) if make else None
@@ -54,12 +68,13 @@ def find_network(study: Study, *, make: bool = True) -> Found:
         return Found(None, f"{WHY_NOT}: {error}")
     if made is None:
         return Found(None, OTHER_MODELS if stale else None)
-    network = describe_network(made, STUDY, models)
+    document, details = made
+    network = describe_network(document, STUDY, models, details)
     return Found(network.model_copy(update={"notes": (*network.notes, OTHER_MODELS)}) if stale else network)
 
 
-def forecast_study(study: Study) -> ForecastFile | None:
-    """The study's members, each as its last transition ended, with the models that were chosen.
+def forecast_study(study: Study) -> tuple[ForecastFile, pl.DataFrame | None] | None:
+    """The study's members, each as its last transition ended, with the models that were chosen, and their details.
 
     None where nothing was chosen; rows that do not say which transition of a member is the last are an error.
     """
@@ -68,11 +83,12 @@ def forecast_study(study: Study) -> ForecastFile | None:
         return None
     options = InventoryOptions(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
     rows = study.read_rows()
-    members = read_members(rows.frame, columns={"categories": list(rows.levels)})
+    members = read_members(rows.frame, columns={"categories": list(rows.levels)}, past=True)
     eligible = find_eligible(
         members, match_models(models, members.frame["case"].unique().sort().to_list()), options
     )
-    return describe_fleet(forecast_fleet(eligible), models.name, top=TOP)
+    fleet = forecast_fleet(eligible)
+    return describe_fleet(fleet, models.name, top=TOP), fleet.details
 
 
 def _is_of(found: ForecastFile, models: Models) -> bool:
@@ -81,8 +97,12 @@ def _is_of(found: ForecastFile, models: Models) -> bool:
     return all(ours.get(one.case) == one.sha256 for one in found.models)
 
 
-def describe_network(found: ForecastFile, kind: Kind, models: Models | None) -> NetworkPart:
+def describe_network(
+    found: ForecastFile, kind: Kind, models: Models | None, details: pl.DataFrame | None = None
+) -> NetworkPart:
     """A forecast as the part of a document; the study's models say which were chosen: older files do not."""
+    visits = None if details is None else FoundVisits(details)
+    span = None if visits is None else visits.span
     unchosen = {one.case for one in models.models if not one.chosen} if models else set()
     return NetworkPart(
         kind=kind,
@@ -100,9 +120,107 @@ def describe_network(found: ForecastFile, kind: Kind, models: Models | None) -> 
         risks=tuple(_list_risks(found, found.risks)),
         long_unseen=tuple(_list_risks(found, found.long_unseen)),
         aside=tuple(_list_aside(found)),
+        there_by_case={one.case: one.there for one in found.models},
         labels=max((one.labels or () for one in found.models), key=len, default=()) or None,
+        history=() if visits is None or span is None else tuple(_list_history(visits, span, found)),
+        first_seen=None if span is None else span[0].isoformat(),
+        last_seen=None if span is None else span[1].isoformat(),
+        every=None if details is None or details.is_empty() else describe_members(details, found),
+        **({} if details is None else _count_bridges(details)),
         **_copy(found, "horizon", "members", "there", "unseen", "outside", "notes"),
     )
+
+
+def load_details(folder: Path) -> pl.DataFrame | None:
+    """Details of each member of a forecast in a folder; None of one by an earlier version."""
+    file = folder / DETAILS
+    return pl.read_parquet(file) if file.is_file() else None
+
+
+def _list_history(visits: FoundVisits, span: tuple[date, date], found: ForecastFile) -> Iterator[HistoryYear]:
+    """What inspectors had found by the end of each year, from the first year in which most members were known."""
+    members = {one.case: one.members for one in found.models}
+    for year in range(span[0].year, span[1].year + 1):
+        counts = visits.count(year)
+        if counts["members"].sum() < MOST_KNOWN * sum(members.values()):
+            continue
+        whole = counts.select(pl.col("members", "reached").sum()).row(0)
+        yield HistoryYear(case=None, year=year, members=whole[0], reached=whole[1])
+        for case, known, reached in counts.rows():
+            if known >= MOST_KNOWN * members.get(case, 0):
+                yield HistoryYear(case=case, year=year, members=known, reached=reached)
+
+
+def _count_bridges(details: pl.DataFrame) -> dict[str, Any]:
+    """Bridges with a member that is forecast, with one at the threshold, and with one then, as is expected."""
+    none = (1 - pl.col("later").clip(0.0, 1.0)).product()
+    found = details.group_by("bridge_id").agg(pl.col("there").any(), later=1 - none)
+    names = {"bridges": len(found), "bridges_there": int(found["there"].sum())}
+    return names | {"bridges_later": float(found["later"].sum())}
+
+
+def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
+    """All members by columns; of very many the first of each tab."""
+    late = pl.col(LONG_UNSEEN) if LONG_UNSEEN in details.columns else pl.lit(value=False)
+    apart = late | pl.col("outside")
+    tab = pl.when("there").then(THERE).when(apart).then(APART).otherwise(NEXT)
+    order = ["median_years", "soon", "bridge_id"]
+    rows = details.with_columns(tab.cast(pl.Int64).alias("tab"))
+    rows = rows.sort(order, descending=[False, True, False], nulls_last=True, maintain_order=True)
+    shown = rows.filter(pl.int_range(pl.len()).over("tab") < MOST_SHOWN // 3) if len(rows) > MOST_SHOWN else rows
+    cases = tuple(dict.fromkeys(one.case for one in found.models))
+    thresholds = {one.case: one.threshold for one in found.models}
+    covariates = tuple(name.removeprefix(VALUE) for name in shown.columns if name.startswith(VALUE))
+    said, places = _list_remarks(shown)
+    columns: dict[str, Any] = {
+        "case": [cases.index(case) for case in shown["case"]],
+        "bridge": shown["bridge_id"].cast(pl.String).fill_null(""),
+        "seen": shown["last_seen"].cast(pl.String) if "last_seen" in shown.columns else [None] * len(shown),
+        "median": shown["median_years"],
+        "calendar": _take(shown, "median_calendar_year"),
+        "past": [_write_past(*row) for row in shown.select(FOUND_ON, FOUND).iter_rows()],
+        "fan": ["".join(_DIGITS[min(state, len(_DIGITS) - 1)] for state in one) for one in shown["fan"]],
+        **{name: shown[name] for name in ("tab", "state", "soon")},
+        **{name: shown[name] for name in ("member", "frailty", *COORDINATES) if name in shown.columns},
+    }
+    return MembersPart(
+        cases=cases,
+        threshold=tuple(thresholds[case] for case in cases),
+        fan_years=tuple(choose_fan_years(found.asked.years)),
+        covariates=covariates,
+        values=tuple(_round(shown[f"{VALUE}{name}"]) for name in covariates),
+        ratios=tuple(_round(_take(shown, f"{RATIO}{name}"), FEW_DIGITS) for name in covariates),
+        remarks=said,
+        remark=places,
+        left_out=len(rows) - len(shown),
+        **{name: _round(values) for name, values in columns.items()},
+    )
+
+
+def _take(rows: pl.DataFrame, name: str) -> pl.Series:
+    """A column, or nulls where there is none."""
+    return rows[name] if name in rows.columns else pl.Series(name, [None] * len(rows), dtype=pl.Float64)
+
+
+def _round(values: pl.Series | Sequence[Any], digits: int = DIGITS) -> tuple[Any, ...]:
+    """Values of a column; what a person reads needs no more than so many digits."""
+    if isinstance(values, pl.Series) and values.dtype.is_float():
+        values = values.fill_nan(None).round_sig_figs(digits)
+    return tuple(values)
+
+
+def _write_past(days: Sequence[date] | None, states: Sequence[int] | None) -> str:
+    """'2001.50:2,2003.42:3': the years and states of visits."""
+    pairs = zip(days or (), states or (), strict=True)
+    return ",".join(f"{day.year + (day.timetuple().tm_yday - 1) / 365.25:.2f}:{state}" for day, state in pairs)
+
+
+def _list_remarks(rows: pl.DataFrame) -> tuple[tuple[Said, ...], tuple[tuple[int, ...], ...]]:
+    """Different remarks, and the places of each member's own among them."""
+    own = rows["remarks"].to_list()
+    places = {text: n for n, text in enumerate(dict.fromkeys(text for some in own for text in some or ()))}
+    said = tuple(json.loads(text) if text.startswith("{") else say("said.plain", text=text) for text in places)
+    return said, tuple(tuple(places[text] for text in some or ()) for some in own)
 
 
 def _choose(study: Study, *, include_unchosen: bool = False) -> Models | None:

@@ -53,6 +53,7 @@ from rekka.report.document import (
     NOT_YET,
     Answer,
     AuditPart,
+    BacktestPart,
     BinPart,
     BothPart,
     CalibrationPart,
@@ -84,6 +85,7 @@ from rekka.report.document import (
     VerdictPart,
     YearsPart,
 )
+from rekka.report.trust import judge_all
 from rekka.study.checks.registry import check_study
 from rekka.study.choice import Choice
 from rekka.study.confirmation import Confirmed, name_choice
@@ -441,6 +443,7 @@ def summarize(
     stability: Stability | None = None,
     network: NetworkPart | None = None,
     no_network: str | None = None,
+    backtests: Sequence[BacktestPart] = (),
     provenance: Mapping[str, Any] | None = None,
     units: Mapping[str, float] | None = None,
     title: str | None = None,
@@ -450,7 +453,7 @@ def summarize(
 
     ``provenance`` is the run folder's; ``calibrations`` are those of chosen models on training rows; ``units`` are
     the steps of hazard ratios, by covariate; ``again`` is the command that repeats the study; ``network`` is the
-    forecast of an inventory, ``no_network`` what stood against one.
+    forecast of an inventory, ``no_network`` what stood against one, ``backtests`` the tests of earlier forecasts.
     """
     preset = study.main_preset
     rows = study.read_rows()
@@ -478,10 +481,12 @@ def summarize(
         models=tuple(describe_model(study, case, preset, rows, covariates) for case in study.described),
         network=network,
         no_network=no_network,
+        backtests=tuple(backtests),
         audit=describe_audit(study, rows, findings),
         provenance=describe_provenance(study, provenance, again),
     )
-    return Document.model_validate(clean(document.model_dump()))
+    judged = document.model_copy(update={"trust": judge_all(document)})
+    return Document.model_validate(clean(judged.model_dump()))
 
 
 def _leave_tested(study: Study, calibrations: Calibrations | None) -> Calibrations | None:

@@ -191,7 +191,7 @@ def forecast_inventory(
             notes=found.notes,
             only=only,
             top=top,
-            files=() if writer is None else list_files(form),
+            files=() if writer is None else list_files(form, fleet),
             sources=_digest(inventory),
         )
         on_progress("Writing", "" if place is None else place.name, 0, None)
@@ -405,6 +405,7 @@ def _read_members(inventory: Any, reader: ReadingOptions, found: Models, until: 
         until=until,
         allow=reader.allow,
         visits=any(model.fit.records is not None for model in found.models),
+        past=True,
         **reader.changes,
     )
 

@@ -1,0 +1,196 @@
+"""How far forecasts can be trusted: one rule, with its thresholds in this place (docs/report.md explains it).
+
+A component's forecasts are
+
+    do not use   if any of DO_NOT_USE holds: no model, no certified maximum, shown worse than a baseline
+    caution      if any of CAUTION holds: the model misses its data, is no better than a baseline, ...
+    good         if none does
+
+The first reason in the order of the checks decides, and is said; the others are listed. All components together
+are as good as the worst of those that hold ``LEAST_SHARE`` of the members or more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rekka.core.language import Said, say
+from rekka.report.document import Answer, BacktestPart, CasePart, Document, ModelPart, NetworkPart, TrustPart
+
+Level = Literal["good", "caution", "do_not_use"]
+GOOD: Level = "good"
+CAUTION: Level = "caution"
+DO_NOT_USE: Level = "do_not_use"
+LEVELS: tuple[Level, ...] = (DO_NOT_USE, CAUTION, GOOD)  # the worst first
+
+MARGIN = 0.01  # of accuracy and log loss: what is worse than a baseline by less is as good as it
+FEW_EVENTS = 10.0  # departures from a rating, for each coefficient: fewer are few
+MOST_APART = 0.25  # share of the members outside the training range, or not inspected for long
+MOST_MISSED = 0.25  # share of a backtest's years whose number was outside its prediction interval
+FEW_YEARS = 3  # years of a backtest, with fewer of which its intervals are not judged
+LEAST_SHARE = 0.05  # of the members, that a component must hold to count for all together
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a component."""
+
+    case: CasePart
+    answer: Answer
+    model: ModelPart | None
+    backtest: BacktestPart | None
+    apart: float | None  # share of its members outside the training range, or not inspected for long
+
+
+Check = Callable[[Evidence], Said | None]
+
+
+def _no_model(one: Evidence) -> Said | None:
+    return say("trust.reason.no_model") if one.answer.method is None else None
+
+
+def _not_certified(one: Evidence) -> Said | None:
+    return say("trust.reason.not_certified") if one.model is None or not one.model.certified else None
+
+
+def _worse_backtest(one: Evidence) -> Said | None:
+    found = one.backtest
+    if found is None or found.low is None or found.low <= 0:
+        return None
+    return say("trust.reason.worse_backtest", until=found.until)
+
+
+def _worse_than_no_change(one: Evidence) -> Said | None:
+    return say("trust.reason.worse_no_change") if one.answer.beats_persistence == "worse" else None
+
+
+def _worse_than_no_covariates(one: Evidence) -> Said | None:
+    return say("trust.reason.worse_no_covariates") if one.answer.beats_no_covariates == "worse" else None
+
+
+def _misfit(one: Evidence) -> Said | None:
+    test = None if one.model is None else one.model.fit_test
+    return say("trust.reason.misfit", p=f"{test.p_value:.2g}") if test is not None and test.rejected else None
+
+
+def _missed_years(one: Evidence) -> Said | None:
+    years = [
+        year
+        for year in (() if one.backtest is None else one.backtest.years)
+        if year.predicted_low is not None and year.predicted_high is not None
+    ]
+    high = sum(year.observed < (year.predicted_low or 0) for year in years)
+    low = sum(year.observed > (year.predicted_high or 0) for year in years)
+    if len(years) < FEW_YEARS or high + low <= MOST_MISSED * len(years):
+        return None
+    way = "high" if high > low else "low"
+    return say(
+        f"trust.reason.missed_{way}",
+        first=str(years[0].year),
+        last=str(years[-1].year),
+        missed=max(high, low),
+        years=len(years),
+    )
+
+
+def _backtest_not_better(one: Evidence) -> Said | None:
+    found = one.backtest
+    if found is None or found.high is None or found.high < 0:
+        return None
+    return say("trust.reason.backtest_not_better", until=found.until)
+
+
+def _not_confirmed(one: Evidence) -> Said | None:
+    return None if one.answer.confirmed else say("trust.reason.not_confirmed")
+
+
+def _no_better_than_no_change(one: Evidence) -> Said | None:
+    ours, theirs = one.answer.accuracy, one.answer.persistence_accuracy
+    if ours is None or theirs is None or ours >= theirs - MARGIN:
+        return None
+    return say("trust.reason.no_change", ours=f"{ours:.3f}", theirs=f"{theirs:.3f}")
+
+
+def _no_better_than_no_covariates(one: Evidence) -> Said | None:
+    ours, theirs = one.answer.log_loss, one.answer.no_covariates_log_loss
+    if ours is None or theirs is None or ours <= theirs + MARGIN:
+        return None
+    return say("trust.reason.no_covariates", ours=f"{ours:.3f}", theirs=f"{theirs:.3f}")
+
+
+def _few_events(one: Evidence) -> Said | None:
+    events = one.case.events_per_parameter
+    if events is None or events >= FEW_EVENTS:
+        return None
+    return say("trust.reason.few_events", events=f"{events:.1f}", least=f"{FEW_EVENTS:g}")
+
+
+def _apart(one: Evidence) -> Said | None:
+    if one.apart is None or one.apart <= MOST_APART:
+        return None
+    return say("trust.reason.apart", share=f"{100 * one.apart:.0f}")
+
+
+CHECKS: Mapping[Level, Sequence[Check]] = {  # the gravest first
+    DO_NOT_USE: (
+        _no_model, _not_certified, _worse_backtest, _worse_than_no_change, _worse_than_no_covariates,
+    ),
+    CAUTION: (
+        _misfit, _missed_years, _backtest_not_better, _not_confirmed, _no_better_than_no_change,
+        _no_better_than_no_covariates, _few_events, _apart,
+    ),
+}  # fmt: skip
+
+
+def judge_all(document: Document) -> tuple[TrustPart, ...]:
+    """Judge all components together, then each; nothing where there is none."""
+    each = tuple(_judge(one) for one in _gather(document))
+    return (_judge_together(each, document.network), *each) if each else ()
+
+
+def _gather(document: Document) -> Iterator[Evidence]:
+    cases = {case.case: case for case in document.cases}
+    models = {model.case: model for model in document.models}
+    backtests = {one.case: one for one in document.backtests}
+    apart = _share_apart(document.network)
+    for answer in document.answers:
+        name = answer.case
+        yield Evidence(cases[name], answer, models.get(name), backtests.get(name), apart.get(name))
+
+
+def _share_apart(network: NetworkPart | None) -> dict[str, float]:
+    """Share of each component's members that are in the tab of those apart."""
+    every = None if network is None else network.every
+    if every is None:
+        return {}
+    tabs: dict[str, list[int]] = {name: [] for name in every.cases}
+    for case, tab in zip(every.case, every.tab, strict=True):
+        tabs[every.cases[case]].append(tab)
+    return {name: own.count(2) / len(own) for name, own in tabs.items() if own}
+
+
+def _judge(one: Evidence) -> TrustPart:
+    found = {level: [said for check in checks if (said := check(one))] for level, checks in CHECKS.items()}
+    level = next((level for level in CHECKS if found[level]), GOOD)
+    reasons = found[level] if level != GOOD else [say("trust.reason.good", rows=one.answer.rows or 0)]
+    later = found[CAUTION] if level == DO_NOT_USE else []
+    return TrustPart(case=one.case.case, level=level, reason=reasons[0], others=(*reasons[1:], *later))
+
+
+def _judge_together(each: Sequence[TrustPart], network: NetworkPart | None) -> TrustPart:
+    """As the worst of the components with a share of the members that counts; the largest of these is named."""
+    members = {} if network is None else {year.case: year.members for year in network.of_each(0)}
+    whole = sum(members.values())
+    used = [one for one in each if members.get(str(one.case), 0) >= LEAST_SHARE * whole] if whole else list(each)
+    used = used or list(each)
+    level = next(level for level in LEVELS if any(one.level == level for one in used))
+    own = sorted((one for one in used if one.level == level), key=lambda one: -members.get(str(one.case), 0))
+    first = own[0]
+    if len(each) == 1:
+        return first.model_copy(update={"case": None})
+    n = sum(one.level == level for one in each)
+    kind = "all" if n == len(each) else "some"
+    reason = say(f"trust.together.{kind}_{level}", n=n, cases=len(each), name=first.case, why=first.reason)
+    return TrustPart(case=None, level=level, reason=reason)
