@@ -32,7 +32,7 @@ CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes; the last is what s
 COMMANDS = {
     "demo": "demo",
     "compare": "study",
-    "show": "study",
+    "show": "show",
     "confirm": "study",
     "report": "report",
     "checks": "checks",

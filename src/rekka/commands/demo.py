@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 import rekka
-from rekka.commands.checks import print_brief
-from rekka.commands.report import print_place, report_run
-from rekka.commands.study import watch
+from rekka.commands import options
+from rekka.commands.report import report_run
+from rekka.commands.study import print_answer, print_study, watch
 from rekka.core.files import has_mark
 from rekka.core.terminal import new_console
-from rekka.report.terminal.parts import print_plain, quote
+from rekka.report.terminal.parts import print_line
 
 DEMO_FOLDER = Path("rekka-demo")
 TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside every simulated inventory
@@ -22,12 +22,12 @@ TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside 
 def demo(
     folder: Annotated[Path, typer.Option(help="Where the simulated tables and the study go.")] = DEMO_FOLDER,
     seed: Annotated[int, typer.Option(help="The same seed draws the same inventory.")] = 20260924,
+    verbose: options.Verbose = False,
 ) -> None:
     """Simulate an inventory, compare four scalings in ten components under both presets, and write the report.
 
     Example: rekka demo --folder demo
     """
-    from rekka.report.terminal.study import print_all
     from rekka.study.compare import Request, begin_study
     from rekka.study.run_folder import clear_run
     from rekka.study.runner import RunOptions
@@ -40,18 +40,13 @@ def demo(
     run = folder / "study"
     if folder == DEMO_FOLDER:
         clear_run(run)
-    options: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
+    asked: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
     with watch(errors, run) as (on_trial, on_choice, _):
         how = RunOptions(on_trial=on_trial, on_choice=on_choice)
-        study = begin_study(Request([folder], options=options), run, how)
-    page = report_run(errors, study, run)
-    print_all(console, study)
-    print_brief(console, rekka.check_study(study), run)
-    print_plain(
-        console,
-        f"\nThe raw tables are in {folder}, the study in {run}: study.toml runs it again, trials.csv has every "
-        "trial, models/ every fit.",
-    )
-    print_place(console, page)
-    forecast = f"rekka forecast {quote(run)} {quote(folder)}"
-    print_plain(console, f"next: {forecast}, then rekka compare with a table of your own")
+        study = begin_study(Request([folder], options=asked), run, how)
+    page, document = report_run(errors, study, run)
+    if verbose:
+        print_study(console, study, run, page)
+    else:
+        print_answer(console, study, run, page, document)
+    print_line(console, f"next: rekka compare TABLE, with a table of your own; the simulated ones are in {folder}")

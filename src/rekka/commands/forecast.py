@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,8 +11,13 @@ import rekka
 from rekka.commands import options
 from rekka.commands.bars import show_progress
 from rekka.commands.options import Flag, asks, reads_tables
+from rekka.core.language import say
 from rekka.core.terminal import echo_json, new_console
-from rekka.report.terminal.parts import quote
+from rekka.report.terminal.parts import list_commands, print_line, quote
+
+if TYPE_CHECKING:
+    from rekka.report.document import Document
+    from rekka.workflows.forecast import InventoryForecast
 
 FOLDER = "forecast"  # in the run folder, or where the command is called
 FLAGS = (
@@ -65,9 +70,12 @@ def forecast(
     ],
     reader: options.Reader,
     asked: options.Asked,
+    verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Forecast every member of an inventory, and the network: ratings by year, years until a rating, risks.
+
+    Prints the answer. --verbose and rekka show FOLDER print all years, ratings and remarks.
 
     Each member is forecast from its last inspection, first to the day of year 0, then year by year, with the model
     of its component. Members that cannot be forecast are listed with a reason. Totals have two intervals: of the
@@ -86,7 +94,6 @@ def forecast(
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
     """
     from rekka.core.folders import PLAN
-    from rekka.report.terminal.forecast import print_forecast
 
     is_run = (models / PLAN).exists()
     folder = asked.setdefault("out", models / FOLDER if is_run else Path(FOLDER))
@@ -95,6 +102,39 @@ def forecast(
     if as_json:
         echo_json(found.document.model_dump(mode="json") | {"folder": str(folder)})
         return
+    _print_found(found, models if is_run else None, folder, verbose=verbose)
     own = is_run and Path(folder).absolute() == (models / FOLDER).absolute()  # what a report of the run shows
-    following = f"rekka {'report' if own else 'effects'} {quote(models)}"
-    print_forecast(new_console(), found.document, folder, found.files, following)
+    print_line(new_console(), f"next: rekka {'report' if own else 'effects'} {quote(models)}")
+
+
+def _print_found(found: InventoryForecast, run: Path | None, folder: Path, *, verbose: bool) -> None:
+    """Print the answer, or everything, and where the files are."""
+    from rekka.report.terminal.forecast import list_excluded, print_forecast
+    from rekka.report.terminal.overview import print_overview
+    from rekka.report.terminal.tables import WORDS
+
+    console = new_console()
+    if verbose:
+        print_forecast(console, found.document)
+    else:
+        print_overview(console, _describe(found, run), members=True, warnings=list_excluded(found.document))
+    names = [file.name for file in found.files]
+    print_line(console, WORDS.format(say("terminal.files", folder=str(folder), files=names)))
+    more = {f"rekka show {quote(folder)}": WORDS("terminal.study.more_forecast")}
+    for line in [] if verbose else list_commands(more):
+        print_line(console, line)
+
+
+def _describe(found: InventoryForecast, run: Path | None) -> Document:
+    """The numbers of the report of a run with this forecast, or those of the forecast alone."""
+    from rekka.report.fitted import sketch_forecast
+    from rekka.report.networks import INVENTORY, describe_network
+    from rekka.report.trust import judge_all
+
+    groups, details = found.fleet.eligible.groups, found.fleet.details
+    if run is None:
+        return sketch_forecast(found.document, [group.model for group in groups], details)
+    document = rekka.make_report(run, calibrate=False).document
+    network = describe_network(found.document, INVENTORY, None, details)
+    document = document.model_copy(update={"network": network})
+    return document.model_copy(update={"trust": judge_all(document)})

@@ -28,7 +28,8 @@ Tables = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else.")]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Print everything: tables, how it was read, findings with remedies.")
+    bool,
+    typer.Option("--verbose", "-v", help="Print everything: how it was read, all tables, findings."),
 ]
 VerboseAll = Annotated[
     bool,

@@ -17,6 +17,7 @@ from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import print_line
 
 if TYPE_CHECKING:
+    from rekka.report.document import Document
     from rekka.study.study import Study
 
 PAGE = "report.html"
@@ -61,10 +62,13 @@ def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = Fal
             print_line(console, f"{kind}: {count_of(len(files[kind]), 'file')}, {asked[kind]}")
 
 
-def report_run(errors: Console, study: Study, run: Path) -> Path:
-    """Write the report of a run into its folder: the end of a study."""
+def report_run(errors: Console, study: Study, run: Path) -> tuple[Path, Document]:
+    """Write the report of a run into its folder, the end of a study; return the page and its numbers."""
+    from rekka.report.document import Document
+
     with show_progress(errors) as on_progress:
-        return rekka.write_report(study, run / PAGE, on_progress=on_progress)["page"][0]
+        page, numbers = rekka.write_report(study, run / PAGE, on_progress=on_progress)["page"]
+    return page, Document.from_json(numbers.read_bytes(), numbers.name)
 
 
 def print_place(console: Console, page: Path) -> None:

@@ -1,4 +1,4 @@
-"""``rekka compare``, ``rekka show``, ``rekka confirm``: from transitions to a choice, and its confirmation."""
+"""``rekka compare``, ``rekka confirm``: from transitions to a choice, and its confirmation."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from rekka.commands import options
 from rekka.commands.bars import BEFORE_FIRST, resumable, show_progress
 from rekka.commands.checks import print_brief
 from rekka.commands.options import Flag, asks, plans_study, reads_tables
-from rekka.commands.report import print_place, report_run
+from rekka.commands.report import report_run
 from rekka.core.terminal import echo_json, new_console
-from rekka.report.terminal.parts import print_plain, quote
+from rekka.report.terminal.parts import list_commands, print_line, print_plain, quote
 
 if TYPE_CHECKING:
+    from rekka.report.document import Document
     from rekka.study.choice import Choice
     from rekka.study.rows import StudyRows
     from rekka.study.study import Study
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     OnModel = Callable[[str, int, int], None]
 
 RUN = Path("rekka-run")
-SECTIONS = (
-    "cases", "methods", "selection", "verdicts", "confirmation", "elements", "calibration", "trials", "floor",
-    "presets", "hypotheses",
-)  # fmt: skip
 REFITTING = "refitting resamples"
 
 Data = Annotated[
@@ -67,9 +64,13 @@ def compare(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html into the run folder (the default).")
     ] = True,
+    verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Compare methods: fit, time and score every component by every method, choose, and confirm the choice.
+
+    Prints the answer: how many members, when, how far to trust it, what to do. --verbose and rekka show RUN print
+    everything.
 
     The choice is made on validation rows; the chosen method is scored once on the confirmation rows, which nothing
     has used before. Everything is kept in a run folder: --resume continues a run that was stopped or killed.
@@ -107,57 +108,13 @@ def compare(
         act = begin_study if resume is None else continue_study
         how = RunOptions(**asked, on_trial=on_trial, on_choice=on_choice, on_rows=on_rows, on_model=on_model)
         study = act(Request(data or (), reader, plan), folder, how)
-    page = report_run(errors, study, folder) if report and not large else None
-    if report and large:
-        told = "No report yet: it reads all rows into memory. Where there is room: rekka report"
-        print_plain(errors, f"{told} {quote(folder)}")
+    page, document = report_run(errors, study, folder) if report and not large else (None, None)
     if as_json:
-        echo_json(_plain(study, folder) | {"report": None if page is None else str(page)})
-    else:
+        echo_json(describe_run(study, folder) | {"report": None if page is None else str(page)})
+    elif verbose:
         print_study(new_console(), study, folder, page)
-
-
-def show(
-    run: options.Run,
-    section: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--section", metavar="NAME", help=f"Only this: {', '.join(SECTIONS)} or findings. Repeatable."
-        ),
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Show a study: its components, methods, selection, every trial, hypotheses and what to look at.
-
-    For example:
-
-      rekka show run
-
-      rekka show run --section trials --section presets
-    """
-    from rekka.report.terminal import study as terminal
-
-    study = rekka.load_study(run)
-    if as_json:
-        echo_json(_plain(study, run) | {"trials": study.documents()["trials"]["trials"]})
-        return
-    console = new_console()
-    if study.trials.is_empty():
-        print_plain(console, f"No trial of {run.name} is done yet: rekka compare --resume {quote(run)}")
-        return
-    if not section:
-        terminal.print_all(console, study)
-        print_brief(console, rekka.check_study(study), run)
-        return
-    for name in section:
-        if name not in (*SECTIONS, "findings"):
-            raise typer.BadParameter(
-                f"{name!r} is none of {', '.join(SECTIONS)}, findings", param_hint="--section"
-            )
-        if name == "findings":
-            print_brief(console, rekka.check_study(study), run)
-        else:
-            getattr(terminal, f"print_{name}")(console, study)
+    else:
+        print_answer(new_console(), study, folder, page, document, large=bool(large))
 
 
 def confirm(
@@ -187,21 +144,46 @@ def confirm(
     print_confirmation(new_console(), study)
 
 
-def print_study(console: Console, study: Study, folder: Path, page: Path | None) -> None:
-    """Print the closing summary: what converged, what was selected and why, what to look at, where files are."""
-    from rekka.report.terminal import study as terminal
+def print_answer(
+    console: Console,
+    study: Study,
+    folder: Path,
+    page: Path | None,
+    document: Document | None,
+    *,
+    large: bool = False,
+) -> None:
+    """Print the answer of a study, and the commands that say more; ``large`` rows are not read again for it."""
+    from rekka.report.summarize import outline, summarize
+    from rekka.report.terminal.overview import count_findings, print_overview
+    from rekka.report.terminal.tables import WORDS
 
-    sections = (terminal.print_headline, terminal.print_methods, terminal.print_selection, terminal.print_floor)
-    for section in (*sections, terminal.print_confirmation, terminal.print_elements):
-        section(console, study)
+    if document is None:
+        document = outline(study) if large else summarize(study)
+    print_overview(console, document, page, folder)
+    name = quote(folder)
+    if large:
+        print_plain(console, WORDS("terminal.study.large").replace("RUN", name))
+    told = {
+        f"rekka show {name}": WORDS("terminal.study.more_show"),
+        f"rekka checks {name}": count_findings(document.findings),
+        f"rekka stability {name}": WORDS("terminal.study.more_stability"),
+    }
+    for line in list_commands(told):
+        print_line(console, line)
+
+
+def print_study(console: Console, study: Study, folder: Path, page: Path | None) -> None:
+    """Print everything: how the tables were read, what was selected and why, every trial, what to look at."""
+    from rekka.report.terminal.study import print_all
+    from rekka.report.terminal.tables import WORDS
+
+    print_all(console, study)
     print_brief(console, rekka.check_study(study), folder)
     files = "study.toml runs it again, trials.csv has every trial, models/ every fit."
     print_plain(console, f"\nThe run is in {folder}: {files}")
     if page is not None:
-        print_place(console, page)
-    name = quote(folder)
-    told = f"next: rekka stability {name}, then rekka report {name}" if page else f"next: rekka report {name}"
-    print_plain(console, told)
+        print_line(console, WORDS("terminal.page", page=page))
 
 
 @contextmanager
@@ -226,8 +208,8 @@ def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice, On
         yield on_trial, on_choice, on_model
 
 
-def _plain(study: Study, folder: Path) -> dict[str, Any]:
-    """Plain data of a study."""
+def describe_run(study: Study, folder: Path) -> dict[str, Any]:
+    """Plain data of a study, without its trials."""
     from dataclasses import asdict
 
     tables = ("methods", "selection", "verdicts", "optimism", "confirmation", "agreement", "presets", "floor")

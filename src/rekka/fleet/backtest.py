@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from rekka.core.errors import BadOption, InputError, bad_option, count_of, missing_columns
+from rekka.core.errors import BadOption, DamagedFile, InputError, bad_option, count_of, missing_columns
 from rekka.core.files import has_columns, make_folder, write_text, write_whole
 from rekka.core.folders import check_folder, plain
 from rekka.core.ratings import Ratings
@@ -104,6 +104,7 @@ SHOCK_CASES: dict[str, Any] = {"shock": pl.Float64, "shock_source": pl.String}  
 HEAD: dict[str, Any] = {"case": pl.String, "certified": pl.Boolean}
 PERIODS = {"year": "year", "visit": "round"}
 SCHEMAS = {"scores": SCORES_SCHEMA, "totals": TOTALS_SCHEMA}
+OPTIONS = ("until", "since", "age", "level", "draws", "seed", "scaling", "ridge", "clock")
 TABLES = ("cases", "scores", "totals", "lost", "models", "origins")
 SHEETS = tuple(f"{name}.csv" for name in TABLES)
 FILES = ("scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json")
@@ -162,8 +163,7 @@ class Backtest:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data of all but the single forecasts."""
-        names = ("until", "since", "age", "level", "draws", "seed", "scaling", "ridge", "clock")
-        out: dict[str, Any] = {name: getattr(self, name) for name in names} | {"notes": list(self.notes)}
+        out: dict[str, Any] = {name: getattr(self, name) for name in OPTIONS} | {"notes": list(self.notes)}
         return out | {name: getattr(self, name).to_dicts() for name in TABLES}
 
     def write(self, folder: Path) -> None:
@@ -490,19 +490,72 @@ def refuse_dateless(frame: pl.DataFrame) -> pl.DataFrame:
 
 def list_files(folder: Path) -> list[Path]:
     """Files of a backtest in a folder: none where it holds none."""
-    if not _is_backtest(folder):
+    if not is_backtest(folder):
         return list(folder.glob(f"{STORE}/*.parquet"))
     return [*(folder / name for name in dict.fromkeys((*FILES, *SHEETS))), *folder.glob(f"{STORE}/*.parquet")]
 
 
-def _is_backtest(folder: Path) -> bool:
+def load_backtest(folder: str | Path) -> Backtest:
+    """Load a backtest from its folder; the sentences on choices are in those of the cases.
+
+    >>> found = rekka.fleet.backtest.load_backtest("backtest")  # doctest: +SKIP
+    """
+    home = Path(folder)
+    file = home / FILES[-1]
+    try:
+        known = json.loads(file.read_bytes())
+        frames = {name: _read_table(known[name], name) for name in TABLES}
+        forecasts = pl.read_parquet(home / "forecasts.parquet")
+        whole: dict[str, Any] = frames | {name: known[name] for name in OPTIONS}
+    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
+        raise DamagedFile(
+            f"{home.name}/{file.name} is no whole backtest: {error}. Make it again with rekka backtest.",
+            file=str(file),
+        ) from None
+    named = frames["totals"].filter(by=ALL, or_worse=False).unique("state", keep="first").sort("state")
+    return Backtest(
+        **whole,
+        forecasts=forecasts,
+        notes=tuple(known["notes"]),
+        labels=tuple(named["label"].drop_nulls().to_list()) or None,
+    )
+
+
+def _read_table(rows: Sequence[dict[str, Any]], name: str) -> pl.DataFrame:
+    """A table of backtest.json, in which infinite and undefined numbers are words."""
+    schemas: dict[str, dict[str, Any]] = {
+        "cases": CASES,
+        "scores": HEAD | SCORES_SCHEMA,
+        "totals": HEAD | TOTALS_SCHEMA,
+        "lost": LOSSES_SCHEMA,
+        "models": MODELS_SCHEMA,
+        "origins": ORIGINS_SCHEMA,
+    }
+    schema = schemas[name] | {key: None for row in rows[:1] for key in row if key not in schemas[name]}
+    numbers = {key for key, kind in schema.items() if kind in (None, pl.Float64)}
+    read = [
+        {key: _read_number(row.get(key)) if key in numbers else row.get(key) for key in schema} for row in rows
+    ]
+    own = {key: kind for key, kind in schema.items() if kind is not None}
+    return pl.DataFrame(
+        read, schema=schemas[name] if not rows else None, schema_overrides=own, infer_schema_length=None
+    )
+
+
+def _read_number(value: Any) -> Any:
+    """The number that a word stands for."""
+    return float(value) if value in ("inf", "-inf", "nan") else value
+
+
+def is_backtest(folder: Path) -> bool:
+    """Whether a folder holds a backtest, by the columns of its scores."""
     scores = folder / FILES[0]
     return scores.is_file() and has_columns("case", "forecaster", "score", "less")(scores)
 
 
 def _refuse_place(folder: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder with files of the same names, unless they are of an earlier backtest, by its scores."""
-    ours = _is_backtest(folder)
+    ours = is_backtest(folder)
     files = [folder / name for name in dict.fromkeys((*FILES, *SHEETS))]
     check_folder(folder, files, inputs, lambda _: ours)
 

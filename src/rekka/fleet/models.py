@@ -133,7 +133,7 @@ class Models:
 
 def load_folder(folder: Path) -> Models:
     """Read the model files of a folder; other JSON files in it are left alone."""
-    files = [file for file in sorted(folder.glob("*.json")) if MARK in file.read_bytes()[:HEAD]]
+    files = [file for file in sorted(folder.glob("*.json")) if is_model(file)]
     if not files:
         raise RunFolderError(
             f"{folder.name} is neither a run folder (there is no {PLAN} in it) nor a folder of model files (none "
@@ -153,6 +153,12 @@ def load_folder(folder: Path) -> Models:
                 path=str(folder),
             )
     return Models(folder.name, models)
+
+
+def is_model(file: Path) -> bool:
+    """Whether a file is a model, by its first lines."""
+    with file.open("rb") as content:
+        return MARK in content.read(HEAD)
 
 
 def load_file(file: Path) -> CaseModel:

@@ -489,6 +489,28 @@ def summarize(
     return Document.model_validate(clean(judged.model_dump()))
 
 
+def outline(study: Study) -> Document:
+    """The answers of a study, and nothing for which its rows are needed: for rows that memory does not hold."""
+    preset = study.main_preset
+    given = study.plan.study
+    return Document.model_construct(
+        labels=None if study.reading is None else study.reading.labels,
+        study=StudyPart.model_construct(
+            planned=study.planned,
+            done=len(study.results),
+            choices_planned=study.planned // len(given.methods),
+            choices_done=len(study.choices),
+        ),
+        cases=tuple(map(describe_case, study.described)),
+        answers=tuple(_answer(study, case, preset) for case in study.described),
+        findings=tuple(FindingPart(**describe_finding(finding)) for finding in check_study(study)),
+        models=(),
+        network=None,
+        no_network=None,
+        trust=(),
+    )
+
+
 def _leave_tested(study: Study, calibrations: Calibrations | None) -> Calibrations | None:
     """The calibrations of models that were not tested with the choice: the others have their test already."""
     tested = {(one.preset, one.case) for one in study.choices if one.fit_test is not None}

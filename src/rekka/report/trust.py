@@ -103,7 +103,9 @@ def _backtest_not_better(one: Evidence) -> Said | None:
 
 
 def _not_confirmed(one: Evidence) -> Said | None:
-    return None if one.answer.confirmed else say("trust.reason.not_confirmed")
+    if one.answer.confirmed:
+        return None
+    return say("trust.reason.untested" if one.answer.scored_on is None else "trust.reason.not_confirmed")
 
 
 def _no_better_than_no_change(one: Evidence) -> Said | None:

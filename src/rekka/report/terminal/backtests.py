@@ -49,7 +49,7 @@ class TestedComponent(NamedTuple):
         return sum(bool(row["inside"]) for row in self.periods)
 
     @property
-    def count(self) -> str | None:
+    def outcome(self) -> str | None:
         """Whether as many were found as expected."""
         if self.total is None or self.total["inside"] is None:
             return None
@@ -129,7 +129,7 @@ def _describe_counts(found: Backtest, tested: list[TestedComponent]) -> Iterator
     if len(tested) == 1:
         yield from _describe_count(found, tested[0])
         return
-    kinds = {kind: [one.case for one in tested if one.count == kind] for kind in (INSIDE, MANY, FEW)}
+    kinds = {kind: [one.case for one in tested if one.outcome == kind] for kind in (INSIDE, MANY, FEW)}
     told = [say(f"terminal.backtest.{kind}", names=names) for kind, names in kinds.items() if names]
     if told:
         yield WORDS.format(say("terminal.backtest.counts", counts=told))
@@ -144,11 +144,11 @@ def _describe_count(found: Backtest, one: TestedComponent) -> Iterator[str]:
         "rating": ratings.phrase_or_worse(one.total["state"]),
         "expected": show(one.total["expected"], "count"),
     }
-    if one.count is None:
+    if one.outcome is None:
         yield WORDS("terminal.backtest.found_alone", **places)
         return
     yield WORDS("terminal.backtest.found", range=_show_ends(one.total), level=show_level(found.level), **places)
-    told = [WORDS(f"terminal.backtest.{one.count}_alone")]
+    told = [WORDS(f"terminal.backtest.{one.outcome}_alone")]
     if len(one.periods) > 1:
         key = f"terminal.backtest.in_{one.periods[0]['by']}s"
         told.append(WORDS(key, inside=one.inside, of=len(one.periods)))
@@ -183,21 +183,23 @@ def _print_table(console: Console, found: Backtest, tested: list[TestedComponent
         total = one.total
         figures = (NOTHING,) * 3 if total is None else (
             f"{total['observed']:,}",
-            show(total["expected"], "count") + (f" ({_show_ends(total)})" if one.count else ""),
-            f"{one.inside}/{len(one.periods)}" if one.count else NOTHING,
+            show(total["expected"], "count") + (f" ({_show_ends(total)})" if one.outcome else ""),
+            f"{one.inside}/{len(one.periods)}" if one.outcome else NOTHING,
         )  # fmt: skip
         verdict = WORDS(f"terminal.backtest.mark.{one.verdict}")
         elements = [describe_model(one.elements) if one.elements else NOTHING] if chosen else []
         lines.append((one.case, *elements, f"{one.visits:,}", verdict, *figures))
     heads = [WORDS("column.case"), *([WORDS("terminal.fit.column.model")] if chosen else [])]
-    heads += [WORDS(f"terminal.backtest.column.{name}") for name in ("visits", "better", "found", "expected", "in")]
+    heads += [
+        WORDS(f"terminal.backtest.column.{name}") for name in ("visits", "better", "found", "expected", "in")
+    ]
     note = WORDS("terminal.backtest.note", level=show_level(found.level))
     print_texts(console, "", heads, lines, note, left=(0, 2 + chosen, *([1] if chosen else [])))
 
 
 def _list_actions(tested: list[TestedComponent]) -> Iterator[str]:
     """What to do, by what was found."""
-    many, few = ([one.case for one in tested if one.count == kind] for kind in (MANY, FEW))
+    many, few = ([one.case for one in tested if one.outcome == kind] for kind in (MANY, FEW))
     plain = not any(one.elements for one in tested)
     alone = "_alone" if len(tested) == 1 else ""
     for kind, names in (("high", many), ("low", few)):

@@ -80,7 +80,9 @@ def print_fits(console: Console, components: Sequence[FittedComponent]) -> None:
         ("misfit", [one.name for one in models if one.misfit is not None]),
     ):
         if names:
-            print_warning(console, WORDS.format(say(f"terminal.fit.{kind}{'_alone' if alone else ''}", names=names)))
+            print_warning(
+                console, WORDS.format(say(f"terminal.fit.{kind}{'_alone' if alone else ''}", names=names))
+            )
     sketches = [sketch_model(one) for one in models]
     if alone:
         for one, sketch in zip(components, sketches, strict=True):

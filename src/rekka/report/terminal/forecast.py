@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from rekka.core.errors import count_of, name_some
+from rekka.core.language import say
 from rekka.core.ratings import Ratings
 from rekka.fleet.backtest import Backtest
 from rekka.fleet.backtest_scores import PAIRS
@@ -18,7 +18,7 @@ from rekka.fleet.rolling import AT, JOIN, Window, describe_model
 from rekka.fleet.shocks import describe_shocks
 from rekka.model.certificate import HARDLY_DETERMINED
 from rekka.report.terminal.parts import explain, print_line, print_list, print_plain, print_warning
-from rekka.report.terminal.tables import NOTHING, print_rows, print_texts, show, show_range, texts
+from rekka.report.terminal.tables import NOTHING, WORDS, print_rows, print_texts, show, show_range, texts
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
 ROWS_SHOWN = 5
@@ -26,10 +26,8 @@ NAMES_SHOWN = 5  # components that are left out for one reason
 NETWORK, REACHED = "network", "in this state or worse"
 
 
-def print_forecast(
-    console: Console, document: ForecastFile, folder: Path, files: Sequence[Path], following: str
-) -> None:
-    """Print the forecast of an inventory: models, totals by year, first risks, remarks, files."""
+def print_forecast(console: Console, document: ForecastFile) -> None:
+    """Print all of the forecast of an inventory: how it was read, models, totals by year, first risks, remarks."""
     if document.watermark:
         print_warning(console, document.watermark, "\n")
     for line in (one.misfit for one in document.models if one.misfit is not None):
@@ -46,9 +44,17 @@ def print_forecast(
     _print_list(console, "What to know", [*document.notes, *_explain(document)])
     if document.watermark:
         print_warning(console, document.watermark)
-    names = ", ".join(file.name for file in files)
-    for line in (f"written: {folder} ({names})", f"next: {following}"):
-        print_line(console, line)
+
+
+def list_excluded(document: ForecastFile) -> list[str]:
+    """How many members and records were not forecast, and why; a line, or none."""
+    counts = {
+        what: sum(one.count for one in document.aside if one.what == what) for what in ("members", "records")
+    }
+    told = [say(f"terminal.study.excluded_{what}", n=count) for what, count in counts.items() if count]
+    ordered = sorted(document.aside, key=lambda one: -one.count)
+    reasons = [f"{one.reason}: {one.count:,}" for one in ordered]
+    return [WORDS.format(say("terminal.study.excluded", counts=told, reasons=reasons))] if told else []
 
 
 def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:

@@ -287,8 +287,8 @@ def print_remarks(console: Console, remarks: Sequence[str]) -> None:
     print_list(console, [f"{line}." for line in remarks])
 
 
-def print_headline(console: Console, study: Study) -> None:
-    """Data, plan and statuses in a few sentences."""
+def print_reading(console: Console, study: Study) -> None:
+    """How the tables were read, then data, plan and statuses in a few sentences."""
     trials = study.trials
     if study.plan.data.kind == "tables":
         console.print("[bold]How the tables were understood[/]")
@@ -325,7 +325,7 @@ def print_headline(console: Console, study: Study) -> None:
 
 def print_all(console: Console, study: Study) -> None:
     """Every table."""
-    print_headline(console, study)
+    print_reading(console, study)
     for section in (print_cases, print_methods, print_selection, print_verdicts, print_confirmation,
                     print_elements, print_trials, print_floor, print_presets, print_hypotheses):  # fmt: skip
         section(console, study)

@@ -51,16 +51,17 @@ def print_texts(
     note: str = "",
     left: int | Collection[int] = 1,
     split: bool = False,
+    close: bool = False,
 ) -> None:
     """A table of texts, whose headings come from the data; ``left`` columns go to the left, or those at ``left``.
 
-    One that is to be ``split`` is shown in parts that fit the terminal.
+    One that is to be ``split`` is shown in parts that fit the terminal; after one that is ``close`` no line is blank.
     """
     on_left = range(left) if isinstance(left, int) else left
     kinds: list[Kind] = ["text" if place in on_left else "number" for place in range(len(heads))]
     columns = (Column(str(head), str(head), kind) for head, kind in zip(heads, kinds, strict=True))
     rows = (Row(tuple(Cell(None, text) for text in line)) for line in lines)
-    print_view(console, TableView("", title, tuple(columns), tuple(rows), note), split=split)
+    print_view(console, TableView("", title, tuple(columns), tuple(rows), note), split=split, close=close)
 
 
 def show(value: float | None, form: str) -> str:
@@ -73,7 +74,7 @@ def show_range(low: float | None, high: float | None, form: str) -> str:
     return NOTHING if low is None or high is None or low != low else f"{show(low, form)} to {show(high, form)}"
 
 
-def print_view(console: Console, view: TableView, *, split: bool = False) -> None:
+def print_view(console: Console, view: TableView, *, split: bool = False, close: bool = False) -> None:
     """A table under its title, and its note or a blank line; one that is to be ``split`` in parts that fit."""
     for part in _split_columns(console, view) if split else (view,):
         if view.title:
@@ -81,7 +82,7 @@ def print_view(console: Console, view: TableView, *, split: bool = False) -> Non
         console.print(_draw(part))
     if view.note:
         explain(console, view.note)
-    else:
+    elif not close:
         console.print()
 
 

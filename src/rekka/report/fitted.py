@@ -1,0 +1,67 @@
+"""A forecast with fitted models as a document: what the overview shows of it where there is no study.
+
+Its models have no held-out scores, so that trust rests on certificate and test of fit alone, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+import rekka
+from rekka.core.columns import make_row
+from rekka.fleet.document import ForecastFile, UsedModel
+from rekka.fleet.models import CaseModel
+from rekka.report.document import Answer, CaseForecast, CasePart, Document, ModelPart, PassagePart, StudyPart
+from rekka.report.networks import INVENTORY, describe_network
+from rekka.report.terminal.fits import sketch_model
+from rekka.report.trust import judge_all
+from rekka.study.tables import EXACT
+
+
+def sketch_forecast(
+    found: ForecastFile, models: Sequence[CaseModel] = (), details: pl.DataFrame | None = None
+) -> Document:
+    """Sketch the document of a forecast; without the models nobody knows the years of a new member."""
+    passages = {one.name: sketch_model(one).passage for one in models}
+    study = StudyPart.model_construct(
+        planned=0, done=0, choices_planned=0, choices_done=0, sources=(), kind="given"
+    )
+    used = found.models
+    document = Document.model_construct(
+        rekka=rekka.__version__,
+        title=None,
+        labels=max((one.labels or () for one in used), key=len, default=()) or None,
+        study=study,
+        cases=tuple(map(_describe_case, used)),
+        answers=tuple(map(_describe_answer, used)),
+        findings=(),
+        models=tuple(_describe_model(one, passages.get(one.case), found.asked.level) for one in used),
+        network=describe_network(found, INVENTORY, None, details),
+        no_network=None,
+        trust=(),
+        backtests=(),
+    )
+    return document.model_copy(update={"trust": judge_all(document)})
+
+
+def _describe_case(one: UsedModel) -> CasePart:
+    own = {"train": one.training_rows, "n_states": one.n_states, "judged_on": "train"}
+    own |= dict.fromkeys(("validation", "golden", "bridges", "moves"), 0)
+    return make_row(CasePart, own | {"constant": ()}, one)
+
+
+def _describe_answer(one: UsedModel) -> Answer:
+    own = {"method": one.scaling, "same_model": (), "reason": "stays", "why": "", "confirmed": False}
+    return make_row(Answer, own, {"case": one.case})
+
+
+def _describe_model(one: UsedModel, passage: PassagePart | None, level: float) -> ModelPart:
+    nothing = dict.fromkeys(("coefficients", "ratios", "years"), ())
+    own = {"preset": EXACT, "method": one.scaling, "typical": {}, "rows": one.training_rows}
+    made = make_row(ModelPart, nothing | own, one)
+    passages = () if passage is None else (passage,)
+    return made.model_copy(
+        update={"forecast": CaseForecast.model_construct(threshold=one.threshold, level=level, passages=passages)}
+    )
