@@ -1,4 +1,4 @@
-"""Fitted models in a terminal, the answer first: certified or not, years until the threshold, what matters most."""
+"""Fitted models in a terminal, the answer first: years until the threshold, and what changes them most."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPar
 from rekka.fleet.rolling import AT, JOIN, Window, describe_model
 from rekka.fleet.shocks import describe_shocks
 from rekka.model.certificate import HARDLY_DETERMINED
-from rekka.report.terminal.parts import explain, print_line, print_list, print_plain, print_warning
+from rekka.report.terminal.parts import explain, print_list, print_plain, print_warning
 from rekka.report.terminal.tables import NOTHING, WORDS, print_rows, print_texts, show, show_range, texts
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last

@@ -1,4 +1,4 @@
-"""The overview in a terminal: how many, when, how far to trust it, what to do; the same sentences as on the page."""
+"""The overview in a terminal: how many, when, how far to trust it, what to do; in the words of the page."""
 
 from __future__ import annotations
 
