@@ -62,9 +62,12 @@ def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = Fal
 
 
 def report_run(errors: Console, study: Study, run: Path) -> Path:
-    """Write the report of a run into its folder: the end of a study."""
+    """Forecast the inventory of a run and write the report into its folder: the end of a study."""
+    from rekka.workflows.forecast import forecast_own_tables
+
     with show_progress(errors) as on_progress:
-        return rekka.write_report(study, run / PAGE, on_progress=on_progress)["page"][0]
+        why = forecast_own_tables(study, run, on_progress)
+        return rekka.write_report(study, run / PAGE, no_forecast=why, on_progress=on_progress)["page"][0]
 
 
 def print_place(console: Console, page: Path) -> None:
