@@ -193,7 +193,7 @@ def forecast_inventory(
             notes=found.notes,
             only=only,
             top=top,
-            files=() if writer is None else list_files(form, fleet),
+            files=() if writer is None else list_files(form, details=fleet.details is not None),
             sources=_digest(inventory),
         )
         on_progress("Writing", "" if place is None else place.name, 0, None)
