@@ -45,7 +45,7 @@ def write(folder: Path, form: str, models: tuple[CaseModel, ...] = (), **options
         fleet, years = make_fleet(*models)
         for rows in years:
             writer.add_years(rows)
-        document = describe_fleet(fleet, "models", files=list_files(form, fleet), **options)
+        document = describe_fleet(fleet, "models", files=list_files(form), **options)
         return fleet, document, writer.finish(fleet, document)
 
 
@@ -56,7 +56,7 @@ def names(folder: Path) -> set[str]:
 def test_parquet(tmp_path):
     fleet, _, files = write(tmp_path / "new" / "out", "parquet")
     folder = tmp_path / "new" / "out"
-    assert names(folder) == set(list_files("parquet", fleet)) == {file.name for file in files}
+    assert names(folder) == set(list_files("parquet")) == {file.name for file in files}
     assert pl.read_parquet(folder / "members.parquet").equals(fleet.members)
     years = pl.read_parquet(folder / "years.parquet")
     assert len(years) == 11 * 4

@@ -44,7 +44,7 @@ def network(study):
 
 @pytest.fixture(scope="module")
 def forecast(study):
-    return forecast_study(study).model_dump_json()
+    return forecast_study(study)[0].model_dump_json()
 
 
 @pytest.fixture

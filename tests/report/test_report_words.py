@@ -38,6 +38,7 @@ ALIKE = {
     "figure.ratios.step_unit",
     "method.boxcox",
     "method.yeojohnson",
+    "said.plain",
     "section.models.value",
     "section.models.value_alone",
     "unit.metres",

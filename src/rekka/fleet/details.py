@@ -23,7 +23,7 @@ from rekka.core.errors import InputError
 from rekka.data.attributes import level_text
 from rekka.data.categories import Category
 from rekka.fleet.eligibility import LONG_UNSEEN, EligibleGroup, Remarks
-from rekka.fleet.found import FOUND, FOUND_ON
+from rekka.fleet.found import COORDINATES, FOUND, FOUND_ON, find_coordinate
 from rekka.fleet.lists import MEMBER
 from rekka.fleet.visits import GROUP, add_group
 from rekka.model.fit import Fit
@@ -33,8 +33,6 @@ Array = NDArray[np.float64]
 FAN_YEARS = (0, 5, 10, 15, 20, 25, 30)
 FAN_LEVELS = (0.1, 0.5, 0.9)
 VALUE, RATIO = "value of ", "ratio of "
-LATITUDES = ("latitude", "lat", "緯度")
-LONGITUDES = ("longitude", "lon", "lng", "long", "経度")
 DETAIL = "detail: "  # before the names while they stand beside the columns of the members' table
 
 
@@ -65,14 +63,6 @@ def tabulate_details(
     found_columns = {"remarks": pl.List(pl.String), "fan": pl.List(pl.Int16)}
     made = visits.hstack(pl.DataFrame(columns, schema_overrides=found_columns))
     return made.rename({name: f"{DETAIL}{name}" for name in made.columns})
-
-
-COORDINATES = {"latitude": LATITUDES, "longitude": LONGITUDES}
-
-
-def find_coordinate(columns: Sequence[str], known: Sequence[str]) -> str | None:
-    """Column of coordinates by its name, if there is one."""
-    return next((name for name in columns if name.strip().lower() in known), None)
 
 
 def _find_fan(p: Array, years: Sequence[int]) -> list[list[int]]:

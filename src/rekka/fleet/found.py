@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 import polars as pl
@@ -9,7 +10,16 @@ import polars as pl
 from rekka.fleet.lists import MEMBER
 
 FOUND_ON, FOUND = "found_on", "found"
+COORDINATES = {  # names of columns, in small letters
+    "latitude": ("latitude", "lat", "緯度"),
+    "longitude": ("longitude", "lon", "lng", "long", "経度"),
+}
 MOST_VISITS = 2_000_000  # whose dates and states are kept: those of more would fill the memory
+
+
+def find_coordinate(columns: Sequence[str], known: Sequence[str]) -> str | None:
+    """Column of coordinates by its name, if there is one."""
+    return next((name for name in columns if name.strip().lower() in known), None)
 
 
 def list_found(visits: pl.LazyFrame) -> pl.DataFrame:

@@ -27,7 +27,7 @@ from rekka.data.tables import ROW, SourceTable, is_folder, open_table
 from rekka.data.text import collect
 from rekka.data.transitions import count_panel_moves, merge_ratings, pair_visits, read_transitions
 from rekka.data.values import Scale
-from rekka.fleet.found import MOST_VISITS, list_found, visits_of_pairs
+from rekka.fleet.found import COORDINATES, MOST_VISITS, find_coordinate, list_found, visits_of_pairs
 from rekka.fleet.lists import MEMBER, read_ends, read_list, recognise_list
 
 # Columns beside a user's own, under names that nobody gives theirs.
@@ -312,7 +312,7 @@ def read_members(
             own, kind = kind, replace(kind, read=lambda changes: merge_ratings(own.read(changes)))
         last, told = _settle_states(kind, plan.state, labels, changes)
     else:
-        kind, told = _recognise_again(source, mapping, changes, nbi, reading, needed, who)
+        kind, told = _recognise_again(source, mapping, changes, nbi, reading, needed, who, located=past)
         kind = _look_back(kind, until)
         last, more = _settle_again(kind, reading, who)
         told += more
@@ -399,8 +399,13 @@ def _recognise_again(
     reading: TableReading,
     needed: Sequence[str] | None,
     who: str,
+    *,
+    located: bool,
 ) -> tuple[_Kind, list[str]]:
-    """Recognise a source by the columns and the scale of an earlier reading; refuse what does not fit it."""
+    """Recognise a source by the columns and the scale of an earlier reading; refuse what does not fit it.
+
+    Columns of coordinates are kept where members are to be ``located``.
+    """
     own = load_mapping(mapping, changes)
     if nbi or (reading.kind == "nbi" and is_nbi(source)):
         rules = load_mapping({"rules": reading.mapping.get("rules", {})}, own.model_dump(exclude_unset=True))
@@ -429,8 +434,19 @@ def _recognise_again(
         words = ORDERED if {"date", "visit"} & set(found) else LISTED
         return _Kind(words, lambda changed: read_list(table, load_mapping(loose, changed))), []
     fitted, notes = fit_to(plan, table, own, needed, who)
+    fitted = _keep_coordinates(fitted, table) if located else fitted
     told = [f"{table.name}: read as {who} was, {reading.explain()}"] if reading.knows_states else []
     return _Kind(INSPECTED, lambda changed: read_panel(source, fitted, **changed), carry=True), [*told, *notes]
+
+
+def _keep_coordinates(plan: TableMapping, table: SourceTable) -> TableMapping:
+    """Mapping that keeps the columns called latitude and longitude, where the table has both."""
+    found = [find_coordinate(table.columns, known) for known in COORDINATES.values()]
+    names = [name for name in found if name is not None]
+    if len(names) < len(COORDINATES) or set(names) & set(plan.columns.asked):
+        return plan
+    kept = list(dict.fromkeys([*plan.columns.keep, *names]))
+    return plan.model_copy(update={"columns": plan.columns.model_copy(update={"keep": kept})})
 
 
 def _refuse_several(sources: Sequence[Any], who: str) -> None:

@@ -56,10 +56,9 @@ def choose_format(asked: str | None, rows: int) -> str:
     return asked
 
 
-def list_files(form: str, fleet: Fleet) -> tuple[str, ...]:
-    """Names of the files of a forecast."""
-    details = () if fleet.details is None else (DETAILS,)
-    return (*TABLES[form], "network.csv", "set_aside.csv", *details, FORECAST)
+def list_files(form: str, *, details: bool = False) -> tuple[str, ...]:
+    """Names of the files of a forecast, with or without details of its members."""
+    return (*TABLES[form], "network.csv", "set_aside.csv", *([DETAILS] if details else []), FORECAST)
 
 
 def refuse_place(folder: Path) -> None:
@@ -133,7 +132,7 @@ class Writer:
                 write_csv(place / name, table)
         with naming(self.folder / FORECAST):
             write_text(place / FORECAST, document.model_dump_json(indent=1) + "\n")
-        return self._move(list_files(self.form, fleet))
+        return self._move(list_files(self.form, details=fleet.details is not None))
 
     def _move(self, names: tuple[str, ...]) -> tuple[Path, ...]:
         """Move the files into their place, forecast.json last; then an earlier forecast's other files go.

@@ -15,10 +15,10 @@ import polars as pl
 from rekka.core.columns import make_row
 from rekka.core.errors import InputError, RunFolderError
 from rekka.core.language import Said, say
-from rekka.fleet.details import COORDINATES, RATIO, VALUE, choose_fan_years
+from rekka.fleet.details import RATIO, VALUE, choose_fan_years
 from rekka.fleet.document import FORECAST, ForecastFile, MemberRisk, TotalPart, describe_fleet, load_forecast
 from rekka.fleet.eligibility import LONG_UNSEEN, InventoryOptions, find_eligible
-from rekka.fleet.found import FOUND, FOUND_ON
+from rekka.fleet.found import COORDINATES, FOUND, FOUND_ON
 from rekka.fleet.found import Found as FoundVisits
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import read_members
@@ -35,10 +35,10 @@ Kind = Literal["inventory", "study"]
 INVENTORY: Kind = "inventory"
 STUDY: Kind = "study"
 TOP = 20  # members by risk
-MOST_KNOWN = 0.9  # share of the members that had been inspected in the first year of a history
+MOST_KNOWN = 0.7  # share of the members that had been inspected in the first year of a history
 MOST_SHOWN = 30_000  # members on a page
 NEXT, THERE, APART = 0, 1, 2  # tabs of members
-DIGITS, FEW_DIGITS = 4, 3  # of a member's figures, and of its ratios
+DIGITS, FEW_DIGITS, PLACES = 4, 3, 7  # of a member's figures, its ratios, its coordinates
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # of states
 OTHER_MODELS = "the forecast in the run folder was made with other models than the study has now, and is left out"
 WHY_NOT = "The members of this study cannot be forecast"
@@ -181,7 +181,7 @@ def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
         "past": [_write_past(*row) for row in shown.select(FOUND_ON, FOUND).iter_rows()],
         "fan": ["".join(_DIGITS[min(state, len(_DIGITS) - 1)] for state in one) for one in shown["fan"]],
         **{name: shown[name] for name in ("tab", "state", "soon")},
-        **{name: shown[name] for name in ("member", "frailty", *COORDINATES) if name in shown.columns},
+        **{name: shown[name] for name in ("member", "frailty") if name in shown.columns},
     }
     return MembersPart(
         cases=cases,
@@ -194,6 +194,7 @@ def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
         remark=places,
         left_out=len(rows) - len(shown),
         **{name: _round(values) for name, values in columns.items()},
+        **{name: _round(shown[name], PLACES) for name in COORDINATES if name in shown.columns},
     )
 
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from rekka.core.language import say
+from rekka.data.panel import ALL_CASES
 from rekka.report.document import Document, MembersPart, NetworkPart, NetworkYear, PassagePart, RiskPart, TrustPart
 from rekka.report.text import Words, show_count, show_range, show_share, show_years
 from rekka.report.trust import DO_NOT_USE, GOOD
@@ -188,7 +189,7 @@ def _say_headline(network: NetworkPart, years: Sequence[NetworkYear], words: Wor
         years=later.year,
         now=show_count(_count_there(network, now)),
     )
-    if now.case is not None or network.bridges is None or network.bridges_later is None:
+    if now.case is not None or network.bridges_later is None or network.bridges == now.members:
         return told
     bridges = words(
         "overview.bridges",
@@ -207,7 +208,7 @@ def _say_without(document: Document, case: str | None, words: Words) -> str:
 
 
 def _list_facts(network: NetworkPart, case: str | None, now: NetworkYear, words: Words) -> Iterator[str]:
-    bridges = network.bridges if case is None else None
+    bridges = network.bridges if case is None and network.bridges != now.members else None
     key = "overview.fact.members" if bridges is None else "overview.fact.members_of_bridges"
     yield words(key, members=show_count(now.members), bridges=show_count(bridges))
     if network.first_seen and network.last_seen:
@@ -280,6 +281,8 @@ def _list_missing(document: Document, case: str | None, words: Words) -> Iterato
         yield words("overview.missing.unchosen", names=words.join(network.unchosen, "comma", NAMED))
     if network.kind == "study":
         yield words("overview.missing.inventory")
+        if document.no_network is not None:
+            yield document.no_network
 
 
 def _list_first(network: NetworkPart, case: str | None, words: Words) -> Iterator[FirstMember]:
@@ -338,7 +341,12 @@ def _list_actions(
     if first is not None:
         when = str(first.calendar) if first.calendar is not None else show_years(first.median)
         kind = "first" if first.calendar is not None else "first_undated"
-        yield words(f"overview.do.{kind}", bridge=first.bridge, name=first.case, when=when, rating=rating)
+        who = (
+            first.bridge
+            if first.case == ALL_CASES
+            else words("overview.who", bridge=first.bridge, name=first.case)
+        )
+        yield words(f"overview.do.{kind}", who=who, when=when, rating=rating)
     unseen = network.unseen if case is None else 0
     if unseen:
         yield words.format(say("overview.do.unseen", n=unseen))

@@ -23,6 +23,7 @@ from rekka.core.files import (
 from rekka.core.folders import PLAN, refuse_run
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.model.tables import check_units
+from rekka.report.backtests import load_backtests
 from rekka.report.charts.base import PRINT
 from rekka.report.charts.drawing import PICTURE_MARK, combine, draw_pdf, draw_png, draw_svg_file, mark_picture
 from rekka.report.charts.figures import list_figures
@@ -144,6 +145,7 @@ def make_report(
     units: Mapping[str, float] | None = None,
     stability: Stability | None = None,
     calibrate: bool = True,
+    no_forecast: str | None = None,
     on_case: OnCase | None = None,
 ) -> Report:
     """Report a study.
@@ -166,6 +168,8 @@ def make_report(
     calibrate : bool
         Whether to test if the forecasts of what was chosen come true, and to forecast the study's members where
         the run folder has no forecast: each takes about a second a case.
+    no_forecast : str, optional
+        Why the tables of the study could not be forecast as an inventory, to be said beside what is shown instead.
     on_case : callable, optional
         Called with each case that is calibrated, the number done and the number there are.
 
@@ -183,7 +187,8 @@ def make_report(
             calibrations=found.calibrations(on_case) if calibrate else None,
             stability=stability or load_stability(found),
             network=future.network,
-            no_network=future.why,
+            no_network=no_forecast or future.why,
+            backtests=load_backtests(folder),
             provenance=None if folder is None else read_provenance(folder),
             units=units,
             title=title,
@@ -220,7 +225,7 @@ def write_report(
     on_progress : callable, optional
         Called with a stage, a name, how much is done, and of how much.
     **options
-        lang, title, units, stability and calibrate, as for ``make_report``.
+        lang, title, units, stability, calibrate and no_forecast, as for ``make_report``.
 
     Returns
     -------

@@ -14,7 +14,7 @@ import polars as pl
 
 from rekka.core.errors import BadOption, InputError, MissingColumns
 from rekka.core.files import refuse_inputs
-from rekka.core.folders import digest_file
+from rekka.core.folders import digest_file, locate
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.data.reading import reuse
 from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
@@ -29,13 +29,15 @@ from rekka.fleet.models import CaseModel, Models, match_models
 from rekka.fleet.rolling import elements_of
 from rekka.fleet.shock_origins import find_shocks, refuse_undated
 from rekka.fleet.shocks import Shocks, read_shocks
-from rekka.fleet.store import OWN, choose_format, list_files, open_folder, refuse_place
+from rekka.fleet.store import OWN, PARQUET, choose_format, list_files, open_folder, refuse_place
 from rekka.forecast.forecast import ForecastOptions
 from rekka.forecast.uncertainty import NONE, NORMAL
 from rekka.model.clock import MIDDLE
 from rekka.model.elements import GIVEN
 from rekka.model.fit import Options
 from rekka.model.history_inputs import ELEMENTS
+from rekka.report.networks import FOLDER
+from rekka.study.study import Study
 from rekka.workflows.fit import ComponentFits, fit_components
 from rekka.workflows.models import list_files as list_model_files
 from rekka.workflows.models import open_models
@@ -191,11 +193,30 @@ def forecast_inventory(
             notes=found.notes,
             only=only,
             top=top,
-            files=() if writer is None else list_files(form, fleet),
+            files=() if writer is None else list_files(form, details=fleet.details is not None),
             sources=_digest(inventory),
         )
         on_progress("Writing", "" if place is None else place.name, 0, None)
         return InventoryForecast(fleet, document, () if writer is None else tuple(writer.finish(fleet, document)))
+
+
+def forecast_own_tables(study: Study, run: Path, on_progress: OnProgress = say_nothing) -> str | None:
+    """Forecast the inventory that a study was made of into its run folder; the reason where that cannot be.
+
+    Nothing is done for rows that came from a program, nor for the built-in inventory: the report forecasts the
+    members of these studies itself.
+    """
+    if study.plan.data.kind != "tables":
+        return None
+    sources: list[Any] = [locate(run, source) for source in study.plan.data.source]
+    place = run / FOLDER
+    try:
+        forecast_inventory(
+            run, sources[0] if len(sources) == 1 else sources, out=place, format=PARQUET, on_progress=on_progress
+        )
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def _fit_again(

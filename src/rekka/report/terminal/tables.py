@@ -55,7 +55,7 @@ def print_texts(
 ) -> None:
     """A table of texts, whose headings come from the data; ``left`` columns go to the left, or those at ``left``.
 
-    One that is to be ``split`` is shown in parts that fit the terminal; no blank line follows one that is ``close``.
+    One that is to be ``split`` is shown in parts that fit the terminal; no blank line follows a ``close`` one.
     """
     on_left = range(left) if isinstance(left, int) else left
     kinds: list[Kind] = ["text" if place in on_left else "number" for place in range(len(heads))]
