@@ -2,15 +2,19 @@
 
 import datetime as dt
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from test_cli import call, run
+from typer.testing import CliRunner
 
 import rekka
+from rekka.cli import app
 from rekka.data.nbi import NEEDED
+from rekka.fleet.backtest import load_backtest
 
 
 def words(text: str) -> str:
@@ -28,10 +32,30 @@ def folder(tmp_path_factory) -> Path:
 OPTIONS = ("--until-visit", 3, "--draws", 100, "--use", "age_at_inspection_1,bridge_length")
 
 
+def test_the_answer_comes_first(folder, tmp_path):
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(
+        app, ["backtest", str(folder), *map(str, OPTIONS), "--only", "Bearing", "--out", str(tmp_path / "out")]
+    )
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 25
+    first = words(" ".join(lines[:10]))
+    found = load_backtest(tmp_path / "out")
+    total = found.totals.filter(by="all", or_worse=True).row(0, named=True)
+    visits = found.cases["visits"].item()
+    assert first.startswith(f"{visits:,} later visits forecast from what was known up to visit 3, 1 component.")
+    assert "than the baseline that nothing changes: ranked probability score" in first
+    ends = f"{total['predicted_low']:,} to {total['predicted_high']:,}"
+    assert f"Found at rating d or worse: {total['observed']:,} visits; expected: {total['expected']:,.0f}" in first
+    assert f"(95% prediction interval: {ends})" in first
+    assert f"More: rekka show {tmp_path / 'out'} (" in done.stdout
+
+
 def test_what_a_person_is_told(folder, tmp_path):
-    done = call("backtest", folder, *OPTIONS, "--only", "Bearing", "--out", tmp_path / "out")
+    done = call("backtest", folder, *OPTIONS, "--only", "Bearing", "--out", tmp_path / "out", "--verbose")
     assert done.exit_code == 0, done.stderr
     said = words(done.stdout)
+    assert done.stdout.startswith(call("show", tmp_path / "out").stdout)
     assert "Bearing: scores of the forecasts of" in said
     assert "log loss, floored" in said
     assert "infinite" in said
@@ -41,7 +65,7 @@ def test_what_a_person_is_told(folder, tmp_path):
     assert "Bearing: fitted to" in said
     assert "up to visit 3;" in said
     assert "not scored, because a pair on the way was excluded (" in said
-    assert f"written to {tmp_path / 'out'}: scores.csv, totals.csv" in said
+    assert f"Written: {tmp_path / 'out'} (scores.csv, totals.csv" in said
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {"scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json"}
 
@@ -64,7 +88,7 @@ def test_files_hold_what_was_shown(folder, tmp_path):
 
 
 @pytest.mark.usefixtures("few_simulations")
-def test_many_cases_are_one_line_each_unless_all_are_wanted(folder, monkeypatch):
+def test_components_are_one_line_each_unless_all_are_wanted(folder, monkeypatch):
     found, work = [], rekka.backtest
 
     def work_once(*given, **options):
@@ -75,15 +99,21 @@ def test_many_cases_are_one_line_each_unless_all_are_wanted(folder, monkeypatch)
     monkeypatch.setattr(rekka, "backtest", work_once)
     some = ("--only", "Bearing", "--only", "Pier", "--only", "Pavement", "--only", "Slope protection")
     said = words(call("backtest", folder, *OPTIONS, *some).stdout)
-    assert "Forecasts of later visits by models fitted up to visit 3" in said
-    assert "Slope protection † " in said
-    assert "Bearing † " not in said
+    assert "later visits forecast from what was known up to visit 3, 4 components." in said
+    assert "NOT CERTIFIED: Slope protection." in said
+    cases = found[0].cases.filter(pl.col("case") != "Slope protection")
+    for case, visits in cases.select("case", "visits").rows():
+        total = found[0].totals.filter(case=case, by="all", or_worse=True).row(0, named=True)
+        assert re.search(rf"{case} {visits:,} (better|WORSE|not shown) {total['observed']:,} ", said)
     assert "Bearing: by years ahead" not in said
-    assert "--all shows every component in full." in said
     assert "Nothing was written; --out says where." in said
+    assert "More: --verbose (" in said
     every = words(call("backtest", folder, *OPTIONS, *some, "--all").stdout)
+    assert "Forecasts of later visits by models fitted up to visit 3" in every
+    assert "Slope protection † " in every
+    assert "Bearing † " not in every
     assert every.count(": by years ahead") == 4
-    assert "--all shows" not in every
+    assert "More: " not in every
 
 
 def test_a_case_that_cannot_be_fitted_ends_in_its_sentence_and_code_1(tmp_path):
@@ -94,7 +124,10 @@ def test_a_case_that_cannot_be_fitted_ends_in_its_sentence_and_code_1(tmp_path):
     ]  # fmt: skip
     table = tmp_path / "visits.csv"
     pl.DataFrame(rows).write_csv(table)
-    done = call("backtest", table, "--until", 2006, "--draws", 100)
+    brief = words(call("backtest", table, "--until", 2006, "--draws", 100).stdout)
+    assert "Not forecast: still: Every row stays in rating 1" in brief
+    assert "NOT CERTIFIED: moves." in brief
+    done = call("backtest", table, "--until", 2006, "--draws", 100, "--verbose")
     assert done.exit_code == 1
     said = words(done.stdout)
     assert "still: not forecast: Every row stays in rating 1" in said
@@ -106,7 +139,7 @@ def test_transitions_and_a_moment_by_date(folder, tmp_path):
     table = tmp_path / "transitions.parquet"
     assert call("transitions", folder, "--out", table).exit_code == 0
     options = ("--until", "2016-06-30", "--since", 2005, "--only", "Bearing", "--draws", 100, "--age", "held")
-    done = call("backtest", table, *options)
+    done = call("backtest", table, *options, "--verbose")
     assert done.exit_code == 0, done.stderr
     said = words(done.stdout)
     assert "from 2005-01-01 up to 2016-06-30;" in said
@@ -171,7 +204,7 @@ def test_a_wider_band_for_errors_that_all_members_share(folder, tmp_path):
     options = ("--until", 2019, "--draws", 100, "--only", "Bearing", "--use", "age_at_inspection_1", "--shocks")
     done = call("backtest", folder, *options, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
-    said = words(done.stdout)
+    said = words(call("show", tmp_path / "out").stdout)
     assert "inside the wider one; mean interval score" in said
     assert "wider: with errors that all members share" in said
     totals = pl.read_csv(tmp_path / "out" / "totals.csv")

@@ -48,9 +48,9 @@ def test_models_know_their_case_and_the_names_of_its_states(inventory, tmp_path)
     survey = models["pier"].survey_
     assert (survey.low[0], survey.high[0]) == (ages.min(), ages.max())
     assert models["pier"].resampled_ is None
-    assert "bootstrap:" not in done.stdout
+    assert "ootstrap:" not in done.stdout
     lines = done.stdout.splitlines()
-    assert lines[-2] == f"written: {out} (the models), {out / 'coefficients.csv'}"
+    assert lines[-3] == f"written: {out} (the models), {out / 'coefficients.csv'}"
     assert lines[-1] == f"next: rekka forecast {out} '{inventory}'"
 
 
@@ -69,8 +69,9 @@ def test_bootstrap_is_in_the_file_and_told_in_a_line(transitions, tmp_path):
     assert done.exit_code == 0, done.stderr
     rows = pl.read_csv(transitions)
     bridges = rows["bridge_id"].n_unique()
+    assert "Bootstrap: 5 of 5 refits reached a maximum." in done.stdout.splitlines()
     told = f"bootstrap: 5 of 5 refits to {bridges} bridges drawn with replacement reached a maximum (seed 3)."
-    assert told in done.stdout.splitlines()
+    assert told in call("show", out).stdout.splitlines()
     model = read(out)
     names = list(model.covariates_)
     plain = rekka.ExponentialHazardMarkovModel(covariates=names).fit(rows, rows["state_2"])
@@ -88,7 +89,9 @@ def test_few_certified_refits_are_said_to_be_few(tmp_path):
     last = table[:2].with_columns(state_1=pl.lit(3), state_2=pl.lit(3))
     table = pl.concat([table, last], how="vertical_relaxed")
     table.write_csv(tmp_path / "t.csv")
-    done = call("fit", tmp_path / "t.csv", "--bootstrap", 2)
+    brief = call("fit", tmp_path / "t.csv", "--bootstrap", 2)
+    assert "Bootstrap: fewer than half of the refits of all reached a maximum" in brief.stdout
+    done = call("fit", tmp_path / "t.csv", "--bootstrap", 2, "--verbose")
     assert "bootstrap: 0 of 2 refits to" in done.stdout
     assert "Fewer than half: intervals from them ignore most resamples." in done.stdout
 
@@ -247,7 +250,7 @@ def test_nobody_answers_at_the_cluster(nation):
 def test_the_clock_can_be_chosen_and_is_said(transitions, tmp_path):
     said = {}
     for clock in ("middle", "start"):
-        done = call("fit", transitions, "--clock", clock, "--out", tmp_path / f"{clock}.json")
+        done = call("fit", transitions, "--clock", clock, "--out", tmp_path / f"{clock}.json", "--verbose")
         assert done.exit_code == 0, done.stderr
         (said[clock],) = (line for line in done.stdout.splitlines() if "of each interval" in line)
         assert read(tmp_path / f"{clock}.json").clock == clock
@@ -263,3 +266,36 @@ def test_the_clock_can_be_chosen_and_is_said(transitions, tmp_path):
     other = json.loads(call("fit", transitions, "--advance", "bridge_length", "--json").stdout)
     assert other[0]["clock"]["advance"] == ["bridge_length"]
     assert "clock is 'end'; it can be middle, start, running." in call("fit", transitions, "--clock", "end").stderr
+
+
+@pytest.mark.usefixtures("few_simulations")
+def test_the_answer_comes_first(inventory, tmp_path):
+    out = tmp_path / "models"
+    asked = ["fit", str(inventory), "--only", "Main girder", "--only", "Pier", "--out", str(out)]
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, asked)
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 25
+    rows = rekka.read_transitions(inventory).frame.filter(pl.col("case").is_in(["Main girder", "Pier"]))
+    assert " ".join(lines[:2]).startswith(f"2 components fitted to {len(rows):,} transitions: 2 certified")
+    for file in sorted(out.glob("*.json")):
+        model = read(file)
+        years = model.years_to_reach("d", start="a", intervals="none", quantiles=())["median"].item()
+        (line,) = (line for line in lines[:10] if line.startswith(model.case_))
+        assert line.split()[-7:] == [f"{years:.1f}", "10", "more", "years", "of", "age", line.split()[-1]]
+    assert "More: --verbose (" in done.stdout
+    assert "native units" not in done.stdout
+
+
+@pytest.mark.usefixtures("few_simulations")
+def test_one_component_is_told_in_sentences(transitions, tmp_path):
+    out = tmp_path / "one.json"
+    done = call("fit", transitions, "--out", out)
+    said = " ".join(done.stdout.split())
+    assert said.startswith(
+        "1 component fitted to 300 transitions: a certified maximum. Half of typical members are"
+    )
+    assert "Strongest effect. " in said
+    shown = call("show", out).stdout
+    assert call("fit", transitions, "--verbose").stdout.startswith(shown.rstrip())
+    assert json.loads(call("show", out, "--json").stdout)[0]["case"] == "all"

@@ -14,12 +14,23 @@ import polars as pl
 import pytest
 from study_cases import draw_rows
 from test_cli import call
+from typer.testing import CliRunner, Result
 
 import rekka
+from rekka.cli import app
 from rekka.fleet import inventory as module
 from rekka.fleet.document import load_forecast
+from rekka.report.fitted import sketch_forecast
+from rekka.report.networks import load_details
+from rekka.report.overview import list_components, make_overview
+from rekka.report.terminal.tables import WORDS
 
-FILES = {"members.csv", "years.csv", "network.csv", "set_aside.csv", "forecast.json"}
+FILES = {"members.csv", "years.csv", "network.csv", "set_aside.csv", "details.parquet", "forecast.json"}
+
+
+def call_narrow(*args: object) -> Result:
+    """In a terminal of 80 columns."""
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(arg) for arg in args])
 
 
 def words(text: str) -> str:
@@ -61,9 +72,37 @@ def run(tmp_path_factory) -> Path:
     return out
 
 
-def test_what_a_person_is_told(models, tables, tmp_path):
-    done = call("forecast", models, tables, "--out", tmp_path / "out", "--years", 12, "--top", 3)
+def test_the_answer_comes_first(models, tables, tmp_path):
+    done = call_narrow("forecast", models, tables, "--out", tmp_path / "out", "--years", 12)
     assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 40
+    found = load_forecast(tmp_path / "out")
+    document = sketch_forecast(found, details=load_details(tmp_path / "out"))
+    made = make_overview(document, WORDS)
+    first = words(" ".join(lines[:10]))
+    assert words(" ".join(lines)).startswith(made.headline)
+    assert made.trust in first
+    assert f"Not forecast: {sum(one.count for one in found.aside if one.what == 'members')} members" in first
+    assert "No model, and in no count: Bearing." in first
+    for card in made.cards[:3]:
+        assert (card.label in first) and (card.value in first)
+    said = words(done.stdout)
+    for row in list_components(document, WORDS):
+        assert f"{row.case} zscore {row.members} {row.there} {row.soon.reached:.0f} " in said
+    for member in made.first:
+        assert f"{member.bridge} {member.member} {member.case} {member.rating} {member.seen}" in said
+    for line in (*made.missing, *made.actions):
+        assert line in said
+    assert f"More: rekka show {tmp_path / 'out'} (" in done.stdout
+    assert done.stdout.endswith(f"next: rekka effects {models}\n")
+
+
+def test_what_a_person_is_told(models, tables, tmp_path):
+    options = ("--out", tmp_path / "out", "--years", 12, "--top", 3)
+    done = call("forecast", models, tables, *options, "--verbose")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(call("show", tmp_path / "out").stdout)
     said = words(done.stdout)
     assert "How the inventory was understood" in said
     assert "each member is as its last usable visit found it" in said
@@ -109,7 +148,7 @@ def test_a_run_keeps_its_forecast(run, tmp_path):
     draw_rows().select(
         "bridge_id", "case", "age_at_inspection_1", "bridge_length", "traffic_mean", state="state_2"
     ).unique(["bridge_id", "case"], keep="first").write_csv(table)
-    done = call("forecast", run, table, "--best", 1, "--worst", 4, "--years", 2)
+    done = call("forecast", run, table, "--best", 1, "--worst", 4, "--years", 2, "--verbose")
     assert done.exit_code == 0, done.stderr
     said = words(done.stdout)
     assert "has no dates: year 0 is when each member was seen" in said
@@ -130,6 +169,9 @@ def test_a_model_that_is_not_certified(tables, tmp_path):
     file.write_text(model.fit(rows, rows["state_2"]).to_json(case="Pier"))
     done = call("forecast", file, tables, "--only", "Pier", "--years", 2, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
+    assert "Trust: do not use. The fit is not a certified maximum of the likelihood." in done.stdout
+    assert "models that are not certified maxima" in done.stdout
+    done = call("show", tmp_path / "out")
     assert done.stdout.startswith("NOT CERTIFIED: ")
     assert "Pier: no intervals, because the fit is not a certified maximum" in words(done.stdout)
     assert not pl.read_csv(tmp_path / "out" / "members.csv")["certified"].any()
@@ -284,14 +326,18 @@ def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, t
     command = ("forecast", run, tmp_path / "list.csv", "--years", 3, "--intervals", "none", "--out")
     left = call(*command, tmp_path / "left")
     assert left.exit_code == 0, left.stderr
-    assert "120 members of 1 component forecast" in words(left.stdout)
-    assert "Left out, also of the totals: 120 members of Pier (no model was chosen:" in words(left.stdout)
+    assert "of 120 members are rated" in words(left.stdout)
+    assert "No model, and in no count: Pier." in words(left.stdout)
+    told = words(call("show", tmp_path / "left").stdout)
+    assert "120 members of 1 component forecast" in told
+    assert "Left out, also of the totals: 120 members of Pier (no model was chosen:" in told
     found = load_forecast(tmp_path / "left")
     assert [(one.case, one.members) for one in found.left_out] == [("Pier", 120)]
     assert found.members == 120
     asked = call(*command, tmp_path / "all", "--include-unchosen")
-    assert "240 members of 2 components forecast" in words(asked.stdout)
-    assert "NOT CHOSEN" in asked.stdout
+    assert "of 240 members are rated" in words(asked.stdout)
+    assert "No model was chosen for Pier; their members are counted with the default method" in asked.stdout
+    assert "NOT CHOSEN" in call("show", tmp_path / "all").stdout
     found = load_forecast(tmp_path / "all")
     assert {one.case: one.chosen for one in found.models} == {"Deck slab": True, "Pier": False}
     assert {one.case for one in found.network if not one.chosen} == {"Pier", "all cases"}
@@ -310,7 +356,8 @@ def test_many_components_without_a_model_are_one_line(models, tables, tmp_path):
     done = call("forecast", models, tmp_path / "many.csv", "--join", tables / "inventory.csv", "--years", 2,
                 "--intervals", "none", "--out", tmp_path / "out")  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    said = words(done.stdout)
+    assert "No model, and in no count: Pier 00, Pier 01, Pier 02 and 27 more." in words(done.stdout)
+    said = words(call("show", tmp_path / "out").stdout)
     assert said.count("Left out, also of the totals: ") == said.count("(no model in models).") == 1
     assert "of Pier 00, Pier 01, Pier 02, Pier 03, Pier 04 and 25 more (no model in models)." in said
     assert "Did you mean" not in said
@@ -339,12 +386,13 @@ def test_a_wider_band_for_errors_that_all_members_share(models, tables, tmp_path
     options = ("--years", 6, "--only", "Pier", "--no-member-intervals", "--shocks")
     done = call("forecast", models, tables, *options, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
-    said = words(done.stdout)
+    said = words(call("show", tmp_path / "out").stdout)
     assert "95% wider" in said
     assert "earlier forecasts (" in said
     network = pl.read_csv(tmp_path / "out" / "network.csv")
     assert (network["predicted_shock_low"] <= network["predicted_low"]).all()
     assert (network["predicted_shock_high"] >= network["predicted_high"]).all()
     document = load_forecast(tmp_path / "out")
+    assert "With errors that all members share: " in done.stdout
     assert [one.case for one in document.shocks] == ["Pier"]
     assert document.network[-1].predicted_shock_high == network["predicted_shock_high"][-1]

@@ -29,7 +29,7 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def models(table):
     folder = table.parent / "models"
-    done = call("fit", table, *COLUMNS, "--out", folder, "--test-fit")
+    done = call("fit", table, *COLUMNS, "--out", folder, "--test-fit", "--verbose")
     assert done.exit_code == 0, done.stderr
     return folder, done.stdout
 
@@ -69,9 +69,11 @@ def test_fit(models):
     ],
 )
 def test_forecast(models, table, tmp_path, options, told):
-    done = call("forecast", models[0], table, *options, "--years", 5, "--out", tmp_path / "out")
+    brief = call("forecast", models[0], table, *options, "--years", 5, "--out", tmp_path / "out")
+    done = call("show", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
     worse = "gamma or worse" if options else "delta or worse"
+    check(brief.stdout, f"members are rated {worse}")
     check(done.stdout, f"were rated {worse} when last seen", told)
     assert re.search(r"year +alpha +beta +gamma +delta", done.stdout)
     members = pl.read_csv(tmp_path / "out" / "members.csv")
@@ -93,7 +95,9 @@ def test_effects(models):
 
 
 def test_backtest(table):
-    done = call("backtest", table, *COLUMNS, "--until-visit", 3, "--draws", 100, "--no-test-fit")
+    options = ("--until-visit", 3, "--draws", 100, "--no-test-fit")
+    check(call("backtest", table, *COLUMNS, *options).stdout, "Found at rating delta or worse")
+    done = call("backtest", table, *COLUMNS, *options, "--verbose")
     assert done.exit_code == 0, done.stderr
     check(done.stdout, "Pier: visits in rating delta or worse", "found rating delta or worse; expected")
 

@@ -127,14 +127,12 @@ def _print_found(found: InventoryForecast, run: Path | None, folder: Path, *, ve
 
 def _describe(found: InventoryForecast, run: Path | None) -> Document:
     """The numbers of the report of a run with this forecast, or those of the forecast alone."""
-    from rekka.report.fitted import sketch_forecast
-    from rekka.report.networks import INVENTORY, describe_network
+    from rekka.report.fitted import describe_inventory, sketch_forecast
     from rekka.report.trust import judge_all
 
     groups, details = found.fleet.eligible.groups, found.fleet.details
     if run is None:
         return sketch_forecast(found.document, [group.model for group in groups], details)
     document = rekka.make_report(run, calibrate=False).document
-    network = describe_network(found.document, INVENTORY, None, details)
-    document = document.model_copy(update={"network": network})
+    document = document.model_copy(update={"network": describe_inventory(found.document, details)})
     return document.model_copy(update={"trust": judge_all(document)})

@@ -74,8 +74,6 @@ def report_run(errors: Console, study: Study, run: Path) -> tuple[Path, Document
     return page, Document.from_json(numbers.read_bytes(), numbers.name)
 
 
-
-
 def print_place(console: Console, page: Path) -> None:
     """Print where the report is, and how large."""
     print_line(

@@ -13,7 +13,16 @@ import rekka
 from rekka.core.columns import make_row
 from rekka.fleet.document import ForecastFile, UsedModel
 from rekka.fleet.models import CaseModel
-from rekka.report.document import Answer, CaseForecast, CasePart, Document, ModelPart, PassagePart, StudyPart
+from rekka.report.document import (
+    Answer,
+    CaseForecast,
+    CasePart,
+    Document,
+    ModelPart,
+    NetworkPart,
+    PassagePart,
+    StudyPart,
+)
 from rekka.report.networks import INVENTORY, describe_network
 from rekka.report.terminal.fits import sketch_model
 from rekka.report.trust import judge_all
@@ -38,12 +47,18 @@ def sketch_forecast(
         answers=tuple(map(_describe_answer, used)),
         findings=(),
         models=tuple(_describe_model(one, passages.get(one.case), found.asked.level) for one in used),
-        network=describe_network(found, INVENTORY, None, details),
+        network=describe_inventory(found, details),
         no_network=None,
         trust=(),
         backtests=(),
     )
     return document.model_copy(update={"trust": judge_all(document)})
+
+
+def describe_inventory(found: ForecastFile, details: pl.DataFrame | None = None) -> NetworkPart:
+    """Describe a forecast by itself: its models say whether they were chosen."""
+    unchosen = tuple(one.case for one in found.models if not one.chosen)
+    return describe_network(found, INVENTORY, None, details).model_copy(update={"unchosen": unchosen})
 
 
 def _describe_case(one: UsedModel) -> CasePart:

@@ -90,6 +90,7 @@ def print_fits(console: Console, components: Sequence[FittedComponent]) -> None:
                 print_plain(console, line)
     else:
         _print_table(console, components, sketches)
+    _print_bootstrap(console, models)
     contradicted = list(_list_contradicted(components))
     for line in contradicted:
         print_plain(console, line)
@@ -186,6 +187,19 @@ def _list_contradicted(components: Sequence[FittedComponent]) -> Iterator[str]:
     for (code, title), names in sorted(by_code.items()):
         said: dict[str, Any] = {"code": code, "title": title.rstrip("."), "names": names}
         yield WORDS.format(say(f"terminal.fit.contradicted{'_alone' if alone else ''}", **said))
+
+
+def _print_bootstrap(console: Console, models: Sequence[CaseModel]) -> None:
+    """How many refits reached a maximum, where any were asked for."""
+    drawn = {one.name: one.fit.resampled for one in models if one.fit.resampled is not None}
+    few = [name for name, one in drawn.items() if 2 * len(one.beta) < one.asked]
+    if few:
+        print_warning(console, WORDS.format(say("terminal.fit.bootstrap_few", names=few)))
+    elif drawn:
+        certified, asked = (
+            sum(counts) for counts in zip(*((len(one.beta), one.asked) for one in drawn.values()), strict=True)
+        )
+        print_plain(console, WORDS("terminal.fit.bootstrap", certified=certified, asked=asked))
 
 
 def _plain(text: str) -> str:

@@ -53,6 +53,8 @@ def print_overview(
     if trust is not None:
         console.print(f"[{STYLES[trust.level]}]{escape(_plain(made.trust))}[/]", highlight=False)
     _print_cards(console, document.network, made.cards)
+    for line in _list_wider(document.network):
+        print_plain(console, _plain(line))
     for line in (*made.missing, *_list_unconfirmed(document), *warnings):
         print_warning(console, _plain(line if run is None else line.replace(RUN, f" {quote(run)}")))
     if page is not None:
@@ -60,12 +62,11 @@ def print_overview(
     console.print()
     _print_components(console, document)
     if members:
-        _print_members(console, made.first, document.network)
+        _print_members(console, made.first, document)
     print_numbered(console, WORDS("terminal.what_to_do"), [_plain(line) for line in made.actions])
     if made.first and not members:
-        print_plain(
-            console, WORDS.format(say("terminal.study.first", members=list(map(_name_member, made.first))))
-        )
+        named = [_name_member(one) for one in made.first[:NAMED]]
+        print_plain(console, WORDS.format(say("terminal.study.first", members=named)))
 
 
 def _print_cards(console: Console, network: NetworkPart | None, cards: Sequence[Card]) -> None:
@@ -84,6 +85,20 @@ def _show_interval(network: NetworkPart | None, year: int | None) -> str:
     if found is None or found.predicted_low is None:
         return ""
     return f" ({show_range(found.predicted_low, found.predicted_high, show_count, WORDS)})"
+
+
+def _list_wider(network: NetworkPart | None) -> Iterator[str]:
+    """The wider intervals, where they were asked for."""
+    if network is None:
+        return
+    years = {name_year(network, one.year, WORDS): one for one in network.of(None) if one.year in (SOON, LATER)}
+    told = [
+        f"{year}: {show_range(one.predicted_shock_low, one.predicted_shock_high, show_count, WORDS)}"
+        for year, one in years.items()
+        if one.predicted_shock_low is not None
+    ]
+    if told:
+        yield WORDS.format(say("terminal.study.wider", years=told))
 
 
 def _list_unconfirmed(document: Document) -> Iterator[str]:
@@ -129,11 +144,12 @@ def _wrap(head: str) -> str:
     return "\n".join(textwrap.wrap(head, HEAD, break_long_words=False, break_on_hyphens=False))
 
 
-def _print_members(console: Console, first: Sequence[FirstMember], network: NetworkPart | None) -> None:
+def _print_members(console: Console, first: Sequence[FirstMember], document: Document) -> None:
     """Members to inspect first."""
+    network = document.network
     if not first or network is None:
         return
-    several = len({one.case for one in first}) > 1
+    several = len(document.cases) > 1
     parts = any(one.member for one in first)
     named = [*(["member"] if parts else []), *(["case"] if several else [])]
     heads = [WORDS("column.bridge"), *(WORDS(f"column.{name}") for name in named), WORDS("column.state_now")]
