@@ -66,7 +66,7 @@ def test_a_half_life_and_a_first_day(folder, fitted):
     done = call("forecast", folder / "w.json", folder / "t.csv", "--half-life", 5, "--no-member-intervals",
                 "--out", folder / "weighted")  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    assert "half_life 5" in done.stdout + done.stderr
+    assert "half_life 5" in call("show", folder / "weighted").stdout
     done = call("backtest", folder / "t.csv", "--until", 2012, "--half-life", 5, "--draws", 100)
     assert done.exit_code == 0, done.stderr
     assert "with a half-life" in done.stdout
@@ -108,7 +108,7 @@ def test_improvements_that_no_element_explains_are_left_out_and_counted(folder):
     rows = pl.read_parquet(folder / "pairs.parquet")
     count = rows.filter(pl.col("state_2") < pl.col("state_1")).height
     assert f"{count} improvements by one rating left out as repairs" in done.stdout
-    assert f"all: {len(rows) - count} rows" in done.stdout
+    assert f"fitted to {len(rows) - count} transitions" in done.stdout
 
 
 def test_bridges_are_ranked(folder, fitted):
@@ -189,7 +189,7 @@ def test_a_fit_chooses_its_elements_by_later_visits(folder):
     make_inspections(150, errors=0.12).write_csv(folder / "erring.csv")
     done = call("fit", folder / "erring.csv", "--models", "errors", "--out", folder / "chosen.json")
     assert done.exit_code == 0, done.stderr
-    assert done.stdout.startswith("all: errors; lowers the error (ranked probability score) of forecasts up to")
+    assert "all: errors; lowers the error (ranked probability score) of forecasts up to" in done.stdout
     assert "Inspectors rate one better in " in done.stdout
     assert "left out as repairs: improvements by two ratings or more." in done.stdout
     model = rekka.ExponentialHazardMarkovModel.from_json((folder / "chosen.json").read_text())
@@ -207,6 +207,9 @@ def test_a_backtest_prints_what_was_compared_first(folder):
         "backtest", table, "--models", "errors", "--until", "2010", "--draws", "100", "--out", folder / "bt"
     )
     assert done.exit_code == 0, done.stderr
+    assert "all: errors; lowers the error" in done.stdout
+    assert "models compared on" in call("show", folder / "bt").stdout
+    done = call("backtest", table, "--models", "errors", "--until", "2010", "--draws", "100", "--verbose")
     assert done.stdout.startswith("all: errors; lowers the error")
     assert "models compared on" in done.stdout
     assert "+ errors" in done.stdout
@@ -221,7 +224,7 @@ def test_a_backtest_prints_what_was_compared_first(folder):
 def test_the_scores_fit_a_narrow_terminal(folder):
     make_inspections(60, errors=0.12).write_csv(folder / "narrow.csv")
     asked = ["backtest", str(folder / "narrow.csv"), "--models", "errors", "--until", "2010", "--draws", "100"]
-    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, asked)
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*asked, "--verbose"])
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
     assert sum(line.startswith("ranked prob. score") for line in lines) >= 1

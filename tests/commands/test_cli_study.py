@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 
 import rekka
 from rekka.cli import app
+from rekka.report.overview import list_components, make_overview, name_level
+from rekka.report.terminal.tables import WORDS
 
 ON_VALIDATION = ("--select-on", "validation")  # folds take longer
 
@@ -31,9 +33,9 @@ def call(*args):
     return test_cli.call(*args, *quick, *([] if begun or not quick else ["--resamples", 0]))
 
 
-def show_narrow(run, width):
+def show_narrow(run, width, *options):
     """What is shown in a terminal of so many columns."""
-    return CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["show", str(run)])
+    return CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["show", str(run), *options])
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +67,35 @@ def words(text):
     return " ".join(text.split())
 
 
-def test_compare_closes_with_what_a_person_needs(finished):
+def test_compare_answers_first(finished):
+    """In the words of the page; without a report there are no counts."""
     out, said = finished
+    document = rekka.make_report(out, calibrate=False).document
+    made = make_overview(document.model_copy(update={"network": None}), WORDS)
+    lines = show_narrow(out, 80, "--section", "overview").stdout.splitlines()
+    assert len(lines) <= 30
+    first = words(" ".join(lines[:10]))
+    assert made.trust in first
+    assert words(said).startswith(f"{made.headline} {made.trust}")
+    assert [
+        line for line in (*made.missing, *made.actions) if line.replace(" RUN", f" {out}") not in words(said)
+    ] == []
+    for row, answer in zip(list_components(document, WORDS), document.answers, strict=True):
+        level = name_level(row.trust.level, WORDS)
+        assert f"{row.case} {answer.method} {row.passage.median:.1f} {level}" in words(said)
+    assert f"More: rekka show {out} (" in said
+    found = rekka.check_study(out)
+    issues = [one.code for one in found if one.verdict == "issue"]
+    tips = sum(one.verdict == "tip" for one in found)
+    assert f"rekka checks {out} ({len(issues)} issue: {', '.join(issues)}, {tips} tips)" in said
+    assert "Chosen, preset" not in said
+
+
+def test_verbose_prints_everything(finished):
+    out, _ = finished
+    said = call("compare", "--resume", out, "--verbose").stdout
+    shown = call("show", out).stdout
+    assert said.startswith(shown)
     assert "3 components by 4 methods under 2 presets: 24 trials. as the column part says." in said
     assert "exact (Newton on the exact likelihood): 8 certified, 4 no finite maximum" in said
     assert re.search(r"Slope protection +none: no fit is a certified maximum", said)
@@ -158,7 +187,7 @@ def test_show_refuses_what_is_no_run(tmp_path):
 def test_show_refuses_an_unknown_section(finished):
     done = call("show", finished[0], "--section", "trails")
     assert done.exit_code == 2
-    assert "is none of cases, methods" in words(done.stderr)
+    assert "is none of overview, reading, cases, methods" in words(done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +310,7 @@ def test_ontario_with_five_and_three_states(ontario, tmp_path):
 
 
 def test_fit_saves_models_that_can_be_read(table, tmp_path):
-    done = call("fit", table, "--out", tmp_path / "models", "--unit", "traffic_mean=1000")
+    done = call("fit", table, "--out", tmp_path / "models", "--unit", "traffic_mean=1000", "--verbose")
     assert done.exit_code == 0, done.stderr
     assert "certified: a maximum of the likelihood" in done.stdout
     assert "native units" in done.stdout
@@ -323,6 +352,7 @@ def test_fewer_covariates_by_option(table, tmp_path):
     assert cases["covariates"].to_list() == ["age_at_inspection_1"]
     done = call("fit", table, "--only", "Slope protection", "--use", "age_at_inspection_1, bridge_length")
     assert "traffic_mean" not in done.stdout
+    assert "1 component fitted to " in done.stdout
     assert "…" not in done.stdout
     assert "Nothing was written; --out says where." in done.stdout
     done = call("fit", table, "--use", "agee")
@@ -350,7 +380,7 @@ def test_tables_fit_the_terminal(finished, width):
 def test_compare_without_data_takes_the_built_in_inventory(tmp_path):
     done = call("compare", "--only", "Slope protection", "--out", tmp_path / "run")
     assert done.exit_code == 0, done.stderr
-    assert "no finite maximum" in done.stdout
+    assert "no finite maximum" in call("show", tmp_path / "run").stdout
     plan = (tmp_path / "run" / "study.toml").read_text()
     assert 'kind = "inventory"' in plan
 
@@ -406,7 +436,8 @@ def test_odd_names_are_shown_as_they_are(odd, tmp_path):
     out = tmp_path / "run [b]"
     done = call("compare", odd, "--methods", "zscore", "--resamples", 2, "--out", out)
     assert done.exit_code == 0, done.stderr
-    assert "next: rekka report '" in done.stdout
+    assert f"More: rekka show '{out}' (" in done.stdout
+    assert re.search(r"stuck +no model +- +DO NOT USE", done.stdout)
     assert "[/]" in done.stdout
     narrow = show_narrow(out, 80)
     assert narrow.exit_code == 0, narrow.stderr
@@ -456,7 +487,7 @@ def test_fit_goes_on_after_a_case_that_cannot_be_fitted(odd, tmp_path):
     done = call("fit", odd, "--out", tmp_path / "models")
     assert done.exit_code == 1
     assert "stuck cannot be fitted: Every row stays in rating 1" in done.stderr
-    assert "length [m]" in done.stdout
+    assert "length [m]" in call("show", tmp_path / "models").stdout
     names = {file.name for file in (tmp_path / "models").iterdir()}
     assert {"a-b.json", "a-b-1.json", "a-b-1-1.json", "case.json", "coefficients.csv"} <= names
     assert len(names) == 6

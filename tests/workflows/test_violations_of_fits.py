@@ -62,12 +62,15 @@ def test_a_fit_of_histories_is_not_tested(inspections):
 def test_the_command_names_what_is_contradicted_and_what_to_try(inspections, tmp_path):
     inspections.write_csv(tmp_path / "inspections.csv")
     run = CliRunner(env={"COLUMNS": "300"}).invoke
-    done = run(app, ["fit", str(tmp_path / "inspections.csv")])
+    brief = run(app, ["fit", str(tmp_path / "inspections.csv")])
+    assert "R612 Ratings that go there and back." in brief.stdout
+    assert "Try --models auto" in brief.stdout
+    done = run(app, ["fit", str(tmp_path / "inspections.csv"), "--verbose"])
     assert done.exit_code == 0, done.stderr
     assert "R612 Ratings that go there and back." in done.stdout
     assert "--errors adjacent" in done.stdout
     assert "one in 20 right models has a finding by chance" in done.stdout
-    without = run(app, ["fit", str(tmp_path / "inspections.csv"), "--no-test-fit"])
+    without = run(app, ["fit", str(tmp_path / "inspections.csv"), "--no-test-fit", "--verbose"])
     assert "assumptions" not in without.stdout
     (told,) = json.loads(run(app, ["fit", str(tmp_path / "inspections.csv"), "--json"]).stdout)
     assert told["findings"][0]["code"].startswith("R6")

@@ -101,14 +101,14 @@ def _print_found(console: Console, fits: ComponentFits, asked: options.Asked, *,
     elif len(fits.components) > MANY_CASES:
         print_summary(console, described, asked["bootstrap"])
     elif models:
-        shown = (one for one in fits.components if one.case in models)
-        print_fits(
-            console,
-            [
-                FittedComponent(models[one.case], one.findings, "" if one.choice is None else one.choice.name)
-                for one in shown
-            ],
-        )
+        made = []
+        for one in fits.components:
+            if one.case in models:
+                chosen = [] if one.choice is None else [one.choice]
+                told = [*(choice.summary for choice in chosen), *one.elements]
+                name = "".join(choice.name for choice in chosen)
+                made.append(FittedComponent(models[one.case], one.findings, name, told))
+        print_fits(console, made)
     explained = not {NO_TEST, NO_WEIGHTED_TEST}.isdisjoint(fits.notes)
     untested = None if fits.tested or explained or "test_fit" in asked else len(described)
     merged = [] if fits.reading is None else fits.reading.explain_merges()

@@ -67,6 +67,9 @@ def print_backtest_brief(console: Console, found: Backtest) -> None:
         console.print(f"[bold]{escape(line)}[/]", highlight=False)
     for line in _list_warnings(found, tested):
         print_warning(console, line)
+    if len(tested) == 1:
+        for choice in found.choices:
+            print_plain(console, choice.summary)
     if len(tested) > 1:
         console.print()
         _print_table(console, found, tested)

@@ -30,11 +30,12 @@ FULLY = 1  # components that are told in sentences, not in a table
 
 
 class FittedComponent(NamedTuple):
-    """A model, the assumptions that its rows contradict, and the elements that were chosen for it."""
+    """A model, the assumptions that its rows contradict, the elements that were chosen, and sentences on these."""
 
     model: CaseModel
     findings: Sequence[Finding] = ()
     elements: str = ""
+    sentences: Sequence[str] = ()
 
 
 class Sketch(NamedTuple):
@@ -115,15 +116,19 @@ def _is_hardly(model: CaseModel) -> bool:
 
 def _describe(one: FittedComponent, sketch: Sketch) -> Iterator[str]:
     """Sentences on one component."""
-    ratings, passage = one.model.ratings, sketch.passage
-    if one.elements:
-        yield WORDS("terminal.fit.elements", elements=one.elements)
+    yield from _describe_years(one.model, sketch)
+    yield from one.sentences
+
+
+def _describe_years(model: CaseModel, sketch: Sketch) -> Iterator[str]:
+    """Years of a typical member until the threshold, and what changes them most."""
+    passage = sketch.passage
     if passage is None or passage.median is None:
         yield WORDS("terminal.fit.no_years")
         return
     places = {
-        "rating": ratings.phrase_or_worse(sketch.threshold),
-        "first": ratings.phrase(1),
+        "rating": model.ratings.phrase_or_worse(sketch.threshold),
+        "first": model.ratings.phrase(1),
         "years": _plain(show_years(passage.median)),
         "level": show_level(LEVEL),
     }
@@ -132,10 +137,10 @@ def _describe(one: FittedComponent, sketch: Sketch) -> Iterator[str]:
     else:
         ends = show_range(passage.median_low, passage.median_high, show_years, WORDS)
         yield WORDS("terminal.fit.years", range=_plain(ends), **places)
-    yield describe_strongest(sketch, one.model)
+    yield _describe_strongest(model, sketch)
 
 
-def describe_strongest(sketch: Sketch, model: CaseModel) -> str:
+def _describe_strongest(model: CaseModel, sketch: Sketch) -> str:
     """The strongest effect as a sentence."""
     if sketch.effect is None:
         return WORDS(f"terminal.fit.{'no_effect' if model.fit.covariates else 'no_covariates'}")

@@ -47,13 +47,13 @@ def print_forecast(console: Console, document: ForecastFile) -> None:
 
 
 def list_excluded(document: ForecastFile) -> list[str]:
-    """How many members and records were not forecast, and why; a line, or none."""
-    counts = {
-        what: sum(one.count for one in document.aside if one.what == what) for what in ("members", "records")
-    }
+    """How many members of components with a model, and records, were not forecast, and why: a line, or none."""
+    without = tuple(f": {one.reason}" for one in document.left_out)
+    found = [one for one in document.aside if not (without and one.reason.endswith(without))]
+    kinds = ("members", "records")
+    counts = {what: sum(one.count for one in found if one.what == what) for what in kinds}
     told = [say(f"terminal.study.excluded_{what}", n=count) for what, count in counts.items() if count]
-    ordered = sorted(document.aside, key=lambda one: -one.count)
-    reasons = [f"{one.reason}: {one.count:,}" for one in ordered]
+    reasons = [f"{one.reason}: {one.count:,}" for one in sorted(found, key=lambda one: -one.count)]
     return [WORDS.format(say("terminal.study.excluded", counts=told, reasons=reasons))] if told else []
 
 
