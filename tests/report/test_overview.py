@@ -78,7 +78,7 @@ def test_each_member_has_the_ratings_that_were_found(document, visits):
 def test_fans_are_quantiles_of_the_forecast(document, run):
     every = document.network.every
     years = pl.read_parquet(run / "forecast" / "years.parquet")
-    rows = {key: own for key, own in years.group_by("case", "bridge_id", "member", maintain_order=True)}
+    rows = dict(years.group_by("case", "bridge_id", "member", maintain_order=True))
     for place in range(0, len(every.bridge), 7):
         own = rows[every.cases[every.case[place]], every.bridge[place], every.member[place]]
         for number, year in enumerate(every.fan_years):
@@ -212,8 +212,7 @@ def change(document: Document, **updates) -> Document:
         kind, field = name.split("__")
         some = {"answer": answers, "model": models, "case": cases}[kind]
         some[0] = some[0].model_copy(update={field: value})
-    found = document.model_copy(update={"answers": tuple(answers), "models": tuple(models), "cases": tuple(cases)})
-    return found
+    return document.model_copy(update={"answers": tuple(answers), "models": tuple(models), "cases": tuple(cases)})
 
 
 SOUND = {
