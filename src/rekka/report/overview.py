@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from rekka.core.language import say
 from rekka.data.panel import ALL_CASES
+from rekka.forecast.first_passage import LONGEST
 from rekka.report.document import Document, MembersPart, NetworkPart, NetworkYear, PassagePart, RiskPart, TrustPart
 from rekka.report.text import Words, show_count, show_range, show_share, show_years
 from rekka.report.trust import DO_NOT_USE, GOOD
 
 SOON, LATER = 5, 10  # years of the cards
 FIRST = 10  # members to inspect first
+FEW_YEARS = 10.0  # below which a decimal of years is shown
 NAMED = 3  # components named in a sentence
 NEXT, THERE, APART = 0, 1, 2  # tabs of members
 
@@ -172,6 +174,11 @@ def name_threshold(network: NetworkPart, year: NetworkYear, words: Words) -> str
     return words("overview.thresholds", ratings=words.join(map(name, known), "comma"))
 
 
+def show_whole_years(value: float | None) -> str:
+    """Years without a decimal, but for a few."""
+    return show_years(value) if value is None or not FEW_YEARS <= value <= LONGEST else show_count(value)
+
+
 def _find_year(years: Sequence[NetworkYear], number: int) -> NetworkYear | None:
     """The year so many years on, or the last of a shorter forecast."""
     return next((one for one in years if one.year == number), years[-1] if years else None)
@@ -242,18 +249,21 @@ def _list_new_card(document: Document, case: str | None, words: Words) -> tuple[
     first, last = found[ordered[0]], found[ordered[-1]]
     label = words("overview.card.new")
     if len(found) == 1:
-        value = words("overview.card.years", years=show_years(first.median))
-        ends = show_range(first.median_low, first.median_high, show_years, words)
+        value = words("overview.card.years", years=show_whole_years(first.median))
+        ends = show_range(first.median_low, first.median_high, show_whole_years, words)
         kind = "median_alone" if first.median_low is None else "median"
         return (Card("new", label, value, words(f"overview.card.{kind}", interval=ends)),)
-    value = words("overview.card.years", years=show_range(first.median, last.median, show_years, words))
+    value = words("overview.card.years", years=show_range(first.median, last.median, show_whole_years, words))
     return (Card("new", label, value, words("overview.card.medians", first=ordered[0], last=ordered[-1])),)
 
 
 def _list_trust_card(trust: TrustPart | None, words: Words) -> tuple[Card, ...]:
     if trust is None:
         return ()
-    detail = words("trust.alone", reason=words.format(trust.reason))
+    said = trust.reason
+    several = trust.case is None and "cases" in said and trust.level != GOOD
+    short = words("overview.card.several", n=said["n"], cases=said["cases"]) if several else ""
+    detail = short or words("trust.alone", reason=words.format(said))
     return (Card("trust", words("overview.card.trust"), name_level(trust.level, words), detail, trust.level),)
 
 
