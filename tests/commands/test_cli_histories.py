@@ -67,7 +67,7 @@ def test_a_half_life_and_a_first_day(folder, fitted):
                 "--out", folder / "weighted")  # fmt: skip
     assert done.exit_code == 0, done.stderr
     assert "half_life 5" in call("show", folder / "weighted").stdout
-    done = call("backtest", folder / "t.csv", "--until", 2012, "--half-life", 5, "--draws", 100)
+    done = call("backtest", folder / "t.csv", "--until", 2012, "--half-life", 5, "--draws", 100, "--verbose")
     assert done.exit_code == 0, done.stderr
     assert "with a half-life" in done.stdout
 

@@ -87,7 +87,7 @@ def test_compare_answers_first(finished):
     found = rekka.check_study(out)
     issues = [one.code for one in found if one.verdict == "issue"]
     tips = sum(one.verdict == "tip" for one in found)
-    assert f"rekka checks {out} ({len(issues)} issue: {', '.join(issues)}, {tips} tips)" in said
+    assert f"rekka checks {out} ({len(issues)} issues: {', '.join(issues)}, {tips} tips)" in said
     assert "Chosen, preset" not in said
 
 

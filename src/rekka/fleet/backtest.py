@@ -531,15 +531,13 @@ def _read_table(rows: Sequence[dict[str, Any]], name: str) -> pl.DataFrame:
         "models": MODELS_SCHEMA,
         "origins": ORIGINS_SCHEMA,
     }
-    schema = schemas[name] | {key: None for row in rows[:1] for key in row if key not in schemas[name]}
-    numbers = {key for key, kind in schema.items() if kind in (None, pl.Float64)}
-    read = [
-        {key: _read_number(row.get(key)) if key in numbers else row.get(key) for key in schema} for row in rows
-    ]
-    own = {key: kind for key, kind in schema.items() if kind is not None}
-    return pl.DataFrame(
-        read, schema=schemas[name] if not rows else None, schema_overrides=own, infer_schema_length=None
-    )
+    schema = schemas[name]
+    more = {key: None for row in rows[:1] for key in row if key not in schema}
+    numbers = {key for key, kind in (schema | more).items() if kind in (None, pl.Float64)}
+    known = [{key: _read_number(row[key]) if key in numbers else row[key] for key in row} for row in rows]
+    days = {key: pl.String for key, kind in schema.items() if kind == pl.Date}
+    frame = pl.DataFrame(known, schema=schema | days | more, infer_schema_length=None)
+    return frame.with_columns(pl.col(list(days)).cast(pl.Date))
 
 
 def _read_number(value: Any) -> Any:
