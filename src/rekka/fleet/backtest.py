@@ -537,7 +537,7 @@ def _read_table(rows: Sequence[dict[str, Any]], name: str) -> pl.DataFrame:
     known = [{key: _read_number(row[key]) if key in numbers else row[key] for key in row} for row in rows]
     days = {key: pl.String for key, kind in schema.items() if kind == pl.Date}
     frame = pl.DataFrame(known, schema=schema | days | more, infer_schema_length=None)
-    return frame.with_columns(pl.col(list(days)).cast(pl.Date))
+    return frame.with_columns(pl.col(list(days)).str.to_date())
 
 
 def _read_number(value: Any) -> Any:
