@@ -29,6 +29,8 @@ FLAGS = (
     Flag("--figures", options.Place, "figures", "DIR", "Write each figure here, as SVG, PNG and PDF."),
     Flag("--tables", options.Place, "tables", "DIR",
          "Write the tables here: CSV, an Excel workbook, LaTeX and Markdown."),
+    Flag("--workbook", options.Place, "workbook", "FILE",
+         "Write an Excel workbook, too: overview, members, components, matrices, all tables, run record."),
     Flag("--markdown", options.Place, "markdown", "FILE", "Write the whole report as Markdown, too."),
     Flag("--quick", bool, "calibrate", None, "Leave out calibration and the network of the study's members.",
          read=operator.not_),
@@ -57,7 +59,7 @@ def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = Fal
         return
     console = new_console()
     print_place(console, files["page"][0])
-    for kind in ("figures", "tables", "markdown"):
+    for kind in ("figures", "tables", "workbook", "markdown"):
         if kind in files:
             print_line(console, f"{kind}: {count_of(len(files[kind]), 'file')}, {asked[kind]}")
 

@@ -166,12 +166,17 @@ TABLES_MARK = b"% Tables of a rekka report"  # at the head of tables.tex: the fo
 CUT = "\u2026"
 
 
-def write_tables(tables: Sequence[TableView], folder: str | Path) -> tuple[Path, ...]:
-    """Write NAME.csv for each table, and all of them as tables.xlsx, tables.tex and tables.md."""
+def write_tables(
+    tables: Sequence[TableView], folder: str | Path, workbook: bytes | None = None
+) -> tuple[Path, ...]:
+    """Write NAME.csv for each table, and all of them as tables.xlsx, tables.tex and tables.md.
+
+    ``workbook`` is what tables.xlsx holds, where that is more than the tables.
+    """
     home = Path(folder)
     make_folder(home)
     texts = [render_csv(table) for table in tables]
-    contents = [*(text.encode() for text in texts), render_workbook(tables)]
+    contents = [*(text.encode() for text in texts), render_workbook(tables) if workbook is None else workbook]
     contents += [render_latex(tables).encode(), render_tables(tables).encode()]
     files = list_table_files(tables, home)
     for file, content in zip(files, contents, strict=True):
@@ -209,9 +214,9 @@ def render_workbook(tables: Sequence[TableView]) -> bytes:
     buffer = io.BytesIO()
     with new_workbook(buffer, in_memory=True) as book:
         sheets = name_sheets(table.name for table in tables)
-        _write_contents(book, list(zip(sheets, tables, strict=True)))
+        write_contents(book, list(zip(sheets, tables, strict=True)))
         for sheet, table in zip(sheets, tables, strict=True):
-            _write_sheet(book, sheet, expand(table))
+            write_sheet(book, sheet, expand(table))
     return buffer.getvalue()
 
 
@@ -231,7 +236,7 @@ def name_sheets(names: Iterable[str]) -> list[str]:
     return found
 
 
-def _write_contents(book: Any, sheets: Sequence[tuple[str, TableView]]) -> None:
+def write_contents(book: Any, sheets: Sequence[tuple[str, TableView]]) -> None:
     """A line for each table: its sheet, its title, what its columns mean."""
     page = book.add_worksheet(CONTENTS)
     wrapped = book.add_format({"text_wrap": True, "valign": "top"})
@@ -239,17 +244,18 @@ def _write_contents(book: Any, sheets: Sequence[tuple[str, TableView]]) -> None:
     for line, (sheet, table) in enumerate(sheets):
         target = sheet.replace("'", "''")
         page.write_url(line, 0, f"internal:'{target}'!A1", link, sheet)
-        page.write_string(line, 1, _cut(table.title), wrapped)
-        page.write_string(line, 2, _cut(table.note), wrapped)
+        page.write_string(line, 1, cut_text(table.title), wrapped)
+        page.write_string(line, 2, cut_text(table.note), wrapped)
     page.set_column(0, 0, LONGEST_SHEET_NAME - 8)
     page.set_column(1, 2, WIDEST)
 
 
-def _write_sheet(book: Any, name: str, table: TableView) -> None:
+def write_sheet(book: Any, name: str, table: TableView) -> None:
+    """A sheet of a table: its heading frozen and filtered, numbers in their formats."""
     sheet = book.add_worksheet(name)
     head = book.add_format({"bold": True, "text_wrap": True, "valign": "top", "bottom": 1})
     for place, column in enumerate(table.columns):
-        sheet.write_string(0, place, _cut(column.heading), head)
+        sheet.write_string(0, place, cut_text(column.heading), head)
         width = _find_width(column, table.rows, place)
         sheet.set_column(place, place, width)
     formats = _make_formats(book, table)
@@ -280,22 +286,23 @@ def _write_cell(sheet: Any, line: int, place: int, cell: Cell, form: Any) -> Non
     if isinstance(value, bool):
         sheet.write_boolean(line, place, value, form)
     elif isinstance(value, str):
-        sheet.write_string(line, place, _cut(cell.text), form)
+        sheet.write_string(line, place, cut_text(cell.text), form)
     elif value is not None and math.isfinite(value):
         sheet.write_number(line, place, value, form)
 
 
-def _cut(text: str) -> str:
+def cut_text(text: str) -> str:
+    """A text that fits a cell."""
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + CUT
 
 
 def _find_width(column: Column, rows: Sequence[Row], place: int) -> int:
     """As wide as its longest text, or half its title, within limits."""
-    longest = max((_count_places(row.cells[place].text) for row in rows), default=0)
-    title = _count_places(column.title) // 2 + 2
+    longest = max((count_places(row.cells[place].text) for row in rows), default=0)
+    title = count_places(column.title) // 2 + 2
     return max(NARROWEST, min(WIDEST if longest > WRAPPED else longest + 2, WIDEST), title)
 
 
-def _count_places(text: str) -> int:
+def count_places(text: str) -> int:
     """Characters, those of East Asian width twice."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -37,6 +37,7 @@ from rekka.report.summarize import summarize
 from rekka.report.tables.catalog import list_tables
 from rekka.report.text import Words, load_words
 from rekka.report.views import FigureView, TableView
+from rekka.report.workbook import is_workbook, render_report
 from rekka.study.compare import load_study
 from rekka.study.run_folder import list_own, read_provenance
 from rekka.study.stability import Stability, load_stability
@@ -99,7 +100,15 @@ class Report:
     def write_tables(self, folder: str | Path) -> tuple[Path, ...]:
         """Write every table as CSV, and all of them as an Excel workbook, LaTeX and Markdown."""
         refuse_tables(Path(folder), self.tables)
-        return write_tables(self.tables, Path(folder))
+        return write_tables(self.tables, Path(folder), render_report(self.document, self.tables, self.words))
+
+    def write_workbook(self, path: str | Path) -> Path:
+        """Write the Excel workbook: overview, members, components, matrices, all tables, run record."""
+        file = Path(path)
+        refuse_workbook(file)
+        make_folder(file.parent)
+        write_whole(file, render_report(self.document, self.tables, self.words))
+        return file
 
     def write_figures(
         self, folder: str | Path, formats: Sequence[str] = FORMATS, on_figure: OnCase | None = None
@@ -205,6 +214,7 @@ def write_report(
     figures: str | Path | None = None,
     tables: str | Path | None = None,
     markdown: str | Path | None = None,
+    workbook: str | Path | None = None,
     on_progress: OnProgress = say_nothing,
     **options: Any,
 ) -> dict[str, tuple[Path, ...]]:
@@ -222,6 +232,8 @@ def write_report(
         Folders for the figures (SVG, PNG, PDF) and the tables (CSV, Excel, LaTeX, Markdown).
     markdown : path, optional
         A file for the whole report as Markdown.
+    workbook : path, optional
+        A file (.xlsx) for an Excel workbook: overview, members, components, matrices, all tables, run record.
     on_progress : callable, optional
         Called with a stage, a name, how much is done, and of how much.
     **options
@@ -230,7 +242,7 @@ def write_report(
     Returns
     -------
     dict
-        The files that were written, by kind: page, figures, tables, markdown.
+        The files that were written, by kind: page, figures, tables, markdown, workbook.
 
     """
     run = study.folder if isinstance(study, Study) else Path(study)
@@ -245,10 +257,16 @@ def write_report(
             _refuse_folder(folder)
     if text is not None:
         _refuse_markdown(text, run)
+    if workbook is not None:
+        refuse_workbook(Path(workbook))
+        outputs.append(Path(workbook))
     made = make_report(study, on_case=_name_stage(on_progress, "Calibration"), **options)
     _refuse_filled(made, outputs, drawn, listed)
     on_progress("Drawing the report", page.name, 0, None)
-    files: dict[str, tuple[Path, ...]] = {"page": made.write(page)}
+    book = (
+        {} if workbook is None else {"workbook": (made.write_workbook(workbook),)}
+    )  # first: the page leads to it
+    files: dict[str, tuple[Path, ...]] = {"page": made.write(page)} | book
     if drawn is not None:
         files["figures"] = made.write_figures(drawn, on_figure=_name_stage(on_progress, "Figures"))
     if listed is not None:
@@ -304,6 +322,13 @@ def find_places(path: str | Path) -> tuple[Path, Path]:
 def refuse_no_report(files: Iterable[Path]) -> None:
     """Refuse to write over a file that is no report: a run keeps its own records as JSON, and so do others."""
     refuse_foreign(files, has_mark(*_MARKS), "report")
+
+
+def refuse_workbook(file: Path) -> None:
+    """Refuse to write over a file that is no workbook of a report."""
+    if file.suffix.lower() != ".xlsx":
+        raise BadOption(f"{file.name} is to be a workbook: it needs a name that ends in .xlsx.", option="workbook")
+    refuse_foreign([file], is_workbook, "workbook of a report")
 
 
 def refuse_tables(folder: Path, tables: Sequence[TableView]) -> None:
