@@ -263,10 +263,10 @@ def write_report(
     made = make_report(study, on_case=_name_stage(on_progress, "Calibration"), **options)
     _refuse_filled(made, outputs, drawn, listed)
     on_progress("Drawing the report", page.name, 0, None)
-    book = (
-        {} if workbook is None else {"workbook": (made.write_workbook(workbook),)}
-    )  # first: the page leads to it
-    files: dict[str, tuple[Path, ...]] = {"page": made.write(page)} | book
+    book = None if workbook is None else made.write_workbook(workbook)  # first: the page leads to it
+    files: dict[str, tuple[Path, ...]] = {"page": made.write(page)}
+    if book is not None:
+        files["workbook"] = (book,)
     if drawn is not None:
         files["figures"] = made.write_figures(drawn, on_figure=_name_stage(on_progress, "Figures"))
     if listed is not None:

@@ -105,10 +105,28 @@ def _tabulate(name: str, title: str, made: Sequence[_Made], cases: Sequence[str]
 def tabulate_members(document: Document, words: Words) -> TableView:
     """A row for each member: rating now, last inspection, risk, expected year, tab, remarks, covariates."""
     title, network = words("workbook.sheet.members"), document.network
-    every = None if network is None else network.every
-    if network is None or every is None:
+    if network is None:
         return TableView("members", title, (Column("case", words("column.case")),), ())
+    every = network.every
+    if every is None:  # visits without dates: the first members are known
+        made = list(_list_risks(network, words))
+        return _tabulate("members", title, made, [one.case for one in network.risks])
     return _tabulate("members", title, list(_list_members(network, every, words)), _name_cases(every))
+
+
+def _list_risks(network: NetworkPart, words: Words) -> Iterator[_Made]:
+    """The first members by risk."""
+    risks = network.risks
+    yield _text(words("column.bridge"), (one.bridge for one in risks))
+    yield _text(words("column.member"), (one.member for one in risks))
+    yield _text(words("column.case"), (one.case for one in risks))
+    yield _text(words("column.state_now"), (network.ratings.name(one.state, words) for one in risks))
+    yield _text(words("column.seen"), (one.seen for one in risks))
+    yield _number(words("column.reached_in", years=network.soon), "fine_share", (one.reached for one in risks))
+    yield _number(words("workbook.column.median"), "years", (one.median for one in risks))
+    yield _number(words("workbook.column.calendar"), "year", (one.calendar for one in risks))
+    yield _text(words("workbook.column.threshold"), (network.ratings.rated(one.threshold, words) for one in risks))
+    yield _text(words("column.remark"), (one.remark for one in risks))
 
 
 def _name_cases(every: MembersPart) -> list[str]:
@@ -117,7 +135,8 @@ def _name_cases(every: MembersPart) -> list[str]:
 
 def _list_members(network: NetworkPart, every: MembersPart, words: Words) -> Iterator[_Made]:
     ratings = network.ratings
-    names = {state: ratings.name(state, words) for state in sorted({*every.state, *every.threshold})}
+    names = {state: ratings.name(state, words) for state in sorted({*every.state})}
+    goals = [ratings.rated(state, words) for state in every.threshold]
     yield _text(words("column.bridge"), every.bridge)
     if every.member:
         yield _text(words("column.member"), every.member)
@@ -127,7 +146,7 @@ def _list_members(network: NetworkPart, every: MembersPart, words: Words) -> Ite
     yield _number(words("column.reached_in", years=network.soon), "fine_share", every.soon)
     yield _number(words("workbook.column.median"), "years", every.median)
     yield _number(words("workbook.column.calendar"), "year", every.calendar)
-    yield _text(words("workbook.column.threshold"), (names[every.threshold[case]] for case in every.case))
+    yield _text(words("workbook.column.threshold"), (goals[case] for case in every.case))
     yield _text(words("workbook.column.tab"), (words(f"workbook.tab.{TABS[tab]}") for tab in every.tab))
     if every.remark:
         said = [words.format(one) for one in every.remarks]
@@ -226,7 +245,7 @@ class _Sheet:
                 self.page.write_number(self.line, place, value, self.formats[own])
         self.line += 1
 
-    def say(self, text: str, form: str = "wrapped") -> None:
+    def tell(self, text: str, form: str = "wrapped") -> None:
         """A sentence across the columns of the overview."""
         self.page.merge_range(self.line, 0, self.line, ACROSS, "", self.formats[form])
         self.page.write_string(self.line, 0, cut_text(text), self.formats[form])
@@ -245,14 +264,13 @@ def _write_overview(book: Any, name: str, document: Document, words: Words) -> N
     sheet, made = _Sheet(book, name), make_overview(document, words)
     for place, width in enumerate(WIDTHS):
         sheet.page.set_column(place, place, width)
-    sheet.say(name_study(document, words), "title")
-    for text in (words.join(made.facts, "comma"),):
-        sheet.say(text)
-    sheet.say(made.headline, "headline")
+    sheet.tell(name_study(document, words), "title")
+    sheet.tell(words.join(made.facts, "comma"))
+    sheet.tell(made.headline, "headline")
     if made.trust:
-        sheet.say(made.trust)
+        sheet.tell(made.trust)
     for text in made.missing:
-        sheet.say(text)
+        sheet.tell(text)
     sheet.skip()
     sheet.write([card.label for card in made.cards], "label")
     sheet.write([card.value for card in made.cards], "card")
@@ -263,7 +281,7 @@ def _write_overview(book: Any, name: str, document: Document, words: Words) -> N
     sheet.skip()
     every = None if document.network is None else document.network.every
     if every is not None and every.left_out:
-        sheet.say(words("workbook.left_out", members=f"{every.left_out:,}"))
+        sheet.tell(words("workbook.left_out", members=f"{every.left_out:,}"))
     sheet.page.write_url(
         sheet.line, 0, f"internal:'{CONTENTS}'!A1", sheet.formats["link"], words("workbook.contents")
     )
@@ -277,7 +295,7 @@ def _write_actions(sheet: _Sheet, made: Overview, words: Words) -> None:
         sheet.skip()
         sheet.write([words("workbook.what_to_do")], "section")
     for number, text in enumerate(made.actions, start=1):
-        sheet.say(f"{number} {text}")
+        sheet.tell(f"{number} {text}")
 
 
 def _write_components(sheet: _Sheet, document: Document, words: Words) -> None:
@@ -331,8 +349,8 @@ def _finite(value: float | None) -> float | None:
 def _write_matrices(book: Any, name: str, document: Document, words: Words) -> None:
     """A block for each component and period: a row for each rating now, a column for each rating then."""
     sheet = _Sheet(book, name)
-    sheet.page.set_column(0, 0, max(WIDTHS[:1]))
-    sheet.page.set_column(1, max((len(one.labels or ()) for one in (document,)), default=0) + 12, 14)
+    sheet.page.set_column(0, 0, WIDTHS[0])
+    sheet.page.set_column(1, max((case.n_states for case in document.cases), default=1), 14)
     blocks = [(model, one) for model in document.models if model.forecast for one in model.forecast.matrices]
     if not blocks:
         sheet.write([words("workbook.no_matrices")])
