@@ -19,7 +19,7 @@ import rekka
 from rekka.fleet import inventory as module
 from rekka.fleet.document import load_forecast
 
-FILES = {"members.csv", "years.csv", "network.csv", "set_aside.csv", "forecast.json"}
+FILES = {"members.csv", "years.csv", "network.csv", "set_aside.csv", "details.parquet", "forecast.json"}
 
 
 def words(text: str) -> str:
