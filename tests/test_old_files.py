@@ -173,7 +173,7 @@ def test_forecasts_and_reports_are_read(version):
 def test_a_report_of_version_1_is_refused_with_the_command_that_writes_it_again():
     text = gzip.decompress((FILES / "0.6.0" / "report.json.gz").read_bytes())
     with pytest.raises(
-        DamagedFile, match=r"is no rekka report of version 2: .* Write it again with rekka report RUN"
+        DamagedFile, match=r"is no rekka report of version 3: .* Write it again with rekka report RUN"
     ):
         Document.from_json(text.replace(b'"version": 2', b'"version": 1', 1))
 

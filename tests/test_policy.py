@@ -107,7 +107,7 @@ def test_paths_that_pages_name_lead_somewhere():
         ("run folder", f"plan {PLAN}, files 1", f"plan {BEFORE_CLOCK} and {PLAN}"),
         ("study file", str(PLAN), f"1 to {PLAN}"),
         ("`forecast.json`", str(ForecastFile.model_fields["version"].default), "1"),
-        ("`report.json`", str(REPORT), str(REPORT)),
+        ("`report.json`", str(REPORT), f"2 to {REPORT}"),
         ("scaling", str(SCALING), "1"),
     ],
 )

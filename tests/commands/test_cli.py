@@ -14,6 +14,9 @@ from cli_page import PAGE, describe
 from rekka import cli
 from rekka.cli import COMMANDS, app, read_summary
 from rekka.commands import bars
+from rekka.report.document import Document
+from rekka.report.overview import make_overview
+from rekka.report.terminal.tables import WORDS
 
 
 def run(*args):
@@ -54,9 +57,15 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
     done = call("demo", "--folder", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
     words = " ".join(done.stdout.split())
-    assert "2 components by 4 methods under 2 presets: 16 trials." in words
-    assert f"The report is in {tmp_path / 'demo' / 'study' / 'report.html'}" in words
-    assert f"next: rekka forecast {tmp_path / 'demo' / 'study'} {tmp_path / 'demo'}" in words
+    study = tmp_path / "demo" / "study"
+    document = Document.from_json((study / "report.json").read_bytes())
+    made = make_overview(document, WORDS)
+    assert words.startswith(f"{made.headline} {made.trust}")
+    assert f"The page: {study / 'report.html'}" in words
+    assert len(done.stdout.splitlines()) <= 30
+    assert f"More: rekka show {study} (" in words
+    told = " ".join(call("show", study).stdout.split())
+    assert "2 components by 4 methods under 2 presets: 16 trials." in told
     trials = pl.read_parquet(tmp_path / "demo" / "study" / "trials.parquet")
     assert set(trials["preset"]) == {"paper", "exact"}
     assert (tmp_path / "demo" / "study" / "report.html").stat().st_size > 100_000

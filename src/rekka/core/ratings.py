@@ -213,7 +213,7 @@ class Ratings:
         return _words(words)(self._noun, label=self.or_worse(state, words))
 
     def rated(self, state: int, words: Words | None = None) -> str:
-        """What a member is rated: 'c or worse', with the noun where the language has one there."""
+        """Rating of a member: 'c or worse', with the noun where the language has one there."""
         return _words(words)(f"rating.rated{self._kind}", label=self.or_worse(state, words))
 
     @property

@@ -27,6 +27,7 @@ from rekka.fleet.found import COORDINATES, FOUND, FOUND_ON, find_coordinate
 from rekka.fleet.lists import MEMBER
 from rekka.fleet.visits import GROUP, add_group
 from rekka.model.fit import Fit
+from rekka.model.tables import relate_hazards
 
 Array = NDArray[np.float64]
 
@@ -117,11 +118,10 @@ def _compare(fit: Fit, start: NDArray[np.int64], x: Array, typical: Array, place
     state = np.minimum(start, fit.n_states - 2)
     each = np.arange(len(x))
     try:
-        with np.errstate(all="ignore"):
-            ratio = np.exp(fit.log_hazards(x)[each, state] - fit.log_hazards(other)[each, state])
+        ratio = relate_hazards(fit, x, other)[each, state]
     except InputError:  # an operator that cannot take one of the values: the forecast has a remark on it
         ratio = np.full(len(x), np.nan)
-    return pl.Series(np.where((start <= fit.n_states - 2) & np.isfinite(ratio), ratio, np.nan)).fill_nan(None)
+    return pl.Series(np.where(start <= fit.n_states - 2, ratio, np.nan)).fill_nan(None)
 
 
 def _find_frailties(group: EligibleGroup) -> dict[str, pl.Series]:

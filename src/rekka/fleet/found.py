@@ -46,7 +46,7 @@ def visits_of_pairs(pairs: pl.DataFrame) -> pl.LazyFrame | None:
     return pl.concat(ends).unique(maintain_order=True)
 
 
-class Found:
+class FoundVisits:
     """States found of some members, by day: how many were at the threshold or worse at the end of each year."""
 
     def __init__(self, details: pl.DataFrame) -> None:

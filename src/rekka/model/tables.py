@@ -205,6 +205,12 @@ def ratio_interval(fit: Fit, before: Array, after: Array, level: float) -> tuple
     return ratio, low, high
 
 
+def relate_hazards(fit: Fit, x: Array, other: Array) -> Array:
+    """Hazards (n, K-1) at raw covariates x (n, p) relative to those at other ones; NaN without a finite value."""
+    with np.errstate(invalid="ignore"):
+        return _exponentials(fit.log_hazards(x) - fit.log_hazards(other))
+
+
 def _known(errors: Array) -> Array:
     """Standard errors; NaN where they are 0: what is set and not estimated, such as a bound, has none."""
     return np.where(errors == 0, np.nan, errors)

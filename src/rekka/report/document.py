@@ -784,7 +784,7 @@ class Document(Value):
     """A report."""
 
     format: Literal["rekka-report"] = "rekka-report"
-    version: Literal[3] = VERSION
+    version: Literal[2, 3] = VERSION
     rekka: str
     title: Text  # what the study is of, where somebody said so or a table has a name
     labels: tuple[str, ...] | None = None  # of states 1 to K; None where they are numbers

@@ -18,8 +18,7 @@ from rekka.core.language import Said, say
 from rekka.fleet.details import RATIO, VALUE, choose_fan_years
 from rekka.fleet.document import FORECAST, ForecastFile, MemberRisk, TotalPart, describe_fleet, load_forecast
 from rekka.fleet.eligibility import LONG_UNSEEN, InventoryOptions, find_eligible
-from rekka.fleet.found import COORDINATES, FOUND, FOUND_ON
-from rekka.fleet.found import Found as FoundVisits
+from rekka.fleet.found import COORDINATES, FOUND, FOUND_ON, FoundVisits
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import read_members
 from rekka.fleet.models import Models, match_models
@@ -138,7 +137,7 @@ def load_details(folder: Path) -> pl.DataFrame | None:
 
 
 def _list_history(visits: FoundVisits, span: tuple[date, date], found: ForecastFile) -> Iterator[HistoryYear]:
-    """What inspectors had found by the end of each year, from the first year in which most members were known."""
+    """Counts by the end of each year, from the first one in which most members had been inspected."""
     members = {one.case: one.members for one in found.models}
     for year in range(span[0].year, span[1].year + 1):
         counts = visits.count(year)

@@ -268,7 +268,7 @@ def _list_trust_card(trust: TrustPart | None, words: Words) -> tuple[Card, ...]:
 
 
 def _list_missing(document: Document, case: str | None, words: Words) -> Iterator[str]:
-    """What the first screen lacks, and what adds it."""
+    """Things that the first screen lacks, and what adds them."""
     network, study = document.network, document.study
     if study.done < study.planned or study.choices_done < study.choices_planned:
         yield words("overview.missing.unfinished", done=study.done, planned=study.planned)
@@ -343,7 +343,7 @@ def _list_actions(
     trust: TrustPart | None,
     words: Words,
 ) -> Iterator[str]:
-    """What to do next, the most urgent first."""
+    """Next steps, the most urgent first."""
     rating, there = name_threshold(network, now, words), _count_there(network, now)
     if there:
         yield words.format(say("overview.do.there", n=there, rating=rating))
@@ -364,7 +364,7 @@ def _list_actions(
 
 
 def _advise_trust(trust: TrustPart | None, words: Words) -> Iterator[str]:
-    """What to do about the reason that decided."""
+    """Advice on the reason that decided."""
     if trust is None or trust.level == GOOD:
         return
     said = trust.reason.get("why", trust.reason)

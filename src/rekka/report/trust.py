@@ -34,8 +34,8 @@ LEAST_SHARE = 0.05  # of the members, that a component must hold to count for al
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What is known of a component."""
+class Known:
+    """Facts that the trust in a component is judged by."""
 
     case: CasePart
     answer: Answer
@@ -44,38 +44,38 @@ class Evidence:
     apart: float | None  # share of its members outside the training range, or not inspected for long
 
 
-Check = Callable[[Evidence], Said | None]
+Check = Callable[[Known], Said | None]
 
 
-def _no_model(one: Evidence) -> Said | None:
+def _no_model(one: Known) -> Said | None:
     return say("trust.reason.no_model") if one.answer.method is None else None
 
 
-def _not_certified(one: Evidence) -> Said | None:
+def _not_certified(one: Known) -> Said | None:
     return say("trust.reason.not_certified") if one.model is None or not one.model.certified else None
 
 
-def _worse_backtest(one: Evidence) -> Said | None:
+def _worse_backtest(one: Known) -> Said | None:
     found = one.backtest
     if found is None or found.low is None or found.low <= 0:
         return None
     return say("trust.reason.worse_backtest", until=found.until)
 
 
-def _worse_than_no_change(one: Evidence) -> Said | None:
+def _worse_than_no_change(one: Known) -> Said | None:
     return say("trust.reason.worse_no_change") if one.answer.beats_persistence == "worse" else None
 
 
-def _worse_than_no_covariates(one: Evidence) -> Said | None:
+def _worse_than_no_covariates(one: Known) -> Said | None:
     return say("trust.reason.worse_no_covariates") if one.answer.beats_no_covariates == "worse" else None
 
 
-def _misfit(one: Evidence) -> Said | None:
+def _misfit(one: Known) -> Said | None:
     test = None if one.model is None else one.model.fit_test
     return say("trust.reason.misfit", p=f"{test.p_value:.2g}") if test is not None and test.rejected else None
 
 
-def _missed_years(one: Evidence) -> Said | None:
+def _missed_years(one: Known) -> Said | None:
     years = [
         year
         for year in (() if one.backtest is None else one.backtest.years)
@@ -95,41 +95,41 @@ def _missed_years(one: Evidence) -> Said | None:
     )
 
 
-def _backtest_not_better(one: Evidence) -> Said | None:
+def _backtest_not_better(one: Known) -> Said | None:
     found = one.backtest
     if found is None or found.high is None or found.high < 0:
         return None
     return say("trust.reason.backtest_not_better", until=found.until)
 
 
-def _not_confirmed(one: Evidence) -> Said | None:
+def _not_confirmed(one: Known) -> Said | None:
     if one.answer.confirmed:
         return None
     return say("trust.reason.untested" if one.answer.scored_on is None else "trust.reason.not_confirmed")
 
 
-def _no_better_than_no_change(one: Evidence) -> Said | None:
+def _no_better_than_no_change(one: Known) -> Said | None:
     ours, theirs = one.answer.accuracy, one.answer.persistence_accuracy
     if ours is None or theirs is None or ours >= theirs - MARGIN:
         return None
     return say("trust.reason.no_change", ours=f"{ours:.3f}", theirs=f"{theirs:.3f}")
 
 
-def _no_better_than_no_covariates(one: Evidence) -> Said | None:
+def _no_better_than_no_covariates(one: Known) -> Said | None:
     ours, theirs = one.answer.log_loss, one.answer.no_covariates_log_loss
     if ours is None or theirs is None or ours <= theirs + MARGIN:
         return None
     return say("trust.reason.no_covariates", ours=f"{ours:.3f}", theirs=f"{theirs:.3f}")
 
 
-def _few_events(one: Evidence) -> Said | None:
+def _few_events(one: Known) -> Said | None:
     events = one.case.events_per_parameter
     if events is None or events >= FEW_EVENTS:
         return None
     return say("trust.reason.few_events", events=f"{events:.1f}", least=f"{FEW_EVENTS:g}")
 
 
-def _apart(one: Evidence) -> Said | None:
+def _apart(one: Known) -> Said | None:
     if one.apart is None or one.apart <= MOST_APART:
         return None
     return say("trust.reason.apart", share=f"{100 * one.apart:.0f}")
@@ -152,14 +152,14 @@ def judge_all(document: Document) -> tuple[TrustPart, ...]:
     return (_judge_together(each, document.network), *each) if each else ()
 
 
-def _gather(document: Document) -> Iterator[Evidence]:
+def _gather(document: Document) -> Iterator[Known]:
     cases = {case.case: case for case in document.cases}
     models = {model.case: model for model in document.models}
     backtests = {one.case: one for one in document.backtests}
     apart = _share_apart(document.network)
     for answer in document.answers:
         name = answer.case
-        yield Evidence(cases[name], answer, models.get(name), backtests.get(name), apart.get(name))
+        yield Known(cases[name], answer, models.get(name), backtests.get(name), apart.get(name))
 
 
 def _share_apart(network: NetworkPart | None) -> dict[str, float]:
@@ -173,7 +173,7 @@ def _share_apart(network: NetworkPart | None) -> dict[str, float]:
     return {name: own.count(2) / len(own) for name, own in tabs.items() if own}
 
 
-def _judge(one: Evidence) -> TrustPart:
+def _judge(one: Known) -> TrustPart:
     found = {level: [said for check in checks if (said := check(one))] for level, checks in CHECKS.items()}
     level = next((level for level in CHECKS if found[level]), GOOD)
     reasons = found[level] if level != GOOD else [say("trust.reason.good", rows=one.answer.rows or 0)]

@@ -27,8 +27,8 @@ from rekka.streaming.blocks import Array, Source
 from rekka.streaming.clustered_errors import SCORE_BYTES, add_streamed_row_scores, add_streamed_scores
 from rekka.streaming.likelihood import BlockLikelihood, Design
 from rekka.streaming.passes import (
+    FirstPass,
     OnPass,
-    Overview,
     Watched,
     factor_scaled,
     find_quantiles,
@@ -51,7 +51,7 @@ class StreamedObservations(Observations):
     starts_on_sample = True
 
     source: Watched
-    overview: Overview
+    overview: FirstPass
     pair_weight: Array | None
     clustered: bool
     score_bytes: int

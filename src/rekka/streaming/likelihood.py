@@ -22,7 +22,7 @@ from rekka.model.restarts import Pair, draw_sample, share_sample
 from rekka.scaling.operators import FittedScaling
 from rekka.streaming import block_kernel
 from rekka.streaming.blocks import Array, Block
-from rekka.streaming.passes import Overview, Watched, by_column, factor, weigh
+from rekka.streaming.passes import FirstPass, Watched, by_column, factor, weigh
 
 SAMPLE = 250_000  # rows, about: as many as a fit in memory has at most
 REMEMBERED = 2  # a solver may go back by one step at its end
@@ -151,7 +151,7 @@ class BlockLikelihood(PairLikelihood):
 
     source: Watched
     design: Design
-    overview: Overview  # its sums by start and end have the class weights
+    overview: FirstPass  # its sums by start and end have the class weights
     _last: dict[tuple[bytes, int], Evaluation] = field(default_factory=dict)
 
     @property

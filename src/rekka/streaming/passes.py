@@ -69,7 +69,7 @@ def _take_block(clock: Clock, function: Callable[[Block], Result], block: Block)
     return function(block._replace(x=clock.take(block.x, block.dt)))
 
 
-class Overview(NamedTuple):
+class FirstPass(NamedTuple):
     """Rows, the range of each covariate (p,), sums over the rows of each start and end, (K, K); some groups."""
 
     rows: int
@@ -79,25 +79,25 @@ class Overview(NamedTuple):
     pairs: Pairs
     marked: NDArray[np.uint64]  # hashes of one group in MARKED, where groups are read
 
-    def with_states(self, n_states: int) -> Overview:
-        """The overview with room for so many states."""
+    def with_states(self, n_states: int) -> FirstPass:
+        """Counts with room for so many states."""
         room = (0, n_states - len(self.counts))
         weight, years = (np.pad(table, (room, room)) for table in self.pairs)
         return self._replace(counts=np.pad(self.counts, (room, room)), pairs=Pairs(weight, years))
 
 
-def look_over(source: Source) -> Overview:
+def look_over(source: Source) -> FirstPass:
     """The first pass, in which every value is checked."""
-    whole: Overview | None = None
+    whole: FirstPass | None = None
     for part in source.map(_look_over_block):
-        whole = part if whole is None else _add_overviews(whole, part)
+        whole = part if whole is None else _add_passes(whole, part)
     if whole is None:
         raise InputError("The table has no rows. At least one is needed.")
     inputs.refuse_weightless(whole.pairs.weight)
     return whole
 
 
-def _look_over_block(block: Block) -> Overview:
+def _look_over_block(block: Block) -> FirstPass:
     n_states = int(block.end.max(initial=0)) + 1
     if n_states > MOST_STATES:
         raise BadStates(
@@ -108,16 +108,16 @@ def _look_over_block(block: Block) -> Overview:
     counts = np.bincount(block.start * n_states + block.end, minlength=n_states**2).reshape(n_states, n_states)
     low, high = block.x.min(axis=0, initial=np.inf), block.x.max(axis=0, initial=-np.inf)
     group = np.empty(0, np.uint64) if block.group is None else block.group
-    return Overview(block.dt.size, low, high, counts, pairs, np.unique(group[group % np.uint64(MARKED) == 0]))
+    return FirstPass(block.dt.size, low, high, counts, pairs, np.unique(group[group % np.uint64(MARKED) == 0]))
 
 
-def _add_overviews(one: Overview, other: Overview) -> Overview:
+def _add_passes(one: FirstPass, other: FirstPass) -> FirstPass:
     n_states = max(len(one.counts), len(other.counts))
     one, other = one.with_states(n_states), other.with_states(n_states)
     pairs = Pairs(*(mine + theirs for mine, theirs in zip(one.pairs, other.pairs, strict=True)))
     low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
     marked = np.union1d(one.marked, other.marked)
-    return Overview(one.rows + other.rows, low, high, one.counts + other.counts, pairs, marked)
+    return FirstPass(one.rows + other.rows, low, high, one.counts + other.counts, pairs, marked)
 
 
 def measure_values(values: Array, weight: Array | None = None) -> Moments:
