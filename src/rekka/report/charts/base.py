@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 from rich.cells import cell_len, set_cell_size
@@ -182,7 +183,6 @@ def _linear(part: float) -> float:
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
-Side = Literal["top", "bottom"]
 
 WIDTH = 440  # of a panel, all in all, in pixels: two stand beside each other on a screen, one on a phone
 PRINTED = 680  # pixels of two panels side by side: 180 mm, the width of a page of two columns
@@ -193,6 +193,7 @@ FONT, SMALL = 12, 11  # pixels of letters
 TITLE = 20  # pixels for the title of an axis
 TICK = 8  # pixels between the labels of an axis and its plot
 BELOW = 52  # pixels below a plot for the labels and the title of its axis
+ABOVE, HEAD = 8, 20  # above a plot for half of a label, for a line of words
 CASE_LABELS = 136  # pixels for the names of cases
 CASE_WIDTH = WIDTH - CASE_LABELS - RIGHT  # of a plot beside them
 HEIGHT = 250  # of a plot over the years
@@ -200,15 +201,18 @@ HOVER = 12  # pixels around a year in which its tooltip appears
 LONGEST_NAME = 24  # letters of a case's name at an axis; the tooltip has all of it
 ROW = 24  # pixels for a case
 KEY_ROW, KEY_SYMBOL, KEY_GAP = 18, 14, 16  # pixels of a line of a key, for a symbol, between entries
-KEY = "key"  # the style by which the layers of a key are known
+KEY, FRAME = "key", "frame"  # styles by which the layers of a key, and the frame, are known
+BESIDE = 0.3  # of an axis of differences, at least, on either side of zero
 LEADER = 10  # pixels from the end of a line to its label
 LABEL_ROW = 14  # pixels between labels at the ends of lines
 DIGITS = 6  # significant, in the data of a chart
+SHADE = 0.16  # opacity of the ground beyond the training rows
 SLACK = 1e-9  # of a number of steps
 CALENDAR = 1000.0  # years from here on are those of a calendar
 MOST_LETTERS = 20  # of a rating at an axis
 PICKED = "picked"  # the case that the reader points at, "" for none: the page sets it
 FAINT = 0.15  # opacity of other cases then
+STOPS = ".\N{IDEOGRAPHIC FULL STOP}"  # which a title has none of at its end
 STAMP = "stamp"  # the style by which a text across a chart is known
 STAMP_SIZE, STAMP_ANGLE, STAMP_OPACITY = 38, 342, 0.3  # pixels, degrees
 # Directional controls of Unicode, which turn around what follows them (UAX 9, 2)
@@ -220,6 +224,13 @@ ISOLATED = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
 NARROW_LETTERS, NARROW, WIDE_LETTERS, WIDE = frozenset("iljtfI.,:;'|!()[] "), 0.38, frozenset("mwMW%@"), 0.97
 CAPITAL, LETTER = 0.68, 0.62
 
+# Parts of a text that a line holds together: words, what is in brackets, a run of katakana, a letter that is wide
+_PARTS = re.compile(
+    "\uff08[^\uff09]*\uff09|[\u30a0-\u30ff]+|[\u3000-\u309f\u3400-\u9fff\uff00-\uffef]"
+    "| +|[^ \u3000-\u30ff\u3400-\u9fff\uff00-\uffef]+"
+)
+EVEN = 1.15
+BROKEN = r"split(datum.value, '\n')"  # labels of several lines
 _OTHER_CASE = f"{PICKED} != '' && datum.case != {PICKED}"
 _SHORTEN = f"length(datum.value) > {LONGEST_NAME} ? slice(datum.value, 0, {LONGEST_NAME - 1}) + '…' : datum.value"
 
@@ -262,7 +273,8 @@ class Entry:
 class Chart:
     """Layers over each other on the same rows, with a key below.
 
-    ``left`` are the pixels beside the plot, where the key begins, ``below`` those under it that the axis takes.
+    ``left`` are the pixels beside the plot, where the key begins, ``below`` those under it that the axis takes;
+    ``above`` what stands over it; ``across`` is the width of it all.
     """
 
     layers: Sequence[Spec]
@@ -272,6 +284,8 @@ class Chart:
     left: float = 0.0
     key: Sequence[Entry] = ()
     below: float = BELOW
+    above: float = ABOVE
+    across: float = WIDTH
 
 
 @dataclass(frozen=True)
@@ -300,6 +314,17 @@ def _measure_letter(letter: str) -> float:
     if letter in NARROW_LETTERS:
         return NARROW
     return WIDE if letter in WIDE_LETTERS else CAPITAL if letter.isupper() else LETTER
+
+
+def break_text(text: str, width: float, size: float = FONT) -> str:
+    """A text in lines of at most so many pixels, as far as words allow; between any letters that are wide."""
+    lines, whole = [""], measure(text, size)
+    wanted = EVEN * whole / max(math.ceil(whole / width), 1)  # lines of about one length
+    for part in _PARTS.findall(text):
+        if lines[-1].strip() and measure((lines[-1] + part).strip(), size) > min(width, wanted):
+            lines.append("")
+        lines[-1] += part if lines[-1] else part.lstrip()
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def cut_name(name: str, most: int = MOST_LETTERS) -> str:
@@ -513,7 +538,9 @@ def find_ticks(low: float, high: float, *, most: int = 6, least: float = 0.0, sn
 def year_axis(title: str, first: float, last: float) -> Spec:
     """Years from the first to the last: scale and axis; years of the calendar have no commas."""
     ticks = find_ticks(first, last, snap=False)
-    return ticks.under(title, grid=False) | {"scale": ticks.scale()} if first < CALENDAR else _calendar(ticks, title)
+    return (
+        ticks.under(title, grid=False) | {"scale": ticks.scale()} if first < CALENDAR else _calendar(ticks, title)
+    )
 
 
 def _calendar(ticks: Ticks, title: str) -> Spec:
@@ -562,18 +589,24 @@ def list_bands(bands: Sequence[Band]) -> list[Entry]:
     return [Entry(one.name, one.colour) for one in bands]
 
 
-def draw_ground(beyond: float | None, x: Spec, last: float, theme: Theme, side: Side = "top") -> list[Spec]:
-    """Shade and words from ``beyond`` on, where covariates leave the training rows."""
+def draw_ground(beyond: float | None, x: Spec, last: float, theme: Theme, *, named: bool = True) -> list[Spec]:
+    """A shade with an edge from ``beyond`` on, where covariates leave the training rows; its words above the plot.
+
+    It lies over the bands, which would hide it.
+    """
     if beyond is None or beyond >= last:
         return []
-    ends = [{"year": shorten(beyond), "last": last}]
-    ground = {"x": quantity("year", **x), "x2": {"field": "last"}}
-    place = {"x": quantity("last", **x), "y": {"value": 5 if side == "top" else HEIGHT - 5}}
-    text: Spec = {"text": theme.words("figure.beyond"), "align": "right", "baseline": side, "dx": -5}
-    return [
-        layer("rect", ground, rows=ends, color=theme.palette.failed, opacity=0.4),
-        layer("text", place, rows=[{"last": last}], color=theme.palette.muted, fontSize=SMALL, **text),
+    ends, palette = [{"year": shorten(beyond), "last": last}], theme.palette
+    edge = {"x": quantity("year", **x)}
+    drawn = [
+        layer("rect", edge | {"x2": {"field": "last"}}, rows=ends, color=palette.muted, opacity=SHADE),
+        layer("rule", edge, rows=ends, color=palette.muted, strokeWidth=1, strokeDash=[1, 2]),
     ]
+    if named:
+        place = {"x": quantity("last", **x), "y": {"value": -4}}
+        text: Spec = {"text": theme.words("figure.beyond"), "align": "right", "baseline": "bottom"}
+        drawn.append(layer("text", place, rows=[{"last": last}], color=palette.muted, fontSize=SMALL, **text))
+    return drawn
 
 
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -633,7 +666,13 @@ def draw_hover(base: Spec, tooltip: Sequence[Spec], palette: Palette, transform:
 
 
 def draw_differences(
-    rows: Rows, cases: Sequence[str], title: str, sides: tuple[str, str], least: float, fields: Sequence[str], theme: Theme
+    rows: Rows,
+    cases: Sequence[str],
+    title: str,
+    sides: tuple[str, str],
+    least: float,
+    fields: Sequence[str],
+    theme: Theme,
 ) -> Chart:
     """A row for each case: a paired difference with its interval, and in figures; zero is no difference.
 
@@ -641,7 +680,9 @@ def draw_differences(
     """
     words, palette = theme.words, theme.palette
     numbers = [row[name] for row in rows for name in ("difference", "low", "high") if name in row]
-    ticks = find_ticks(min([0.0, *numbers]), max([0.0, *numbers]), most=5, least=least)
+    low, high = min([0.0, *numbers]), max([0.0, *numbers])
+    aside = BESIDE * max(high - low, least)  # room for words on either side of zero
+    ticks = find_ticks(min(low, -aside), max(high, aside), most=5, least=least)
     x = ticks.under(title)
     base = {"y": case_axis(cases), "opacity": dim(), "tooltip": tips(words, *fields)}
     looks: dict[str, tuple[str, Spec]] = {
@@ -665,13 +706,16 @@ def draw_differences(
     layers.append(layer("text", label, where="isValid(datum.label)", align="left", dx=8, fontSize=SMALL))
     if any("note" in row for row in rows):
         note = place | {"x": {"value": 4}, "text": category("note")}
-        layers.append(layer("text", note, where="isValid(datum.note)", align="left", fontSize=SMALL, color=palette.muted))
+        layers.append(
+            layer("text", note, where="isValid(datum.note)", align="left", fontSize=SMALL, color=palette.muted)
+        )
     for side, text, shift in zip(("right", "left"), sides, (-6, 6), strict=True):
         head: Spec = {"align": side, "baseline": "bottom", "dx": shift, "fontSize": SMALL, "color": palette.muted}
         layers.append(layer("text", {"x": datum(0, **x), "y": {"value": -4}}, rows=[{}], text=text, **head))
     right = 12 + max((measure(row["label"], SMALL) for row in rows if "label" in row), default=0.0)
     width = WIDTH - CASE_LABELS - right
-    return Chart(layers, rows, width=width, height=len(cases) * ROW, left=float(CASE_LABELS), key=key)
+    height = len(cases) * ROW
+    return Chart(layers, rows, width=width, height=height, left=float(CASE_LABELS), key=key, above=HEAD)
 
 
 # Stamps, panels, figures
@@ -719,14 +763,20 @@ def make_figure(
     chosen = True
     if model is not None:
         case, certified, chosen = model.case, model.certified, model.chosen
+    charts = [(*texts, chart) for *texts, chart in panels if chart is not None]
+    above = max((chart.above for *_, chart in charts), default=0.0)
     drawn = tuple(
-        PanelView(one, title, text, finish(stamp(chart, theme, certified=certified, chosen=chosen), theme.palette))
-        for one, title, text, chart in panels
-        if chart is not None
+        PanelView(
+            one,
+            heading,
+            text,
+            finish(stamp(replace(chart, above=above), theme, certified=certified, chosen=chosen), theme.palette),
+        )
+        for one, heading, text, chart in charts
     )
     if not drawn:
         return None
-    return FigureView(name, title, join_sentences(caption, theme.words), drawn, case, live)
+    return FigureView(name, title.rstrip(STOPS), join_sentences(caption, theme.words), drawn, case, live)
 
 
 def finish(chart: Chart, palette: Palette) -> Spec:
@@ -736,12 +786,19 @@ def finish(chart: Chart, palette: Palette) -> Spec:
         "config": style(palette),
         "data": {"values": chart.rows},
         "height": chart.height,
-        "layer": [*chart.layers, *_draw_key(chart, palette)],
+        "layer": [_frame(chart), *chart.layers, *_draw_key(chart, palette)],
         "width": chart.width,
     }
     if any("case" in row for row in chart.rows):
         spec["params"] = [{"name": PICKED, "value": ""}]
     return spec
+
+
+def _frame(chart: Chart) -> Spec:
+    """An unseen frame: a picture is as wide as its labels may be in a wide font, plots of a figure stand level."""
+    edges = {"x": -chart.left, "x2": chart.across - chart.left, "y": -chart.above, "y2": chart.height}
+    places = {name: {"value": round(value, 1)} for name, value in edges.items()}
+    return layer("rect", places, rows=[{}], style=FRAME, opacity=0)
 
 
 def _draw_key(chart: Chart, palette: Palette) -> Iterable[Spec]:
@@ -771,7 +828,9 @@ def _draw_key(chart: Chart, palette: Palette) -> Iterable[Spec]:
             mark = base | own | {"shape": category("shape", scale=None)}
             yield layer("point", mark, rows=some, style=KEY, filled=filled, size=80, opacity=1, strokeWidth=1.6)
     text = base | {"text": category("text")}
-    yield layer("text", text, rows=rows, style=KEY, align="left", dx=KEY_SYMBOL / 2 + 4, fontSize=FONT, color=palette.ink)
+    yield layer(
+        "text", text, rows=rows, style=KEY, align="left", dx=KEY_SYMBOL / 2 + 4, fontSize=FONT, color=palette.ink
+    )
 
 
 def style(palette: Palette) -> Spec:
@@ -794,5 +853,12 @@ def style(palette: Palette) -> Spec:
         "axisX": {"labelFlush": False, "labelOverlap": True, "labelSeparation": 6},
         "legend": {"disable": True},
         "text": {"color": ink, "fontSize": FONT},
-        "title": {"color": ink, "fontSize": 13, "fontWeight": "bold", "anchor": "start", "frame": "bounds", "offset": 8},
+        "title": {
+            "color": ink,
+            "fontSize": 13,
+            "fontWeight": "bold",
+            "anchor": "start",
+            "frame": "bounds",
+            "offset": 8,
+        },
     }

@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import altair as alt
 import vl_convert
 
-from rekka.report.charts.base import KEY, LESS, PICKED, PRINTED, SPACING, STAMP, Spec
+from rekka.report.charts.base import FRAME, KEY, LESS, PICKED, PRINTED, SPACING, STAMP, Spec
 from rekka.report.views import FigureView
 
 PICTURE_MARK = b"drawn by rekka"  # in every picture file, by which an earlier one is known
@@ -191,10 +191,12 @@ def _narrow(panels: Sequence[Spec]) -> None:
     """Make panels fit half of a page. What is square stays square, and what was as high beside it stays so."""
     heights = {}
     for spec in panels:
+        less = spec["width"] - SQUARE if spec["width"] == spec["height"] else LESS
         if spec["width"] == spec["height"]:
-            heights[spec["height"]] = spec["width"] = min(spec["width"], SQUARE)
-        else:
-            spec["width"] -= LESS
+            heights[spec["height"]] = SQUARE
+        spec["width"] -= less
+        frame = next(layer for layer in spec["layer"] if layer["mark"].get("style") == FRAME)
+        frame["encoding"]["x2"]["value"] -= less
     for spec in panels:
         lower = spec["height"] - heights.get(spec["height"], spec["height"])
         spec["height"] -= lower
@@ -202,6 +204,8 @@ def _narrow(panels: Sequence[Spec]) -> None:
             kind = layer["mark"].get("style")
             if kind == STAMP:
                 layer["encoding"]["x"]["value"] = spec["width"] / 2
+            elif kind == FRAME:
+                layer["encoding"]["y2"]["value"] = spec["height"]
             elif kind == KEY:
                 for row in layer["data"]["values"]:
                     row["y"] -= lower

@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 from rekka.report.charts.base import (
-    BELOW,
-    CALENDAR,
+    ABOVE,
     CASE_LABELS,
+    HEAD,
     HEIGHT,
+    LESS,
     RIGHT,
     ROW,
     SMALL,
@@ -105,7 +106,9 @@ show_tenth = partial(show_share, digits=1)
 # The network
 
 
-def draw_network(network: NetworkPart, theme: Theme, case: str | None = None, name: str = "network") -> FigureView | None:
+def draw_network(
+    network: NetworkPart, theme: Theme, case: str | None = None, name: str = "network"
+) -> FigureView | None:
     """Members in the threshold or worse, found and expected, beside shares of ratings: of all cases, or of one."""
     words, years = theme.words, network.of(case)
     if not years:
@@ -120,7 +123,12 @@ def draw_network(network: NetworkPart, theme: Theme, case: str | None = None, na
     message = _describe_reached(network, years, theme)
     shares = (words("figure.network.panel_shares"), _describe_last(network, years, theme))
     panels = (
-        ("network-reached", _name_threshold(years, theme), message, _count_reached(network, years, history, theme)),
+        (
+            "network-reached",
+            _name_threshold(years, theme),
+            message,
+            _count_reached(network, years, history, theme),
+        ),
         ("network-shares", *shares, _draw_shares(network, years, theme)),
     )
     banded = any(one.low is not None for one in years)
@@ -159,7 +167,9 @@ def _name_threshold(years: Sequence[NetworkYear], theme: Theme) -> str:
     threshold = years[-1].threshold
     if threshold is None:
         return theme.words("figure.network.panel_thresholds")
-    return theme.words("figure.network.panel_reached", rating=theme.ratings.phrase_or_worse(threshold, theme.words))
+    return theme.words(
+        "figure.network.panel_reached", rating=theme.ratings.phrase_or_worse(threshold, theme.words)
+    )
 
 
 def _count_reached(
@@ -170,22 +180,31 @@ def _count_reached(
     found, rows = _list_found(history, words), [_network_row(one, base, words) for one in years]
     first, last = min([base, *(row["year"] for row in found)]), rows[-1]["year"]
     numbers = [row[name] for row in rows for name in ("expected", "high", "last", "widest") if name in row]
-    y = find_ticks(0.0, max([1.0, *numbers, *(row["found"] for row in found)]), most=6).beside(words("figure.axis.members"))
+    y = find_ticks(0.0, max([1.0, *numbers, *(row["found"] for row in found)]), most=6).beside(
+        words("figure.axis.members")
+    )
     x = year_axis(_name_years(network, words), first, last)
     bands = _list_number_bands(rows, network.level, theme)
     along = {"x": quantity("year", **x)}
-    ends = [End(words("figure.network.end", count=rows[-1]["count"]), _place(rows[-1]["expected"], y), palette.accent)]
+    ends = [
+        End(words("figure.network.end", count=rows[-1]["count"]), _place(rows[-1]["expected"], y), palette.accent)
+    ]
     left, right = find_room(y["axis"]), find_end_room(one.text for one in ends)
     layers = [
         *draw_bands("area", bands[:2], "y", along, y),
         *(line for one in bands[1:2] for line in draw_edges(one, along, y, palette.accent, strokeWidth=0.8)),
         *(line for one in bands[2:] for line in draw_edges(one, along, y, palette.accent, **WIDER)),
         *(_mark_today(network, x, found, theme) if base else ()),
-        *_draw_found(found, along, y, theme),
+        *_draw_found(found, along, y, (found[-1]["year"] - first) / (last - first) if found else 0.0, theme),
         layer("line", along | {"y": quantity("expected", **y)}, strokeWidth=2.4, color=palette.accent),
         *label_ends(ends, x, last, HEIGHT, palette.ink),
     ]
-    fields = ("year", "expected_number", *(("interval", "number") if bands else ()), *(("shock",) if bands[2:] else ()))
+    fields = (
+        "year",
+        "expected_number",
+        *(("interval", "number") if bands else ()),
+        *(("shock",) if bands[2:] else ()),
+    )
     layers.append(draw_hover(along, tips(words, *fields), palette))
     key = list_bands(bands[:2]) + [Entry(one.name, one.colour, dash=DASHED) for one in bands[2:]]
     return Chart(layers, rows, width=WIDTH - left - right, height=HEIGHT, left=left, key=key)
@@ -241,8 +260,8 @@ def _has_early(history: Sequence[HistoryYear]) -> bool:
     return len({one.members for one in history}) > 1 and history[0].members < INSPECTED * history[-1].members
 
 
-def _draw_found(found: Rows, along: Spec, y: Spec, theme: Theme) -> Iterator[Spec]:
-    """Points and a thin line; hollow points where many members had not been inspected yet."""
+def _draw_found(found: Rows, along: Spec, y: Spec, share: float, theme: Theme) -> Iterator[Spec]:
+    """Points and a thin line, over a ``share`` of the years; hollow where many had not been inspected yet."""
     if not found:
         return
     ink, height = theme.palette.ink, quantity("found", **y)
@@ -255,8 +274,11 @@ def _draw_found(found: Rows, along: Spec, y: Spec, theme: Theme) -> Iterator[Spe
     if early:
         yield layer("point", point, rows=early, filled=False, fill=theme.palette.surface, **look)
     last = found[-1] | {"text": theme.words("figure.network.last_found", count=show_count(found[-1]["found"]))}
-    text = base | {"text": category("text")}
-    yield layer("text", text, rows=[last], align="right", dx=-5, dy=-10, fontSize=SMALL)
+    text, room = base | {"text": category("text")}, share * (WIDTH - LESS) / 2
+    place: Spec = {"align": "right", "dx": -5, "dy": -10}
+    if room < measure(last["text"], SMALL):  # a short history: below the line of the years to come
+        place = {"align": "left", "dx": 8, "dy": 12}
+    yield layer("text", text, rows=[last], fontSize=SMALL, **place)
 
 
 def _mark_today(network: NetworkPart, x: Spec, found: Rows, theme: Theme) -> Iterator[Spec]:
@@ -286,7 +308,11 @@ def _draw_shares(network: NetworkPart, years: Sequence[NetworkYear], theme: Them
 def _describe_reached(network: NetworkPart, years: Sequence[NetworkYear], theme: Theme) -> str:
     """Members in the threshold or worse, now and at the end."""
     first, last, words, base = years[0], years[-1], theme.words, _find_base(network)
-    when = words("figure.network.in_year", year=str(base + last.year)) if base else words("figure.network.after", years=show_count(last.year))
+    when = (
+        words("figure.network.in_year", year=str(base + last.year))
+        if base
+        else words("figure.network.after", years=show_count(last.year))
+    )
     return words(
         "figure.network.alt_thresholds" if last.threshold is None else "figure.network.alt_reached",
         rating="" if last.threshold is None else theme.ratings.phrase_or_worse(last.threshold, words),
@@ -372,7 +398,9 @@ def draw_curve(model: ModelPart, number: str, theme: Theme) -> FigureView | None
         words("figure.curve.bands", level=show_level(found.level)) if found.has_band else "",
         list_caveats(model, words),
     )
-    title = words("figure.of_case", case=place["case"], text=message)
+    title = words(
+        "figure.curve.title", years=f"{found.years[-1]:g}", last=_name_mean(found.expected[-1], theme), **place
+    )
     return make_figure(f"curve-{number}", title, panels, caption, theme, model=model, live=True)
 
 
@@ -420,18 +448,27 @@ def draw_multiples(document: Document, theme: Theme) -> FigureView | None:
     states = max(len(found.probability[0]) for _, found in shown)
     panels = []
     for n, (model, found) in enumerate(shown, start=1):
-        chart = stamp(_draw_small(found, last, states, theme), theme, certified=model.certified, chosen=model.chosen)
+        chart = stamp(
+            _draw_small(found, last, states, theme), theme, certified=model.certified, chosen=model.chosen
+        )
         text = words("figure.of_case", case=isolate_name(model.case), text=_describe_mean(found, theme))
         panels.append((f"multiple-{n}", isolate_name(model.case), text, chart))
-    places = {"ratings": _name_worse([found for _, found in shown], theme), "first": theme.ratings.phrase(1, words)}
+    places = {
+        "ratings": _name_worse([found for _, found in shown], theme),
+        "first": theme.ratings.phrase(1, words),
+    }
     within = sum(found.reached[-1] >= HALF for _, found in models)
     counts = {"within": show_count(within), "cases": show_count(len(models)), "years": f"{last:g}"}
     caption = (
         words("figure.multiples.caption", **places),
         _describe_ageing(shown[0][1], words, beyond=False),
-        words("figure.multiples.bands", level=show_level(shown[0][1].level)) if any(found.has_band for _, found in shown) else "",
+        words("figure.multiples.bands", level=show_level(shown[0][1].level))
+        if any(found.has_band for _, found in shown)
+        else "",
         words("figure.multiples.shaded") if any(found.extrapolated_from is not None for _, found in shown) else "",
-        words("figure.multiples.left", count=show_count(len(models) - len(shown))) if len(models) > len(shown) else "",
+        words("figure.multiples.left", count=show_count(len(models) - len(shown)))
+        if len(models) > len(shown)
+        else "",
     )
     return make_figure("multiples", words("figure.multiples.title", **places, **counts), panels, caption, theme)
 
@@ -448,16 +485,16 @@ def _draw_small(found: CaseForecast, last: float, states: int, theme: Theme) -> 
     bands = _list_mean_bands(found, theme) if found.has_band else []
     rows = _mean_rows(found, theme)
     edge = found.threshold - HALF  # the threshold is reached where its strip begins
-    beyond = found.extrapolated_from
-    ground = [{"year": shorten(beyond), "last": found.years[-1]}] if beyond is not None and beyond < last else []
     layers = [
-        *(layer("rect", along | {"x2": {"field": "last"}}, rows=[row], color=palette.failed, opacity=0.4) for row in ground),
         *draw_bands("area", bands, "y", along, y),
-        layer("rule", {"y": datum(edge, **y)}, rows=[{}], color=palette.bad, strokeDash=list(DASHED), strokeWidth=1.2),
+        *draw_ground(found.extrapolated_from, x, last, theme, named=False),
+        layer(
+            "rule", {"y": datum(edge, **y)}, rows=[{}], color=palette.bad, strokeDash=list(DASHED), strokeWidth=1.2
+        ),
         layer("line", along | {"y": quantity("mean", **y)}, strokeWidth=2, color=palette.accent),
     ]
     left = find_room(y["axis"])
-    return Chart(layers, rows, width=SMALL_PLOT, height=SMALL_HEIGHT, left=left)
+    return Chart(layers, rows, width=SMALL_PLOT, height=SMALL_HEIGHT, left=left, across=left + SMALL_PLOT + RIGHT)
 
 
 def _rate(states: int, theme: Theme, title: str | None) -> Spec:
@@ -522,9 +559,7 @@ def _reach(found: CaseForecast, theme: Theme) -> Chart:
     fields = ("year", "probability", "interval") if found.has_band else ("year", "probability")
     end = show_share(found.reached[-1])
     beyond = found.extrapolated_from
-    return _draw_line(
-        "share", bands if found.has_band else [], rows, y, fields, theme, beyond=beyond, end=end, low=True
-    )
+    return _draw_line("share", bands if found.has_band else [], rows, y, fields, theme, beyond=beyond, end=end)
 
 
 def _draw_line(
@@ -537,27 +572,27 @@ def _draw_line(
     *,
     beyond: float | None,
     end: str = "",
-    low: bool = False,
 ) -> Chart:
     """A line over the years within its bands, with the words ``end`` at its end, and tooltips by year.
 
-    From ``beyond`` on, where covariates leave the training rows, the ground is shaded and says so, ``low`` or high.
+    From ``beyond`` on, where covariates leave the training rows, the ground is shaded and says so.
     """
     words, palette, last = theme.words, theme.palette, rows[-1]["year"]
     x = year_axis(words("figure.axis.years"), 0.0, last)
     along = {"x": quantity("year", **x)}
     ends = [End(end, _place(rows[-1][middle], y), palette.accent)] if end else []
-    ground = draw_ground(beyond, x, last, theme, "bottom" if low else "top")
     layers = [
-        *ground[:1],
         *draw_bands("area", bands, "y", along, y),
-        *ground[1:],
+        *draw_ground(beyond, x, last, theme),
         layer("line", along | {"y": quantity(middle, **y)}, strokeWidth=2.2, color=palette.accent),
         *(label_ends(ends, x, last, HEIGHT, palette.ink) if ends else ()),
         draw_hover(along, tips(words, *fields), palette),
     ]
     left, right = find_room(y["axis"]), find_end_room([end]) if end else RIGHT
-    return Chart(layers, rows, width=WIDTH - left - right, height=HEIGHT, left=left, key=list_bands(bands))
+    above = ABOVE if beyond is None else HEAD
+    return Chart(
+        layers, rows, width=WIDTH - left - right, height=HEIGHT, left=left, key=list_bands(bands), above=above
+    )
 
 
 def _state_shares(found: CaseForecast, theme: Theme) -> Chart:
@@ -717,7 +752,14 @@ def _list_year_bands(rows: Rows, level: float, theme: Theme) -> list[Band]:
     palette = theme.palette
     ends = (("low", "high", "median", palette.band, INTERVAL), ("first", "last", "member", palette.haze, BAR))
     return [
-        Band(low, high, theme.words(f"figure.band.{name}", level=show_level(level)), colour, {"size": size}, f"isValid(datum.{low})")
+        Band(
+            low,
+            high,
+            theme.words(f"figure.band.{name}", level=show_level(level)),
+            colour,
+            {"size": size},
+            f"isValid(datum.{low})",
+        )
         for low, high, name, colour, size in ends
         if any(low in row for row in rows)
     ]
@@ -727,7 +769,9 @@ def _passage_row(one: PassagePart, farthest: float, words: Words) -> dict[str, A
     interval = show_range(one.median_low, one.median_high, show_years, words)
     known = one.median_low is not None and one.median_high is not None
     row: dict[str, Any] = {
-        "label": words("number.estimate", value=show_years(one.median), range=interval) if known else show_years(one.median),
+        "label": words("number.estimate", value=show_years(one.median), range=interval)
+        if known
+        else show_years(one.median),
         "median_text": show_years(one.median),
         "mean_years_text": show_years(one.mean),
         "interval_text": interval,
@@ -797,14 +841,33 @@ def draw_backtest(part: BacktestPart, number: str, theme: Theme, level: float) -
     highest = max(row[name] for row in rows for name in ("found", "expected", "high") if name in row)
     y = find_ticks(0.0, max(highest, 1.0)).beside(words("figure.axis.visits"))
     fields = ("year", "visits", "found", "expected", "number")
-    x: Spec = {"field": "year", "type": "ordinal", "axis": {"title": words("figure.axis.visit_year"), "labelAngle": 0}}
-    base = {"x": x, "tooltip": tips(words, *(f"{one}_text" if one in ("found", "expected") else one for one in fields))}
+    x: Spec = {
+        "field": "year",
+        "type": "ordinal",
+        "axis": {"title": words("figure.axis.visit_year"), "labelAngle": 0},
+    }
+    base = {
+        "x": x,
+        "tooltip": tips(words, *(f"{one}_text" if one in ("found", "expected") else one for one in fields)),
+    }
     band = words("figure.band.number", level=show_level(level))
     known = any("low" in row for row in rows)
     bar = base | span("y", "low", "high", **y)
     layers = [
-        *([layer("bar", bar, where="isValid(datum.low)", color=palette.haze, width={"band": 0.7})] if known else ()),
-        layer("tick", base | {"y": quantity("expected", **y)}, color=palette.accent, thickness=3, width={"band": 0.7}, orient="horizontal", opacity=1),
+        *(
+            [layer("bar", bar, where="isValid(datum.low)", color=palette.haze, width={"band": 0.7})]
+            if known
+            else ()
+        ),
+        layer(
+            "tick",
+            base | {"y": quantity("expected", **y)},
+            color=palette.accent,
+            thickness=3,
+            width={"band": 0.7},
+            orient="horizontal",
+            opacity=1,
+        ),
         layer("point", base | {"y": quantity("found", **y)}, color=palette.ink, filled=True, size=50, opacity=1),
     ]
     key = [
@@ -826,7 +889,9 @@ def draw_backtest(part: BacktestPart, number: str, theme: Theme, level: float) -
         "visits": show_count(sum(one.visits for one in part.years)),
         "bridges": show_count(part.bridges),
     }
-    inside = words("figure.backtest.inside", held=show_count(held), years=show_count(len(within))) if within else ""
+    inside = (
+        words("figure.backtest.inside", held=show_count(held), years=show_count(len(within))) if within else ""
+    )
     message = join_sentences((words("figure.backtest.alt", **places), inside), words)
     caption = (
         words("figure.backtest.caption", **places),
@@ -836,7 +901,9 @@ def draw_backtest(part: BacktestPart, number: str, theme: Theme, level: float) -
     )
     panels = [("backtest", words("figure.backtest.panel", **places), message, chart)]
     title = words("figure.backtest.title", **places)
-    return make_figure(f"backtest-{number}", title, panels, caption, theme, case=part.case, certified=part.certified)
+    return make_figure(
+        f"backtest-{number}", title, panels, caption, theme, case=part.case, certified=part.certified
+    )
 
 
 def draw_backtests(document: Document, theme: Theme) -> FigureView | None:
@@ -850,7 +917,12 @@ def draw_backtests(document: Document, theme: Theme) -> FigureView | None:
     sides = (words("figure.backtests.better"), words("figure.backtests.worse"))
     title, fields = words("figure.axis.score_difference"), ("case", "difference_text", "interval", "visits")
     chart = draw_differences(rows, [one.case for one in scored], title, sides, NO_CHANGE, fields, theme)
-    counts = {"better": show_count(better), "worse": show_count(worse), "cases": show_count(len(scored)), "unclear": show_count(len(scored) - better - worse)}
+    counts = {
+        "better": show_count(better),
+        "worse": show_count(worse),
+        "cases": show_count(len(scored)),
+        "unclear": show_count(len(scored) - better - worse),
+    }
     message = words("figure.backtests.alt", **counts)
     left_out = [isolate_name(one.case) for one in document.backtests if one.difference is None]
     caption = (

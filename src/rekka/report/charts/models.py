@@ -20,6 +20,8 @@ from rekka.forecast.matrices import describe_intervals
 from rekka.forecast.profiles import Profile, find_central
 from rekka.report.charts.base import (
     BELOW,
+    BROKEN,
+    HEAD,
     PRINT,
     RIGHT,
     SMALL,
@@ -147,6 +149,7 @@ def _reliability(part: CalibrationPart, theme: Theme) -> Chart | None:
     top = min(1.0, max(0.1, math.ceil(largest * 10 - 1e-9) / 10))  # the next tenth
     ticks = find_ticks(0.0, top)
     x, y = ticks.under(words("figure.axis.forecast")), ticks.beside(words("figure.axis.observed"))
+    left = find_room(y["axis"])
     base = {
         "x": quantity("forecast", **x),
         "tooltip": tips(words, "forecast_text", "observed_text", "interval", "rows"),
@@ -164,7 +167,7 @@ def _reliability(part: CalibrationPart, theme: Theme) -> Chart | None:
         layer("rule", bars, where="isValid(datum.low)", strokeWidth=1.6, color=palette.accent),
         layer("point", points, filled=True, size=60, color=palette.accent, opacity=1),
     )
-    return Chart(layers, rows, width=SIDE, height=SIDE, left=find_room(y["axis"]))
+    return Chart(layers, rows, width=SIDE, height=SIDE, left=left, across=left + SIDE + RIGHT)
 
 
 def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
@@ -188,12 +191,18 @@ def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
     ends = [one.state for one in part.by_end]
     longest = max(len(theme.ratings.name(state, words)) for state in ends)
     slanted = longest * len(ends) > AXIS_LETTERS
-    end_axis = {"title": words("figure.axis.end_state"), "labelAngle": -30 if slanted else 0, **theme.name_states()}
+    end_axis = {
+        "title": words("figure.axis.end_state"),
+        "labelAngle": -30 if slanted else 0,
+        **theme.name_states(),
+    }
     base = {
         "x": {"field": "state", "type": "ordinal", "scale": {"domain": ends}, "axis": end_axis},
         "tooltip": tips(words, "state_text", "observed_text", "expected_text", "residual"),
     }
-    y = find_ticks(0.0, max(row[name] for row in rows for name in ("observed", "expected"))).beside(words("figure.axis.rows"))
+    y = find_ticks(0.0, max(row[name] for row in rows for name in ("observed", "expected"))).beside(
+        words("figure.axis.rows")
+    )
     bars, dashes = (base | {"y": quantity(name, **y)} for name in ("observed", "expected"))
     accent, ink, left = theme.palette.accent, theme.palette.ink, find_room(y["axis"])
     layers = (
@@ -280,7 +289,8 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
     ]
     height = len(names) * (len(states) * STATE_ROW + BETWEEN)
     right = STATES + max(measure(row["state_text"], SMALL) for row in [*rows, *head])
-    return Chart(layers, [row | edge for row in rows], width=WIDTH - LABELS - right, height=height, left=LABELS)
+    width, every = WIDTH - LABELS - right, [row | edge for row in rows]
+    return Chart(layers, every, width=width, height=height, left=LABELS, above=HEAD)
 
 
 def _ratio_marks(base: Spec, rows: Rows, x: Spec, colour: str) -> Iterable[Spec]:
@@ -330,7 +340,7 @@ def _say_strongest(model: ModelPart, units: Mapping[str, str | None], theme: The
     words = theme.words
     clear = [one for one in model.ratios if one.ratio and _is_clear(one)]
     if not clear:
-        return words("figure.ratios.none_clear" if model.certified else "figure.ratios.uncertified")
+        return words("figure.ratios.none_clear" if model.certified else "figure.ratios.not_known")
     one = max(clear, key=lambda ratio: abs(math.log(ratio.ratio or 1.0)))
     return words(
         "figure.ratios.strongest",
@@ -351,7 +361,7 @@ def _cut(value: float) -> float:
 
 def _covariate_axis(names: list[str], states: int) -> Spec:
     """Names over their steps, on two lines, with room for an arrow."""
-    axis = name_axis(LABELS, labelExpr=r"split(datum.value, '\n')", labelLimit=LABELS - 14, labelPadding=8)
+    axis = name_axis(LABELS, labelExpr=BROKEN, labelLimit=LABELS - 14, labelPadding=8)
     between = BETWEEN / (states * STATE_ROW + BETWEEN)
     scale: Spec = {"domain": names, "paddingInner": shorten(between), "paddingOuter": shorten(between / 2)}
     return category("covariate", scale=scale, sort=None, axis=axis)

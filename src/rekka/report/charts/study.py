@@ -13,8 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rekka.report.charts.base import (
+    BELOW,
+    BROKEN,
     CASE_LABELS,
     CASE_WIDTH,
+    FONT,
+    HEAD,
     LESS,
     RIGHT,
     ROW,
@@ -26,6 +30,7 @@ from rekka.report.charts.base import (
     Rows,
     Spec,
     Theme,
+    break_text,
     case_axis,
     category,
     count_items,
@@ -79,7 +84,6 @@ PRESET_POINT = 55  # square pixels
 POINT, RING = 80, 230  # square pixels
 SECONDS = "seconds"  # the other cost is evaluations
 HEIGHT = 300
-BROKEN = "split(datum.value, ' ')"  # a line for each word
 PAPER_WIDTH = 274  # pixels of a plot on paper
 THOUSAND = 1000.0  # milliseconds of a second
 LEAST_ACCURACY, LEAST_DIFFERENCE = 0.05, 0.02  # of an axis or a colour scale: less is no difference worth seeing
@@ -88,6 +92,7 @@ DODGE = 10.0  # pixels, at most, between methods at the same whole number of eva
 MANY_TIMES = 10.0  # evaluations that differ so much have a logarithmic axis
 COUNTED = ("converged", "certified", "selected", "pareto")
 CELL_ROW = 26  # pixels
+MANY_BARS = 16  # more have smaller figures
 MANY_METHODS = 5  # more need slanted labels
 INNER, OUTER = 0.82, 0.97  # of a row: the cell, and the outline around it with a little air between
 NARROW = 40  # pixels: a cell below it has smaller figures
@@ -159,7 +164,10 @@ def _draw_measure(document: Document, measure: _Measure, theme: Theme) -> Chart 
     rows = [_difference_row(one, measure, words) for one in document.answers]
     if not any("difference" in row for row in rows):
         return None
-    title, fields = words(f"figure.axis.{measure.name}_difference"), ("case", "method", "difference_text", "interval", "rows")
+    title, fields = (
+        words(f"figure.axis.{measure.name}_difference"),
+        ("case", "method", "difference_text", "interval", "rows"),
+    )
     sides = [words(f"figure.heldout.{side}_{measure.against}") for side in ("better", "worse")]
     left, right = sides if measure.name == "log_loss" else sides[::-1]
     return draw_differences(rows, list_cases(document), title, (left, right), LEAST_DIFFERENCE, fields, theme)
@@ -219,7 +227,7 @@ def draw_tradeoff(document: Document, preset: PresetPart, theme: Theme) -> Figur
         words(f"figure.tradeoff.{_compare_sets(trials)}"),
         _count_most_accurate(trials, words),
     )
-    title = words("figure.tradeoff.title", text=_say_most_accurate(trials, words), **place)
+    title = _say_most_accurate(trials, place["preset"], words)
     return make_figure(f"tradeoff-{preset.name}", title, panels, caption, theme, live=True)
 
 
@@ -227,9 +235,7 @@ def tradeoff(document: Document, preset: PresetPart, theme: Theme) -> Chart | No
     """A mark for each trial that can be selected: its cost, its accuracy, its method; the Pareto set on top."""
     words, palette = theme.words, theme.palette
     trials = [one for one in _find_trials(document, preset) if one.eligible and one.accuracy is not None]
-    points = [
-        (one, cost) for one in trials if (cost := _find_cost(one, preset.cost))
-    ]
+    points = [(one, cost) for one in trials if (cost := _find_cost(one, preset.cost))]
     points.sort(key=lambda point: (point[0].selected, point[0].pareto))
     if not points:
         return None
@@ -307,25 +313,35 @@ def _coverage(document: Document, preset: PresetPart, theme: Theme) -> Chart | N
         return None
     colours, _, key = method_scales(document, [part.method for part in methods], theme)
     known = [name for name in COUNTED if any(getattr(part, name) is not None for part in methods)]
-    groups = [words(f"figure.coverage.{name}") for name in known]
+    groups = {words(f"figure.coverage.{name}"): "" for name in known}
     most = max(part.trials for part in methods)
     title = words("figure.axis.trials", trials=show_count(most))
     y = find_ticks(0.0, float(most), most=min(most, 6)).beside(title)
     left = find_room(y["axis"])
     width = WIDTH - left - RIGHT
-    room = {"labelAngle": 0, "labelLimit": (width - LESS) / len(groups)}
+    groups = {name: break_text(name, (width - LESS) / len(groups) - 4) for name in groups}
+    rows = [row | {"group": groups[str(row["what"])]} for row in rows]
+    lines = max(name.count("\n") for name in groups.values())
+    labels: Spec = {"title": None, "labelAngle": 0, "labelOverlap": False, "labelExpr": BROKEN}
     base = {
-        "x": category("what", scale={"domain": groups}, sort=None, axis={"title": None, **room, "labelExpr": BROKEN}),
+        "x": category("group", scale={"domain": list(groups.values())}, sort=None, axis=labels),
         "xOffset": category("method", scale={"domain": colours["domain"]}, sort=None),
         "y": quantity("count", **y | {"scale": {"domain": [0, shorten(most * 1.08)], "nice": False}}),
         "tooltip": tips(words, "method", "what", "trials_text"),
     }
     layers = (
         layer("bar", base | {"color": category("method", scale=colours, legend=None)}),
-        layer("text", base | {"text": quantity("count")}, baseline="bottom", dy=-2, fontSize=SMALL),
+        layer(
+            "text",
+            base | {"text": quantity("count")},
+            baseline="bottom",
+            dy=-2,
+            fontSize=SMALL if len(rows) < MANY_BARS else 9,
+        ),
     )
     shapes = [replace(one, shape="square") for one in key]
-    return Chart(layers, rows, width=width, height=HEIGHT, left=left, key=shapes)
+    below = BELOW + max(lines - 1, 0) * FONT  # the first further line has the place of a title
+    return Chart(layers, rows, width=width, height=HEIGHT, left=left, key=shapes, below=below)
 
 
 def _find_trials(document: Document, preset: PresetPart) -> list[TrialPart]:
@@ -408,12 +424,13 @@ def _count_most_accurate(trials: Iterable[TrialPart], words: Words) -> str:
     return words("figure.tradeoff.most_accurate", items=items, cases=show_count(cases))
 
 
-def _say_most_accurate(trials: Iterable[TrialPart], words: Words) -> str:
+def _say_most_accurate(trials: Iterable[TrialPart], preset: str, words: Words) -> str:
     """The methods that are the most accurate in most cases."""
     counts, cases = _count_best(trials)
     most = max(counts.values())
     names = join_names((name_method(one, words) for one, n in counts.items() if n == most), words)
-    return words("figure.tradeoff.best", methods=names, count=show_count(most), cases=show_count(cases))
+    counted = {"count": show_count(most), "cases": show_count(cases)}
+    return words("figure.tradeoff.title", preset=preset, methods=names, **counted)
 
 
 def _list_median_seconds(document: Document, preset: PresetPart, words: Words) -> str:
@@ -456,7 +473,8 @@ def draw_heatmaps(document: Document, preset: PresetPart, theme: Theme) -> Figur
         words(f"figure.heatmap.caption_{preset.eligible}", **place, **counts),
         words(f"figure.heatmap.{_compare_sets(trials)}"),
     )
-    title = words("figure.heatmap.title", text=extremes or words("figure.heatmap.gray", **counts), **place)
+    ends = _find_extremes(trials, words)
+    title = words("figure.heatmap.title" if ends else "figure.heatmap.title_gray", **place, **ends, **counts)
     return make_figure(f"heatmap-{preset.name}", title, panels, caption, theme)
 
 
@@ -512,10 +530,19 @@ def _heatmap(document: Document, trials: Sequence[TrialPart], cells: Rows, theme
         "labelAngle": -40 if len(methods) > MANY_METHODS else 0,
         "labelFontSize": SMALL,
         "labelLimit": 90,
+        "labelOverlap": False,
         "ticks": False,
         "domain": False,
     }
-    x = category("method", scale={"domain": [name_method(one, words) for one in methods]}, sort=None, axis=axis)
+    if len(methods) <= MANY_METHODS:
+        axis["labelExpr"] = BROKEN
+    width = (CASE_WIDTH - LESS) / len(methods) if len(methods) <= MANY_METHODS else math.inf
+    lines = {name: break_text(name, width, SMALL) for name in (name_method(one, words) for one in methods)}
+    further = max(name.count("\n") for name in lines.values()) * (SMALL + 2)
+    if further:
+        axis["labelPadding"] = further + 2  # the first line stands so high that the last is above the cells
+    cells = [row | {"column": lines[row["method"]]} for row in cells]
+    x = category("column", scale={"domain": list(lines.values())}, sort=None, axis=axis)
     y = case_axis(list_cases(document))
     base = {"x": x, "y": y, "opacity": dim(), "tooltip": _trial_tips(words)}
     ink = {"color": category("ink", scale=None)}
@@ -533,15 +560,15 @@ def _heatmap(document: Document, trials: Sequence[TrialPart], cells: Rows, theme
         corner: Spec = {"filled": True, "shape": CORNER, "size": 50, "opacity": 1}
         layers.append(layer("point", base | ink | place, where="datum.selected", **corner))
     height = len(list_cases(document)) * CELL_ROW
-    return Chart(layers, cells, width=CASE_WIDTH, height=height, left=CASE_LABELS)
+    return Chart(layers, cells, width=CASE_WIDTH, height=height, left=CASE_LABELS, above=HEAD + further)
 
 
-def _describe_extremes(trials: Iterable[TrialPart], words: Words) -> str:
+def _find_extremes(trials: Iterable[TrialPart], words: Words) -> dict[str, str]:
     """The lowest and the highest accuracy, and whose they are."""
     able = [(trial.accuracy, trial) for trial in trials if trial.eligible and trial.accuracy is not None]
     if not able:
-        return ""
-    places: Spec = {}
+        return {}
+    places = {}
     for name, choose in (("low", min), ("high", max)):
         value, trial = choose(able, key=lambda pair: pair[0])
         places |= {
@@ -549,7 +576,15 @@ def _describe_extremes(trials: Iterable[TrialPart], words: Words) -> str:
             f"{name}_case": isolate_name(trial.case),
             f"{name}_method": name_method(trial.method, words),
         }
-    return words("figure.heatmap.alt_accuracy", **places)
+    return places
+
+
+def _describe_extremes(trials: Iterable[TrialPart], words: Words) -> str:
+    places = _find_extremes(trials, words)
+    if not places:
+        return ""
+    same = places["low"] == places["high"]
+    return words("figure.heatmap.alt_same" if same else "figure.heatmap.alt_accuracy", **places)
 
 
 # The paper's conditions beside exact ones
@@ -561,7 +596,9 @@ def draw_presets(document: Document, theme: Theme) -> FigureView | None:
     message = _describe_presets(document, words)
     caption = (words("figure.presets.caption", limit=f"{AT_MAXIMUM:g}"),)
     panels = [("presets", words("figure.presets.panel"), message, _shortfalls(document, theme))]
-    return make_figure("presets", _count_at_maximum(document, words), panels, caption, theme)
+    causes = [one.cause for one in document.presets]
+    counts = {"same": show_count(causes.count(Cause.NONE)), "trials": show_count(len(causes))}
+    return make_figure("presets", words("figure.presets.title", **counts), panels, caption, theme)
 
 
 def _shortfalls(document: Document, theme: Theme) -> Chart | None:
@@ -571,8 +608,8 @@ def _shortfalls(document: Document, theme: Theme) -> Chart | None:
     if not parts:
         return None
     _, shapes, methods = method_scales(document, list_methods(document, [one.method for one in parts]), theme)
-    powers = {f"{float(tick):.0e}": _write_power(tick) for tick in SHORTFALLS}
-    labels = f"{json.dumps(powers, ensure_ascii=False)}[format(datum.value, '.0e')]"
+    powers = {f"p{math.log10(tick):.0f}": _write_power(tick) for tick in SHORTFALLS}
+    labels = f"{json.dumps(powers, ensure_ascii=False)}['p' + round(log(datum.value) / LN10)]"
     axis: Spec = {"title": words("figure.axis.short_by"), "values": list(SHORTFALLS), "labelExpr": labels}
     x = {"scale": {"type": "log", "domain": [LEAST, MOST], "nice": False}, "axis": axis}
     base = {
@@ -646,21 +683,15 @@ def _colour_cause(cause: str, palette: Palette) -> str:
     return own.get(cause, palette.accent)
 
 
-def _count_at_maximum(document: Document, words: Words) -> str:
-    """Trials under the paper's conditions that reach the exact maximum."""
-    causes = [one.cause for one in document.presets]
-    counts = {"same": show_count(causes.count(Cause.NONE)), "trials": show_count(len(causes))}
-    return words("figure.presets.alt", limit=f"{AT_MAXIMUM:g}", **counts)
-
-
 def _describe_presets(document: Document, words: Words) -> str:
     parts = document.presets
     counts = Counter(one.cause for one in parts)
     skipped = sum(one.short_by is None for one in parts)
     items = [(_name_cause(one, words), show_count(counts[one])) for one in _order_causes(counts)]
+    places = {"trials": show_count(len(parts)), "limit": f"{AT_MAXIMUM:g}"}
     return join_sentences(
         (
-            _count_at_maximum(document, words),
+            words("figure.presets.alt", same=show_count(counts[Cause.NONE]), **places),
             words("figure.presets.alt_causes", items=count_items(items, words)),
             words("figure.presets.alt_skipped", count=show_count(skipped)) if skipped else "",
         ),
