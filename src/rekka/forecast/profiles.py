@@ -6,8 +6,8 @@ w is a row of the design, C_k the covariance of b_k, z the normal quantile of th
 
 The grid covers the training rows and a fifth of their range beyond each end, where the model extrapolates and its
 intervals do not know that. It does not go below 0 where no training row does, nor where the covariates' operator
-has no value. It is finer over the central 95 % of the training rows, which a picture shows: few rows lie beyond, and
-often far.
+has no value. It is finer over the central 95 % of the training rows, which a picture shows: few rows lie beyond,
+and often far.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ Colours come as variables of the page, light and dark, and as one set for files 
 are the Okabe-Ito hues, darker or lighter, until a mark has a contrast of 3:1 to its surface; text has 4.5:1.
 Green is z-score, as in the paper's figures. Every method has its own shape, too: colour is never alone in saying
 which is which. Ratings run from blue, the best, to what stands out most from the surface, the worst, in even steps
-of lightness, so that colour-blind readers see their order. Cells of heat maps have one ramp (cividis) in both modes.
+of lightness, so that colour-blind readers see their order. Cells of heat maps have one ramp (cividis) in both
+modes.
 
 Vega would measure texts with the fonts of the machine that draws; a reader's may be wider. So axes have room for
 labels that are known beforehand, and keys (``Entry``) are laid out here, by the widths of a wide font.
@@ -538,12 +539,8 @@ def find_ticks(low: float, high: float, *, most: int = 6, least: float = 0.0, sn
 def year_axis(title: str, first: float, last: float) -> Spec:
     """Years from the first to the last: scale and axis; years of the calendar have no commas."""
     ticks = find_ticks(first, last, snap=False)
-    return (
-        ticks.under(title, grid=False) | {"scale": ticks.scale()} if first < CALENDAR else _calendar(ticks, title)
-    )
-
-
-def _calendar(ticks: Ticks, title: str) -> Spec:
+    if first < CALENDAR:
+        return ticks.under(title, grid=False)
     values = [value for value in ticks.values if value == round(value)]
     return {"scale": ticks.scale(), "axis": {"title": title, "values": values, "format": "d", "grid": False}}
 
@@ -676,7 +673,8 @@ def draw_differences(
 ) -> Chart:
     """A row for each case: a paired difference with its interval, and in figures; zero is no difference.
 
-    Rows have a ``verdict``, or a ``note`` where there is no difference; ``sides`` are words left and right of zero.
+    Rows have a ``verdict``, or a ``note`` where there is no difference; ``sides`` are words left and right of
+    zero, ``least`` is the width of the axis at least, ``fields`` are those of the tooltips.
     """
     words, palette = theme.words, theme.palette
     numbers = [row[name] for row in rows for name in ("difference", "low", "high") if name in row]
@@ -706,9 +704,8 @@ def draw_differences(
     layers.append(layer("text", label, where="isValid(datum.label)", align="left", dx=8, fontSize=SMALL))
     if any("note" in row for row in rows):
         note = place | {"x": {"value": 4}, "text": category("note")}
-        layers.append(
-            layer("text", note, where="isValid(datum.note)", align="left", fontSize=SMALL, color=palette.muted)
-        )
+        quiet: Spec = {"align": "left", "fontSize": SMALL, "color": palette.muted}
+        layers.append(layer("text", note, where="isValid(datum.note)", **quiet))
     for side, text, shift in zip(("right", "left"), sides, (-6, 6), strict=True):
         head: Spec = {"align": side, "baseline": "bottom", "dx": shift, "fontSize": SMALL, "color": palette.muted}
         layers.append(layer("text", {"x": datum(0, **x), "y": {"value": -4}}, rows=[{}], text=text, **head))
@@ -757,26 +754,21 @@ def make_figure(
 ) -> FigureView | None:
     """Panels (name, title, alternative text, chart) under a caption; None where nothing is drawn.
 
-    The title states what is found. The figure of a ``model`` belongs to its case; where it is not certified, or was
-    not chosen, every chart is stamped. ``live`` figures answer the pointer.
+    The title states what is found. The figure of a ``model`` belongs to its case; where it is not certified, or
+    was not chosen, every chart is stamped. ``live`` figures answer the pointer.
     """
     chosen = True
     if model is not None:
         case, certified, chosen = model.case, model.certified, model.chosen
-    charts = [(*texts, chart) for *texts, chart in panels if chart is not None]
-    above = max((chart.above for *_, chart in charts), default=0.0)
-    drawn = tuple(
-        PanelView(
-            one,
-            heading,
-            text,
-            finish(stamp(replace(chart, above=above), theme, certified=certified, chosen=chosen), theme.palette),
-        )
-        for one, heading, text, chart in charts
-    )
+    charts = [(one, heading, text, chart) for one, heading, text, chart in panels if chart is not None]
+    above = max((chart.above for _, _, _, chart in charts), default=0.0)
+    drawn = []
+    for one, heading, text, chart in charts:
+        marked = stamp(replace(chart, above=above), theme, certified=certified, chosen=chosen)
+        drawn.append(PanelView(one, heading, text, finish(marked, theme.palette)))
     if not drawn:
         return None
-    return FigureView(name, title.rstrip(STOPS), join_sentences(caption, theme.words), drawn, case, live)
+    return FigureView(name, title.rstrip(STOPS), join_sentences(caption, theme.words), tuple(drawn), case, live)
 
 
 def finish(chart: Chart, palette: Palette) -> Spec:

@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import altair as alt
 import vl_convert
 
-from rekka.report.charts.base import FRAME, KEY, LESS, PICKED, PRINTED, SPACING, STAMP, Spec
+from rekka.report.charts.base import FRAME, KEY, LESS, PICKED, SPACING, STAMP, Spec
 from rekka.report.views import FigureView
 
 PICTURE_MARK = b"drawn by rekka"  # in every picture file, by which an earlier one is known
@@ -61,11 +61,20 @@ def draw_svg(spec: Spec, prefix: str) -> str:
     for element in root.iter():
         for name in [name for name in element.attrib if name == "role" or name.startswith("aria-")]:
             del element.attrib[name]
+        _take_styles(element)
     _rename(root, prefix)
     root.set("class", "chart")
     # The reader's font may be wider than the one that was measured here.
     root.set("overflow", "visible")
     return _write(root)
+
+
+def _take_styles(element: ElementTree.Element) -> None:
+    """Write a style as attributes: a page may forbid styles within its elements (Content-Security-Policy)."""
+    for one in element.attrib.pop("style", "").split(";"):
+        name, _, value = one.partition(":")
+        if value:
+            element.set(name.strip(), value.strip())
 
 
 def slim_svg(svg: str) -> str:
@@ -117,7 +126,9 @@ def mark_picture(content: bytes, kind: str) -> bytes:
 def bundle_script() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script that sets ``window.vegaEmbed`` and no other name.
 
-    It can stand inside <script>: what would end or confuse that element is escaped as strings and patterns allow.
+    With its option ``ast`` Vega interprets the expressions of charts and evaluates no code: a page may forbid
+    that (Content-Security-Policy without 'unsafe-eval'). It can stand inside <script>: what would end or confuse
+    that element is escaped as strings and patterns allow.
     """
     script = vl_convert.javascript_bundle(SNIPPET, vl_version=VERSION)
     return "(()=>{" + script.replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n})();"

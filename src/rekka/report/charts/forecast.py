@@ -58,6 +58,7 @@ from rekka.report.charts.base import (
 )
 from rekka.report.document import (
     BacktestPart,
+    BacktestYear,
     CaseForecast,
     Document,
     HistoryYear,
@@ -71,6 +72,7 @@ from rekka.report.text import (
     join_names,
     join_sentences,
     show_count,
+    show_estimate,
     show_level,
     show_loss_difference,
     show_number,
@@ -96,6 +98,7 @@ SMALL_PLOT, SMALL_HEIGHT = 150, 120  # pixels of one of them
 MANY, SQUEEZED = 7, 9  # ratings on a low axis, and pixels of their letters
 DASHED = (4, 3)
 WIDER: Spec = {"strokeWidth": 1.4, "strokeDash": list(DASHED)}
+BAND_WIDTH = 0.7  # of a year, for a bar of a backtest
 NO_CHANGE = 0.002  # least width of an axis of differences of scores, of which a thousandth is no difference
 Passages = dict[str | int, PassagePart]  # years until the threshold by state now, or by case
 
@@ -175,7 +178,7 @@ def _name_threshold(years: Sequence[NetworkYear], theme: Theme) -> str:
 def _count_reached(
     network: NetworkPart, years: Sequence[NetworkYear], history: Sequence[HistoryYear], theme: Theme
 ) -> Chart:
-    """The number in the threshold or worse: as found, then expected, with its interval, within that of the number."""
+    """The number in the threshold or worse: found, then expected, with its interval, within that of the number."""
     words, palette, base = theme.words, theme.palette, _find_base(network)
     found, rows = _list_found(history, words), [_network_row(one, base, words) for one in years]
     first, last = min([base, *(row["year"] for row in found)]), rows[-1]["year"]
@@ -211,7 +214,7 @@ def _count_reached(
 
 
 def _list_number_bands(rows: Rows, level: float, theme: Theme) -> list[Band]:
-    """The interval of the expected number, that of the number itself, and the wider one; as far as there are any."""
+    """Intervals of the expected number and of the number itself, and the wider one; as far as there are any."""
     palette = theme.palette
     every = (
         ("low", "high", "expected", palette.band),
@@ -291,11 +294,11 @@ def _mark_today(network: NetworkPart, x: Spec, found: Rows, theme: Theme) -> Ite
     yield layer("text", place | {"y": {"value": 0}}, rows=rows, text=text, **look)
 
 
-def _place(value: float, y: Spec, height: float = HEIGHT) -> float:
+def _place(value: float, y: Spec) -> float:
     """Pixels from the top of a plot."""
     low, high = y["scale"]["domain"]
-    share = (value - low) / (high - low)
-    return height * (share if y["scale"].get("reverse") else 1 - share)
+    share = (value - float(low)) / (float(high) - float(low))
+    return HEIGHT * (1 - share)
 
 
 def _draw_shares(network: NetworkPart, years: Sequence[NetworkYear], theme: Theme) -> Chart:
@@ -740,7 +743,7 @@ def _years_until(passages: Passages, kind: str, height: float, level: float, the
         layers.append(layer("point", base | {"x": datum(farthest, **x)}, where="datum.far", **point, **arrow))
     median = base | {"x": quantity("median", **x)}
     layers.append(layer("point", median, where="isValid(datum.median)", size=60, color=palette.accent, **point))
-    label = {name: base[name] for name in ("y", "opacity") if name in base}
+    label: Spec = {name: base[name] for name in ("y", "opacity") if name in base}
     label |= {"x": datum(ticks.high, **x), "text": category("label")}
     layers.append(layer("text", label, align="left", dx=10, fontSize=SMALL, color=palette.ink))
     right = 12 + max(measure(row["label"], SMALL) for row in rows)
@@ -766,15 +769,11 @@ def _list_year_bands(rows: Rows, level: float, theme: Theme) -> list[Band]:
 
 
 def _passage_row(one: PassagePart, farthest: float, words: Words) -> dict[str, Any]:
-    interval = show_range(one.median_low, one.median_high, show_years, words)
-    known = one.median_low is not None and one.median_high is not None
     row: dict[str, Any] = {
-        "label": words("number.estimate", value=show_years(one.median), range=interval)
-        if known
-        else show_years(one.median),
+        "label": show_estimate(one.median, one.median_low, one.median_high, show_years, words),
         "median_text": show_years(one.median),
         "mean_years_text": show_years(one.mean),
-        "interval_text": interval,
+        "interval_text": show_range(one.median_low, one.median_high, show_years, words),
         "member_text": show_range(one.predicted_low, one.predicted_high, show_years, words),
         "far": any(end > farthest for end in _list_ends([one])),
     }
@@ -824,86 +823,80 @@ def draw_backtest(part: BacktestPart, number: str, theme: Theme, level: float) -
     """Visits in the threshold or worse by year, found and expected, after the last that the model knew."""
     if not part.years:
         return None
-    words, palette = theme.words, theme.palette
-    rows: Rows = [
-        {
-            "year": str(one.year),
-            "found": one.observed,
-            "expected": shorten(one.expected),
-            "visits": show_count(one.visits),
-            "found_text": show_count(one.observed),
-            "expected_text": show_number(one.expected, 1),
-            "number": show_range(one.predicted_low, one.predicted_high, show_count, words),
-            **shorten_ends(one.predicted_low, one.predicted_high),
-        }
-        for one in part.years
-    ]
-    highest = max(row[name] for row in rows for name in ("found", "expected", "high") if name in row)
-    y = find_ticks(0.0, max(highest, 1.0)).beside(words("figure.axis.visits"))
-    fields = ("year", "visits", "found", "expected", "number")
-    x: Spec = {
-        "field": "year",
-        "type": "ordinal",
-        "axis": {"title": words("figure.axis.visit_year"), "labelAngle": 0},
-    }
-    base = {
-        "x": x,
-        "tooltip": tips(words, *(f"{one}_text" if one in ("found", "expected") else one for one in fields)),
-    }
-    band = words("figure.band.number", level=show_level(level))
-    known = any("low" in row for row in rows)
-    bar = base | span("y", "low", "high", **y)
-    layers = [
-        *(
-            [layer("bar", bar, where="isValid(datum.low)", color=palette.haze, width={"band": 0.7})]
-            if known
-            else ()
-        ),
-        layer(
-            "tick",
-            base | {"y": quantity("expected", **y)},
-            color=palette.accent,
-            thickness=3,
-            width={"band": 0.7},
-            orient="horizontal",
-            opacity=1,
-        ),
-        layer("point", base | {"y": quantity("found", **y)}, color=palette.ink, filled=True, size=50, opacity=1),
-    ]
-    key = [
-        Entry(words("figure.backtest.found"), palette.ink, "circle"),
-        Entry(words("figure.backtest.expected"), palette.accent, dash=(1, 0)),
-        *([Entry(band, palette.haze)] if known else ()),
-    ]
-    left = find_room(y["axis"])
-    chart = Chart(layers, rows, width=WIDTH - left - RIGHT, height=HEIGHT, left=left, key=key)
-    within = [one for one in part.years if one.predicted_low is not None and one.predicted_high is not None]
-    held = sum((one.predicted_low or 0) <= one.observed <= (one.predicted_high or 0) for one in within)
-    worse = theme.ratings.phrase_or_worse(part.threshold, words)
+    words = theme.words
     places = {
         "case": isolate_name(part.case),
-        "rating": worse,
+        "rating": theme.ratings.phrase_or_worse(part.threshold, words),
         "until": part.until,
         "found": show_count(sum(one.observed for one in part.years)),
         "expected": show_count(sum(one.expected for one in part.years)),
         "visits": show_count(sum(one.visits for one in part.years)),
         "bridges": show_count(part.bridges),
     }
-    inside = (
-        words("figure.backtest.inside", held=show_count(held), years=show_count(len(within))) if within else ""
-    )
+    inside = _count_inside(part, words)
     message = join_sentences((words("figure.backtest.alt", **places), inside), words)
     caption = (
         words("figure.backtest.caption", **places),
-        words("figure.backtest.bands", level=show_level(level)) if known else "",
+        words("figure.backtest.bands", level=show_level(level)) if inside else "",
         inside,
         "" if part.certified else words("figure.curve.uncertified"),
     )
-    panels = [("backtest", words("figure.backtest.panel", **places), message, chart)]
-    title = words("figure.backtest.title", **places)
-    return make_figure(
-        f"backtest-{number}", title, panels, caption, theme, case=part.case, certified=part.certified
-    )
+    panels = [("backtest", words("figure.backtest.panel", **places), message, _backtest(part, theme, level))]
+    name, title = f"backtest-{number}", words("figure.backtest.title", **places)
+    return make_figure(name, title, panels, caption, theme, case=part.case, certified=part.certified)
+
+
+def _count_inside(part: BacktestPart, words: Words) -> str:
+    """The years in which the number found is within its interval, of those that have one."""
+    held = [
+        one.predicted_low <= one.observed <= one.predicted_high
+        for one in part.years
+        if one.predicted_low is not None and one.predicted_high is not None
+    ]
+    counts = {"held": show_count(sum(held)), "years": show_count(len(held))}
+    return words("figure.backtest.inside", **counts) if held else ""
+
+
+def _backtest(part: BacktestPart, theme: Theme, level: float) -> Chart:
+    """Points found, dashes expected, bars of the prediction intervals, by year."""
+    words, palette = theme.words, theme.palette
+    rows = [_backtest_year(one, words) for one in part.years]
+    highest = max(row[name] for row in rows for name in ("found", "expected", "high") if name in row)
+    y = find_ticks(0.0, max(highest, 1.0)).beside(words("figure.axis.visits"))
+    axis = {"title": words("figure.axis.visit_year"), "labelAngle": 0}
+    base = {
+        "x": {"field": "year", "type": "ordinal", "axis": axis},
+        "tooltip": tips(words, "year", "visits", "found_text", "expected_text", "number"),
+    }
+    dash: Spec = {"thickness": 3, "width": {"band": BAND_WIDTH}, "orient": "horizontal", "opacity": 1}
+    layers = [
+        layer("tick", base | {"y": quantity("expected", **y)}, color=palette.accent, **dash),
+        layer("point", base | {"y": quantity("found", **y)}, color=palette.ink, filled=True, size=50, opacity=1),
+    ]
+    key = [
+        Entry(words("figure.backtest.found"), palette.ink, "circle"),
+        Entry(words("figure.backtest.expected"), palette.accent, dash=(1, 0)),
+    ]
+    if any("low" in row for row in rows):
+        ends = base | span("y", "low", "high", **y)
+        look: Spec = {"color": palette.haze, "width": {"band": BAND_WIDTH}}
+        layers.insert(0, layer("bar", ends, where="isValid(datum.low)", **look))
+        key.append(Entry(words("figure.band.number", level=show_level(level)), palette.haze))
+    left = find_room(y["axis"])
+    return Chart(layers, rows, width=WIDTH - left - RIGHT, height=HEIGHT, left=left, key=key)
+
+
+def _backtest_year(one: BacktestYear, words: Words) -> dict[str, Any]:
+    return {
+        "year": str(one.year),
+        "found": one.observed,
+        "expected": shorten(one.expected),
+        "visits": show_count(one.visits),
+        "found_text": show_count(one.observed),
+        "expected_text": show_number(one.expected, 1),
+        "number": show_range(one.predicted_low, one.predicted_high, show_count, words),
+        **shorten_ends(one.predicted_low, one.predicted_high),
+    }
 
 
 def draw_backtests(document: Document, theme: Theme) -> FigureView | None:

@@ -200,9 +200,8 @@ def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
         "x": {"field": "state", "type": "ordinal", "scale": {"domain": ends}, "axis": end_axis},
         "tooltip": tips(words, "state_text", "observed_text", "expected_text", "residual"),
     }
-    y = find_ticks(0.0, max(row[name] for row in rows for name in ("observed", "expected"))).beside(
-        words("figure.axis.rows")
-    )
+    most = max(max(one.observed, one.expected) for one in part.by_end)
+    y = find_ticks(0.0, most).beside(words("figure.axis.rows"))
     bars, dashes = (base | {"y": quantity(name, **y)} for name in ("observed", "expected"))
     accent, ink, left = theme.palette.accent, theme.palette.ink, find_room(y["axis"])
     layers = (
@@ -491,7 +490,7 @@ def _describe_profile(one: ProfilePart, theme: Theme) -> str:
 
 def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by_state: bool = True) -> Chart:
     """Lines in their bands over the central values of a covariate: one for each state, or a single one."""
-    words, palette = theme.words, theme.palette
+    palette = theme.palette
     inside = _find_inside(lines.values, lines.rug)
     count = len(lines.middle[0])
     states = list(range(1, count + 1))

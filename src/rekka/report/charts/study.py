@@ -98,6 +98,7 @@ INNER, OUTER = 0.82, 0.97  # of a row: the cell, and the outline around it with 
 NARROW = 40  # pixels: a cell below it has smaller figures
 LEAST, MOST = 1e-8, 1e6  # log-likelihood; beyond these a mark stands at the edge with an arrow
 SHORTFALLS = (1e-8, 1e-5, 1e-2, 10.0, 1e4)  # ticks
+TIMES = "\N{MULTIPLICATION SIGN}"
 FAR = 4  # powers of ten, from which on a tick is written as one
 WIDE_ROW = 34  # pixels: the methods of a case stand below each other
 NONE = "none"  # no choice
@@ -408,7 +409,7 @@ def _describe_coverage(document: Document, preset: PresetPart, words: Words) -> 
 
 
 def _count_best(trials: Iterable[TrialPart]) -> tuple[Counter[str], int]:
-    """By method the cases in which it is the most accurate, or as accurate as any; and how many cases there are."""
+    """By method the cases in which none is more accurate; and how many cases there are."""
     able = [(trial, trial.accuracy) for trial in trials if trial.eligible and trial.accuracy is not None]
     best: dict[str, float] = {}
     for trial, accuracy in able:
@@ -490,7 +491,7 @@ def _shade_accuracy(trials: Iterable[TrialPart], values: Mapping[tuple[str, str]
 
 
 def _shade_time(trials: Iterable[TrialPart], values: Mapping[tuple[str, str], float], theme: Theme) -> Rows:
-    """Cells with milliseconds, brighter where fewer; colours go by the logarithm and span a factor of ten at least."""
+    """Cells with milliseconds, brighter where fewer; colours are logarithmic, over a factor of ten at least."""
     best, worst = min(values.values()), max(values.values())
     width = math.log(max(worst / best, LEAST_TIMES))
     cells = _shade_cells(
@@ -568,7 +569,7 @@ def _find_extremes(trials: Iterable[TrialPart], words: Words) -> dict[str, str]:
     able = [(trial.accuracy, trial) for trial in trials if trial.eligible and trial.accuracy is not None]
     if not able:
         return {}
-    places = {}
+    places: dict[str, str] = {}
     for name, choose in (("low", min), ("high", max)):
         value, trial = choose(able, key=lambda pair: pair[0])
         places |= {
@@ -646,7 +647,7 @@ def _shortfalls(document: Document, theme: Theme) -> Chart | None:
 def _write_power(tick: float) -> str:
     """A round number as a power of ten, where it is far from one."""
     power = round(math.log10(tick))
-    return f"{tick:g}" if abs(power) < FAR else show_figure(tick, 1).removeprefix("1×")
+    return f"{tick:g}" if abs(power) < FAR else show_figure(tick, 1).removeprefix(f"1{TIMES}")
 
 
 def _short_row(one: BothPart, words: Words) -> dict[str, Any]:
