@@ -9,7 +9,7 @@ import pytest
 
 import rekka
 from rekka.forecast.forecast import AT_REST, NOT_CERTIFIED
-from rekka.forecast.profiles import AT_REST_BY_DELTA, BEYOND, INSIDE, _make_grid, profile_covariate
+from rekka.forecast.profiles import AT_REST_BY_DELTA, BEYOND, CLOSER, INSIDE, _make_grid, profile_covariate
 
 NAMES = ["age_at_inspection_1", "bridge_length", "bridge_area", "traffic_mean"]
 
@@ -72,7 +72,9 @@ def test_the_grid_goes_a_fifth_beyond_the_training_rows(shifted):
     found = profile_covariate(shifted, "far")
     low, high = shifted.survey.low[0], shifted.survey.high[0]
     width = high - low
-    assert found.values.size == INSIDE + 1 + 2 * BEYOND
+    assert found.values.size == pytest.approx(INSIDE + 1 + CLOSER + 1 + 2 * BEYOND, abs=2)
+    first, last = np.quantile(shifted.survey.quantiles[0], [0.025, 0.975])
+    np.testing.assert_array_equal(np.isin(np.linspace(first, last, CLOSER + 1), found.values), True)
     assert (found.values[0], found.values[-1]) == pytest.approx((low - width / 5, high + width / 5))
     assert (np.diff(found.values) > 0).all()
     assert {low, high} <= set(found.values)
@@ -177,7 +179,8 @@ def test_a_covariate_of_one_value_has_one_point(shifted):
 @pytest.mark.parametrize("low", [0.0, 0.5, -5.0])
 def test_no_value_of_a_grid_is_there_twice(low):
     """From 0 on there is nothing below, unless the training rows have it."""
-    survey = SimpleNamespace(low=np.array([low]), high=np.array([100.0]))
+    quantiles = np.linspace(low, 100.0, 101)[None]
+    survey = SimpleNamespace(low=np.array([low]), high=np.array([100.0]), quantiles=quantiles)
     fit = SimpleNamespace(covariates=("age",), survey=survey, design=lambda x: x)
     grid = _make_grid(fit, 0, np.array([50.0]))
     assert (np.diff(grid) > 0).all()

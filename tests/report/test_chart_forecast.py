@@ -7,10 +7,21 @@ import pytest
 from page_cases import uncertify
 from table_cases import WORDS, plain_document
 
-from rekka.report.charts.base import PRINT, STAMP, Theme
+from rekka.report.charts.base import FRAME, KEY, PRINT, STAMP, Theme
 from rekka.report.charts.drawing import combine, draw_svg_file, slim_svg
-from rekka.report.charts.forecast import FARTHEST, draw_curve, draw_network, draw_reach, draw_reaching
+from rekka.report.charts.forecast import (
+    FARTHEST,
+    draw_backtest,
+    draw_backtests,
+    draw_curve,
+    draw_for_case_network,
+    draw_multiples,
+    draw_network,
+    draw_reach,
+    draw_reaching,
+)
 from rekka.report.charts.models import draw_profiles, draw_ratios
+from rekka.report.document import BacktestPart, BacktestYear, HistoryYear
 from rekka.report.text import load_words
 
 THEME = Theme(WORDS, PRINT)
@@ -38,6 +49,25 @@ def change(model, **values):
 
 def panel(figure, name):
     return next(one for one in figure.panels if one.name == name)
+
+
+def layers_of(panel):
+    """The layers of a plot, without its frame and its key."""
+    return [one for one in panel.spec["layer"] if one["mark"].get("style") not in (FRAME, KEY)]
+
+
+def marks_of(panel, kind):
+    return [one for one in layers_of(panel) if one["mark"]["type"] == kind]
+
+
+def key_of(panel):
+    """Texts of the key with the colours of their symbols."""
+    return {
+        row["text"]: row["colour"]
+        for one in panel.spec["layer"]
+        if one["mark"].get("style") == KEY and one["mark"]["type"] != "text"
+        for row in one["data"]["values"]
+    }
 
 
 def rows_of(panel):
@@ -68,6 +98,7 @@ def draw_all(document):
         draw_ratios(model, covariates, "001", THEME),
         draw_reaching(document, THEME),
         draw_network(document.network, THEME),
+        draw_multiples(document, THEME),
     ]
 
 
@@ -88,21 +119,22 @@ def test_the_curve_has_the_documents_numbers(model):
 
 def test_the_best_state_is_at_the_top_and_each_has_its_strip(model):
     figure = draw_curve(model, "001", THEME)
-    y = panel(figure, "mean").spec["layer"][-2]["encoding"]["y"]
-    assert y["scale"] == {"domain": [0.5, 4.5], "nice": False, "reverse": True}
+    y = marks_of(panel(figure, "mean"), "line")[0]["encoding"]["y"]
+    assert (y["scale"]["domain"], y["scale"]["reverse"]) == ([0.5, 4.5], True)
     assert y["axis"]["values"] == [1, 2, 3, 4]
-    order = panel(figure, "shares").spec["layer"][0]["encoding"]["order"]
+    order = marks_of(panel(figure, "shares"), "area")[0]["encoding"]["order"]
     assert order["sort"] == "descending"  # stacked from the bottom: the worst first
 
 
 def test_two_bands_are_told_apart_by_colour_and_words(model):
     figure = draw_curve(model, "001", THEME)
-    member, mean = (layer for layer in panel(figure, "mean").spec["layer"] if "fill" in layer["encoding"])
-    scale = member["encoding"]["fill"]["scale"]
-    assert scale == mean["encoding"]["fill"]["scale"]
-    assert scale["domain"] == ["the mean (95%)", "one member (95%)"]
-    assert scale["range"] == [PRINT.band, PRINT.haze]
-    assert [json.loads(one["transform"][0]["calculate"]) for one in (member, mean)] == scale["domain"][::-1]
+    member, mean = marks_of(panel(figure, "mean"), "area")
+    assert (member["encoding"]["y"]["field"], mean["encoding"]["y"]["field"]) == ("best", "low")
+    assert key_of(panel(figure, "mean")) == {
+        "the mean (95%)": mean["mark"]["color"],
+        "one member (95%)": member["mark"]["color"],
+    }
+    assert mean["mark"]["color"] == PRINT.band != member["mark"]["color"]
     assert "The strong band is the 95% interval of the mean" in figure.caption
 
 
@@ -110,17 +142,16 @@ def test_years_beyond_the_training_rows_are_shaded_and_told(model):
     first = model.forecast.extrapolated_from
     assert first is not None
     figure = draw_curve(model, "001", THEME)
-    ground = panel(figure, "mean").spec["layer"][0]
-    assert ground["mark"]["type"] == "rect"
+    kinds = [one["mark"]["type"] for one in layers_of(panel(figure, "mean"))]
+    ground = marks_of(panel(figure, "mean"), "rect")[0]
+    assert kinds.index("rect") > kinds.index("area")  # a band would hide it
     assert ground["data"]["values"] == [{"year": first, "last": 30.0}]
-    rule = panel(figure, "shares").spec["layer"][1]
+    rule = layers_of(panel(figure, "shares"))[1]
     assert (rule["mark"]["type"], rule["data"]["values"]) == ("rule", [{"year": first}])
     assert f"From year {first:.0f} on this is beyond the training rows" in figure.caption
     within = change(model, outside=(False,) * 31)
     assert "beyond" not in draw_curve(within, "001", THEME).caption
-    assert "rect" not in [
-        layer["mark"]["type"] for layer in panel(draw_curve(within, "001", THEME), "mean").spec["layer"]
-    ]
+    assert not marks_of(panel(draw_curve(within, "001", THEME), "mean"), "rect")
 
 
 def test_what_advances_is_told(model):
@@ -163,7 +194,7 @@ def test_an_axis_of_years_is_round_and_no_longer_than_it_must_be(model):
         for one in model.forecast.passages
     )
     figure = draw_reach(change(model, passages=short), "001", THEME)
-    scale = panel(figure, "until").spec["layer"][0]["encoding"]["x"]["scale"]
+    scale = layers_of(panel(figure, "until"))[0]["encoding"]["x"]["scale"]
     assert scale["domain"] == [0, 40]
     assert "arrow" not in figure.caption
 
@@ -199,7 +230,7 @@ def test_profiles_have_a_panel_for_each_covariate_with_its_unit(document, model)
 
 def test_the_network_has_the_documents_numbers(document):
     figure, years = draw_network(document.network, THEME), document.network.of(None)
-    shares, reached = figure.panels
+    reached, shares = figure.panels
     last = years[-1]
     assert [rows_of(shares)[-1][str(k)] for k in (1, 2, 3, 4)] == pytest.approx(
         [number / last.members for number in last.expected], rel=1e-5
@@ -207,28 +238,158 @@ def test_the_network_has_the_documents_numbers(document):
     assert column(reached, "expected") == pytest.approx([one.reached for one in years], rel=1e-5)
     assert column(reached, "first") == [one.predicted_low for one in years]
     assert reached.title == "Members at rating 4 or worse"
-    assert f"{last.reached:,.0f} expected after 30 years" in reached.alt
-    names = [
-        layer["encoding"]["fill"]["scale"]["domain"]
-        for layer in reached.spec["layer"]
-        if "fill" in layer["encoding"]
+    assert f"{last.reached:,.0f} are expected to be after 30 years" in reached.alt
+    assert list(key_of(reached)) == ["expected number (95%)", "the number itself (95%)"]
+    assert figure.live
+    assert figure.title == reached.alt.rstrip(".")
+
+
+def dated(network):
+    """The network with a base date, a history of its years before, and the wider interval."""
+    years = tuple(
+        one.model_copy(update={"predicted_shock_low": 1.0, "predicted_shock_high": 290.0}) for one in network.years
+    )
+    cases = dict.fromkeys(one.case for one in network.years)
+    history = tuple(
+        HistoryYear(case=case, year=year, members=members, reached=reached)
+        for case in cases
+        for year, members, reached in ((2010, 100, 5), (2015, 290, 20), (2020, 300, 30))
+    )
+    return network.model_copy(update={"base": "2020-06-30", "years": years, "history": history})
+
+
+def test_what_was_found_goes_before_what_is_expected(document):
+    network = dated(document.network)
+    figure = draw_network(network, THEME)
+    reached = figure.panels[0]
+    assert column(reached, "year")[:2] == [2020, 2021]
+    points = [row for one in marks_of(reached, "point") for row in one["data"]["values"]]
+    assert [(row["year"], row["found"], row["early"]) for row in points] == [
+        (2015, 20, False),
+        (2020, 30, False),
+        (2010, 5, True),
     ]
-    assert names == [["expected number (95%)", "the number itself (95%)"]] * 2
+    assert "less than 90% of the members had been inspected" in figure.caption
+    line = next(one for one in marks_of(reached, "line") if one["encoding"]["y"]["field"] == "expected")
+    assert line["encoding"]["x"]["scale"]["domain"] == [2010, 2050]
+    assert line["encoding"]["x"]["axis"]["format"] == "d"  # 2,010 is no year
+    texts = [one["mark"]["text"] for one in marks_of(reached, "text") if "text" in one["mark"]]
+    assert texts == [["today", "2020-06-30"]]
+    assert figure.title.endswith("are expected to be in 2050, if nothing is repaired")
+    wider = [one for one in marks_of(reached, "line") if one["encoding"]["y"]["field"].startswith("widest")]
+    assert len(wider) == 2
+    assert "with errors that all members share (95%)" in key_of(reached)
+    assert "wider interval" in figure.caption
+
+
+def test_without_dates_there_is_no_history(document):
+    network = dated(document.network).model_copy(update={"base": None})
+    figure = draw_network(network, THEME)
+    assert column(figure.panels[0], "year")[0] == 0
+    assert not marks_of(figure.panels[0], "point")
+    assert "inspectors" not in figure.caption
+    assert "after 30 years" in figure.title
+
+
+def test_each_component_has_the_network_of_its_own(document):
+    network = dated(document.network)
+    own = document.model_copy(update={"network": network})
+    case = document.cases[1].case
+    figure = draw_for_case_network(own, case, THEME)
+    assert (figure.name, figure.case) == ("network-002", case)
+    assert figure.panels == draw_network(network, THEME, case, "network-002").panels[:1]
+    assert draw_for_case_network(own, "nobody", THEME) is None
+    assert draw_for_case_network(document.model_copy(update={"network": None}), case, THEME) is None
 
 
 def test_a_case_of_the_network_is_drawn_by_itself(document):
     case = document.cases[1].case
     figure = draw_network(document.network, THEME, case)
     assert figure.title.startswith(case)
-    assert column(figure.panels[1], "expected")[0] == pytest.approx(document.network.of(case)[0].reached)
+    assert column(figure.panels[0], "expected")[0] == pytest.approx(document.network.of(case)[0].reached, rel=1e-5)
     assert draw_network(document.network, THEME, "nobody") is None
 
 
 def test_several_thresholds_have_words_of_their_own(document):
     years = tuple(one.model_copy(update={"threshold": None}) for one in document.network.years)
     figure = draw_network(document.network.model_copy(update={"years": years}), THEME)
-    assert "at the threshold of their component" in figure.panels[1].title
-    assert figure.panels[1].alt.startswith("At the threshold of their component, or worse")
+    assert "at the threshold of their component" in figure.panels[0].title
+    assert "are at the threshold of their component or worse now" in figure.panels[0].alt
+
+
+# Small panels of every component
+
+
+def test_every_component_has_a_small_panel_on_shared_axes(document):
+    figure = draw_multiples(document, THEME)
+    assert [one.title for one in figure.panels] == [one.case for one in document.models]
+    scales = [marks_of(one, "line")[0]["encoding"] for one in figure.panels]
+    assert all(one["x"]["scale"] == scales[0]["x"]["scale"] for one in scales)
+    assert all(one["y"]["scale"] == scales[0]["y"]["scale"] for one in scales)
+    for one, model in zip(figure.panels, document.models, strict=True):
+        assert column(one, "mean") == pytest.approx(model.forecast.expected, rel=1e-5)
+        edge = next(line for line in marks_of(one, "rule") if "datum" in line["encoding"].get("y", {}))
+        assert edge["encoding"]["y"]["datum"] == model.forecast.threshold - 0.5
+    reached = sum(one.forecast.reached[-1] >= 0.5 for one in document.models)
+    assert f"at rating 4 or worse in {reached} of {len(document.models)} components" in figure.title
+    assert "not shown" not in figure.caption
+    assert not figure.live
+
+
+def test_more_components_than_a_page_can_show_are_counted(document):
+    model = document.models[0]
+    models = tuple(model.model_copy(update={"case": f"Pier {n}"}) for n in range(30))
+    figure = draw_multiples(document.model_copy(update={"models": models}), THEME)
+    assert len(figure.panels) == 24
+    assert figure.caption.endswith("Components not shown here, each on a page of its own: 6.")
+    wide = combine(figure)
+    assert wide["columns"] == 3
+    assert [one["title"][:4] for one in wide["concat"]][24 - 1] == "(x) "
+
+
+def test_a_small_panel_is_stamped_by_itself(document):
+    first, *others = document.models
+    models = (first.model_copy(update={"chosen": False}), *others)
+    figure = draw_multiples(document.model_copy(update={"models": models}), THEME)
+    stamped = [any(one["mark"].get("style") == STAMP for one in layers_of(panel)) for panel in figure.panels]
+    assert stamped == [True] + [False] * len(others)
+
+
+# Backtests
+
+
+def backtest(case, **changed):
+    years = (
+        BacktestYear(year=2019, visits=100, observed=12, expected=10.4, predicted_low=5, predicted_high=16),
+        BacktestYear(year=2020, visits=90, observed=30, expected=14.0, predicted_low=8, predicted_high=20),
+    )
+    known = {"model": None, "certified": True, "visits": 190, "bridges": 40, "horizon": 4.0, "threshold": 4}
+    scores = {"score": 0.1, "no_change_score": 0.12, "difference": -0.02, "low": -0.03, "high": -0.01}
+    return BacktestPart(**known | scores | {"case": case, "until": "2018-12-31", "years": years} | changed)
+
+
+def test_a_backtest_has_what_was_found_within_what_was_expected():
+    figure = draw_backtest(backtest("Pier"), "001", THEME, 0.95)
+    assert figure.name == "backtest-001"
+    assert figure.title == "Pier: 42 visits found rating 4 or worse after 2018-12-31, 24 were expected"
+    one = figure.panels[0]
+    assert [(row["year"], row["found"], row["low"], row["high"]) for row in rows_of(one)] == [
+        ("2019", 12, 5, 16),
+        ("2020", 30, 8, 20),
+    ]
+    assert "Years in which the number found is within the interval: 1 of 2." in one.alt
+    assert list(key_of(one)) == ["found", "the number itself (95%)", "expected"]
+    assert draw_backtest(backtest("Pier", years=()), "001", THEME, 0.95) is None
+
+
+def test_scores_of_backtests_are_compared_with_no_change(document):
+    cases = [one.case for one in document.cases]
+    parts = (backtest(cases[0]), backtest(cases[1], difference=None, low=None, high=None, reason="too few"))
+    figure = draw_backtests(document.model_copy(update={"backtests": parts}), THEME)
+    assert [(row["case"], row["verdict"]) for row in rows_of(figure.panels[0])] == [(cases[0], "better")]
+    assert figure.title == "Later visits were forecast better than by no change in 1 of 1 components"
+    assert figure.caption.endswith(f"Without a score: {cases[1]}.")
+    assert draw_backtests(document, THEME) is None
 
 
 # Models that are not to be relied on
@@ -257,7 +418,7 @@ def test_a_model_that_was_not_chosen_is_marked_so(document, model):
 
 
 def test_a_certified_choice_has_no_mark(document):
-    assert [list_stamps(figure) for figure in draw_all(document)] == [[]] * 6
+    assert [list_stamps(figure) for figure in draw_all(document)] == [[]] * 7
 
 
 def test_a_mark_is_in_the_language_of_the_page_and_fits(model):

@@ -8,13 +8,13 @@ import pytest
 from table_cases import WORDS
 
 from rekka.forecast.profiles import Profile
-from rekka.report.charts.base import PAGE, PRINT, Theme, finish
+from rekka.report.charts.base import FRAME, LABEL_ROW, PAGE, PRINT, Theme, finish
 from rekka.report.charts.drawing import combine, draw_svg_file
 from rekka.report.charts.models import HEIGHT, ProfileLines, draw_profile, profile
 
 PROFILE = Profile(
     covariate="age",
-    values=np.array([0.0, 10.0, 20.0, 30.0]),
+    values=np.array([0.0, 12.0, 16.0, 30.0]),
     outside=np.array([True, False, False, True]),
     hazard=np.array([[0.1, 0.2], [0.12, 0.21], [0.15, 0.22], [0.2, 0.23]]),
     hazard_low=np.array([[0.05, 0.1], [0.1, 0.2], [0.1, 0.2], [0.1, 0.1]]),
@@ -40,7 +40,8 @@ def draw(**values):
 
 
 def layers(spec, kind):
-    return [one for one in spec["layer"] if one["mark"]["type"] == kind]
+    own = (one for one in spec["layer"] if one["mark"].get("style") != FRAME)
+    return [one for one in own if one["mark"]["type"] == kind]
 
 
 def without(*names):
@@ -52,27 +53,49 @@ def test_a_line_and_a_band_for_each_state():
     hazards, years = draw().panels
     rows = hazards.spec["data"]["values"]
     assert {row["state"] for row in rows} == {1, 2}
-    assert [row["middle"] for row in rows if row["state"] == 2] == [0.2, 0.21, 0.22, 0.23]
-    assert [row["low"] for row in rows if row["state"] == 1] == [0.05, 0.1, 0.1, 0.1]
-    assert [row["middle"] for row in years.spec["data"]["values"]] == [15.0, 13.0, 11.0, 9.0]
+    assert [row["middle"] for row in rows if row["state"] == 2] == [0.21, 0.22]
+    assert [row["low"] for row in rows if row["state"] == 1] == [0.1, 0.1]
+    assert [row["middle"] for row in years.spec["data"]["values"]] == [13.0, 11.0]
     line = layers(hazards.spec, "line")[0]["encoding"]
     assert line["color"]["field"] == line["strokeDash"]["field"] == "state"  # colour is never alone
     assert len(set(map(str, line["strokeDash"]["scale"]["range"]))) == 2
     assert layers(years.spec, "line")[0]["encoding"]["color"] == {"value": PRINT.accent}
 
 
-def test_the_ground_beyond_the_training_rows_is_shaded_and_the_rows_are_ticks():
+def test_lines_cover_the_central_training_rows_which_are_ticks():
+    """A profile goes further; few rows are there, and a straight line goes anywhere."""
     for panel in draw().panels:
-        ground = layers(panel.spec, "rect")[0]["data"]["values"]
-        assert ground == [{"first": 0.0, "last": 10.0}, {"first": 20.0, "last": 30.0}]
+        x = layers(panel.spec, "line")[0]["encoding"]["x"]
+        assert x["scale"]["domain"] == [12, 16]
         ticks = layers(panel.spec, "rule")[0]
-        assert len(ticks["data"]["values"]) == 101
+        assert [ticks["data"]["values"][n]["at"] for n in (0, -1)] == [12, 16]
         assert ticks["encoding"]["y"]["value"] == HEIGHT
 
 
-def test_nothing_is_shaded_where_the_grid_ends_with_the_training_rows():
-    figure = draw(values=np.array([10.0, 12.0, 15.0, 20.0]), outside=np.full(4, fill_value=False))
-    assert not layers(figure.panels[0].spec, "rect")
+def test_where_the_central_rows_have_one_value_all_of_them_are_shown():
+    rug = np.r_[np.full(100, 12.0), 30.0]
+    x = layers(draw(rug=rug).panels[0].spec, "line")[0]["encoding"]["x"]
+    assert x["scale"]["domain"] == [12, 30]
+
+
+@pytest.mark.parametrize("far", [1e3, 1e9, 1e80])
+def test_an_axis_of_hazards_covers_a_thousandfold_at_most(far):
+    hazard = np.array([[0.1, 0.2], [0.1, 0.2], [0.1 * far, 0.2 / far], [1, 1]])
+    spec = draw(hazard=hazard, hazard_low=hazard / 100, hazard_high=hazard * 100).panels[0].spec
+    axis = layers(spec, "line")[0]["encoding"]["y"]
+    low, high = axis["scale"]["domain"]
+    assert 100 < high / low <= 1000 * (1 + 1e-5)
+    assert low <= 0.1 <= high
+    assert len(axis["axis"]["values"]) >= 3
+    ends = next(one for one in layers(spec, "text") if "text" in one["encoding"])["data"]["values"]
+    assert all(0 <= row["to"] <= HEIGHT for row in ends)
+    assert [row["text"] for row in ends] == ["1", "2"]
+
+
+def test_lines_are_named_at_their_ends_and_names_stand_apart():
+    same = np.full((4, 2), 0.2)
+    text = layers(draw(hazard=same).panels[0].spec, "text")[0]["data"]["values"]
+    assert abs(text[0]["to"] - text[1]["to"]) >= LABEL_ROW
 
 
 def test_axes_have_units():
@@ -92,7 +115,7 @@ def test_without_intervals_there_are_no_bands():
 
 def test_what_is_no_number_is_left_out():
     years = draw(years=np.array([np.nan, 13.0, np.inf, 9.0])).panels[1]
-    assert [row["value"] for row in years.spec["data"]["values"]] == [10.0, 30.0]
+    assert [row["value"] for row in years.spec["data"]["values"]] == [12.0]
     only = draw(**without("years"))
     assert [panel.name for panel in only.panels] == ["hazards"]
 
@@ -126,7 +149,7 @@ def test_the_charts_are_valid_and_can_be_drawn(palette):
     ends = (PROFILE.hazard, PROFILE.hazard_low, PROFILE.hazard_high)
     lines = ProfileLines(PROFILE.values, PROFILE.rug, *(one.tolist() for one in ends))
     spec = finish(profile(lines, "age", "hazard", Theme(WORDS, palette)), palette)
-    alt.LayerChart.from_dict(spec | {"config": {k: v for k, v in spec["config"].items() if k != "legend"}})
+    alt.LayerChart.from_dict(spec)
     svg = draw_svg_file(combine(draw()))
     for text in (
         "Hazard of leaving each rating",

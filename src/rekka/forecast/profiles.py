@@ -6,7 +6,8 @@ w is a row of the design, C_k the covariance of b_k, z the normal quantile of th
 
 The grid covers the training rows and a fifth of their range beyond each end, where the model extrapolates and its
 intervals do not know that. It does not go below 0 where no training row does, nor where the covariates' operator
-has no value.
+has no value. It is finer over the central 95 % of the training rows, which a picture shows: few rows lie beyond,
+and often far.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ Array = NDArray[np.float64]
 AT_REST_BY_DELTA = replace(AT_REST, intervals=DELTA)
 INSIDE = 40  # steps from the least to the largest training value
 BEYOND = 8  # further steps at each end: a fifth of the range
+CENTRAL = (0.025, 0.975)  # of the training rows
+CLOSER = 24  # steps over their central part
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +205,14 @@ def _make_grid(fit: Fit, place: int, typical: Array) -> Array:
         below = np.unique(np.maximum(below, 0.0))[::-1]
         below = below[below < low]
     taken = [list(_take_while(fit, place, typical, side)) for side in (below, above)]
-    return np.array([*taken[0][::-1], *inside, *taken[1]])
+    closer = np.linspace(*find_central(fit.survey.quantiles[place]), CLOSER + 1)
+    return np.array([*taken[0][::-1], *np.union1d(inside, closer), *taken[1]])
+
+
+def find_central(quantiles: Sequence[float] | Array) -> tuple[float, float]:
+    """Ends of the central part of the training rows, from their quantiles at even steps."""
+    low, high = np.quantile(np.asarray(quantiles, dtype=float), CENTRAL).tolist()
+    return float(low), float(high)
 
 
 def _take_while(fit: Fit, place: int, typical: Array, values: Array) -> Iterator[float]:

@@ -19,18 +19,18 @@ View = TypeVar("View", TableView, FigureView)
 
 # Sections in the order of the page, with the tables and figures that each takes, by name.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "answer": ("answer",),
+    "answer": ("answer", "heldout"),
     "findings": ("findings",),
     "tradeoff": ("tradeoff*",),
     "heat": ("heat*",),
     "tables": ("cases", "methods*", "selection*", "floor*", "losses*", "trials-*", "verdicts*", "trials"),
     "presets": ("presets*",),
     "hypotheses": ("hypotheses*",),
-    "calibration": ("calibration", "calibration*", "reliability*"),
+    "calibration": ("calibration", "calibration*", "reliability*", "backtests", "backtest*"),
     "stability": ("stability*",),
     "models": ("models", "years*", "ratios*", "coefficients*", "typical*"),
     "forecast": (
-        *("network*", "risks*", "unseen*", "set_aside*", "reaching", "passages"),
+        *("network*", "risks*", "unseen*", "set_aside*", "reaching", "passages", "multiples"),
         *("curve*", "reach-*", "profiles*", "forecast*", "effects*", "matrices*"),
     ),
     "certificates": ("certificates*",),

@@ -43,7 +43,7 @@ from rekka.forecast.forecast import (
     years_until,
 )
 from rekka.forecast.matrices import Matrix, transition_matrices
-from rekka.forecast.profiles import Profile, profile_covariate
+from rekka.forecast.profiles import Profile, find_central, profile_covariate
 from rekka.forecast.uncertainty import DELTA, NONE, NORMAL
 from rekka.model.fit import Fit
 from rekka.model.serial import load_model
@@ -103,7 +103,7 @@ HORIZON = 30  # years: what a plan of maintenance looks ahead, and the same for 
 MATRIX_YEARS = (1.0, 5.0)  # what management systems take, and the common time between inspections
 DRAWS = 500  # of the coefficients, for bands
 PASSAGE_DRAWS = 200  # for years until a state, which take most of the time
-EVERY = 6  # of the points of a profile: a picture needs no more
+POINTS = 13  # of a profile: a picture needs no more
 PERCENT = 5  # of the training rows between two values of a rug
 HERE = "."  # the folder that a study file is in
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tabs and ends of lines
@@ -256,9 +256,10 @@ def _list_profiles(fit: Fit, typical: Array, threshold: int, options: ForecastOp
 
 
 def _describe_profile(fit: Fit, typical: Array, found: Profile, options: ForecastOptions) -> ProfilePart:
-    """Some points of the profile, and more where the training rows lie close together."""
+    """Some points of the profile over the central training rows, or over all where these have one value."""
     low, high = found.rug[0], found.rug[-1]
-    values = np.unique([*found.values[::EVERY], found.values[-1], *found.rug[:: 2 * PERCENT]])
+    first, last = find_central(found.rug)
+    values = np.linspace(first, last, POINTS) if first < last else np.linspace(low, high, POINTS)
     x = np.tile(typical, (values.size, 1))
     x[:, fit.covariates.index(found.covariate)] = values
     with np.errstate(all="ignore"):

@@ -76,10 +76,14 @@ class PanelView:
 
 @dataclass(frozen=True)
 class FigureView:
-    """Panels that belong together under one caption. ``name`` is its file's name; ``case`` where it is of one."""
+    """Panels that belong together under one caption. ``name`` is its file's name; ``case`` where it is of one.
+
+    The title states what is found. A ``live`` figure answers the pointer on a page; others are pictures.
+    """
 
     name: str
     title: str
     caption: str
     panels: tuple[PanelView, ...]
     case: str | None = None
+    live: bool = False

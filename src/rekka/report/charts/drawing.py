@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import altair as alt
 import vl_convert
 
-from rekka.report.charts.base import INNER_WIDTH, PICKED, STAMP, WIDTH, Spec
+from rekka.report.charts.base import FRAME, KEY, LESS, PICKED, SPACING, STAMP, Spec
 from rekka.report.views import FigureView
 
 PICTURE_MARK = b"drawn by rekka"  # in every picture file, by which an earlier one is known
@@ -61,11 +61,20 @@ def draw_svg(spec: Spec, prefix: str) -> str:
     for element in root.iter():
         for name in [name for name in element.attrib if name == "role" or name.startswith("aria-")]:
             del element.attrib[name]
+        _take_styles(element)
     _rename(root, prefix)
     root.set("class", "chart")
     # The reader's font may be wider than the one that was measured here.
     root.set("overflow", "visible")
     return _write(root)
+
+
+def _take_styles(element: ElementTree.Element) -> None:
+    """Write a style as attributes: a page may forbid styles within its elements (Content-Security-Policy)."""
+    for one in element.attrib.pop("style", "").split(";"):
+        name, _, value = one.partition(":")
+        if value:
+            element.set(name.strip(), value.strip())
 
 
 def slim_svg(svg: str) -> str:
@@ -117,7 +126,9 @@ def mark_picture(content: bytes, kind: str) -> bytes:
 def bundle_script() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script that sets ``window.vegaEmbed`` and no other name.
 
-    It can stand inside <script>: what would end or confuse that element is escaped as strings and patterns allow.
+    With its option ``ast`` Vega interprets the expressions of charts and evaluates no code: a page may forbid
+    that (Content-Security-Policy without 'unsafe-eval'). It can stand inside <script>: what would end or confuse
+    that element is escaped as strings and patterns allow.
     """
     script = vl_convert.javascript_bundle(SNIPPET, vl_version=VERSION)
     return "(()=>{" + script.replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n})();"
@@ -149,46 +160,63 @@ def _rename(root: ElementTree.Element, prefix: str) -> None:
                 element.set(name, _REFERENCE.sub(lambda found: f"url(#{names[found[1]]})", value))
 
 
-PRINTED = 680  # pixels of two panels side by side: 180 mm, the width of a page of two columns
-SPACING = 16  # pixels between them
 OWN_SCALES = ("color", "fill", "shape", "stroke", "strokeDash", "xOffset", "yOffset")  # else panels share them
-LESS = WIDTH - (PRINTED - SPACING) // 2  # pixels that a panel has less on paper
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SQUARE = 230  # pixels, of a plot as wide as high on paper
+SMALL = 200  # pixels of a plot: such panels stand three beside each other, as they are
 
 
 def combine(figure: FigureView) -> Spec:
-    """The panels of a figure side by side with their titles, as wide as a printed page; a lone one as it is.
+    """The panels of a figure side by side, as wide as a printed page, marked (a), (b) before their titles.
 
-    A page has room for two; further panels go below.
+    Their plots are aligned. A page has room for two panels, or three small ones; further panels go below. A lone
+    panel stays as it is.
     """
-    panels = [copy.deepcopy(panel.spec) | {"title": panel.title} for panel in figure.panels]
+    panels = [copy.deepcopy(panel.spec) for panel in figure.panels]
     config, schema = panels[0]["config"], panels[0]["$schema"]
-    for spec in panels:
+    small = len(panels) > 1 and max(spec["width"] for spec in panels) < SMALL
+    for n, (spec, panel) in enumerate(zip(panels, figure.panels, strict=True)):
+        spec["title"] = f"({_number(n)}) {panel.title}" if len(panels) > 1 else panel.title
         for name in ("config", "$schema", "params"):
             spec.pop(name, None)
-    if len(panels) > 1:
+    if len(panels) > 1 and not small:
         _narrow(panels)
     together: Spec = {"$schema": schema, "config": config, "spacing": SPACING}
     if any(PICKED in repr(spec) for spec in panels):
         together["params"] = [{"name": PICKED, "value": ""}]
     return together | {
         "concat": panels,
-        "columns": 2,
+        "columns": 3 if small else 2,
+        "align": "each",
         "resolve": {"scale": dict.fromkeys(OWN_SCALES, "independent")},
     }
+
+
+def _number(place: int) -> str:
+    """a, b, ..., z, aa, ab, ..."""
+    before, letter = divmod(place, len(LETTERS))
+    return (_number(before - 1) if before else "") + LETTERS[letter]
 
 
 def _narrow(panels: Sequence[Spec]) -> None:
     """Make panels fit half of a page. What is square stays square, and what was as high beside it stays so."""
     heights = {}
     for spec in panels:
+        less = spec["width"] - SQUARE if spec["width"] == spec["height"] else LESS
         if spec["width"] == spec["height"]:
-            side = min(spec["width"], INNER_WIDTH - LESS)
-            heights[spec["height"]] = spec["width"] = side
-        else:
-            spec["width"] -= LESS
+            heights[spec["height"]] = SQUARE
+        spec["width"] -= less
+        frame = next(layer for layer in spec["layer"] if layer["mark"].get("style") == FRAME)
+        frame["encoding"]["x2"]["value"] -= less
     for spec in panels:
-        if isinstance(spec["height"], int | float):
-            spec["height"] = heights.get(spec["height"], spec["height"])
+        lower = spec["height"] - heights.get(spec["height"], spec["height"])
+        spec["height"] -= lower
         for layer in spec["layer"]:
-            if layer["mark"].get("style") == STAMP:
+            kind = layer["mark"].get("style")
+            if kind == STAMP:
                 layer["encoding"]["x"]["value"] = spec["width"] / 2
+            elif kind == FRAME:
+                layer["encoding"]["y2"]["value"] = spec["height"]
+            elif kind == KEY:
+                for row in layer["data"]["values"]:
+                    row["y"] -= lower

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rekka.report.charts.base import Palette, Theme
-from rekka.report.charts.forecast import draw_curve, draw_network, draw_reach, draw_reaching
+from rekka.report.charts.forecast import (
+    draw_backtest,
+    draw_backtests,
+    draw_curve,
+    draw_for_case_network,
+    draw_multiples,
+    draw_network,
+    draw_reach,
+    draw_reaching,
+)
 from rekka.report.charts.models import draw_calibration, draw_profiles, draw_ratios
-from rekka.report.charts.study import draw_answer, draw_heatmaps, draw_presets, draw_stability, draw_tradeoff
+from rekka.report.charts.study import draw_heatmaps, draw_heldout, draw_presets, draw_stability, draw_tradeoff
 from rekka.report.document import Document
 from rekka.report.text import Words
 from rekka.report.views import FigureView
@@ -24,22 +33,28 @@ def list_figures(document: Document, words: Words, palette: Palette) -> tuple[Fi
 def _draw_all(document: Document, theme: Theme) -> Iterator[FigureView | None]:
     study = document.study
     numbers = {case.case: f"{number:03d}" for number, case in enumerate(document.cases, start=1)}
-    yield draw_answer(document, theme)
+    if document.network is not None:
+        yield draw_network(document.network, theme)
+        if len(document.cases) > 1:
+            for case in numbers:
+                yield draw_for_case_network(document, case, theme)
+    yield draw_reaching(document, theme)
+    yield draw_multiples(document, theme)
+    for place, model in enumerate(document.models):
+        yield draw_curve(model, numbers[model.case], theme)
+        yield draw_reach(model, numbers[model.case], theme)
+        yield draw_ratios(model, study.covariates, numbers[model.case], theme, level=study.confidence)
+        if place < MOST_PROFILED:
+            yield draw_profiles(model, study.covariates, numbers[model.case], theme)
     for draw in (draw_tradeoff, draw_heatmaps):
         for preset in study.presets:
             yield draw(document, preset, theme)
     yield draw_presets(document, theme)
-    for part in document.calibration:
-        if part.preset == study.preset:
-            yield draw_calibration(part, numbers[part.case], theme)
+    yield draw_heldout(document, theme)
+    yield draw_backtests(document, theme)
+    for part in document.backtests:
+        yield draw_backtest(part, numbers[part.case], theme, study.confidence)
+    for found in document.calibration:
+        if found.preset == study.preset:
+            yield draw_calibration(found, numbers[found.case], theme)
     yield draw_stability(document, theme)
-    for model in document.models:
-        yield draw_ratios(model, study.covariates, numbers[model.case], theme, level=study.confidence)
-    if document.network is not None:
-        yield draw_network(document.network, theme)
-    yield draw_reaching(document, theme)
-    for place, model in enumerate(document.models):
-        yield draw_curve(model, numbers[model.case], theme)
-        yield draw_reach(model, numbers[model.case], theme)
-        if place < MOST_PROFILED:
-            yield draw_profiles(model, study.covariates, numbers[model.case], theme)

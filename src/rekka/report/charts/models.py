@@ -1,14 +1,14 @@
 """Charts of fitted models: calibration, hazard ratios, and profiles of hazards along each covariate.
 
-A profile has a tick at the bottom for each percent of the training rows. Beyond them the ground is shaded: there
-the model extrapolates.
+A profile covers the central 95 % of the training rows, where there are enough to believe it, with a tick at the
+bottom for each percent of them, or each twentieth. Its hazards cover a factor of a thousand at most.
 """
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,26 +17,37 @@ import numpy as np
 from rekka.evaluation.scores import CONFIDENCE
 from rekka.fleet.models import CaseModel, split_notes
 from rekka.forecast.matrices import describe_intervals
-from rekka.forecast.profiles import Profile
+from rekka.forecast.profiles import Profile, find_central
 from rekka.report.charts.base import (
-    INNER_WIDTH,
-    LETTER,
+    BELOW,
+    BROKEN,
+    HEAD,
     PRINT,
+    RIGHT,
+    SMALL,
     WIDTH,
     Chart,
+    End,
+    Entry,
     Rows,
     Spec,
     Theme,
     category,
+    colour_state,
+    cut_name,
     datum,
+    find_end_room,
+    find_room,
+    find_ticks,
     finish,
     isolate_name,
+    label_ends,
     layer,
-    legend,
     list_caveats,
     log_scale,
     log_ticks,
     make_figure,
+    measure,
     name_axis,
     number_axis,
     place_model,
@@ -65,7 +76,7 @@ from rekka.report.views import FigureView, PanelView
 
 SIDE = 300  # pixels: both axes of reliability have the same scale
 LABELS = 150  # pixels for covariates
-STATES = 30  # pixels for the states at the right
+STATES = 18  # pixels between the plot and the states at the right
 WIDEST = 20.0  # ratios beyond it, or below its inverse, are cut off with an arrow
 ARROWS = {"low": ("left", 1 / WIDEST), "high": ("right", WIDEST)}  # where it points and where it stands
 STATE_ROW, BETWEEN = 16, 14  # pixels for a state of a covariate, and between covariates
@@ -74,9 +85,10 @@ RUG = 7  # pixels of a tick
 MANY_TIMES = 8.0  # the largest is so many times the smallest: a logarithmic axis
 ROOM = 1.3  # times beyond what is shown, on a logarithmic axis
 DRAWN = 1e100  # figures beyond it, and below 1 over it, are those of a fit gone wrong, and on no axis
+FACTOR = 1000.0  # between the ends of an axis of hazards, at most
 AXIS_LETTERS = 30  # of all labels under a panel; more are slanted
+SLANTED = 40  # pixels that slanted labels take more
 BAND = 0.12  # opacity: bands of several states lie over each other
-LONGEST_LEGEND = 5  # states in a line of it
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1], [1, 3], [10, 2, 2, 2, 2, 2])
 LINE = 112  # letters over a picture
 
@@ -105,10 +117,10 @@ def draw_calibration(
     caption = (
         words("figure.calibration.caption", rows=show_count(part.rows), **place),
         words("figure.calibration.bars", level=show_level(level)) if known else "",
-        message,
         "" if part.p_value is None else words("figure.calibration.p_value", p=show_p(part.p_value)),
     )
-    return make_figure("calibration", panels, caption, theme, place, name=f"calibration-{number}", case=part.case)
+    title = words("figure.calibration.title" if known else "figure.calibration.title_unknown", **place, **counts)
+    return make_figure(f"calibration-{number}", title, panels, caption, theme, case=part.case)
 
 
 def _leaving(part: CalibrationPart) -> list[BinPart]:
@@ -135,9 +147,9 @@ def _reliability(part: CalibrationPart, theme: Theme) -> Chart | None:
         return None
     largest = max(row[name] for row in rows for name in ("forecast", "observed", "high") if name in row)
     top = min(1.0, max(0.1, math.ceil(largest * 10 - 1e-9) / 10))  # the next tenth
-    scale: Spec = {"domain": [0, top], "nice": False}
-    x = {"scale": scale, "axis": {"title": words("figure.axis.forecast"), "tickCount": 6, "format": ".1f"}}
-    y = {"scale": scale, "axis": number_axis(words("figure.axis.observed"), tickCount=6, format=".1f")}
+    ticks = find_ticks(0.0, top)
+    x, y = ticks.under(words("figure.axis.forecast")), ticks.beside(words("figure.axis.observed"))
+    left = find_room(y["axis"])
     base = {
         "x": quantity("forecast", **x),
         "tooltip": tips(words, "forecast_text", "observed_text", "interval", "rows"),
@@ -147,12 +159,15 @@ def _reliability(part: CalibrationPart, theme: Theme) -> Chart | None:
     points = base | {"y": quantity("observed", **y)}
     layers = (
         layer(
-            "line", {"x": quantity("at", **x), "y": quantity("at", **y)}, rows=[{"at": 0}, {"at": top}], **dashed
+            "line",
+            {"x": quantity("at", **x), "y": quantity("at", **y)},
+            rows=[{"at": 0}, {"at": ticks.high}],
+            **dashed,
         ),
         layer("rule", bars, where="isValid(datum.low)", strokeWidth=1.6, color=palette.accent),
         layer("point", points, filled=True, size=60, color=palette.accent, opacity=1),
     )
-    return Chart(layers, rows, width=SIDE, height=SIDE)
+    return Chart(layers, rows, width=SIDE, height=SIDE, left=left, across=left + SIDE + RIGHT)
 
 
 def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
@@ -170,33 +185,32 @@ def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
             "observed_text": show_count(one.observed),
             "expected_text": show_number(one.expected, 1),
             "residual": show_number(one.residual, 2, signed=True),
-            "observed_name": names[0],
-            "expected_name": names[1],
         }
         for one in part.by_end
     ]
-    key: Spec = {
-        "scale": {"domain": names, "range": [theme.palette.accent, theme.palette.ink]},
-        "legend": legend(orient="bottom", symbolType="square"),
-    }
     ends = [one.state for one in part.by_end]
     longest = max(len(theme.ratings.name(state, words)) for state in ends)
-    slanted = -30 if longest * len(ends) > AXIS_LETTERS else 0
-    end_axis = {"title": words("figure.axis.end_state"), "labelAngle": slanted, **theme.name_states()}
+    slanted = longest * len(ends) > AXIS_LETTERS
+    end_axis = {
+        "title": words("figure.axis.end_state"),
+        "labelAngle": -30 if slanted else 0,
+        **theme.name_states(),
+    }
     base = {
         "x": {"field": "state", "type": "ordinal", "scale": {"domain": ends}, "axis": end_axis},
         "tooltip": tips(words, "state_text", "observed_text", "expected_text", "residual"),
     }
-    axis = number_axis(words("figure.axis.rows"), tickCount=6, format="~s")
-    bars, dashes = (
-        base | {"y": quantity(name, axis=axis), "color": category(f"{name}_name", **key)}
-        for name in ("observed", "expected")
-    )
+    most = max(max(one.observed, one.expected) for one in part.by_end)
+    y = find_ticks(0.0, most).beside(words("figure.axis.rows"))
+    bars, dashes = (base | {"y": quantity(name, **y)} for name in ("observed", "expected"))
+    accent, ink, left = theme.palette.accent, theme.palette.ink, find_room(y["axis"])
     layers = (
-        layer("bar", bars, width={"band": 0.6}),
-        layer("tick", dashes, thickness=3, orient="horizontal", width={"band": 0.85}, opacity=1),
+        layer("bar", bars, width={"band": 0.6}, color=accent),
+        layer("tick", dashes, thickness=3, orient="horizontal", width={"band": 0.85}, opacity=1, color=ink),
     )
-    return Chart(layers, rows, width=INNER_WIDTH, height=SIDE)
+    key = (Entry(names[0], accent), Entry(names[1], ink, dash=(1, 0)))
+    below = BELOW + (SLANTED if slanted else 0)
+    return Chart(layers, rows, width=WIDTH - left - RIGHT, height=SIDE, left=left, key=key, below=below)
 
 
 def _describe_counts(part: CalibrationPart, theme: Theme) -> str:
@@ -224,6 +238,7 @@ def draw_ratios(
     if chart is None:
         return None
     place = place_model(model, words)
+    units = {one.name: one.unit for one in covariates}
     message = _describe_ratios(model, theme)
     cut = any(row[f"cut_{end}"] for row in chart.rows for end in ARROWS)
     caption = (
@@ -231,10 +246,10 @@ def draw_ratios(
         "" if model.chosen else words("figure.curve.not_chosen", **place),
         words("figure.ratios.bars", level=show_level(level)) if any("low" in row for row in chart.rows) else "",
         words("figure.ratios.cut", most=f"{WIDEST:g}", least=f"{1 / WIDEST:g}") if cut else "",
-        message,
     )
     panels = [("ratios", words("figure.ratios.panel"), message, chart)]
-    return make_figure("ratios", panels, caption, theme, place, name=f"ratios-{number}", model=model)
+    title = words("figure.of_case", case=place["case"], text=_say_strongest(model, units, theme))
+    return make_figure(f"ratios-{number}", title, panels, caption, theme, model=model)
 
 
 def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> Chart | None:
@@ -246,13 +261,13 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
         return None
     rows = [
         _ratio_row(one, units.get(one.covariate), model.references.get(one.covariate), words)
-        | {"state_text": theme.ratings.name(one.state, words)}
+        | {"state_text": cut_name(theme.ratings.name(one.state, words))}
         for one in known
     ]
     numbers = [row[name] for row in rows for name in ("ratio", "low", "high") if name in row]
     numbers += [place for end, (_, place) in ARROWS.items() if any(row[f"cut_{end}"] for row in rows)]
     low, high = min([*numbers, 0.8]) / 1.08, max([*numbers, 1.25]) * 1.08
-    axis: Spec = {"title": words("figure.axis.ratio"), "values": log_ticks(low, high, 8), "format": "~g"}
+    axis: Spec = {"title": words("figure.axis.ratio"), "values": log_ticks(low, high, 8), "format": ",~g"}
     x = {"axis": axis, "scale": log_scale(low, high)}
     names = list(dict.fromkeys(row["covariate"] for row in rows))
     states = sorted({row["state"] for row in rows})
@@ -268,12 +283,13 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
     layers = [
         layer("rule", {"x": quantity("at", **x)}, rows=[{"at": 1}], **rule),
         *_ratio_marks(base, rows, x, theme.palette.accent),
-        layer("text", base | label, align="left", dx=10, fontSize=10),
-        layer("text", label | {"y": {"value": -4}}, rows=head, fontSize=10, dx=10),
+        layer("text", base | label, align="left", dx=10, fontSize=SMALL),
+        layer("text", label | {"y": {"value": -6}}, rows=head, align="left", fontSize=SMALL, dx=10),
     ]
     height = len(names) * (len(states) * STATE_ROW + BETWEEN)
-    right = STATES + round(theme.letters * LETTER)
-    return Chart(layers, [row | edge for row in rows], width=WIDTH - LABELS - right, height=height)
+    right = STATES + max(measure(row["state_text"], SMALL) for row in [*rows, *head])
+    width, every = WIDTH - LABELS - right, [row | edge for row in rows]
+    return Chart(layers, every, width=width, height=height, left=LABELS, above=HEAD)
 
 
 def _ratio_marks(base: Spec, rows: Rows, x: Spec, colour: str) -> Iterable[Spec]:
@@ -292,11 +308,7 @@ def _ratio_marks(base: Spec, rows: Rows, x: Spec, colour: str) -> Iterable[Spec]
 
 def _ratio_row(one: RatioPart, unit: str | None, instead: str | None, words: Words) -> dict[str, Any]:
     """A ratio within the axis; the tooltip has it as it is."""
-    step = words("figure.ratios.step", step=f"{one.step:,.10g}")
-    if instead is not None:
-        step = words("figure.ratios.instead", level=instead)
-    if unit is not None:
-        step = words("figure.ratios.step_unit", step=f"{one.step:,.10g}", unit=words.get(f"unit.{unit}", unit))
+    step = _name_step(one, unit, instead, words)
     row: dict[str, Any] = {
         "covariate": " ".join(one.covariate.split()) + "\n" + step,
         "state": one.state,
@@ -314,13 +326,41 @@ def _ratio_row(one: RatioPart, unit: str | None, instead: str | None, words: Wor
     return row
 
 
+def _name_step(one: RatioPart, unit: str | None, instead: str | None, words: Words) -> str:
+    if instead is not None:
+        return words("figure.ratios.instead", level=instead)
+    if unit is None:
+        return words("figure.ratios.step", step=f"{one.step:,.10g}")
+    return words("figure.ratios.step_unit", step=f"{one.step:,.10g}", unit=words.get(f"unit.{unit}", unit))
+
+
+def _say_strongest(model: ModelPart, units: Mapping[str, str | None], theme: Theme) -> str:
+    """The largest effect among those whose interval leaves 1 out."""
+    words = theme.words
+    clear = [one for one in model.ratios if one.ratio and _is_clear(one)]
+    if not clear:
+        return words("figure.ratios.none_clear" if model.certified else "figure.ratios.not_known")
+    one = max(clear, key=lambda ratio: abs(math.log(ratio.ratio or 1.0)))
+    return words(
+        "figure.ratios.strongest",
+        covariate=isolate_name(one.covariate),
+        step=_name_step(one, units.get(one.covariate), model.references.get(one.covariate), words),
+        ratio=show_figure(one.ratio),
+        rating=theme.ratings.phrase(one.state, words),
+    )
+
+
+def _is_clear(one: RatioPart) -> bool:
+    return one.low is not None and one.high is not None and (one.low > 1 or one.high < 1)
+
+
 def _cut(value: float) -> float:
     return min(max(value, 1 / WIDEST), WIDEST)
 
 
 def _covariate_axis(names: list[str], states: int) -> Spec:
     """Names over their steps, on two lines, with room for an arrow."""
-    axis = name_axis(LABELS, labelExpr=r"split(datum.value, '\n')", labelLimit=LABELS - 14, labelPadding=8)
+    axis = name_axis(LABELS, labelExpr=BROKEN, labelLimit=LABELS - 14, labelPadding=8)
     between = BETWEEN / (states * STATE_ROW + BETWEEN)
     scale: Spec = {"domain": names, "paddingInner": shorten(between), "paddingOuter": shorten(between / 2)}
     return category("covariate", scale=scale, sort=None, axis=axis)
@@ -329,10 +369,10 @@ def _covariate_axis(names: list[str], states: int) -> Spec:
 def _describe_ratios(model: ModelPart, theme: Theme) -> str:
     """The intervals that leave 1 out; or that there are none."""
     words = theme.words
-    known = [(one, one.low, one.high) for one in model.ratios if one.low is not None and one.high is not None]
+    known = [one for one in model.ratios if one.low is not None and one.high is not None]
     if not known:
         return words("figure.ratios.no_intervals" if model.certified else "figure.ratios.uncertified")
-    clear = [one for one, low, high in known if low > 1 or high < 1]
+    clear = [one for one in known if _is_clear(one)]
     items = (
         words(
             "figure.ratios.item",
@@ -383,15 +423,57 @@ def draw_profiles(
     caption = (
         words("figure.profiles.caption", **place),
         words("figure.profiles.bands", level=show_level(found.level)) if banded else "",
+        words("figure.profiles.cut") if any(_is_cut(chart) for *_, chart in panels) else "",
         list_caveats(model, words),
     )
-    return make_figure("profiles", panels, caption, theme, place, name=f"profiles-{number}", model=model)
+    title = words("figure.of_case", case=place["case"], text=_say_change(profiles, theme))
+    return make_figure(f"profiles-{number}", title, panels, caption, theme, model=model)
+
+
+def _say_change(profiles: Sequence[ProfilePart], theme: Theme) -> str:
+    """The covariate and the rating whose hazard changes most, as far as the intervals at both ends are apart."""
+    words = theme.words
+    changes = [
+        (abs(math.log(last / first)), one, state, first, last)
+        for one in profiles
+        for state in range(1, len(one.hazard[0]) + 1)
+        for place in [_find_inside(one.values, one.rug)]
+        for first, last in [(one.hazard[place[0]][state - 1], one.hazard[place[-1]][state - 1])]
+        if first and last and _are_apart(one, place, state - 1)
+    ]
+    if not changes:
+        return words("figure.profiles.none_clear")
+    _, one, state, first, last = max(changes, key=lambda change: change[0])
+    return words(
+        "figure.profiles.title",
+        covariate=isolate_name(one.covariate),
+        rating=theme.ratings.phrase(state, words),
+        first=show_figure(first),
+        last=show_figure(last),
+    )
+
+
+def _are_apart(one: ProfilePart, inside: Sequence[int], place: int) -> bool:
+    ends = [(one.hazard_low[n][place], one.hazard_high[n][place]) for n in (inside[0], inside[-1])]
+    (first_low, first_high), (last_low, last_high) = ends
+    if first_low is None or first_high is None or last_low is None or last_high is None:
+        return False
+    return first_high < last_low or last_high < first_low
+
+
+def _find_inside(values: Sequence[float], rug: Sequence[float]) -> list[int]:
+    """Places of the values within the central part of the training rows; all of these where it has no two."""
+    low, high = find_central(rug)
+    inside = [n for n, value in enumerate(values) if low <= value <= high]
+    if len(inside) < 2:
+        inside = [n for n, value in enumerate(values) if rug[0] <= value <= rug[-1]]
+    return inside or list(range(len(values)))
 
 
 def _describe_profile(one: ProfilePart, theme: Theme) -> str:
-    """From the least to the largest of the training rows: how the hazard of leaving each state changes."""
+    """Over the central training rows: how the hazard of leaving each state changes."""
     words, ratings = theme.words, theme.ratings
-    inside = [place for place, beyond in enumerate(one.outside) if not beyond]
+    inside = _find_inside(one.values, one.rug)
     first, last = one.hazard[inside[0]], one.hazard[inside[-1]]
     items = (
         words(
@@ -407,45 +489,41 @@ def _describe_profile(one: ProfilePart, theme: Theme) -> str:
 
 
 def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by_state: bool = True) -> Chart:
-    """Lines in their bands over the values of a covariate: one for each state, or a single one."""
-    words, palette = theme.words, theme.palette
+    """Lines in their bands over the central values of a covariate: one for each state, or a single one."""
+    palette = theme.palette
+    inside = _find_inside(lines.values, lines.rug)
     count = len(lines.middle[0])
     states = list(range(1, count + 1))
     rows = [
-        row | ({"state": state} if by_state else {}) for state in states for row in _profile_rows(lines, state - 1)
+        row | ({"state": state} if by_state else {})
+        for state in states
+        for row in _profile_rows(lines, inside, state - 1)
     ]
-    domain = [shorten(lines.values[0]), shorten(lines.values[-1])]
-    x = {
-        "axis": {"title": covariate, "tickCount": 6, "grid": False},
-        "scale": {"domain": domain, "nice": False, "zero": False},
-    }
+    low, high = lines.values[inside[0]], lines.values[inside[-1]]
+    x = find_ticks(low, high, snap=False).under(covariate, grid=False)
     y = _value_axis(rows, title)
     base = {"x": quantity("value", **x)}
+    colours = [colour_state(n, count, palette) for n in states]
     if by_state:
-        colours = [palette.methods[n % len(palette.methods)] for n in range(count)]
         dashes = [DASHES[n % len(DASHES)] for n in range(count)]
-        below: Spec = {"titleOrient": "left", "symbolType": "stroke", "symbolOpacity": 1, **theme.name_states()}
-        key = legend(min(count, LONGEST_LEGEND), words("figure.axis.state"), "bottom", **below)
-        colour = {"color": category("state", scale={"domain": states, "range": colours}, legend=key)}
-        dash: Spec = {"strokeDash": category("state", scale={"domain": states, "range": dashes}, legend=key)}
+        colour = {"color": category("state", scale={"domain": states, "range": colours}, legend=None)}
+        dash = {"strokeDash": category("state", scale={"domain": states, "range": dashes}, legend=None)}
     else:
         colour, dash = {"color": {"value": palette.accent}}, {}
-    ends = ((lines.values[0], lines.rug[0]), (lines.rug[-1], lines.values[-1]))
-    ground = [{"first": shorten(first), "last": shorten(last)} for first, last in ends if first < last]
-    rug = [{"at": at} for at in dict.fromkeys(map(shorten, lines.rug))]
+    rug = [{"at": at} for at in dict.fromkeys(map(shorten, lines.rug)) if low <= at <= high]
     tick = {"x": quantity("at", **x), "y": {"value": HEIGHT}, "y2": {"value": HEIGHT - RUG}}
     middle = {"y": quantity("middle", **y)}
     label = theme.name_states("datum.state") if by_state else {}
+    names = theme.list_names(count)
+    ends = list(_list_ends(rows, y, names, colours)) if by_state else []
     layers = []
-    if ground:
-        beyond = span("x", "first", "last", **x)
-        layers.append(layer("rect", beyond, rows=ground, color=palette.line, opacity=0.6))
     if any("low" in row for row in rows):
         band = base | colour | span("y", "low", "high", **y)
         layers.append(layer("area", band, where="isValid(datum.low)", opacity=BAND, clip=True))
     layers += [
-        layer("line", base | middle | colour | dash, strokeWidth=2.0, clip=True),
+        layer("line", base | middle | colour | dash, strokeWidth=2.2, clip=True),
         layer("rule", tick, rows=rug, color=palette.ink, opacity=0.55, strokeWidth=0.8),
+        *(label_ends(ends, x, shorten(high), HEIGHT, palette.ink) if ends else ()),
         layer(
             "point",
             base | middle | colour | {"tooltip": _profile_tips(theme)},
@@ -456,7 +534,30 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
             clip=True,
         ),
     ]
-    return Chart(layers, rows, width=INNER_WIDTH, height=HEIGHT)
+    left, right = find_room(y["axis"]), find_end_room(names) if ends else RIGHT
+    return Chart(layers, rows, width=WIDTH - left - right, height=HEIGHT, left=left)
+
+
+def _list_ends(rows: Rows, y: Spec, names: Sequence[str], colours: Sequence[str]) -> Iterable[End]:
+    """Names of the states where their lines end, or at the edge where these leave the picture."""
+    low, high = y["scale"]["domain"]
+    log = y["scale"].get("type") == "log"
+    for state, (name, colour) in enumerate(zip(names, colours, strict=True), start=1):
+        last = next((row["middle"] for row in reversed(rows) if row["state"] == state), None)
+        if last is None:
+            continue
+        value = min(max(last, low), high)
+        share = math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
+        yield End(name, HEIGHT * (1 - share), colour)
+
+
+def _is_cut(chart: Chart | None) -> bool:
+    """Whether a line leaves the picture."""
+    if chart is None:
+        return False
+    lines = next(one for one in chart.layers if one["mark"]["type"] == "line")
+    low, high = lines["encoding"]["y"]["scale"]["domain"]
+    return any(not low <= row["middle"] <= high for row in chart.rows)
 
 
 def _profile_tips(theme: Theme) -> list[Spec]:
@@ -471,36 +572,47 @@ def _profile_tips(theme: Theme) -> list[Spec]:
     ]
 
 
-def _profile_rows(lines: ProfileLines, place: int) -> Rows:
+def _profile_rows(lines: ProfileLines, inside: Sequence[int], place: int) -> Rows:
     """A row for each value that has a number which an axis can show."""
     rows: Rows = []
-    for value, *each in zip(lines.values, lines.middle, lines.low, lines.high, strict=True):
-        middle, low, high = (one[place] for one in each)
+    for n in inside:
+        middle, low, high = (one[n][place] for one in (lines.middle, lines.low, lines.high))
         if middle is None or not 1 / DRAWN <= middle <= DRAWN:
             continue
         drawn = low is not None and high is not None and low >= 1 / DRAWN and high <= DRAWN
         ends = shorten_ends(low, high) if drawn else {}
-        rows.append({"value": shorten(value), "middle": shorten(middle)} | ends)
+        rows.append({"value": shorten(lines.values[n]), "middle": shorten(middle)} | ends)
     return rows
 
 
 def _value_axis(rows: Rows, title: str) -> Spec:
-    """As wide as the lines, and their bands as far as these are not many times as wide."""
+    """As wide as the lines, and their bands as far as these are not many times as wide; a thousandfold at most."""
     middle = [row["middle"] for row in rows] or [1.0]
     least, most = min(middle), max(middle)
     ends = [row[end] for row in rows for end in ("low", "high") if end in row]
     low = max(min([least, *ends]), least / WIDEST)
     high = min(max([most, *ends]), most * WIDEST)
     if low > 0 and high > MANY_TIMES * low:
-        low, high = low / ROOM, high * ROOM
+        low, high = _limit(low / ROOM, high * ROOM, sorted(middle)[len(middle) // 2], least, most)
+        ticks = log_ticks(low, high)
         return {
-            "axis": number_axis(title, values=log_ticks(low, high), format="~g"),
+            "axis": number_axis(title, (f"{tick:,g}" for tick in ticks), values=ticks, format=",~g"),
             "scale": log_scale(low, high),
         }
-    return {
-        "axis": number_axis(title, tickCount=5, format="~g"),
-        "scale": {"domain": [0, shorten(high)], "nice": True},
-    }
+    return find_ticks(0.0, high, most=5).beside(title)
+
+
+def _limit(low: float, high: float, centre: float, least: float, most: float) -> tuple[float, float]:
+    """At most a thousandfold: less room for bands; where lines alone are wider, what is near their median."""
+    if high <= FACTOR * low:
+        return low, high
+    if most * ROOM * ROOM > FACTOR * least:
+        low, high = max(low, centre / math.sqrt(FACTOR)), min(high, centre * math.sqrt(FACTOR))
+        return (low, low * FACTOR) if low * FACTOR < high else (max(low, high / FACTOR), high)
+    least, most = least / ROOM, most * ROOM
+    room = math.sqrt(FACTOR * least / most)
+    low, high = max(low, least / room), min(high, most * room)
+    return low, high
 
 
 # Profiles as files
@@ -554,6 +666,6 @@ def _head_lines(model: CaseModel, found: Profile) -> list[str]:
         *head,
         *([] if model.unchosen is None else [model.unchosen]),
         f"{model.name}: along {found.covariate}; {found.course}" + (f"; {others}" if others else ""),
-        f"{bands}Ticks: training rows, one for each percent. Shaded: beyond them, extrapolated.",
+        f"{bands}Values: the central 95 % of the training rows. Ticks: one for each percent of them.",
         *rest,
     ]

@@ -43,7 +43,7 @@ class Plots:
         return _show(figure, "no trial has a score")
 
     def heatmap(self, preset: str | None = None) -> alt.ConcatChart:
-        """Accuracy and log10 seconds, case by method; failed ones gray, selected ones outlined."""
+        """Accuracy and milliseconds, case by method; failed ones gray, selected ones outlined."""
         figure = draw_heatmaps(self._document, self._find_preset(preset), self._theme)
         return _show(figure, "no trial is done")
 
@@ -146,6 +146,5 @@ def _show(figure: FigureView | None, why_not: str) -> alt.ConcatChart:
     if figure is None:
         raise BadOption(f"There is nothing to draw: {why_not}.")
     spec = combine(figure)
-    spec["config"]["legend"].pop("layout", None)  # Vega knows it, the schema that Altair checks by does not
     with debug_mode(False):  # the whole is checked once; to check each part again takes half as long
         return alt.ConcatChart.from_dict(spec)
