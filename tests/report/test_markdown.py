@@ -16,6 +16,7 @@ from table_cases import (
 )
 
 from rekka.report.markdown import escape_markdown, markdown_table, render_markdown, render_tables
+from rekka.report.overview import make_overview
 from rekka.report.statements import (
     QUESTIONS,
     Wording,
@@ -81,13 +82,15 @@ def test_texts_stay_readable(text, escaped):
     assert escape_markdown(text) == escaped
 
 
-def test_the_answer_comes_first_then_what_needs_a_look():
+def test_the_overview_comes_first_then_bridges_and_components():
     text = render(plain_document())
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    assert text.startswith("# Deterioration models from Bridges of a district\n")
-    assert headings[:2] == [WORDS("section.answer.title"), WORDS("section.findings.title")]
+    assert text.startswith("# Condition forecast: Bridges of a district\n")
+    first = ("network", "bridges", "forecast", "models", "answer")
+    assert headings[:5] == [WORDS(f"section.{name}.title") for name in first]
     assert headings[-1] == WORDS("section.provenance.title")
-    assert text.index("There is a model") < text.index("## ")
+    assert escape_markdown(make_overview(plain_document(), WORDS).headline) in text.partition("## ")[0]
+    assert "There is a model" in text.partition(f"## {WORDS('section.answer.title')}")[2]
 
 
 def test_it_has_every_table_finding_and_hypothesis():

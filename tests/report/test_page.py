@@ -1,25 +1,43 @@
 """The page as text: sections in order, the same bytes, nothing from the network, no text from data as markup."""
 
+import base64
+import hashlib
+import html
 import json
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+from network_cases import fill_document
 from page_cases import CHOSEN, HOSTILE, MANY, MOST_DRAWN, NONE, SHOWN, repeat_case, repeat_figures
+from table_cases import tables_of
 
 from rekka.core.errors import BadOption
 from rekka.report import outline
 from rekka.report import page as page_module
 from rekka.report.charts.base import PAGE
 from rekka.report.charts.figures import list_figures
-from rekka.report.outline import CUT, IN_SENTENCES, SECTIONS, UNDER, list_cases, list_sections
-from rekka.report.page import render_page
+from rekka.report.outline import (
+    CUT,
+    IN_SENTENCES,
+    READERS,
+    SECTIONS,
+    UNDER,
+    leave_figures,
+    list_cases,
+    list_parts,
+    list_sections,
+)
+from rekka.report.overview import make_overview
+from rekka.report.page import Links, list_assets, render_page
 from rekka.report.tables.catalog import list_tables
+from rekka.report.tables.study import select_as_paper
 from rekka.report.text import load_words
 from rekka.report.views import Cell, Column, Row, TableView
 
 MOST_BYTES = 3_000_000
+MOST_OF_MANY = 5_000_000  # of a page with 12,000 members of one component
 TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # letters that turn the direction of a line
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 WORDS = load_words("en")
@@ -69,8 +87,120 @@ def texts_of(page):
     return " ".join(" ".join(Reader(page).texts).split())
 
 
-def test_the_sections_are_there_in_order(read):
-    assert [name for name in read.section_ids() if name != "controls"] == list(SECTIONS)
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.usefixtures("no_pictures")
+def test_the_parts_are_there_in_order(document, reader):
+    read = Reader(render_page(document, reader=reader))
+    parts = list_parts(reader)
+    assert [name for name in read.section_ids() if name in parts] == list(parts)
+    assert next(iter(parts)) == ("choice" if reader == "paper" else "overview")
+    for own in parts.values():
+        shown = [name for name in read.section_ids() if name in own]
+        assert shown == [name for name in own if name in shown]
+    assert sorted(name for own in parts.values() for name in own) == sorted(SECTIONS)
+
+
+def test_a_reader_that_is_none_is_refused(document):
+    with pytest.raises(BadOption, match="reader is 'nobody'"):
+        render_page(document, reader="nobody")
+
+
+def test_under_the_papers_conditions_the_papers_rule_selects(document):
+    page = Reader(render_page(document, reader="paper"))
+    paper = [one for one in document.methods if one.preset == "paper" and one.same_as is None]
+    rows = tables_of(select_as_paper(document))["methods"]
+    places = {column.key: n for n, column in enumerate(rows.columns)}
+    shown = [row.cells for row in rows.rows if row.cells[0].value == "paper"]
+    assert (
+        [cells[places["selected"]].value for cells in shown] == [one.pareto for one in paper] != [0] * len(paper)
+    )
+    assert [cells[places["guarded"]].value for cells in shown] == [one.selected for one in paper]
+    assert WORDS("column.guarded") in page.texts
+    assert WORDS("column.guarded") not in Reader(render_page(document)).texts
+
+
+def test_where_there_are_few_components_the_papers_figures_are_left_out(document):
+    kept = {one.case for one in document.cases[:2]}
+    parts = ("cases", "answers", "models", "trials", "selection", "verdicts", "calibration", "presets", "floor")
+    few = document.model_copy(
+        update={name: tuple(one for one in getattr(document, name) if one.case in kept) for name in parts}
+    )
+    names = [one.name for one in list_figures(document, WORDS, PAGE)]
+    figures = list_figures(few, WORDS, PAGE)
+    left = {one.name for one in figures} - {one.name for one in leave_figures(figures, 2, "director")}
+    assert left == {name for name in names if name.startswith(("tradeoff", "heatmap"))} != set()
+    assert leave_figures(figures, 2, "paper") == leave_figures(figures, 3, "director") == figures
+    assert "it compares components, and this study has 2 components" in texts_of(render_page(few))
+
+
+def test_the_first_screen_says_what_the_overview_says(document, page):
+    text = texts_of(page)
+    for case in (None, *(one.case for one in document.cases)):
+        found = make_overview(document, WORDS, case)
+        cards = (part for card in found.cards for part in (card.label, card.value, card.detail))
+        for line in (found.headline, *cards, *found.missing, *found.actions, *found.facts):
+            assert line in text.replace("\u2002", " ") or " ".join(line.split()) in text
+
+
+def test_scripts_and_styles_run_by_their_digests_alone(page, read):
+    policy = next(value for tag, name, value in read.attributes if name == "content" and "default-src" in value)
+    assert "unsafe" not in policy
+    asked = dict(part.split(" ", 1) for part in policy.split("; "))
+    for kind, tag in (("script-src", "script"), ("style-src", "style")):
+        found = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.S)
+        digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in found)
+        assert {f"'sha256-{one}'" for one in digests} == set(asked[kind].split())
+    assert not [
+        value for tag, name, value in read.attributes if name == "style" and tag not in ("svg", "g", "path")
+    ]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_scripts_and_styles_can_be_files_beside_it(document):
+    page = render_page(document, assets="/static")
+    assert "<style" not in page
+    assert "<script>" not in page
+    assert (
+        set(re.findall(r'"/static/([^"]+)"', page)) == set(list_assets()) == {"rekka.css", "rekka.js", "vega.js"}
+    )
+    assert "script-src 'self'; style-src 'self'" in html.unescape(page)
+    whole = render_page(document)
+    assert all(text in whole for text in list_assets().values())
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_printed_page_is_unfolded_and_has_no_script(document):
+    page = render_page(document, printed=True)
+    assert "<script" not in page
+    assert set(re.findall(r"<details[^>]*>", page.partition("<main>")[2])) <= {
+        one for one in re.findall(r"<details[^>]*>", page) if one.endswith(" open>")
+    }
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_page_leads_to_what_is_beside_it(document):
+    page = render_page(document, links=Links({"ja": "report-ja.html"}, "report.xlsx"))
+    assert '<a href="report-ja.html" lang="ja" hreflang="ja">日本語</a>' in page
+    assert '<a href="report.xlsx" download>' in page
+    assert "report.xlsx" not in render_page(document)
+
+
+def test_the_page_has_every_member_by_columns(document, page):
+    packed = json.loads(re.search(r'id="members-data">(.*?)</script>', page, re.S)[1])
+    every = document.network.every
+    assert packed["bridge"] == list(every.bridge)
+    assert packed["past"] == list(every.past)
+    assert packed["soon"] == pytest.approx(every.soon, rel=1e-3)
+    assert packed["ratings"] == ["a", "b", "c", "d", "e"]
+    assert [packed["places"][case] for case in packed["case"]] == [
+        [one.case for one in document.cases].index(every.cases[case]) for case in every.case
+    ]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_twelve_thousand_members_stay_below_five_megabytes(document):
+    page = render_page(fill_document(document, 12_000, alone=True))
+    assert len(page.encode()) < MOST_OF_MANY
 
 
 def test_the_same_document_gives_the_same_bytes(document, page):
@@ -106,8 +236,8 @@ def test_no_number_is_shown_that_is_none(page):
 
 def test_there_is_no_date_but_those_of_the_document(page, document):
     assert document.provenance.begun is None
-    days = {document.network.base, *(one.seen for one in document.network.risks)}
-    assert set(re.findall(r"\b20\d\d-\d\d-\d\d\b", texts_of(page))) == days
+    days = {document.network.base, *document.network.every.seen}
+    assert set(re.findall(r"\b20\d\d-\d\d-\d\d\b", texts_of(page))) <= days
 
 
 def test_headings_leave_no_level_out(page):
@@ -359,7 +489,7 @@ def test_very_many_cases(document, monkeypatch):
     monkeypatch.setattr(page_module, "list_figures", lambda *_: figures)
     page = render_page(repeat_case(document, CHOSEN, MANY))
     assert Reader(page).unclosed == []
-    assert page.count('<details class="case"') == 2 * MANY
+    assert page.count('<details class="case"') == MANY
     own = {name.split("-figure")[0] for name in drawn if name.startswith(("case-", "future-"))}
     assert own == {f"{kind}-{number}" for kind in ("case", "future") for number in range(1, MOST_DRAWN + 1)}
     assert page.count("Without its script the tables have its numbers") > MANY

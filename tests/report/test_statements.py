@@ -15,7 +15,8 @@ from rekka.report.statements import (
     explain_run,
     explain_scores,
     explain_use,
-    list_banners,
+    list_alerts,
+    list_doubts,
     list_headlines,
     list_methods,
 )
@@ -66,9 +67,9 @@ def pending(document):
 
 
 def test_a_run_without_its_last_choices_is_not_finished(document):
-    first = plain(list_banners(pending(document), TELL))[0]
+    first = plain(list_alerts(pending(document), TELL))[0]
     assert first.startswith("This study is not finished: 12 of 12 trials and 5 of 6 choices are done.")
-    assert not any("not finished" in one for one in plain(list_banners(document, TELL)))
+    assert not any("not finished" in one for one in plain(list_alerts(document, TELL)))
 
 
 def test_a_case_that_is_not_chosen_yet_is_no_case_without_a_model(document):
@@ -126,10 +127,10 @@ def test_each_reason_not_to_be_confirmed_has_its_sentence(document, values, why)
     changed = change(document, "answers", CHOSEN, **UNSEEN | values)
     if values.get("remark") == GOLDEN_CHOSE:
         changed = change(changed, "cases", judged_on="golden")
-    banners = plain(list_banners(changed, TELL))
-    assert [one for one in banners if one.startswith("Nothing here is confirmed: ")] == banners[1:]
-    assert why in banners[1]
-    assert ("were not looked at" in banners[1]) == (not values)
+    banners = plain(list_doubts(changed, TELL))
+    assert [one for one in banners if one.startswith("Nothing here is confirmed: ")] == banners
+    assert why in banners[0]
+    assert ("were not looked at" in banners[0]) == (not values)
 
 
 def test_reasons_are_counted_and_no_sentence_comes_twice():
@@ -137,7 +138,7 @@ def test_reasons_are_counted_and_no_sentence_comes_twice():
     first, second = (one.case for one in document.answers)
     changed = change(document, "answers", **UNSEEN)
     changed = change(change(changed, "answers", first, remark=LOOKED), "answers", second, remark=None)
-    banners = plain(list_banners(changed, TELL))
+    banners = plain(list_doubts(changed, TELL))
     assert [one.split(":")[0] for one in banners] == ["Not confirmed, 1 of the 2 choices"] * 2
     assert len(set(banners)) == 2
 

@@ -16,6 +16,7 @@ from rekka.core.terminal import new_console
 from rekka.report.terminal.parts import print_line
 
 DEMO_FOLDER = Path("rekka-demo")
+PAPER_PAGE = "paper.html"
 TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside every simulated inventory
 
 
@@ -28,6 +29,12 @@ def demo(
 
     Example: rekka demo --folder demo
     """
+<<<<<<< HEAD
+=======
+    from rekka.report.document import Document
+    from rekka.report.report import Report
+    from rekka.report.terminal.study import print_all
+>>>>>>> page
     from rekka.study.compare import Request, begin_study
     from rekka.study.run_folder import clear_run
     from rekka.study.runner import RunOptions
@@ -43,6 +50,7 @@ def demo(
     asked: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
     with watch(errors, run) as (on_trial, on_choice, _):
         how = RunOptions(on_trial=on_trial, on_choice=on_choice)
+<<<<<<< HEAD
         study = begin_study(Request([folder], options=asked), run, how)
     page, document = report_run(errors, study, run)
     if verbose:
@@ -50,3 +58,20 @@ def demo(
     else:
         print_answer(console, study, run, page, document)
     print_line(console, f"next: rekka compare TABLE, with a table of your own; the simulated ones are in {folder}")
+=======
+        study = begin_study(Request([folder], options=options), run, how)
+    page = report_run(errors, study, run)
+    paper = run / PAPER_PAGE
+    Report(Document.from_json(page.with_suffix(".json").read_bytes()), reader="paper").write(paper)
+    print_all(console, study)
+    print_brief(console, rekka.check_study(study), run)
+    print_plain(
+        console,
+        f"\nThe raw tables are in {folder}, the study in {run}: study.toml runs it again, trials.csv has every "
+        "trial, models/ every fit.",
+    )
+    print_place(console, page)
+    print_plain(console, f"The page for researchers, with the paper's tables, figures and hypotheses, is {paper}.")
+    forecast = f"rekka forecast {quote(run)} {quote(folder)}"
+    print_plain(console, f"next: {forecast}, then rekka compare with a table of your own")
+>>>>>>> page

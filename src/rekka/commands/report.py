@@ -29,8 +29,15 @@ FLAGS = (
     Flag("--figures", options.Place, "figures", "DIR", "Write each figure here, as SVG, PNG and PDF."),
     Flag("--tables", options.Place, "tables", "DIR",
          "Write the tables here: CSV, an Excel workbook, LaTeX and Markdown."),
+<<<<<<< HEAD
     Flag("--workbook", options.Place, "workbook", "FILE",
          "Write an Excel workbook, too: overview, members, components, matrices, all tables, run record."),
+=======
+    Flag("--for", str, "reader", "READER",
+         "Who prints the page: director (the overview on two sheets), engineer (and two for each component), "
+         "paper (the study first, as the paper has it) or full.", "director"),
+    Flag("--pdf", options.Place, "pdf", "FILE", "Print the page for its reader as PDF, by the installed browser."),
+>>>>>>> page
     Flag("--markdown", options.Place, "markdown", "FILE", "Write the whole report as Markdown, too."),
     Flag("--quick", bool, "calibrate", None, "Leave out calibration and the network of the study's members.",
          read=operator.not_),
@@ -39,7 +46,7 @@ FLAGS = (
 
 @asks(*FLAGS)
 def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = False) -> None:
-    """Write a study as one page: the answer first, then findings, figures, tables, models, and how to repeat it.
+    """Write a study as one page: how many, when, which bridges and how far to trust it; then all the rest.
 
     The page is one file that needs no network. Its numbers are written as JSON next to it. The same run gives the
     same page, byte for byte.
@@ -51,6 +58,8 @@ def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = Fal
       rekka report run --lang ja --out report-ja.html
 
       rekka report run --figures figures --tables tables
+
+      rekka report run --for director --pdf summary.pdf
     """
     with show_progress(new_console(stderr=True)) as on_progress:
         files = rekka.write_report(run, **asked, on_progress=on_progress)
@@ -59,7 +68,11 @@ def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = Fal
         return
     console = new_console()
     print_place(console, files["page"][0])
+<<<<<<< HEAD
     for kind in ("figures", "tables", "workbook", "markdown"):
+=======
+    for kind in ("figures", "tables", "markdown", "pdf"):
+>>>>>>> page
         if kind in files:
             print_line(console, f"{kind}: {count_of(len(files[kind]), 'file')}, {asked[kind]}")
 

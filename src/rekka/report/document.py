@@ -514,6 +514,7 @@ class MethodPart(Value):
     same_as: Text = None  # the method in whose row it is shown: one model, with the same log-likelihoods
     also: tuple[str, ...] = ()  # the methods that are shown in its row
     spread: Number = None  # of their log-likelihoods, the largest of all components
+    kept: Count = None  # by the guarded rule, where the paper's decides what is selected
 
 
 class SelectionPart(Value):

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from rekka.report import statements as sentences
 from rekka.report.document import Document, FindingPart
 from rekka.report.outline import SECTIONS, find_section
+from rekka.report.overview import describe_trust, list_components, make_overview
 from rekka.report.statements import (
     Wording,
     explain_case,
@@ -21,11 +22,14 @@ from rekka.report.statements import (
     explain_network,
     explain_run,
     explain_scores,
-    list_banners,
+    list_alerts,
+    list_doubts,
     list_headlines,
     list_warnings,
 )
 from rekka.report.tables.cells import coded_cell
+from rekka.report.tables.models import tabulate_first
+from rekka.report.tables.overview import tabulate_components
 from rekka.report.tables.study import finding_cell
 from rekka.report.text import Words, join_names, join_sentences
 from rekka.report.views import Cell, FigureView, TableView
@@ -97,12 +101,12 @@ def render_markdown(
     parts = [*_open(document, words)]
     can_draw = any(trial.eligible and trial.accuracy is not None for trial in document.trials)
     for section in SECTIONS:
-        own = [table for table in tables if find_section(table.name) == section and table.name not in LISTED]
-        drawn = [figure for figure in figures if find_section(figure.name) == section]
+        own = [table for table in tables if find_section(table) == section and table.name not in LISTED]
+        drawn = [figure for figure in figures if find_section(figure) == section]
         body = [*_explain_section(section, document, words)]
         body += [f"### {escape_markdown(table.title)}\n\n{markdown_table(table)}" for table in own]
         body += [_render_figure(figure, pictures or {}, words) for figure in drawn]
-        if section in DRAWN and not drawn and can_draw:
+        if section in DRAWN and not drawn and not own and can_draw:
             continue  # it was asked for without figures
         head = f"## {escape_markdown(words(f'section.{section}.title'))}\n"
         lead = _find_lead(section, document, words, empty=not own and not drawn)
@@ -111,14 +115,20 @@ def render_markdown(
 
 
 def _open(document: Document, words: Words) -> Iterator[str]:
-    """The title, what a reader must know before the answer, what was run."""
+    """The title, what a reader must know of the whole, and the headline."""
     tell = Wording(words)
     yield f"# {escape_markdown(words('page.title', title=sentences.name_study(document, words)))}\n"
     yield f"{escape_markdown(words('page.kicker', version=document.rekka))}\n"
-    for banner in list_banners(document, tell):
-        yield f"> {_say(banner)}"
+    for line in list_alerts(document, tell):
+        yield f"> {_say(line)}"
+    yield f"**{_say(make_overview(document, words).headline).strip()}**\n"
+
+
+def _render_answer(document: Document, tell: Wording) -> Iterator[str]:
+    """How many components have a model, by which methods, how well they did, what was run."""
     yield f"**{_say(explain_headline(document, tell)).strip()}**\n"
     yield _list(list_headlines(document, tell))
+    yield from (f"> {_say(line)}" for line in list_doubts(document, tell))
     shown = explain_scores(document, tell)
     if shown:
         yield _say(shown.lead)
@@ -131,6 +141,8 @@ def _open(document: Document, words: Words) -> Iterator[str]:
 def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -> str:
     """The first sentences of a section; in their place, where it has nothing, that it has nothing."""
     tell = Wording(words)
+    if section == "backtests" and not document.backtests:
+        return tell("section.backtests.none", command=sentences.BACKTEST_COMMAND)
     if section == "stability":
         return sentences.explain_stability(document, tell)
     if section == "presets" and not document.presets:
@@ -142,6 +154,7 @@ def _find_lead(section: str, document: Document, words: Words, *, empty: bool) -
     nothing = {
         **dict.fromkeys(DRAWN, empty),
         "hypotheses": True,
+        "heldout": empty,
         "models": not document.cases,
         "forecast": not document.cases,
     }
@@ -153,6 +166,13 @@ def _explain_section(section: str, document: Document, words: Words) -> Iterator
     tell = Wording(words)
     if section == "findings":
         yield from _render_findings(document, words)
+    elif section == "network":
+        yield from _render_overview(document, words)
+        yield from _render_network(document, tell)
+    elif section == "answer":
+        yield from _render_answer(document, tell)
+    elif section == "backtests":
+        yield _list(sentences.explain_backtest(one, tell) for one in document.backtests)
     elif section == "presets":
         yield _list(sentences.list_causes(document, tell))
     elif section == "hypotheses":
@@ -203,15 +223,35 @@ def _render_cases(document: Document, tell: Wording) -> Iterator[str]:
             yield _list(told.certificate)
 
 
-def _render_future(document: Document, tell: Wording) -> Iterator[str]:
-    """The network, then each case: how long it takes, what advances, what changes would do."""
+def _render_overview(document: Document, words: Words) -> Iterator[str]:
+    """What the first screen says: counts, years, trust, the members to inspect first, what to do."""
+    found = make_overview(document, words)
+    rows = list_components(document, words)
+    trust = ["" if row.trust is None else describe_trust(row.trust, words) for row in rows]
+    yield from (f"> {_say(line)}" for line in found.missing)
+    yield _list(f"{card.label}: {card.value}. {card.detail}" for card in found.cards)
+    for table in (tabulate_components(rows, trust, words), tabulate_first(document, found.first, words)):
+        if table.rows:
+            yield f"### {escape_markdown(table.title)}\n\n{markdown_table(table)}"
+    if found.actions:
+        yield f"### {escape_markdown(words('page.overview.actions'))}\n\n{_list(found.actions)}"
+
+
+def _render_network(document: Document, tell: Wording) -> Iterator[str]:
+    """Where the numbers of the network come from."""
     words = tell.words
     network = explain_network(document, tell)
-    yield from (f"> {_say(line)}" for line in (*list_warnings(document, tell), *network.warnings))
-    yield f"### {escape_markdown(words('section.network.title'))}\n"
+    yield from (f"> {_say(line)}" for line in network.warnings)
+    yield f"### {escape_markdown(words('page.overview.numbers'))}\n"
     yield _list(network.lines)
     if network.notes:
         yield f"#### {escape_markdown(words('section.network.notes'))}\n\n{_list(network.notes)}"
+
+
+def _render_future(document: Document, tell: Wording) -> Iterator[str]:
+    """Each case: how long it takes, what advances, what changes would do."""
+    words = tell.words
+    yield from (f"> {_say(line)}" for line in list_warnings(document, tell))
     yield f"### {escape_markdown(words('section.forecast.cases'))}\n\n{_say(words('section.forecast.cases_lead'))}"
     for case in document.cases:
         told = explain_forecast(document, case, tell)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import count
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rekka.report.tables.cells import EstimateTable, has_intervals, leave_columns
 from rekka.report.text import Words
@@ -17,6 +17,7 @@ from rekka.report.views import FigureView, PanelView, TableView
 
 View = TypeVar("View", TableView, FigureView)
 
+<<<<<<< HEAD
 # Sections in the order of the page, with the tables and figures that each takes, by name.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "answer": ("answer", "heldout"),
@@ -32,12 +33,59 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "forecast": (
         *("network*", "risks*", "unseen*", "set_aside*", "reaching", "passages", "multiples"),
         *("curve*", "reach-*", "profiles*", "forecast*", "effects*", "matrices*"),
+=======
+
+class Home(NamedTuple):
+    """Tables and figures of a section, by patterns of their names."""
+
+    tables: tuple[str, ...]
+    figures: tuple[str, ...]
+
+
+# Sections with the tables and figures that each takes, by name.
+SECTIONS: Mapping[str, Home] = {
+    "network": Home(("network", "network_cases"), ("network", "network-*", "reaching")),
+    "bridges": Home(("risks*", "unseen*", "set_aside*"), ("map*",)),
+    "forecast": Home(
+        ("passages", "forecast*", "effects*", "matrices*"),
+        ("components*", "curves*", "multiples*", "curve-*", "reach-*", "profiles*"),
+>>>>>>> page
     ),
-    "certificates": ("certificates*",),
-    "audit": ("audit*", "doctor*"),
-    "method": (),
-    "provenance": ("files*", "versions*"),
+    "models": Home(("models", "years*", "ratios*", "coefficients*", "typical*"), ("ratios*", "effects*")),
+    "answer": Home(("answer",), ()),
+    "tradeoff": Home(("methods*",), ("tradeoff*",)),
+    "presets": Home(("presets*",), ("presets*",)),
+    "backtests": Home(("backtests*",), ("backtest*",)),
+    "heldout": Home((), ("answer*", "difference*", "heldout*")),
+    "calibration": Home(("calibration*",), ("calibration*", "reliability*")),
+    "stability": Home(("stability*",), ("stability*",)),
+    "findings": Home(("findings",), ()),
+    "audit": Home(("audit*", "doctor*"), ("audit*",)),
+    "tables": Home(("cases", "selection*", "losses*", "floor*", "trials-*", "verdicts*", "trials"), ()),
+    "heat": Home((), ("heat*",)),
+    "hypotheses": Home(("hypotheses*",), ("hypotheses*",)),
+    "certificates": Home(("certificates*",), ()),
+    "method": Home((), ()),
+    "provenance": Home(("files*", "versions*"), ()),
 }
+# Parts of the page with their sections; a page for researchers begins with the study.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "overview": ("network",),
+    "members": ("bridges",),
+    "components": ("forecast", "models"),
+    "choice": ("answer", "tradeoff", "presets"),
+    "belief": ("backtests", "heldout", "calibration", "stability", "findings"),
+    "data": ("audit",),
+    "appendix": ("tables", "heat", "hypotheses", "certificates", "method", "provenance"),
+}
+OF_PAPER = (
+    "tables",
+    "heat",
+    "hypotheses",
+)  # that a page for researchers has in the study
+DIRECTOR, ENGINEER, PAPER, FULL = READERS = ("director", "engineer", "paper", "full")
+FEW = 3  # components below which the figures of the paper say nothing
+PAPER_FIGURES = ("tradeoff*", "heat*")
 ANCHORS = {"models": "case", "forecast": "future"}  # of what a section has of one case
 ANYTHING_ELSE = "tables"  # what no section names is shown all the same
 IN_SENTENCES = ("findings", "hypotheses", "typical", "doctor", "files", "versions")  # not as tables
@@ -45,16 +93,20 @@ OF_A_MAXIMUM = ("se", "p", "predicted_states")  # columns that the fit of a case
 FLAGS = ("is_chosen", "certified")  # columns that its heading tells
 # Tables that are shown case by case.
 CUT = {"models": ("years", "ratios", "coefficients"), "forecast": ("forecast", "effects", "matrices")}
+VARIED = "network"  # the section whose figures of one case stand in the place of that of all
+CARDS = ("components", "first", "members_there", "members_next", "members_outside")
 REMARKED = ("risks", "unseen")  # tables whose remarks stand under a cell
-OF_NETWORK = ("network", "network_cases", "risks", "unseen", "set_aside")  # of the section forecast
 SHARES = ("share_of_state", "to_state")  # columns of states that a case may not have
 # Columns of the answer that are told under the method instead.
 UNDER = ("confirmed", "scored_on", "rows", "bridges", "reason", "why", "remark")
 # Long, and seldom read in full.
-FOLDED = ("verdicts", "trials", "calibration_counts", "stability", "network_cases", "set_aside")
+FOLDED = (
+    "verdicts", "trials", "calibration_counts", "stability", "network", "network_cases", "set_aside", "presets",
+    "risks", "unseen", "models", "passages",
+)  # fmt: skip
 
 LONG = 30  # rows of a table above which it scrolls in a box of its own
-FILTERED = 8  # rows of a table above which it has a filter
+FILTERED = 20  # rows of a table above which it has a filter
 SIZES = {16: "widest", 10: "wider", 7: "wide"}  # columns above which a table is printed across, smaller, small
 MOST_DRAWN = 24  # cases whose own figures stand on the page as pictures; later ones are drawn by the script
 
@@ -68,7 +120,15 @@ class ShownTable:
     number: int | None = None
     folded: bool = False
     of: str = ""  # the anchor of the heading that it belongs under
-    under: tuple[tuple[Markup, ...], ...] = ()  # lines in small type under each row's second cell
+    under: tuple[tuple[Markup, ...], ...] = ()  # lines in small type under a cell of each row
+    beside: int = 1  # that cell's place
+    links: bool = False  # heads of rows lead to their component
+    quiet: bool = False  # a heading above it has its title
+
+    @property
+    def cards(self) -> bool:
+        """Whether a row is a card on a narrow screen."""
+        return self.view.name in CARDS
 
     @property
     def size(self) -> str:
@@ -77,12 +137,13 @@ class ShownTable:
 
     @property
     def head(self) -> int:
-        """The column that names a row: its case, else the first."""
-        return next((n for n, column in enumerate(self.view.columns) if column.key == "case"), 0)
+        """The column that names a row: its bridge, else its case, else the first."""
+        keys = [column.key for column in self.view.columns]
+        return next((keys.index(key) for key in ("bridge", "case") if key in keys), 0)
 
     def list_under(self, row: int, column: int) -> tuple[Markup, ...]:
         """Lines under a cell."""
-        return self.under[row] if self.under and column == 1 else ()
+        return self.under[row] if self.under and column == self.beside else ()
 
     @property
     def long(self) -> bool:
@@ -151,7 +212,7 @@ def list_sections(
             tuple(
                 _show_figure(view, next(drawn), cases)
                 for view in taken_figures[name]
-                if name not in CUT or view.case is None
+                if view.case is None or name not in (*CUT, VARIED)
             ),
         )
         for number, name in enumerate(SECTIONS, 1)
@@ -169,7 +230,10 @@ def list_cases(
         place = f"{ANCHORS[section]}-{number + 1}"  # by number: names come from data
         parts = enumerate((part for view in own if (part := _cut_table(view, case)).rows), 1)
         charts = enumerate((view for view in drawn if view.case == case), 1)
-        rows = tuple(ShownTable(part, f"{place}-table-{n}", of=f"{place}-name") for n, part in parts)
+        rows = tuple(
+            ShownTable(part, f"{place}-table-{n}", of=f"{ANCHORS['models']}-{number + 1}-name")
+            for n, part in parts
+        )
         early = number < MOST_DRAWN
         shown = tuple(ShownFigure(view, f"{place}-figure-{n}", drawn=early) for n, view in charts)
         found.append(CaseOutline(number, case, place, rows, shown))
@@ -178,23 +242,52 @@ def list_cases(
 
 def lay_under(shown: ShownTable, lines: Sequence[tuple[Markup, ...]]) -> ShownTable:
     """The answer's table without the columns that its lines tell: what a director reads must fit a screen."""
-    return replace(shown, view=leave_columns(shown.view, UNDER), under=tuple(lines))
+    return replace(shown, view=leave_columns(shown.view, UNDER), under=tuple(lines), links=True)
 
 
-def split_network(section: Section) -> tuple[Section, Section]:
-    """The section of the future in two: the network, and typical members."""
+def lay_remarks(shown: ShownTable) -> ShownTable:
+    """The table with each row's remark under its bridge, and without a state that is the same in all rows.
 
-    def take(holds: bool) -> Section:
-        tables = tuple(one for one in section.tables if (one.view.name in OF_NETWORK) == holds)
-        figures = tuple(one for one in section.figures if (one.view.name in OF_NETWORK) == holds)
-        return replace(section, tables=tables, figures=figures)
+    Both are in the files; here the figures are to be seen.
+    """
+    places = {column.key: n for n, column in enumerate(shown.view.columns)}
+    cells = {key: [row.cells[n] for row in shown.view.rows] for key, n in places.items()}
+    same = len({cell.value for cell in cells.get("threshold", ())}) == 1
+    english = Markup('<span lang="en">{}</span>')
+    lines = tuple(
+        ((english.format(cell.text) if cell.english else escape(cell.text)),) if cell.value else ()
+        for cell in cells.get("remark", ())
+    )
+    left = leave_columns(shown.view, {"remark"} | ({"threshold"} if same else set()))
+    return replace(shown, view=left, under=lines, beside=places["bridge"])
 
-    return take(True), take(False)
+
+def list_variants(figures: Sequence[FigureView], cases: Sequence[str]) -> Mapping[int, ShownFigure]:
+    """Figures of the network of one case, by its place: they stand where that of all stands."""
+    own = [view for view in figures if find_section(view) == VARIED and view.case in cases]
+    places = ((cases.index(view.case or ""), view) for view in own)
+    return {place: ShownFigure(view, f"network-{place + 1}", drawn=place < MOST_DRAWN) for place, view in places}
 
 
-def find_section(name: str) -> str:
-    """The section that takes a table or a figure of this name."""
-    homes = (home for home, patterns in SECTIONS.items() if any(fnmatchcase(name, one) for one in patterns))
+def list_parts(reader: str) -> Mapping[str, tuple[str, ...]]:
+    """Parts of the page and their sections, in the order for a reader."""
+    if reader != PAPER:
+        return PARTS
+    first = {"choice": (*PARTS["choice"], *OF_PAPER), "belief": PARTS["belief"]}
+    rest = tuple(name for name in PARTS["appendix"] if name not in OF_PAPER)
+    return first | {name: own for name, own in PARTS.items() if name not in first} | {"appendix": rest}
+
+
+def leave_figures(figures: Sequence[FigureView], cases: int, reader: str) -> tuple[FigureView, ...]:
+    """Figures for a reader: those of the paper compare components, and are left out where there are few."""
+    if cases >= FEW or reader in (PAPER, FULL):
+        return tuple(figures)
+    return tuple(one for one in figures if not any(fnmatchcase(one.name, paper) for paper in PAPER_FIGURES))
+
+
+def find_section(view: TableView | FigureView) -> str:
+    """The section that takes a table or a figure."""
+    homes = (home for home in SECTIONS if _rank(view, home) is not None)
     return next(homes, ANYTHING_ELSE)
 
 
@@ -202,34 +295,27 @@ def _take_each(views: Sequence[View]) -> dict[str, list[View]]:
     """Each section's views: in the order of its patterns, then as given."""
     found: dict[str, list[View]] = {name: [] for name in SECTIONS}
     for view in views:
-        found[find_section(view.name)].append(view)
-    for name, patterns in SECTIONS.items():
-        found[name].sort(key=lambda view: _rank(view.name, patterns))
+        found[find_section(view)].append(view)
+    for name, own in found.items():
+        own.sort(key=lambda view: _place(view, name))
     return found
 
 
-def _rank(name: str, patterns: Sequence[str]) -> int:
-    return next((n for n, pattern in enumerate(patterns) if fnmatchcase(name, pattern)), len(patterns))
+def _place(view: TableView | FigureView, section: str) -> int:
+    rank = _rank(view, section)
+    return len(SECTIONS) if rank is None else rank
+
+
+def _rank(view: TableView | FigureView, section: str) -> int | None:
+    """The place of the pattern that takes a view; None where none does."""
+    home = SECTIONS[section]
+    patterns = home.tables if isinstance(view, TableView) else home.figures
+    return next((n for n, pattern in enumerate(patterns) if fnmatchcase(view.name, pattern)), None)
 
 
 def _show_table(view: TableView, number: int) -> ShownTable:
     shown = ShownTable(view, _anchor("table", view.name, number), number, view.name in FOLDED)
-    return _lay_remarks(shown) if view.name in REMARKED else shown
-
-
-def _lay_remarks(shown: ShownTable) -> ShownTable:
-    """The table with each row's remark under its second cell, and without a state that is the same in all rows.
-
-    Both are in the files; here the figures are to be seen.
-    """
-    places = {column.key: n for n, column in enumerate(shown.view.columns)}
-    cells = {key: [row.cells[n] for row in shown.view.rows] for key, n in places.items()}
-    same = len({cell.value for cell in cells.get("threshold", ())}) == 1
-    text = Markup('<span lang="en">{}</span>')
-    lines = tuple((text.format(cell.text),) if cell.value else () for cell in cells.get("remark", ()))
-    return replace(
-        shown, view=leave_columns(shown.view, {"remark"} | ({"threshold"} if same else set())), under=lines
-    )
+    return lay_remarks(shown) if view.name in REMARKED else shown
 
 
 def _show_figure(view: FigureView, number: int, cases: Sequence[str]) -> ShownFigure:

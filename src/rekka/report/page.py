@@ -1,36 +1,74 @@
-"""The page: one HTML file that needs nothing else, for a director, a statistician, and a printer.
+"""The page: one HTML file that needs nothing else, for a director, an engineer, a researcher, and a printer.
 
-    Document -> tables, figures, sentences -> template -> HTML
+    Document -> tables, figures, sentences -> templates -> HTML
 
-It asks the network for nothing and says so to the browser (Content-Security-Policy). Without scripts everything
-can be read; with them charts answer and a case can be followed through all of them. The same document gives the
-same bytes.
+It asks the network for nothing and says so to the browser (Content-Security-Policy); scripts and styles run by
+their digests alone, so that nothing else can. Without scripts everything can be read; with them charts answer, a
+component can be followed through the page, and every member has a card. The same document gives the same bytes.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from rekka.core.errors import bad_option
 from rekka.report import statements
-from rekka.report.charts.base import CSS_VARIABLES, PAGE, style
+from rekka.report.charts.base import CSS_VARIABLES, PAGE, shade, style
 from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.charts.figures import list_figures
-from rekka.report.document import CasePart, Document, HypothesisPart
-from rekka.report.outline import CaseOutline, lay_under, list_cases, list_sections, split_network
+from rekka.report.document import CasePart, Document, HypothesisPart, MembersPart, NetworkPart
+from rekka.report.outline import (
+    DIRECTOR,
+    PAPER,
+    READERS,
+    CaseOutline,
+    ShownTable,
+    lay_under,
+    leave_figures,
+    list_cases,
+    list_parts,
+    list_sections,
+    list_variants,
+)
+from rekka.report.overview import (
+    Overview,
+    describe_reasons,
+    list_components,
+    make_overview,
+    name_level,
+)
 from rekka.report.statements import CaseStatements, Wording
 from rekka.report.tables.catalog import list_tables
-from rekka.report.text import ENGLISH, MISSING, Words, load_words, slug
+from rekka.report.tables.models import list_members, tabulate_first
+from rekka.report.tables.overview import tabulate_components
+from rekka.report.tables.study import select_as_paper
+from rekka.report.text import ENGLISH, LANGUAGES, MISSING, Words, load_words, show_share, slug
 from rekka.report.views import Cell, Column, PanelView
 
-SORTED_DIGITS = 9  # of a number that rows are sorted by
+SCRIPTS = ("page.js", "members.js")  # in this order
+ASSETS = ("rekka.css", "rekka.js", "vega.js")  # names of the files that a page may refer to
+TABS = {
+    "there": 1,
+    "next": 0,
+    "outside": 2,
+}  # of members in the order of the page, and in a document
+MOST_LISTED = 20  # members of a tab that can be read without a script
+STRONGEST = 3  # effects that have a sentence in sight
+HEATS = 9  # shades of a cell of a matrix
+DIGITS = 4  # significant, of values in the list of members
+# Colours that the charts do not have: light, dark.
+COLOURS = {"--warn": ("#8a5300", "#f2b84b"), "--wash": ("#f5f7f9", "#1b2027")}
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
 # Columns with names that data gave.
 NAMES = ("case", "cases", "constant", "covariate", "term", "file", "bridge", "member")
@@ -46,11 +84,15 @@ ICONS = {  # beside the word, so that colour is never alone
     "not applicable": "\u2013",
     "supported": "\u2713",
     "partly supported": "\u25d0",
+    "good": "\u2713",
+    "caution": "\u25cf",
+    "do_not_use": "\u25b2",
     "not supported": "\u2717",
 }
 Explain = Callable[[Document, CasePart, Wording], CaseStatements]
 
 _BRACKETS = re.compile(r"\([^()]*\)|\uff08[^\uff08\uff09]*\uff09")
+_DASH = re.compile("[\u301c\uff5e]")  # wave dash, and the full-width tilde in its place
 _SCRIPT_WORDS = "page.script."
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # embeddings, overrides, isolates
 _SET_APART = {0x2068: "<bdi>", 0x2069: "</bdi>"}  # isolates, which captions have
@@ -58,41 +100,253 @@ _SET_APART = {0x2068: "<bdi>", 0x2069: "</bdi>"}  # isolates, which captions hav
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
-def render_page(document: Document, lang: str = "en") -> str:
-    """The report as one HTML file: the same bytes for the same document."""
+@dataclass(frozen=True)
+class Links:
+    """Files beside a page that it can lead to: pages in other languages by their language, and a workbook."""
+
+    languages: Mapping[str, str] = field(default_factory=dict)
+    workbook: str = ""
+
+
+class Matrix(NamedTuple):
+    """A matrix of probabilities as cells: number, text, shade."""
+
+    id: str
+    title: Markup
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[float, str, int], ...]], ...]
+
+
+class Trust(NamedTuple):
+    """How far forecasts of a component can be trusted, in words."""
+
+    level: str
+    name: str
+    reasons: tuple[str, ...]  # the one that decided first
+
+
+class Screen(NamedTuple):
+    """The first screen, of all components (``place`` is "all") or of one."""
+
+    place: str
+    overview: Overview
+    first: ShownTable | None
+
+
+def render_page(
+    document: Document,
+    lang: str = "en",
+    *,
+    reader: str = DIRECTOR,
+    assets: str | None = None,
+    links: Links | None = None,
+    printed: bool = False,
+) -> str:
+    """The report as one HTML file: the same bytes for the same document.
+
+    ``reader`` is who prints it, and for "paper" also what comes first. With ``assets`` styles and scripts are not
+    in the page but at that address (``list_assets``). A ``printed`` page is unfolded and has no script.
+    """
+    if reader not in READERS:
+        raise bad_option("reader", reader, READERS)
     words = load_words(lang)
     say = Wording(words)
-    tables, figures = list_tables(document, words), list_figures(document, words, PAGE)
+    document = select_as_paper(document) if reader == PAPER else document
     names = [case.case for case in document.cases]
+    tables = list_tables(document, words)
+    figures = leave_figures(list_figures(document, words, PAGE), len(names), reader)
     places = {name: number for number, name in enumerate(names)}
     sections = list_sections(tables, figures, names, words)
     by_id = {section.id: section for section in sections}
     fits, futures = (list_cases(tables, figures, names, section) for section in ("models", "forecast"))
     uses = [statements.explain_use(answer, say) for answer in document.answers]
+    members = None if document.network is None else document.network.every
     shown = {
         "document": document,
         "words": words,
         "say": say,
         "statements": statements,
-        "cell": CellWriter(words),
+        "cell": CellWriter(words, members is not None and not printed),
         "anchors": {outline.case: outline.id for outline in fits},
-        "sections": sections,
+        "parts": list_parts(reader),
+        "reader": reader,
+        "assets": assets,
+        "links": links or Links(),
+        "languages": {one: load_words(one)("page.language") for one in LANGUAGES},
+        "printed": printed,
         "by_id": by_id,
         "places": places,
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
         "title": statements.name_study(document, words),
+        "screens": [*_list_screens(document, words)],
+        "components": _show_components(document, words),
+        "variants": list_variants(figures, names),
+        "trust": {one.case: _describe_trust(one, words) for one in document.trust},
         "answers": [lay_under(one, uses) for one in by_id["answer"].tables],
         "hypotheses": _group_hypotheses(document),
         "own_calibration": [one for one in by_id["calibration"].figures if one.view.case in places],
         "cases": _explain_each(fits, document, statements.explain_case, say),
         "futures": _explain_each(futures, document, statements.explain_forecast, say),
-        "typical": split_network(by_id["forecast"]),
-        "script_words": {"texts": _list_script_words(words), "cases": names, "style": style(PAGE)},
-        "style": Markup(_write_colours() + _read("page.css")),
-        "script": Markup(_read("page.js")),
-        "bundle": Markup(bundle_script()),
+        "matrices": {one.case: _show_matrices(one, document, say) for one in futures},
+        "strongest": STRONGEST,
+        "tabs": [] if members is None else _show_tabs(document, words),
+        "labels": None if members is None else _label_members(document, words),
+        "members": None if members is None or printed else pack_members(document, members, places, words),
+        "script_words": {
+            "texts": _list_script_words(words),
+            "cases": names,
+            "style": style(PAGE),
+            "light": {name: light for name, (light, _) in (CSS_VARIABLES | COLOURS).items()},
+        },
+        **_list_code(assets),
     }
     return _environment().get_template("page.html").render(**shown) + "\n"
+
+
+def list_assets() -> dict[str, str]:
+    """The style and the scripts of every page as files, by name: for a server that sends them by themselves."""
+    code = (_write_colours() + _read("page.css"), "".join(map(_read, SCRIPTS)), bundle_script())
+    return dict(zip(ASSETS, code, strict=True))
+
+
+def _list_code(assets: str | None) -> dict[str, Any]:
+    """Style and scripts, and the policy that allows these and nothing else."""
+    style_text, script, bundle = (Markup(text) for text in list_assets().values())
+    if assets is None:
+        scripts, styles = " ".join(map(_digest, (bundle, script))), _digest(style_text)
+    else:
+        scripts = styles = "'self'"
+    return {
+        "policy": f"script-src {scripts}; style-src {styles}",
+        "style": style_text,
+        "script": script,
+        "bundle": bundle,
+    }
+
+
+def _digest(text: str) -> str:
+    """A source expression of a Content-Security-Policy: what has this digest may run."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# The first screen
+
+
+def _list_screens(document: Document, words: Words) -> list[Screen]:
+    """First screens: of all components, and of each where there are several."""
+    cases = [case.case for case in document.cases]
+    asked = [("all", None), *((str(n), case) for n, case in enumerate(cases) if len(cases) > 1)]
+    return [_make_screen(document, place, case, words) for place, case in asked]
+
+
+def _make_screen(document: Document, place: str, case: str | None, words: Words) -> Screen:
+    found = make_overview(document, words, case)
+    if not found.first:
+        return Screen(place, found, None)
+    view = tabulate_first(document, found.first, words)
+    return Screen(place, found, ShownTable(view, f"first-{place}", quiet=True))
+
+
+def _show_components(document: Document, words: Words) -> ShownTable:
+    rows = list_components(document, words)
+    trust = ["" if row.trust is None else describe_reasons(row.trust, words)[0] for row in rows]
+    return ShownTable(tabulate_components(rows, trust, words), "table-components", links=True)
+
+
+def _describe_trust(part: Any, words: Words) -> Trust:
+    return Trust(part.level, name_level(part.level, words), describe_reasons(part, words))
+
+
+# Members
+
+
+def _show_tabs(document: Document, words: Words) -> list[tuple[str, int, ShownTable]]:
+    """Tabs with their number of members, and a table of the first of them."""
+    network, found = document.network, []
+    assert network is not None
+    assert network.every is not None
+    for name, tab in TABS.items():
+        rows = list_members(network, tab, MOST_LISTED, words)
+        view = tabulate_first(document, rows, words, f"members_{name}")
+        found.append((name, network.every.tab.count(tab), ShownTable(view, f"members-{name}", quiet=True)))
+    return found
+
+
+def pack_members(
+    document: Document, members: MembersPart, places: Mapping[str, int], words: Words
+) -> dict[str, Any]:
+    """All members by columns, as the script draws them; numbers have the digits that are shown."""
+    network = document.network
+    assert network is not None
+    ratings, worst = network.ratings, max((len(one.expected) for one in network.years), default=1)
+    units = {one.name: one.unit for one in document.study.covariates}
+    states = range(1, worst + 1)
+    whole = members.model_dump(exclude={"remarks", "soon", "median", "values", "ratios", "frailty"})
+    return whole | {
+        "soon": [_round(one) for one in members.soon],
+        "median": [_round(one) for one in members.median],
+        "values": [[one if isinstance(one, str) else _round(one) for one in column] for column in members.values],
+        "ratios": [[_round(one) for one in column] for column in members.ratios],
+        "frailty": [_round(one) for one in members.frailty],
+        "remarks": [words.format(one) for one in members.remarks],
+        "units": [words.get(f"unit.{units.get(name)}", "") for name in members.covariates],
+        "places": [places.get(case, -1) for case in members.cases],
+        "ratings": [ratings.name(state, words) for state in states],
+        "rated": [ratings.phrase(state, words) for state in states],
+        "worse": [ratings.phrase_or_worse(state, words) for state in states],
+        "late": [shade(share / 8) for share in range(9)],
+        "colours": [shade(1 - (state - 1) / max(worst - 1, 1)) for state in states],
+        "base": _count_years(network),
+        "soon_years": network.soon,
+    }
+
+
+def _label_members(document: Document, words: Words) -> dict[str, str]:
+    """Headings and sentences of the list of members."""
+    assert document.network is not None
+    assert document.network.every is not None
+    dated = any(one is not None for one in document.network.every.calendar)
+    return {
+        **{key: words(f"column.{key}") for key in ("bridge", "case", "member", "seen", "remark")},
+        "state": words("column.state_seen"),
+        "soon": words("column.chance_in", years=document.network.soon),
+        "when": words("column.expected_year" if dated else "column.median_until"),
+        "caption": words("part.members.title"),
+        **{name: words(f"page.members.{name}") for name in TABS},
+    }
+
+
+def _count_years(network: NetworkPart) -> float | None:
+    """The base date as a year with its fraction."""
+    if network.base is None:
+        return None
+    day = date.fromisoformat(network.base)
+    return round(day.year + (day.timetuple().tm_yday - 1) / 365.25, 2)
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")
+
+
+# Components
+
+
+def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> list[Matrix]:
+    """Matrices of a typical member; the darker a cell, the more probable."""
+    model = next((one for one in document.models if one.case == outline.case), None)
+    if model is None or model.forecast is None:
+        return []
+    words, ratings = say.words, document.ratings
+    found = []
+    for number, part in enumerate(model.forecast.matrices, 1):
+        names = tuple(ratings.name(state, words) for state in range(1, len(part.probability) + 1))
+        rows = tuple(
+            (name, tuple(_shade_cell(one, better=n < start) for n, one in enumerate(row)))
+            for start, (name, row) in enumerate(zip(names, part.probability, strict=True))
+        )
+        title = say("page.matrix.title", years=say.count("years", int(part.years)))
+        found.append(Matrix(f"{outline.id}-matrix-{number}", title, names, rows))
+    return found
 
 
 def _explain_each(
@@ -113,11 +367,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["live"] = lambda view: getattr(view, "live", True)
     found.globals |= {
         "draw": _draw,
         "isolate": _isolate,
         "icons": ICONS,
         "json": _write_json,
+        "json_text": partial(json.dumps, ensure_ascii=False),
         "slim": _leave_style,
         "slug": slug,
     }
@@ -140,7 +396,8 @@ def _read(name: str) -> str:
 
 def _write_colours() -> str:
     """The palette as variables: light, dark where the system or the reader asks for it, light on paper."""
-    light, dark = ("".join(f"{name}:{both[n]};" for name, both in CSS_VARIABLES.items()) for n in (0, 1))
+    every = CSS_VARIABLES | COLOURS
+    light, dark = ("".join(f"{name}:{both[n]};" for name, both in every.items()) for n in (0, 1))
     return (
         f":root{{color-scheme:light;{light}}}\n"
         f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
@@ -167,22 +424,37 @@ def _write_json(value: Any) -> Markup:
 
 @dataclass(frozen=True)
 class CellWriter:
-    """Cells of tables as HTML. A page has a hundred thousand of them: a template would take its time."""
+    """Cells of tables as HTML. A page has a hundred thousand of them: a template would take its time.
+
+    Where every member has a ``card`` the names of bridges lead to it.
+    """
 
     words: Words
+    cards: bool = False
 
     def __call__(
-        self, cell: Cell, column: Column, *, head: bool, under: Sequence[Markup] = (), to: str = ""
+        self,
+        cell: Cell,
+        column: Column,
+        *,
+        head: bool,
+        under: Sequence[Markup] = (),
+        to: str = "",
+        label: bool = False,
     ) -> Markup:
-        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an anchor to go to."""
+        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an anchor to go to.
+
+        With ``label`` it has its heading, for screens on which a row is a card.
+        """
         tag, scope = ("th", ' scope="row"') if head else ("td", "")
         text = self._text(cell, column)
         text = f'<a href="#{to}">{text}</a>' if head and to else text
         lines = "".join(f' <small class="under">{line}</small>' for line in under)
-        return Markup(f"<{tag}{scope}{self._look(cell, column)}>{text}{lines}</{tag}>")
+        title = f' data-label="{escape(column.title)}"' if label and not head else ""
+        return Markup(f"<{tag}{scope}{title}{self._look(cell, column)}>{text}{lines}</{tag}>")
 
     def _look(self, cell: Cell, column: Column) -> str:
-        """Where a cell stands, how it looks, and the number that rows are sorted by."""
+        """Where a cell stands, how it looks, and its numbers with all their digits."""
         long = column.kind == "text" and len(cell.text)
         classes = {
             "n": column.kind == "number",
@@ -192,12 +464,15 @@ class CellWriter:
             "faint": cell.faint,
             "missing": cell.text == MISSING,
             "d": column.key in DATES,
+            "bridge": column.key == "bridge" and self.cards,
         }
         shown = " ".join(name for name, holds in classes.items() if holds)
         found = f' class="{shown}"' if shown else ""
         if isinstance(cell.value, int | float):
-            number = f"{float(cell.value):.{SORTED_DIGITS}g}"
+            number = repr(cell.value + 0)  # of a truth value, too
             found += "" if number == cell.text else f' data-value="{number}"'
+        if column.parts and cell.parts:
+            found += f' data-parts="{escape(json.dumps(cell.parts, ensure_ascii=False, allow_nan=False))}"'
         return found
 
     def _text(self, cell: Cell, column: Column) -> str:
@@ -205,6 +480,12 @@ class CellWriter:
         text = str(escape(cell.text))
         if cell.text == MISSING:
             return f'{text}<span class="unseen">{escape(self.words("page.missing"))}</span>'
+        if column.key == "trust" and cell.value:
+            level = str(cell.value)
+            name = escape(name_level(level, self.words))
+            return (
+                f'<span class="level {level}"><span aria-hidden="true">{ICONS[level]}</span> {name}</span> {text}'
+            )
         if column.key in NAMES:
             return f"<bdi>{text}</bdi>"
         if len(cell.parts) == SPAN:
@@ -216,7 +497,12 @@ class CellWriter:
 
 def _hold_together(text: str) -> str:
     """An interval in one line: neither spaces nor a wave dash break it."""
-    return text.replace(" ", "\u00a0").replace("\u301c", "\u2060\u301c\u2060")
+    return _DASH.sub("\u2060\\g<0>\u2060", text.replace(" ", "\u00a0"))
+
+
+def _shade_cell(probability: float, *, better: bool) -> tuple[float, str, int]:
+    """A cell of a matrix; ratings that are better than now are never reached, and stay blank."""
+    return probability, "" if better else show_share(probability, 1), round(probability * HEATS)
 
 
 def _leave_style(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,11 +31,13 @@ from rekka.report.document import Document
 from rekka.report.export import LATEX, TABLES_MARK, list_table_files, write_tables
 from rekka.report.markdown import render_markdown
 from rekka.report.networks import find_network
-from rekka.report.page import render_page
+from rekka.report.outline import DIRECTOR, READERS
+from rekka.report.page import Links, render_page
+from rekka.report.printing import PDF_MARK, find_browser, print_page
 from rekka.report.statements import name_study
 from rekka.report.summarize import summarize
 from rekka.report.tables.catalog import list_tables
-from rekka.report.text import Words, load_words
+from rekka.report.text import ENGLISH, LANGUAGES, Words, load_words
 from rekka.report.views import FigureView, TableView
 from rekka.report.workbook import is_workbook, render_report
 from rekka.study.compare import load_study
@@ -63,6 +65,7 @@ class Report:
 
     document: Document
     lang: str = "en"
+    reader: str = DIRECTOR  # or engineer, paper, full: what comes first, and what is printed
 
     @property
     def words(self) -> Words:
@@ -72,7 +75,7 @@ class Report:
     @cached_property
     def html(self) -> str:
         """The page: one file, without anything from the network."""
-        return render_page(self.document, self.lang)
+        return render_page(self.document, self.lang, reader=self.reader)
 
     @cached_property
     def tables(self) -> tuple[TableView, ...]:
@@ -93,9 +96,23 @@ class Report:
         page, numbers = places = find_places(path)
         refuse_no_report(places)
         make_folder(page.parent)
-        write_text(page, self.html)
+        links = find_links(page, self.lang)
+        beside = links.languages or links.workbook
+        linked = render_page(self.document, self.lang, reader=self.reader, links=links) if beside else self.html
+        write_text(page, linked)
         write_text(numbers, self.document.to_json())
         return page, numbers
+
+    def write_pdf(self, path: str | Path) -> Path:
+        """Print the page for its reader as PDF, by the browser that is installed; only an earlier one is replaced.
+
+        >>> rekka.make_report("run", reader="director").write_pdf("summary.pdf")  # doctest: +SKIP
+        """
+        file = Path(path)
+        refuse_pdf(file)
+        make_folder(file.parent)
+        print_page(render_page(self.document, self.lang, reader=self.reader, printed=True), file)
+        return file
 
     def write_tables(self, folder: str | Path) -> tuple[Path, ...]:
         """Write every table as CSV, and all of them as an Excel workbook, LaTeX and Markdown."""
@@ -155,6 +172,7 @@ def make_report(
     stability: Stability | None = None,
     calibrate: bool = True,
     no_forecast: str | None = None,
+    reader: str = DIRECTOR,
     on_case: OnCase | None = None,
 ) -> Report:
     """Report a study.
@@ -179,11 +197,16 @@ def make_report(
         the run folder has no forecast: each takes about a second a case.
     no_forecast : str, optional
         Why the tables of the study could not be forecast as an inventory, to be said beside what is shown instead.
+    reader : "director", "engineer", "paper" or "full"
+        Who prints the page: the overview on two sheets, these and two for each component, the study first with
+        all that the paper has, or everything.
     on_case : callable, optional
         Called with each case that is calibrated, the number done and the number there are.
 
     """
     load_words(lang)  # what is wrong is told before the work
+    if reader not in READERS:
+        raise bad_option("reader", reader, READERS)
     _refuse_title(title)
     found = study if isinstance(study, Study) else load_study(study)
     rows = found.read_rows()
@@ -204,6 +227,7 @@ def make_report(
             again=_repeat(found),
         ),
         lang,
+        reader,
     )
 
 
@@ -214,7 +238,11 @@ def write_report(
     figures: str | Path | None = None,
     tables: str | Path | None = None,
     markdown: str | Path | None = None,
+<<<<<<< HEAD
     workbook: str | Path | None = None,
+=======
+    pdf: str | Path | None = None,
+>>>>>>> page
     on_progress: OnProgress = say_nothing,
     **options: Any,
 ) -> dict[str, tuple[Path, ...]]:
@@ -232,17 +260,26 @@ def write_report(
         Folders for the figures (SVG, PNG, PDF) and the tables (CSV, Excel, LaTeX, Markdown).
     markdown : path, optional
         A file for the whole report as Markdown.
+<<<<<<< HEAD
     workbook : path, optional
         A file (.xlsx) for an Excel workbook: overview, members, components, matrices, all tables, run record.
+=======
+    pdf : path, optional
+        A file for the page as its reader prints it; an installed browser writes it.
+>>>>>>> page
     on_progress : callable, optional
         Called with a stage, a name, how much is done, and of how much.
     **options
-        lang, title, units, stability, calibrate and no_forecast, as for ``make_report``.
+        lang, title, units, stability, calibrate, no_forecast and reader, as for ``make_report``.
 
     Returns
     -------
     dict
+<<<<<<< HEAD
         The files that were written, by kind: page, figures, tables, markdown, workbook.
+=======
+        The files that were written, by kind: page, figures, tables, markdown, pdf.
+>>>>>>> page
 
     """
     run = study.folder if isinstance(study, Study) else Path(study)
@@ -257,9 +294,16 @@ def write_report(
             _refuse_folder(folder)
     if text is not None:
         _refuse_markdown(text, run)
+<<<<<<< HEAD
     if workbook is not None:
         refuse_workbook(Path(workbook))
         outputs.append(Path(workbook))
+=======
+    if pdf is not None:
+        refuse_pdf(Path(pdf))
+        find_browser()
+        outputs.append(Path(pdf))
+>>>>>>> page
     made = make_report(study, on_case=_name_stage(on_progress, "Calibration"), **options)
     _refuse_filled(made, outputs, drawn, listed)
     on_progress("Drawing the report", page.name, 0, None)
@@ -275,6 +319,9 @@ def write_report(
         make_folder(text.parent)
         write_text(text, made.to_markdown(None if drawn is None else _find_pictures(made, drawn, text)))
         files["markdown"] = (text,)
+    if pdf is not None:
+        on_progress("Printing the report", Path(pdf).name, 0, None)
+        files["pdf"] = (made.write_pdf(pdf),)
     return files
 
 
@@ -317,6 +364,26 @@ def find_places(path: str | Path) -> tuple[Path, Path]:
     if page.suffix.lower() not in (".html", ".htm"):
         raise BadOption(f"{page.name} is to be a page: it needs a name that ends in .html.", file=str(page))
     return page, page.with_suffix(".json")
+
+
+def find_links(page: Path, lang: str) -> Links:
+    """Files beside a page that it leads to: its other languages (report.html, report-ja.html) and its workbook."""
+    stem = page.stem.removesuffix(f"-{lang}")
+    is_ours = has_mark(*_MARKS)
+    places = {
+        one: page.with_name(f"{stem}{page.suffix}" if one == ENGLISH else f"{stem}-{one}{page.suffix}")
+        for one in LANGUAGES
+    }
+    others = {one: file.name for one, file in places.items() if one != lang and file.is_file() and is_ours(file)}
+    workbook = page.with_suffix(".xlsx")
+    return Links(others, workbook.name if workbook.is_file() else "")
+
+
+def refuse_pdf(file: Path) -> None:
+    """Refuse to write over a file that is no PDF of a report."""
+    if file.suffix.lower() != ".pdf":
+        raise BadOption(f"{file.name} is to be a PDF: it needs a name that ends in .pdf.", option="pdf")
+    refuse_foreign([file], has_mark(PDF_MARK), "PDF that rekka wrote")
 
 
 def refuse_no_report(files: Iterable[Path]) -> None:

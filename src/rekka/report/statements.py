@@ -21,6 +21,7 @@ from rekka.model.clock import AGE_NAMES, START
 from rekka.report.document import (
     NOT_YET,
     Answer,
+    BacktestPart,
     CaseForecast,
     CasePart,
     DoctorPart,
@@ -35,6 +36,7 @@ from rekka.report.document import (
     Told,
     TrialPart,
 )
+from rekka.report.outline import FEW, Section
 from rekka.report.tables.models import show_change
 from rekka.report.tables.study import GOLDEN, finding_cell, is_judged
 from rekka.report.text import (
@@ -46,6 +48,7 @@ from rekka.report.text import (
     show_count,
     show_figure,
     show_level,
+    show_loss_difference,
     show_number,
     show_p,
     show_range,
@@ -68,6 +71,7 @@ FORECAST = "section.forecast"
 NETWORK = "section.network"
 STABILITY_COMMAND = Markup("<code>rekka stability RUN</code>")
 FORECAST_COMMAND = Markup("<code>rekka forecast RUN INVENTORY</code>")
+BACKTEST_COMMAND = Markup("<code>rekka backtest TABLE</code>")
 DECADES = (10, 30)  # years of the network that have a sentence
 TWICE = 2.0
 # Covariates whose changes have words of their own in every language.
@@ -267,8 +271,13 @@ def _explain_confirmed(answers: Sequence[Answer], say: Wording) -> Markup:
 # Before the answer
 
 
-def list_banners(document: Document, say: Wording) -> tuple[Markup, ...]:
-    """Warnings before the answer."""
+def list_doubts(document: Document, say: Wording) -> tuple[Markup, ...]:
+    """What speaks against the answer: models that do not describe their data, choices that are not confirmed."""
+    return (*_list_misfits(document, say), *_list_unconfirmed(document, say))
+
+
+def list_alerts(document: Document, say: Wording) -> tuple[Markup, ...]:
+    """What a reader must know of the whole: it is not finished, or its bridges are simulated."""
     study = document.study
     found = []
     if study.done < study.planned or study.choices_done < study.choices_planned:
@@ -276,7 +285,7 @@ def list_banners(document: Document, say: Wording) -> tuple[Markup, ...]:
         found.append(say("page.banner.unfinished", **{one: getattr(study, one) for one in names}))
     if study.kind == "inventory":
         found.append(say("page.banner.simulated"))
-    return (*found, *_list_misfits(document, say), *_list_unconfirmed(document, say))
+    return tuple(found)
 
 
 def _list_misfits(document: Document, say: Wording) -> Iterator[Markup]:
@@ -419,6 +428,37 @@ def list_causes(document: Document, say: Wording) -> tuple[Markup, ...]:
         say("section.presets.cause", n=bold.format(show_count(n)), cause=say.term("cause", cause))
         for cause, n in counted
     )
+
+
+def explain_backtest(one: BacktestPart, say: Wording) -> Markup:
+    """The score of forecasts of later visits beside that of no change."""
+    places: dict[str, Any] = {"case": say.name(one.case), "until": one.until}
+    if one.reason is not None or one.score is None:
+        return say("section.backtests.line_none", reason=say.english(one.reason or ""), **places)
+    places |= {
+        "visits": say.count("visits", one.visits),
+        "bridges": say.count("bridges", one.bridges),
+        "years": show_years(one.horizon),
+        "score": show_number(one.score),
+        "no_change": show_number(one.no_change_score),
+    }
+    if one.low is None or one.high is None:
+        return say("section.backtests.line_alone", **places)
+    verdict = "better" if one.high < 0 else "worse" if one.low > 0 else "unknown"
+    return say(
+        "section.backtests.line",
+        difference=show_loss_difference(one.difference),
+        range=say.range(one.low, one.high, show_loss_difference),
+        verdict=say.words(f"section.backtests.{verdict}"),
+        **places,
+    )
+
+
+def find_few(document: Document, section: Section, say: Wording) -> Markup | None:
+    """Why a figure of the paper is left out: there are too few components to compare."""
+    if section.id not in ("tradeoff", "heat") or section.figures or not 0 < len(document.cases) < FEW:
+        return None
+    return say("section.few.text", cases=say.count("cases", len(document.cases)))
 
 
 def explain_no_calibration(document: Document, say: Wording) -> Markup:
@@ -667,7 +707,7 @@ def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseSt
         say(f"{FORECAST}.{label}", years=years, rating=ratings.phrase_or_worse(found.threshold, say.words)),
         None if usable else say(f"{FORECAST}.{warning}", method=say.method(model.method)),
         (*_explain_passage(found, first, ratings, say), *_explain_ageing(document, found, say)),
-        effects=tuple(explain_effect(one, found, ratings, say) for one in found.effects),
+        effects=tuple(explain_effect(one, found, ratings, say) for one in sort_effects(found.effects)),
     )
 
 
@@ -712,6 +752,17 @@ def _explain_ageing(document: Document, found: CaseForecast, say: Wording) -> It
         units = _find_units(document)
         largest = say.join(say.value(name, value, units) for name, value in found.seen.items())
         yield say(f"{FORECAST}.beyond", year=show_count(found.extrapolated_from), largest=largest)
+
+
+def sort_effects(effects: Sequence[EffectPart]) -> list[EffectPart]:
+    """Effects by size; those that are not clear come after those that are."""
+
+    def rank(one: EffectPart) -> tuple[bool, float]:
+        low, high = one.difference_low, one.difference_high
+        clear = low is not None and high is not None and not low <= 0 <= high
+        return not clear, -abs(one.difference or 0.0)
+
+    return sorted(effects, key=rank)
 
 
 def explain_effect(one: EffectPart, found: CaseForecast, ratings: Ratings, say: Wording) -> Markup:
@@ -763,6 +814,11 @@ def explain_network(document: Document, say: Wording) -> NetworkStatements:
         cases = getattr(network, name)
         warnings += [say(f"{NETWORK}.{name}", names=say.names(cases))] if cases else []
     return NetworkStatements(tuple(warnings), tuple(_list_lines(network, say)), network.notes)
+
+
+def explain_no_members(document: Document, say: Wording) -> Markup:
+    """The command that makes a list of members."""
+    return say("page.members.none", command=FORECAST_COMMAND)
 
 
 def _list_lines(network: NetworkPart, say: Wording) -> Iterator[Markup]:

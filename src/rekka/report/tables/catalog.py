@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rekka.report.document import Document
-from rekka.report.tables import models, study
+from rekka.report.tables import models, overview, study
 from rekka.report.text import Words
 from rekka.report.views import TableView
 
@@ -15,7 +15,8 @@ BEFORE_GRIDS = (
     study.VERDICTS,
 )  # fmt: skip
 AFTER_GRIDS = (
-    study.TRIALS, study.PRESETS, study.HYPOTHESES, models.CALIBRATION, models.COUNTS, models.STABILITY,
+    study.TRIALS, study.PRESETS, study.HYPOTHESES, overview.BACKTESTS, models.CALIBRATION, models.COUNTS,
+    models.STABILITY,
     models.MODELS, models.CERTIFICATES, models.COEFFICIENTS, models.RATIOS, models.YEARS, models.TYPICAL,
     models.NETWORK, models.NETWORK_CASES, models.RISKS, models.UNSEEN, models.ASIDE, models.PASSAGES,
     models.FORECAST, models.EFFECTS, models.MATRICES, study.AUDIT, study.DOCTOR, study.FILES, study.VERSIONS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -24,6 +24,7 @@ from rekka.report.document import (
     EffectPart,
     MatrixPart,
     ModelPart,
+    NetworkPart,
     NetworkYear,
     PassagePart,
     RatioPart,
@@ -513,3 +514,42 @@ MATRICES = Table(
     _to_states,
     rows=_list_matrices, level=_confidence, certified=_is_certified,
 )  # fmt: skip
+
+
+def tabulate_first(document: Document, members: Iterable[Any], words: Words, name: str = "first") -> TableView:
+    """Members with their rating, its chance soon, and the year in which half of such members are there."""
+    listed = list(members)
+    dated = any(one.calendar is not None for one in listed)
+    soon = 0 if document.network is None else document.network.soon
+
+    def chance(make: Fields) -> Field:
+        return make.number("chance_in", "fine_share", attrgetter("reached"), years=soon)
+
+    table = Table(
+        name, RiskPart,
+        "bridge case", optional(special("member", lambda one, _: text_cell(one.member))),
+        special("rating", lambda one, _: text_cell(one.rating), "state_seen"),
+        chance, "expected_year=calendar?", *([] if dated else ["median_until=median"]), "seen?",
+        optional(special("remark", lambda one, _: text_cell(one.remark))),
+        rows=lambda _: listed,
+    )  # fmt: skip
+    return table.view(document, words)
+
+
+def list_members(network: NetworkPart, tab: int, most: int, words: Words) -> Iterator[SimpleNamespace]:
+    """The first members of a tab, as rows of a table."""
+    part = network.every
+    assert part is not None
+    places = [place for place, own in enumerate(part.tab) if own == tab]
+    for place in places[:most]:
+        yield SimpleNamespace(
+            bridge=part.bridge[place],
+            case=part.cases[part.case[place]],
+            member=part.member[place] if part.member else None,
+            rating=network.ratings.name(part.state[place], words),
+            reached=part.soon[place],
+            calendar=part.calendar[place],
+            median=part.median[place],
+            seen=part.seen[place],
+            remark=None,
+        )

@@ -1,12 +1,13 @@
 "use strict";
 /**
- * What the page does when scripts run: charts that answer, one case brushed everywhere, tables that sort and filter.
- * Without it every table and picture is there all the same. No text from data becomes markup.
+ * What the page does when scripts run: charts that answer, one component followed everywhere, tables that sort,
+ * filter and can be saved. Without it every table and picture is there all the same. No text from data becomes
+ * markup, and nothing is evaluated: a strict Content-Security-Policy holds. Members: members.js.
  */
-(() => {
+const rekka = (() => {
   const find = (query, root = document) => root.querySelector(query);
   const findAll = (query, root = document) => [...root.querySelectorAll(query)];
-  const { texts, cases, style } = JSON.parse(find("#words").textContent);
+  const { texts, cases, style, light } = JSON.parse(find("#words").textContent);
   const collator = new Intl.Collator(document.documentElement.lang, { numeric: true, sensitivity: "base" });
 
   /** A text with its values in their places. */
@@ -21,13 +22,37 @@
 
   const announce = (text) => { find("#status").textContent = text; };
 
+  /** One tab stop for many controls: the arrows, Home and End go from one to the next. */
+  function rove(controls) {
+    controls.forEach((one, place) => {
+      one.tabIndex = place === 0 ? 0 : -1;
+      one.addEventListener("focus", () => { for (const other of controls) other.tabIndex = other === one ? 0 : -1; });
+      one.addEventListener("keydown", (event) => {
+        const steps = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1, Home: 0, End: controls.length - 1 };
+        const next = controls[steps[event.key]];
+        if (!next) return;
+        event.preventDefault();
+        next.focus();
+      });
+    });
+  }
+
+  /** Save a text or a blob as a file. */
+  function save(name, content, type) {
+    const link = make("a", { href: URL.createObjectURL(new Blob([content], { type })), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  }
+
   /* -- One case, everywhere -------------------------------------------------------------------------------- */
 
   let picked = ""; // the case's place in the study, "" for all
   const views = new Set();
   const tables = [];
 
-  /** Show one case in tables, parts and charts; "" shows all. */
+  const followers = [];
+
+  /** Show one case in the overview, tables, parts, members and charts; "" shows all. */
   function pick(place) {
     picked = place;
     find("#case").value = place;
@@ -37,9 +62,22 @@
     for (const part of findAll("main [data-cases]")) {
       part.hidden = place !== "" && !part.dataset.cases.split(" ").includes(place);
     }
+    for (const one of findAll("[data-only='all']")) choose(one.parentElement, place || "all");
     for (const own of findAll(`details.case[data-case="${place}"]`)) own.open = true;
+    for (const follow of followers) follow(place);
     views.forEach(brush);
     announce(place === "" ? texts.cleared : say("picked", { case: cases[place] }));
+  }
+
+  /** Of what stands in one place, of all components and of each, show that of one; where it has none, that of all. */
+  function choose(parent, wanted) {
+    const own = [...parent.children].filter((one) => one.dataset.only !== undefined);
+    const kinds = new Set(own.map((one) => one.className + one.tagName));
+    for (const kind of kinds) {
+      const same = own.filter((one) => one.className + one.tagName === kind);
+      const shown = same.some((one) => one.dataset.only === wanted) ? wanted : "all";
+      for (const one of same) one.hidden = one.dataset.only !== shown;
+    }
   }
 
   /** Tell a chart which case is picked, if it asks. */
@@ -59,12 +97,11 @@
   /** Draw a panel's chart and put it in the place of the picture. */
   async function draw(panel) {
     const picture = find(".static", panel);
-    const live = make("div", { className: "live", role: "img", ariaLabel: picture.ariaLabel });
-    live.style.cssText = "position:absolute;visibility:hidden";
+    const live = make("div", { className: "live waiting", role: "img", ariaLabel: picture.ariaLabel });
     panel.append(live);
     try {
       const spec = { ...JSON.parse(find("script", panel).textContent), config: style };
-      const options = { renderer: "svg", actions: false, defaultStyle: false, mode: "vega-lite" };
+      const options = { renderer: "svg", actions: false, defaultStyle: false, mode: "vega-lite", ast: true };
       const tooltip = { disableDefaultStyle: true, theme: "page" };
       const { view } = await window.vegaEmbed(live, spec, { ...options, tooltip });
       view.addEventListener("click", pickMark);
@@ -72,8 +109,9 @@
       brush(view);
       find("svg", live).ariaHidden = "true"; // the label of the whole says what it shows
       find(".undrawn", panel)?.remove();
+      pictures.set(panel, find("svg", picture) ?? find("svg", live));
       picture.remove();
-      live.style.cssText = "";
+      live.classList.remove("waiting");
       focusIfScrolled(panel);
     } catch (error) {
       live.remove();
@@ -97,21 +135,100 @@
     }
   }, { rootMargin: "400px" });
 
+  /* -- Pictures to save ------------------------------------------------------------------------------------- */
+
+  const pictures = new Map(); // the pictures of panels that are drawn live
+  const SVG = "http://www.w3.org/2000/svg";
+  const GAP = 24, LINE = 20;
+
+  /** A picture without variables: a file has no style sheet. Colours are those of paper. */
+  function resolve(svg) {
+    const copy = svg.cloneNode(true);
+    for (const one of [copy, ...copy.querySelectorAll("*")]) {
+      for (const { name, value } of [...one.attributes]) {
+        if (value.includes("var(")) one.setAttribute(name, value.replace(/var\((--[\w-]+)[^)]*\)/g, (all, key) => light[key] ?? "#000"));
+      }
+    }
+    return copy;
+  }
+
+  /** The panels of a figure beside each other, their titles above them. */
+  function combine(figure) {
+    const root = document.createElementNS(SVG, "svg");
+    let x = 0, height = 0;
+    for (const panel of findAll(".panel", figure)) {
+      const svg = pictures.get(panel) ?? find("svg", panel);
+      if (!svg) continue;
+      const [wide, high] = [Number(svg.getAttribute("width")), Number(svg.getAttribute("height"))];
+      const place = document.createElementNS(SVG, "g");
+      place.setAttribute("transform", `translate(${x},${LINE})`);
+      const own = resolve(svg);
+      own.setAttribute("overflow", "visible");
+      const title = document.createElementNS(SVG, "text");
+      title.textContent = find(".panel-title", panel)?.textContent ?? find("figcaption strong", figure).textContent;
+      for (const [name, value] of Object.entries({ x, y: LINE - 6, "font-weight": "bold", fill: light["--ink"] })) title.setAttribute(name, value);
+      place.append(own);
+      root.append(title, place);
+      x += wide + GAP;
+      height = Math.max(height, high + LINE);
+    }
+    const width = Math.max(x - GAP, 1) + 2 * GAP;
+    for (const [name, value] of Object.entries({ width, height: height + GAP, viewBox: `${-GAP} ${-GAP / 2} ${width} ${height + GAP}`, "font-family": "system-ui, sans-serif", "font-size": 12 })) root.setAttribute(name, value);
+    const ground = document.createElementNS(SVG, "rect");
+    for (const [name, value] of Object.entries({ x: -GAP, y: -GAP / 2, width, height: height + GAP, fill: "#fff" })) ground.setAttribute(name, value);
+    root.prepend(ground);
+    return { text: new XMLSerializer().serializeToString(root), width, height: height + GAP };
+  }
+
+  /** A picture as a PNG, three pixels for each of its own. */
+  function draw_png({ text, width, height }) {
+    return new Promise((done, failed) => {
+      const image = new Image();
+      image.onload = () => {
+        const canvas = make("canvas", { width: width * 3, height: height * 3 });
+        canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+        canvas.toBlob(done, "image/png");
+      };
+      image.onerror = () => failed(new Error("image"));
+      image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+    });
+  }
+
+  /** Buttons under a figure, one tab stop. */
+  function addSavers(figure) {
+    const name = figure.id.replace(/^figure-/, "");
+    const title = find("figcaption strong", figure)?.textContent ?? name;
+    const svg = make("button", { type: "button" }, "SVG");
+    const png = make("button", { type: "button" }, "PNG");
+    svg.addEventListener("click", () => save(`${name}.svg`, combine(figure).text, "image/svg+xml"));
+    png.addEventListener("click", async () => save(`${name}.png`, await draw_png(combine(figure)), "image/png"));
+    const tools = make("div", { className: "tools", role: "group", ariaLabel: say("tools", { table: title }) }, svg, png);
+    rove([svg, png]);
+    figure.append(tools);
+  }
+
   /* -- Tables ---------------------------------------------------------------------------------------------- */
 
-  /** Sorting, filtering and the count of rows for one table. */
+  /** Sorting, filtering, saving and the count of rows for one table; sorting and saving are one tab stop. */
   class Table {
     constructor(box) {
+      this.box = box;
       this.body = find("tbody", box);
       this.rows = [...this.body.rows];
       this.name = find("caption", box).textContent.trim();
       this.query = "";
       this.count = make("span", { hidden: true });
-      this.tools = make("div", { className: "tools", hidden: true }, this.count);
-      if (box.classList.contains("filtered")) this.tools.prepend(this.makeFilter());
-      box.prepend(this.tools);
+      this.tools = make("div", { className: "tools" });
+      if (box.classList.contains("filtered")) this.tools.append(this.makeFilter());
       this.heads = [...find("thead tr", box).cells];
-      if (this.rows.length > 1) this.heads.forEach((head, column) => this.makeSorter(head, column));
+      const links = findAll("tbody th a", box);
+      const controls = this.rows.length > 1 && !box.classList.contains("matrix")
+        ? this.heads.map((head, column) => this.makeSorter(head, column)) : [];
+      controls.push(...links, ...this.makeSavers());
+      rove(controls);
+      this.tools.append(this.count);
+      find(".scroll", box).after(this.tools);
+      if (controls.length > 2) find(".scroll", box).removeAttribute("tabindex"); // its headings can be reached
       this.refresh();
     }
 
@@ -125,6 +242,35 @@
       return input;
     }
 
+    /** Buttons that save the table, or copy a matrix. */
+    makeSavers() {
+      const label = (text) => `${text}: ${this.name}`;
+      const csv = make("button", { type: "button", ariaLabel: label(texts.csv) }, texts.csv);
+      csv.addEventListener("click", () => save(`${this.box.id.replace(/^table-/, "")}.csv`, `\ufeff${this.write(",")}`, "text/csv"));
+      const made = [csv];
+      if (this.box.classList.contains("matrix")) {
+        const copy = make("button", { type: "button", ariaLabel: label(texts.copy) }, texts.copy);
+        copy.addEventListener("click", async () => {
+          await navigator.clipboard?.writeText(this.write("\t"));
+          announce(texts.copied);
+        });
+        made.unshift(copy);
+      }
+      this.tools.append(...made);
+      return made;
+    }
+
+    /** The rows that are shown as text, numbers with all their digits. */
+    write(by) {
+      const heads = this.heads.flatMap((head) => head.dataset.parts ? JSON.parse(head.dataset.parts) : [head.innerText]);
+      const wide = this.heads.map((head) => head.dataset.parts ? JSON.parse(head.dataset.parts).length : 1);
+      const rows = [...this.body.rows].filter((row) => !row.hidden).map((row) => [...row.cells].flatMap((cell, column) => {
+        if (wide[column] > 1) return cell.dataset.parts ? JSON.parse(cell.dataset.parts) : Array(wide[column]).fill("");
+        return [cell.classList.contains("missing") ? "" : cell.dataset.value ?? cell.textContent];
+      }));
+      return writeRows([heads, ...rows], by);
+    }
+
     /** Make a header a button: first up, then down, then as it was. */
     makeSorter(head, column) {
       const button = make("button", { type: "button", className: "sort" }, ...head.childNodes);
@@ -136,6 +282,7 @@
         if (order !== "none") head.ariaSort = order;
         this.sort(column, order);
       });
+      return button;
     }
 
     sort(column, order) {
@@ -157,9 +304,18 @@
       const text = say("shown", { shown, total: this.rows.length });
       this.count.textContent = text;
       this.count.hidden = all;
-      this.tools.hidden = all && this.tools.childElementCount === 1;
       return text;
     }
+  }
+
+  /** Rows as CSV or for a clipboard: quotes where they must be; a text that a spreadsheet would compute is none. */
+  function writeRows(rows, by) {
+    const quote = (value) => {
+      let text = String(value ?? "").replace(/\s+/g, " ").trim();
+      if (/^[=+@\t]|^-\D/.test(text)) text = `'${text}`;
+      return text.includes(by) || text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    return rows.map((row) => row.map(quote).join(by)).join("\r\n") + "\r\n";
   }
 
   /** A cell's number, or its text; null where it is missing. */
@@ -190,11 +346,13 @@
 
   /** A link into something folded unfolds it. */
   function unfold() {
-    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+    const inside = target && [...target.children].find((one) => one.tagName === "DETAILS");
+    if (inside) inside.open = true;
   }
 
-  /** Mark the section that is being read in the contents. */
+  /** Mark the part that is being read in the contents. */
   function follow() {
     const links = new Map(findAll("nav a").map((link) => [link.hash.slice(1), link]));
     const watch = new IntersectionObserver((entries) => {
@@ -214,12 +372,25 @@
   find("#theme").addEventListener("change", ({ target: { value } }) => {
     if (value === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = value;
+    for (const follow of followers) follow(picked);
   });
-  addEventListener("keydown", ({ key }) => { if (key === "Escape" && picked !== "") pick(""); });
+  addEventListener("keydown", ({ key }) => { if (key === "Escape" && picked !== "" && !find("dialog[open]")) pick(""); });
   addEventListener("hashchange", unfold);
-  if (matchMedia("(max-width: 68rem)").matches) find("#contents").open = false;
-  for (const box of findAll(".table")) tables.push(new Table(box));
-  findAll(".panel").forEach((panel) => { focusIfScrolled(panel); near.observe(panel); });
+  if (matchMedia("(max-width: 62rem)").matches) find("#contents").open = false;
+
+  // What is folded or far down is made ready when it comes near: a large page must open at once.
+  const ready = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      ready.unobserve(target);
+      if (target.tagName === "FIGURE") addSavers(target);
+      else tables.push(new Table(target));
+    }
+  }, { rootMargin: "600px" });
+  for (const one of findAll("main figure, main .table")) ready.observe(one);
+  findAll(".panel:not(.still)").forEach((panel) => { focusIfScrolled(panel); near.observe(panel); });
+  findAll(".panel.still").forEach(focusIfScrolled);
   follow();
   unfold();
+  return { find, findAll, make, say, texts, cases, collator, rove, save, writeRows, announce, followers, light, SVG, getPicked: () => picked };
 })();
