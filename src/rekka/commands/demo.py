@@ -29,12 +29,7 @@ def demo(
 
     Example: rekka demo --folder demo
     """
-<<<<<<< HEAD
-=======
-    from rekka.report.document import Document
     from rekka.report.report import Report
-    from rekka.report.terminal.study import print_all
->>>>>>> page
     from rekka.study.compare import Request, begin_study
     from rekka.study.run_folder import clear_run
     from rekka.study.runner import RunOptions
@@ -50,28 +45,13 @@ def demo(
     asked: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
     with watch(errors, run) as (on_trial, on_choice, _):
         how = RunOptions(on_trial=on_trial, on_choice=on_choice)
-<<<<<<< HEAD
         study = begin_study(Request([folder], options=asked), run, how)
     page, document = report_run(errors, study, run)
+    paper = run / PAPER_PAGE
+    Report(document, reader="paper").write(paper)
     if verbose:
         print_study(console, study, run, page)
     else:
         print_answer(console, study, run, page, document)
+    print_line(console, f"for researchers, with the paper's tables, figures and hypotheses: {paper}")
     print_line(console, f"next: rekka compare TABLE, with a table of your own; the simulated ones are in {folder}")
-=======
-        study = begin_study(Request([folder], options=options), run, how)
-    page = report_run(errors, study, run)
-    paper = run / PAPER_PAGE
-    Report(Document.from_json(page.with_suffix(".json").read_bytes()), reader="paper").write(paper)
-    print_all(console, study)
-    print_brief(console, rekka.check_study(study), run)
-    print_plain(
-        console,
-        f"\nThe raw tables are in {folder}, the study in {run}: study.toml runs it again, trials.csv has every "
-        "trial, models/ every fit.",
-    )
-    print_place(console, page)
-    print_plain(console, f"The page for researchers, with the paper's tables, figures and hypotheses, is {paper}.")
-    forecast = f"rekka forecast {quote(run)} {quote(folder)}"
-    print_plain(console, f"next: {forecast}, then rekka compare with a table of your own")
->>>>>>> page

@@ -29,15 +29,12 @@ FLAGS = (
     Flag("--figures", options.Place, "figures", "DIR", "Write each figure here, as SVG, PNG and PDF."),
     Flag("--tables", options.Place, "tables", "DIR",
          "Write the tables here: CSV, an Excel workbook, LaTeX and Markdown."),
-<<<<<<< HEAD
     Flag("--workbook", options.Place, "workbook", "FILE",
          "Write an Excel workbook, too: overview, members, components, matrices, all tables, run record."),
-=======
     Flag("--for", str, "reader", "READER",
          "Who prints the page: director (the overview on two sheets), engineer (and two for each component), "
          "paper (the study first, as the paper has it) or full.", "director"),
     Flag("--pdf", options.Place, "pdf", "FILE", "Print the page for its reader as PDF, by the installed browser."),
->>>>>>> page
     Flag("--markdown", options.Place, "markdown", "FILE", "Write the whole report as Markdown, too."),
     Flag("--quick", bool, "calibrate", None, "Leave out calibration and the network of the study's members.",
          read=operator.not_),
@@ -68,11 +65,7 @@ def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = Fal
         return
     console = new_console()
     print_place(console, files["page"][0])
-<<<<<<< HEAD
-    for kind in ("figures", "tables", "workbook", "markdown"):
-=======
-    for kind in ("figures", "tables", "markdown", "pdf"):
->>>>>>> page
+    for kind in ("figures", "tables", "workbook", "markdown", "pdf"):
         if kind in files:
             print_line(console, f"{kind}: {count_of(len(files[kind]), 'file')}, {asked[kind]}")
 

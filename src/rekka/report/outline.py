@@ -17,23 +17,6 @@ from rekka.report.views import FigureView, PanelView, TableView
 
 View = TypeVar("View", TableView, FigureView)
 
-<<<<<<< HEAD
-# Sections in the order of the page, with the tables and figures that each takes, by name.
-SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "answer": ("answer", "heldout"),
-    "findings": ("findings",),
-    "tradeoff": ("tradeoff*",),
-    "heat": ("heat*",),
-    "tables": ("cases", "methods*", "selection*", "floor*", "losses*", "trials-*", "verdicts*", "trials"),
-    "presets": ("presets*",),
-    "hypotheses": ("hypotheses*",),
-    "calibration": ("calibration", "calibration*", "reliability*", "backtests", "backtest*"),
-    "stability": ("stability*",),
-    "models": ("models", "years*", "ratios*", "coefficients*", "typical*"),
-    "forecast": (
-        *("network*", "risks*", "unseen*", "set_aside*", "reaching", "passages", "multiples"),
-        *("curve*", "reach-*", "profiles*", "forecast*", "effects*", "matrices*"),
-=======
 
 class Home(NamedTuple):
     """Tables and figures of a section, by patterns of their names."""
@@ -49,7 +32,6 @@ SECTIONS: Mapping[str, Home] = {
     "forecast": Home(
         ("passages", "forecast*", "effects*", "matrices*"),
         ("components*", "curves*", "multiples*", "curve-*", "reach-*", "profiles*"),
->>>>>>> page
     ),
     "models": Home(("models", "years*", "ratios*", "coefficients*", "typical*"), ("ratios*", "effects*")),
     "answer": Home(("answer",), ()),

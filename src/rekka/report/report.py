@@ -238,11 +238,8 @@ def write_report(
     figures: str | Path | None = None,
     tables: str | Path | None = None,
     markdown: str | Path | None = None,
-<<<<<<< HEAD
     workbook: str | Path | None = None,
-=======
     pdf: str | Path | None = None,
->>>>>>> page
     on_progress: OnProgress = say_nothing,
     **options: Any,
 ) -> dict[str, tuple[Path, ...]]:
@@ -260,13 +257,10 @@ def write_report(
         Folders for the figures (SVG, PNG, PDF) and the tables (CSV, Excel, LaTeX, Markdown).
     markdown : path, optional
         A file for the whole report as Markdown.
-<<<<<<< HEAD
     workbook : path, optional
         A file (.xlsx) for an Excel workbook: overview, members, components, matrices, all tables, run record.
-=======
     pdf : path, optional
         A file for the page as its reader prints it; an installed browser writes it.
->>>>>>> page
     on_progress : callable, optional
         Called with a stage, a name, how much is done, and of how much.
     **options
@@ -275,11 +269,7 @@ def write_report(
     Returns
     -------
     dict
-<<<<<<< HEAD
-        The files that were written, by kind: page, figures, tables, markdown, workbook.
-=======
-        The files that were written, by kind: page, figures, tables, markdown, pdf.
->>>>>>> page
+        The files that were written, by kind: page, figures, tables, workbook, markdown, pdf.
 
     """
     run = study.folder if isinstance(study, Study) else Path(study)
@@ -294,16 +284,13 @@ def write_report(
             _refuse_folder(folder)
     if text is not None:
         _refuse_markdown(text, run)
-<<<<<<< HEAD
     if workbook is not None:
         refuse_workbook(Path(workbook))
         outputs.append(Path(workbook))
-=======
     if pdf is not None:
         refuse_pdf(Path(pdf))
         find_browser()
         outputs.append(Path(pdf))
->>>>>>> page
     made = make_report(study, on_case=_name_stage(on_progress, "Calibration"), **options)
     _refuse_filled(made, outputs, drawn, listed)
     on_progress("Drawing the report", page.name, 0, None)
