@@ -1,6 +1,7 @@
 """The page as text: sections in order, the same bytes, nothing from the network, no text from data as markup."""
 
 import base64
+import gzip
 import hashlib
 import html
 import json
@@ -186,7 +187,7 @@ def test_the_page_leads_to_what_is_beside_it(document):
 
 
 def test_the_page_has_every_member_by_columns(document, page):
-    packed = json.loads(re.search(r'id="members-data">(.*?)</script>', page, re.S)[1])
+    packed = json.loads(gzip.decompress(base64.b64decode(re.search(r'id="members-data">(.*?)</script>', page)[1])))
     every = document.network.every
     assert packed["bridge"] == list(every.bridge)
     assert packed["past"] == list(every.past)

@@ -10,6 +10,7 @@ component can be followed through the page, and every member has a card. The sam
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -374,6 +375,7 @@ def _environment() -> Environment:
         "icons": ICONS,
         "json": _write_json,
         "json_text": partial(json.dumps, ensure_ascii=False),
+        "pack": _pack,
         "slim": _leave_style,
         "slug": slug,
     }
@@ -418,8 +420,16 @@ def _isolate(text: str) -> Markup:
 
 def _write_json(value: Any) -> Markup:
     """JSON that can stand inside a script element."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(text.translate(_UNSAFE))
+    return Markup(_dump(value).translate(_UNSAFE))
+
+
+def _pack(value: Any) -> Markup:
+    """JSON in a sixth of its length: compressed by gzip, in letters of base64. A browser can unpack it."""
+    return Markup(base64.b64encode(gzip.compress(_dump(value).encode(), mtime=0)).decode())
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True)

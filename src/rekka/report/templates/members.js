@@ -2,12 +2,14 @@
  * Members: a searchable list in pages, a card for each bridge, and a map without tiles. All of them stand on the page
  * as columns; rows are drawn fifty at a time.
  */
-(() => {
+(async () => {
   const source = document.getElementById("members-data");
   const box = document.getElementById("member-list");
-  if (!source || !box) return;
+  if (!source || !box || !("DecompressionStream" in window)) return; // the tables of the first of them stay
+  const bytes = Uint8Array.from(atob(source.textContent), (letter) => letter.charCodeAt(0));
+  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const { find, findAll, make, say, texts, collator, rove, save, writeRows, announce, followers, light, SVG, getPicked } = rekka;
-  const data = JSON.parse(source.textContent);
+  const data = JSON.parse(await new Response(unpacked).text());
   const { case: caseOf, cases, bridge, member, tab, state, seen, soon, median, calendar, ratings } = data;
   const PAGE = 50, TABS = { there: 1, next: 0, outside: 2 };
   const SHORT = 10, LATE = 40; // years of the colours of a map
