@@ -174,6 +174,7 @@ FILLERS = {
     "data.transitions": {"write_parquet", "write_bytes", "sink_parquet", "sink_csv"},
     "simulation.inventory": {"write_csv", "write_parquet", "write_text", "sink_parquet", "open"},
     "data.tables": {"ZipFile"},  # opens a workbook to read it
+    "report.workbook": {"ZipFile"},
     "study.digests": {"write_parquet"},
     "study.rows": {"sink_parquet"},
     "fleet.store": {"write_parquet", "sink_csv", "sink_parquet", "os.replace"},

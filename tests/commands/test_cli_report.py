@@ -56,11 +56,11 @@ def test_compare_ends_with_a_report_unless_it_is_not_wanted(tmp_path):
     options = ("--methods", "zscore", "--resamples", 0)
     done = call("compare", tmp_path / "rows.csv", *options, "--out", tmp_path / "with")
     assert done.exit_code == 0, done.stderr
-    assert f"The report is in {tmp_path / 'with' / 'report.html'}" in done.stdout
+    assert f"The page: {tmp_path / 'with' / 'report.html'}" in done.stdout
     assert (tmp_path / "with" / "report.html").exists()
     done = call("compare", tmp_path / "rows.csv", *options, "--out", tmp_path / "without", "--no-report")
-    assert "The report is in" not in done.stdout
-    assert f"next: rekka report {tmp_path / 'without'}" in done.stdout
+    assert "The page:" not in done.stdout
+    assert f"rekka report {tmp_path / 'without'}" in done.stdout
     assert not (tmp_path / "without" / "report.html").exists()
 
 

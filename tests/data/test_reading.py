@@ -14,7 +14,7 @@ from rekka.study.models import load_models
 
 INDEX = {"a": 95, "b": 80, "c": 72, "d": 65, "e": 40}
 OPTIONS = ("--bridge", "No", "--state", "index", "--date", "Day", "--bands", "85,75,70,60", "--covariate", "salt")
-QUICK = ("--years", 3, "--intervals", "none", "--out")
+QUICK = ("--years", 3, "--intervals", "none", "--verbose", "--out")
 
 
 @pytest.fixture(scope="module")

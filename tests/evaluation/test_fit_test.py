@@ -16,6 +16,7 @@ from rekka.model.fit import Options
 from rekka.model.survey import Contrast, FitTest, describe_years
 from rekka.study.compare import load_study
 
+REJECTED = "Rejected by the test of fit: the model does not describe its own records."
 LINE = (
     "Deck: the model does not describe its data (test of fit p = 0.01): 51 of 51 stayed in rating 4 over 1 year where "
     "27.8 were expected; 36 of 436 went from rating 1 to 5 over 1 year where 0.2 were expected."
@@ -140,7 +141,8 @@ def test_years_and_small_expectations_in_words():
 
 
 def test_fit_tells_it_above_the_coefficients(table, model_file):
-    done = call("fit", table)
+    assert REJECTED in call("fit", table).stdout.splitlines()[1]
+    done = call("fit", table, "--verbose")
     assert words(done.stdout).startswith(words(LINE))
     assert "test of fit: Jumps over states:" in words(done.stdout)
     told = json.loads(call("fit", table, "--json").stdout)[0]["fit_test"]
@@ -161,7 +163,7 @@ def test_above_fifty_components_it_is_made_on_request(table, monkeypatch):
     assert explain_untested(1) in said
     assert "Ask for it with --test-fit." in said
     assert "does not describe" not in said
-    assert words(call("fit", table, "--test-fit").stdout).startswith(words(LINE))
+    assert words(call("fit", table, "--test-fit", "--verbose").stdout).startswith(words(LINE))
 
 
 def test_rows_that_are_read_in_blocks_have_no_test(table, monkeypatch):
@@ -212,9 +214,11 @@ def test_a_model_whose_test_was_not_made_says_nothing(table, tmp_path):
 def test_a_forecast_repeats_it(model_file, tmp_path):
     members = tmp_path / "members.csv"
     members.write_text("bridge,case,state\nA,Deck,1\nB,Deck,4\n")
-    done = call("forecast", model_file, members, "--best", 1, "--worst", 4, "--out", tmp_path / "forecast")
+    asked = (model_file, members, "--best", 1, "--worst", 4, "--out", tmp_path / "forecast")
+    done = call("forecast", *asked)
     assert done.exit_code == 0, done.stderr
-    assert words(done.stdout).startswith(words(LINE))
+    assert "Trust: caution. The model does not describe its own training rows (test of fit: p = 0.01)." in done.stdout
+    assert words(LINE) in words(call("forecast", *asked, "--verbose").stdout)
     document = json.loads((tmp_path / "forecast" / "forecast.json").read_text())
     assert document["models"][0]["fit_test"]["p_value"] == 0.01
     assert rekka.fleet.document.load_forecast(tmp_path / "forecast").models[0].misfit == LINE
@@ -239,7 +243,7 @@ def test_a_backtest_tests_the_model_it_fits(decks, tmp_path):
     pl.concat([dated, later]).write_parquet(file)
     done = call("backtest", file, "--until", "2002-12-31", "--draws", 100, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
-    assert words(done.stdout).startswith(words(LINE))
+    assert REJECTED in done.stdout
     case = json.loads((tmp_path / "out" / "backtest.json").read_text())["cases"][0]
     assert (case["misfit"], case["fit_p_value"]) == (LINE, 0.01)
     without = call("backtest", file, "--until", "2002-12-31", "--draws", 100, "--no-test-fit", "--json")
@@ -279,10 +283,12 @@ def test_the_report_says_it_at_its_top(run):
     study = load_study(run)
     report = study.report(calibrate=False)
     text = report.to_markdown()
-    assert "Deck: the model does not describe its data (test of fit p = 0.010): " in text[:3000]
-    assert "stayed in rating 4 where" in text[:3000]
+    assert "trust: DO NOT USE" in text[:3000]
+    assert "Deck: the model does not describe its data (test of fit p = 0.010): " in text
+    assert "stayed in rating 4 where" in text
+    assert "The model does not describe its own training rows (test of fit: p = 0.01)." in text
     assert json.loads(report.document.model_dump_json())["models"][0]["fit_test"]["p_value"] == 0.01
-    assert "モデルはデータに適合していない" in study.report(calibrate=False, lang="ja").to_markdown()[:3000]
+    assert "モデルはデータに適合していない" in study.report(calibrate=False, lang="ja").to_markdown()
 
 
 def test_more_than_fifty_components_are_not_tested_in_a_study(decks, monkeypatch):

@@ -28,9 +28,11 @@ def test_compare(folder: Path, tmp_path: Path) -> None:
     options = ("--methods", "zscore,minmax", "--resamples", 1, "--out", out)
     done = call("compare", folder, "--memory", "1GB", *options)
     assert done.exit_code == 0, done.stderr
-    told = " ".join(done.stderr.split())
+    told, said = (" ".join(text.split()) for text in (done.stderr, done.stdout))
     assert "3,000 rows, memory limit 1 GB: 1 case with its training rows held in memory" in told
-    assert "No report yet: it reads all rows into memory. Where there is room: rekka report" in told
+    assert (
+        "No report yet, and no forecast: they read all rows into memory. Where there is room: rekka report" in said
+    )
     assert not (out / "report.html").exists()
     assert "zscore" in done.stdout
     assert "memory limit 1 GB" in (out / "log.txt").read_text(encoding="utf-8")

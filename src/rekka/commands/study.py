@@ -164,7 +164,8 @@ def print_answer(
     name = quote(folder)
     if large:
         print_plain(console, WORDS("terminal.study.large").replace("RUN", name))
-    told = {
+    report = {} if page or large else {f"rekka report {name}": WORDS("terminal.study.more_report")}
+    told = report | {
         f"rekka show {name}": WORDS("terminal.study.more_show"),
         f"rekka checks {name}": count_findings(document.findings),
         f"rekka stability {name}": WORDS("terminal.study.more_stability"),

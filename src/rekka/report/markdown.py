@@ -224,7 +224,7 @@ def _render_cases(document: Document, tell: Wording) -> Iterator[str]:
 
 
 def _render_overview(document: Document, words: Words) -> Iterator[str]:
-    """What the first screen says: counts, years, trust, the members to inspect first, what to do."""
+    """The first screen: counts, years, trust, the members to inspect first, what to do."""
     found = make_overview(document, words)
     rows = list_components(document, words)
     trust = ["" if row.trust is None else describe_trust(row.trust, words) for row in rows]

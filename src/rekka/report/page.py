@@ -109,7 +109,7 @@ class Links:
     workbook: str = ""
 
 
-class Matrix(NamedTuple):
+class HeatMatrix(NamedTuple):
     """A matrix of probabilities as cells: number, text, shade."""
 
     id: str
@@ -332,7 +332,7 @@ def _round(value: float | None) -> float | None:
 # Components
 
 
-def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> list[Matrix]:
+def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> list[HeatMatrix]:
     """Matrices of a typical member; the darker a cell, the more probable."""
     model = next((one for one in document.models if one.case == outline.case), None)
     if model is None or model.forecast is None:
@@ -346,7 +346,7 @@ def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> li
             for start, (name, row) in enumerate(zip(names, part.probability, strict=True))
         )
         title = say("page.matrix.title", years=say.count("years", int(part.years)))
-        found.append(Matrix(f"{outline.id}-matrix-{number}", title, names, rows))
+        found.append(HeatMatrix(f"{outline.id}-matrix-{number}", title, names, rows))
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rekka.core.errors import BadOption
-from rekka.core.files import write_whole
+from rekka.core.files import write_text, write_whole
 from rekka.report.charts.drawing import PICTURE_MARK, mark_picture
 
 BROWSER = "REKKA_BROWSER"  # names one, where it is not found
@@ -49,7 +49,7 @@ def print_page(html: str, file: Path) -> None:
     browser = find_browser()
     with TemporaryDirectory(prefix="rekka-") as scratch:
         page, printed = Path(scratch) / "report.html", Path(scratch) / "report.pdf"
-        page.write_text(html, encoding="utf-8")
+        write_text(page, html)
         asked = [
             browser, "--headless", "--disable-gpu", "--no-first-run", "--disable-extensions",
             f"--user-data-dir={Path(scratch) / 'profile'}", "--no-pdf-header-footer", "--print-to-pdf-no-header",

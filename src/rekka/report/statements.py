@@ -272,12 +272,12 @@ def _explain_confirmed(answers: Sequence[Answer], say: Wording) -> Markup:
 
 
 def list_doubts(document: Document, say: Wording) -> tuple[Markup, ...]:
-    """What speaks against the answer: models that do not describe their data, choices that are not confirmed."""
+    """Sentences against the answer: models that do not describe their data, choices that are not confirmed."""
     return (*_list_misfits(document, say), *_list_unconfirmed(document, say))
 
 
 def list_alerts(document: Document, say: Wording) -> tuple[Markup, ...]:
-    """What a reader must know of the whole: it is not finished, or its bridges are simulated."""
+    """Facts on the whole that come first: it is not finished, or its bridges are simulated."""
     study = document.study
     found = []
     if study.done < study.planned or study.choices_done < study.choices_planned:

@@ -246,7 +246,7 @@ def _network_row(one: NetworkYear, base: int, words: Words) -> dict[str, Any]:
 
 
 def _list_found(history: Sequence[HistoryYear], words: Words) -> Rows:
-    """What inspectors had found by the end of each year."""
+    """Members at the threshold that inspectors had found by the end of each year."""
     every = max((one.members for one in history), default=0)
     return [
         {
@@ -928,7 +928,7 @@ def draw_backtests(document: Document, theme: Theme) -> FigureView | None:
 
 
 def judge(low: float | None, high: float | None) -> str:
-    """What an interval of a difference says, of a score that is better the lower it is."""
+    """Meaning of the interval of a difference of a score that is better the lower it is."""
     return "better" if high is not None and high < 0 else "worse" if low is not None and low > 0 else "unclear"
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 from rekka.report import text as numbers
 from rekka.report.document import BacktestPart, BacktestYear, Document
+from rekka.report.overview import ComponentRow
 from rekka.report.tables.cells import FORMS, Table, optional, span
 from rekka.report.tables.models import rating
 from rekka.report.text import MISSING, Words
 from rekka.report.views import Cell, Column, Row, TableView
-
-if TYPE_CHECKING:
-    from rekka.report.overview import ComponentRow
 
 MEMBERS, YEARS = FORMS["members"], FORMS["years"]
 

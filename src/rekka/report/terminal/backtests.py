@@ -23,7 +23,7 @@ PERIODS = ("year", "visit")
 
 
 class TestedComponent(NamedTuple):
-    """What later visits say of a component's model."""
+    """Evidence of later visits on a component's model."""
 
     case: str
     elements: str | None
@@ -99,7 +99,7 @@ def _list_tested(found: Backtest) -> Iterator[TestedComponent]:
 
 
 def _describe_answer(found: Backtest, tested: list[TestedComponent]) -> Iterator[str]:
-    """What was done, is it better than no change, were as many found."""
+    """First lines: the visits forecast, better than no change or not, found against expected."""
     if not tested:
         return
     visits = sum(one.visits for one in tested)
@@ -164,7 +164,7 @@ def _show_ends(total: dict[str, Any]) -> str:
 
 
 def _list_warnings(found: Backtest, tested: list[TestedComponent]) -> Iterator[str]:
-    """What changes the answer: no forecast, no certified maximum, a misfit."""
+    """Warnings that change the answer: no forecast, no certified maximum, a misfit."""
     known = {one.case for one in tested}
     for one in found.cases.to_dicts():
         if one["case"] not in known:
@@ -201,7 +201,7 @@ def _print_table(console: Console, found: Backtest, tested: list[TestedComponent
 
 
 def _list_actions(tested: list[TestedComponent]) -> Iterator[str]:
-    """What to do, by what was found."""
+    """Actions that follow from the result."""
     many, few = ([one.case for one in tested if one.outcome == kind] for kind in (MANY, FEW))
     plain = not any(one.elements for one in tested)
     alone = "_alone" if len(tested) == 1 else ""

@@ -39,7 +39,7 @@ class FittedComponent(NamedTuple):
 
 
 class Sketch(NamedTuple):
-    """What a first reader asks of a model: years of a typical member, and what changes them most."""
+    """Years of a typical member, and the covariate that changes them most."""
 
     threshold: int
     passage: PassagePart | None = None
