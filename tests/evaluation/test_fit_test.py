@@ -217,7 +217,9 @@ def test_a_forecast_repeats_it(model_file, tmp_path):
     asked = (model_file, members, "--best", 1, "--worst", 4, "--out", tmp_path / "forecast")
     done = call("forecast", *asked)
     assert done.exit_code == 0, done.stderr
-    assert "Trust: caution. The model does not describe its own training rows (test of fit: p = 0.01)." in done.stdout
+    assert (
+        "Trust: caution. The model does not describe its own training rows (test of fit: p = 0.01)." in done.stdout
+    )
     assert words(LINE) in words(call("forecast", *asked, "--verbose").stdout)
     document = json.loads((tmp_path / "forecast" / "forecast.json").read_text())
     assert document["models"][0]["fit_test"]["p_value"] == 0.01
@@ -286,7 +288,8 @@ def test_the_report_says_it_at_its_top(run):
     assert "trust: DO NOT USE" in text[:3000]
     assert "Deck: the model does not describe its data (test of fit p = 0.010): " in text
     assert "stayed in rating 4 where" in text
-    assert "The model does not describe its own training rows (test of fit: p = 0.01)." in text
+    reasons = [one["say"] for part in report.document.trust for one in (part.reason, *part.others)]
+    assert "trust.reason.misfit" in reasons
     assert json.loads(report.document.model_dump_json())["models"][0]["fit_test"]["p_value"] == 0.01
     assert "モデルはデータに適合していない" in study.report(calibrate=False, lang="ja").to_markdown()
 

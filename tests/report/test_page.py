@@ -29,6 +29,7 @@ from rekka.report.outline import (
     list_cases,
     list_parts,
     list_sections,
+    list_variants,
 )
 from rekka.report.overview import make_overview
 from rekka.report.page import Links, list_assets, render_page
@@ -255,7 +256,11 @@ def test_every_table_and_figure_has_one_place(document):
     shown = [one.view.name for section in sections for one in section.tables]
     assert sorted(shown) == sorted(one.name for one in tables if one.name not in (*IN_SENTENCES, *BY_CASE))
     assert {one.view.name for case in cases for one in case.tables} == set(BY_CASE)
-    drawn = [one.view.name for place in (*sections, *cases) for one in place.figures]
+    places = [
+        *(one for place in (*sections, *cases) for one in place.figures),
+        *list_variants(figures, names).values(),
+    ]
+    drawn = [one.view.name for one in places]
     assert sorted(drawn) == sorted(one.name for one in figures)
 
 
@@ -281,10 +286,10 @@ def test_every_row_and_cell_of_a_table_is_on_the_page(document, page):
 
 def test_figures_can_be_read_without_a_script(page, document):
     figures = list_figures(document, WORDS, PAGE)
-    panels = sum(len(figure.panels) for figure in figures)
+    panels, live = (sum(len(one.panels) for one in figures if one.live or not asked) for asked in (False, True))
     assert page.count('<div class="static" role="img"') == panels
     assert page.split("<script>")[0].count("<svg ") == panels
-    assert page.count('<script type="application/json">') == panels
+    assert page.count('<script type="application/json">') == live > 0
     assert "var(--ink)" in page
 
 

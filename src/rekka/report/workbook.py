@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rekka.core.language import say
 from rekka.core.sheets import CREATED, new_workbook
 from rekka.report.document import Document, MatrixPart, MembersPart, ModelPart, NetworkPart, NetworkYear
 from rekka.report.export import CONTENTS, count_places, cut_text, name_sheets, write_contents, write_sheet
@@ -327,7 +328,7 @@ def _write_first(sheet: _Sheet, document: Document, made: Overview, words: Words
     if network is None or not made.first:
         return
     sheet.skip()
-    sheet.write([words("workbook.first", n=len(made.first))], "section")
+    sheet.write([words.format(say("workbook.first", n=len(made.first)))], "section")
     heads = [words(f"column.{name}") for name in ("bridge", "member", "case", "state_now", "seen")]
     heads += [words("column.reached_in", years=network.soon)]
     heads += [words(f"workbook.column.{'calendar' if network.base else 'median'}"), words("column.remark")]

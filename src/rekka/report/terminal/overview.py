@@ -163,7 +163,7 @@ def _print_members(console: Console, first: Sequence[FirstMember], document: Doc
         texts = [one.bridge, *(str(getattr(one, name) or "") for name in named), one.rating]
         year = show(one.calendar, "year") if one.calendar is not None else show(one.median, "years")
         lines.append([*texts, one.seen or NOTHING, show(one.reached, "share"), _plain(year)])
-    title = WORDS("terminal.study.first_title", n=len(first))
+    title = WORDS.format(say("terminal.study.first_title", n=len(first)))
     print_texts(console, title, heads, lines, left=len(named) + 3)
 
 
