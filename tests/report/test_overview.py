@@ -16,6 +16,7 @@ from rekka.report.document import BacktestPart, BacktestYear, Document, TrustPar
 from rekka.report.networks import MOST_KNOWN, NEXT, THERE
 from rekka.report.overview import find_trust, list_components, make_overview, name_level
 from rekka.report.report import make_report
+from rekka.report.statements import Wording, explain_backtest
 from rekka.report.text import load_words
 from rekka.report.trust import CAUTION, DO_NOT_USE, FEW_EVENTS, GOOD, judge_all
 from rekka.workflows.forecast import forecast_own_tables
@@ -277,9 +278,16 @@ def backtest_of(case: str, **more) -> BacktestPart:
         BacktestYear(year=2009 + n, visits=100, observed=found, expected=30.0, predicted_low=25, predicted_high=35)
         for n, found in enumerate((20, 22, 30, 18))
     )
-    known = {"score": 0.2, "no_change_score": 0.25, "difference": -0.05, "low": -0.06, "high": -0.04} | more
+    known = {
+        "model": None,
+        "score": 0.2,
+        "no_change_score": 0.25,
+        "difference": -0.05,
+        "low": -0.06,
+        "high": -0.04,
+    } | more
     return BacktestPart(
-        case=case, until="2008-12-31", model=None, certified=True, visits=400, bridges=90, horizon=4.0, threshold=4,
+        case=case, until="2008-12-31", certified=True, visits=400, bridges=90, horizon=4.0, threshold=4,
         years=years, **known,
     )  # fmt: skip
 
@@ -299,11 +307,28 @@ def test_a_backtest_counts(document, scores, level, reason, said):
     assert EN.format(found.reason).startswith(said)
 
 
+@pytest.mark.parametrize(("high", "reasons"), [(-0.01, ["other_model"]), (0.01, [])])
+def test_a_backtest_of_another_model_says_nothing_of_this_one(document, high, reasons):
+    sound = change(document.model_copy(update={"network": None}), **SOUND)
+    part = backtest_of(sound.answers[0].case, high=high, model="improvements+trend", of_this=False)
+    found = judge_all(sound.model_copy(update={"backtests": (part,)}))[1]
+    assert [one["say"] for one in (found.reason, *found.others) if found.level != GOOD] == [
+        f"trust.reason.{name}" for name in reasons
+    ]
+    told = str(explain_backtest(part, Wording(EN)))
+    assert told.endswith(
+        "This tested another model (small repairs, a trend) than the one that forecasts in this report."
+    )
+
+
 def test_a_backtest_in_the_run_folder_is_read(tables, run):
     found = rekka.backtest(
         tables, until="2018-12-31", draws=100, test_fit=False, reading=rekka.ReadingOptions(), out=run / "backtest"
     )
     parts = {one.case: one for one in load_backtests(run)}
+    assert all(one.of_this for one in parts.values())
+    others = load_backtests(run, dict.fromkeys(CASES, "errors"))
+    assert not any(one.of_this for one in others)
     assert set(parts) == set(CASES)
     for case, one in parts.items():
         scores = found.scores.filter(case=case, by="all", score="rps")

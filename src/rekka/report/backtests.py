@@ -9,6 +9,7 @@ from typing import Any
 
 from rekka.core.errors import DamagedFile
 from rekka.fleet.backtest_scores import ALL, MODEL, SAME
+from rekka.fleet.rolling import PLAIN
 from rekka.report.document import BacktestPart, BacktestYear
 from rekka.study.elements import FOLDER
 
@@ -17,14 +18,17 @@ SCORE = "rps"
 Rows = Sequence[Mapping[str, Any]]
 
 
-def load_backtests(run: Path | None) -> tuple[BacktestPart, ...]:
-    """Backtests of each component in a run folder; none where nobody made any."""
+def load_backtests(run: Path | None, used: Mapping[str, str] | None = None) -> tuple[BacktestPart, ...]:
+    """Backtests of each component in a run folder; none where nobody made any.
+
+    ``used`` are the elements of histories of the models that forecast, by component; others have the plain model.
+    """
     file = None if run is None else run / FOLDER / FILE
     if file is None or not file.is_file():
         return ()
     try:
         found = json.loads(file.read_bytes())
-        return tuple(_describe(case, found) for case in found["cases"])
+        return tuple(_describe(case, found, (used or {}).get(case["case"], PLAIN)) for case in found["cases"])
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedFile(
             f"{FOLDER}/{FILE} is no backtest of rekka ({error}). Make it again with rekka backtest, or delete it.",
@@ -32,7 +36,7 @@ def load_backtests(run: Path | None) -> tuple[BacktestPart, ...]:
         ) from None
 
 
-def _describe(case: Mapping[str, Any], found: Mapping[str, Any]) -> BacktestPart:
+def _describe(case: Mapping[str, Any], found: Mapping[str, Any], used: str) -> BacktestPart:
     name = case["case"]
     scores = [row for row in found["scores"] if row["case"] == name and row["by"] == ALL and row["score"] == SCORE]
     ours, theirs = _find(scores, MODEL, None), _find(scores, SAME, None)
@@ -42,6 +46,7 @@ def _describe(case: Mapping[str, Any], found: Mapping[str, Any]) -> BacktestPart
         case=name,
         until=found["until"],
         model=case.get("model"),
+        of_this=(case.get("model") or PLAIN) == used,
         certified=bool(case["certified"]),
         visits=case["visits"],
         bridges=ours.get("bridges") or 0,

@@ -350,6 +350,7 @@ class BacktestPart(Value):
     case: str
     until: str
     model: Text  # elements of histories, where any were chosen
+    of_this: bool = True  # whether the model that forecasts here has the same elements
     certified: bool
     visits: int
     bridges: int

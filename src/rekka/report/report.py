@@ -220,7 +220,7 @@ def make_report(
             stability=stability or load_stability(found),
             network=future.network,
             no_network=no_forecast or future.why,
-            backtests=load_backtests(folder),
+            backtests=load_backtests(folder, {one.case: one.model for one in found.elements if one.used}),
             provenance=None if folder is None else read_provenance(folder),
             units=units,
             title=title,

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from markupsafe import Markup, escape
 
 from rekka.core.ratings import Ratings
+from rekka.fleet.rolling import AT, JOIN, PLAIN
 from rekka.model.certificate import DECREMENT_LIMIT, HARDLY_DETERMINED
 from rekka.model.clock import AGE_NAMES, START
 from rekka.report.document import (
@@ -431,7 +432,21 @@ def list_causes(document: Document, say: Wording) -> tuple[Markup, ...]:
 
 
 def explain_backtest(one: BacktestPart, say: Wording) -> Markup:
-    """The score of forecasts of later visits beside that of no change."""
+    """The score of forecasts of later visits beside that of no change; the model, if not the plain one."""
+    told = _explain_score(one, say)
+    if one.of_this and one.model is None:
+        return told
+    key = f"section.backtests.{'with' if one.of_this else 'other'}"
+    return told + say.words("number.space") + say(key, elements=_name_elements(one.model, say))
+
+
+def _name_elements(model: str | None, say: Wording) -> Markup:
+    """Elements of histories of a model, for people."""
+    names = (model or PLAIN).partition(AT)[0].split(JOIN)
+    return say.join(say("section.backtests.plain" if name == PLAIN else f"element.{name}") for name in names)
+
+
+def _explain_score(one: BacktestPart, say: Wording) -> Markup:
     places: dict[str, Any] = {"case": say.name(one.case), "until": one.until}
     if one.reason is not None or one.score is None:
         return say("section.backtests.line_none", reason=say.english(one.reason or ""), **places)

@@ -40,7 +40,8 @@ class Known:
     case: CasePart
     answer: Answer
     model: ModelPart | None
-    backtest: BacktestPart | None
+    backtest: BacktestPart | None  # of the model that forecasts
+    other: BacktestPart | None  # of a model with other elements, which forecast better than no change
     apart: float | None  # share of its members outside the training range, or not inspected for long
 
 
@@ -73,6 +74,10 @@ def _worse_than_no_covariates(one: Known) -> Said | None:
 def _misfit(one: Known) -> Said | None:
     test = None if one.model is None else one.model.fit_test
     return say("trust.reason.misfit", p=f"{test.p_value:.2g}") if test is not None and test.rejected else None
+
+
+def _other_model(one: Known) -> Said | None:
+    return None if one.other is None else say("trust.reason.other_model", until=one.other.until)
 
 
 def _missed_years(one: Known) -> Said | None:
@@ -140,7 +145,7 @@ CHECKS: Mapping[Level, Sequence[Check]] = {  # the gravest first
         _no_model, _not_certified, _worse_backtest, _worse_than_no_change, _worse_than_no_covariates,
     ),
     CAUTION: (
-        _misfit, _missed_years, _backtest_not_better, _not_confirmed, _no_better_than_no_change,
+        _misfit, _other_model, _missed_years, _backtest_not_better, _not_confirmed, _no_better_than_no_change,
         _no_better_than_no_covariates, _few_events, _apart,
     ),
 }  # fmt: skip
@@ -155,11 +160,13 @@ def judge_all(document: Document) -> tuple[TrustPart, ...]:
 def _gather(document: Document) -> Iterator[Known]:
     cases = {case.case: case for case in document.cases}
     models = {model.case: model for model in document.models}
-    backtests = {one.case: one for one in document.backtests}
+    backtests = {one.case: one for one in document.backtests if one.of_this}
+    better = (one for one in document.backtests if not one.of_this and one.high is not None and one.high < 0)
+    others = {one.case: one for one in better}
     apart = _share_apart(document.network)
     for answer in document.answers:
         name = answer.case
-        yield Known(cases[name], answer, models.get(name), backtests.get(name), apart.get(name))
+        yield Known(cases[name], answer, models.get(name), backtests.get(name), others.get(name), apart.get(name))
 
 
 def _share_apart(network: NetworkPart | None) -> dict[str, float]:
