@@ -92,7 +92,9 @@ def _reports_made_quickly(_shared_folder: None) -> Iterator[None]:
 
     def make_small_cohort(*given: Any) -> Any:
         cohort = make_cohort(*given)
-        few = replace(cohort.uncertainty, coefficients=cohort.uncertainty.coefficients[: 1 + FEW_DRAWS])
+        every, kept = cohort.uncertainty, slice(1 + FEW_DRAWS)
+        extra = None if every.extra is None else every.extra[kept]
+        few = replace(every, coefficients=every.coefficients[kept], extra=extra)
         return replace(cohort, uncertainty=few)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -14,6 +14,7 @@ from rekka.core.errors import BadOption, MissingColumns
 from rekka.data.partition import partition_by_bridge
 from rekka.study.elements import ElementChoice
 from rekka.study.models import load_models
+from rekka.workflows.forecast import forecast_own_tables
 
 GUARD = {"resamples": 0, "ladder": False}
 
@@ -47,6 +48,29 @@ def test_forecasts_of_the_run_use_it(run: Path) -> None:
     assert any("with the elements that the study chose: all: errors adjacent-common" in note
                for note in found.document.notes)  # fmt: skip
     assert "recorded_4" in found.members.columns
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_report_shows_the_model_that_forecasts(run: Path) -> None:
+    """Totals, years of a typical member and trust are of the model with the chosen elements, not of the plain one."""
+    plain = rekka.make_report(run, calibrate=False).document
+    assert [one.elements for one in plain.models] == [None]
+    assert rekka.load_study(run).folder == run
+    assert forecast_own_tables(rekka.load_study(run), run) is None
+    document = rekka.make_report(run, calibrate=False).document
+    (model,), (before,) = document.models, plain.models
+    assert document.network is not None
+    assert document.network.kind == "inventory"
+    assert model.elements == "errors"
+    assert model.forecast is not None
+    assert before.forecast is not None
+    again = rekka.fit_components(run.parent / "t.csv", errors="adjacent-common").components[0].model
+    assert again is not None
+    years = again.years_to_reach(3, {name: [value] for name, value in model.typical.items()})["median"][0]
+    assert model.forecast.passages[0].median == pytest.approx(years, rel=1e-3)
+    assert before.forecast.passages[0].median < 0.9 * years  # errors that are taken for deterioration
+    assert [one.of_this for one in document.backtests] == [True]
+    assert "is fitted to all visits of the inventory" in rekka.make_report(run, calibrate=False).html
 
 
 def test_a_list_of_members_is_forecast_by_the_plain_model_with_a_note(run: Path) -> None:

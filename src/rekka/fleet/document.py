@@ -18,7 +18,7 @@ from rekka.core.ratings import Ratings
 from rekka.core.validation import find_invalid
 from rekka.fleet.eligibility import LONG_UNSEEN, REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
-from rekka.fleet.models import describe_misfit
+from rekka.fleet.models import Refit, describe_misfit
 from rekka.fleet.shocks import Shocks
 from rekka.fleet.tables import SHOCKED, choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
@@ -58,7 +58,10 @@ class AskPart(_Part):
 
 
 class UsedModel(_Part):
-    """Model, and the members that were forecast with it."""
+    """Model, and the members that were forecast with it.
+
+    ``refit`` is there where a study chose elements of histories: the model then stands in for that of the study.
+    """
 
     case: str
     file: str
@@ -84,6 +87,12 @@ class UsedModel(_Part):
     clock: str | None = None  # where in an interval the fit took what advances: middle or start
     lag_years: float | None = None  # that it is behind; None where the mean interval is not known
     fit_test: FitTest | None = None  # None where it was not made
+    refit: Refit | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = write(self)
+        return {name: value for name, value in plain.items() if name != "refit" or value is not None}
 
     @property
     def ratings(self) -> Ratings:

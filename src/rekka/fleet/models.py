@@ -30,6 +30,18 @@ HEAD = 200  # bytes in which it stands
 FEW = 10  # components named in a note
 
 
+@dataclass(frozen=True)
+class Refit:
+    """A model fitted with the elements of histories that a study chose, in place of its model of pairs.
+
+    ``instead_of`` is the digest of that model, ``model`` the text of a file of this one.
+    """
+
+    elements: str
+    instead_of: str
+    model: str
+
+
 @dataclass(frozen=True, eq=False)
 class CaseModel:
     """Fitted model with its case, and the file that it comes from."""
@@ -41,6 +53,8 @@ class CaseModel:
     labels: tuple[str, ...] | None = None
     chosen: bool = True  # False for a default's fit in a study that chose nothing
     reading: TableReading | None = None  # how the table was read that it was fitted to
+    text: str | None = None  # of its file, where it was just fitted
+    refit: Refit | None = None
 
     @property
     def certified(self) -> bool:

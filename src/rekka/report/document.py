@@ -738,6 +738,7 @@ class ModelPart(Value):
     years: tuple[YearsPart, ...]
     forecast: CaseForecast | None
     fit_test: FitTest | None = None  # on the training rows; None where it was not made
+    elements: Text = None  # of histories, where the study chose any: the model is then fitted to all visits
 
 
 class OutcomePart(Value):

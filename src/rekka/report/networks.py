@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ from rekka.fleet.eligibility import LONG_UNSEEN, InventoryOptions, find_eligible
 from rekka.fleet.found import COORDINATES, FOUND, FOUND_ON, FoundVisits
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import read_members
-from rekka.fleet.models import Models, match_models
+from rekka.fleet.models import Models, Refit, match_models
 from rekka.fleet.store import DETAILS
 from rekka.fleet.tables import NETWORK, REACHED
 from rekka.report.document import AsidePart, HistoryYear, MembersPart, NetworkPart, NetworkYear, RiskPart
@@ -49,6 +49,7 @@ class Found:
 
     network: NetworkPart | None
     why: str | None = None
+    refits: Mapping[str, Refit] = field(default_factory=dict)  # models that stand in for the study's, by case
 
 
 def find_network(study: Study, *, make: bool = True) -> Found:
@@ -59,7 +60,8 @@ def find_network(study: Study, *, make: bool = True) -> Found:
     if models is not None and file is not None and file.is_file():
         found = load_forecast(file)
         if _is_of(found, models):
-            return Found(describe_network(found, INVENTORY, models, load_details(file.parent)))
+            network = describe_network(found, INVENTORY, models, load_details(file.parent))
+            return Found(network, refits={one.case: one.refit for one in found.models if one.refit is not None})
         stale = True
     try:
         made = forecast_study(study) if make else None
@@ -91,9 +93,14 @@ def forecast_study(study: Study) -> tuple[ForecastFile, pl.DataFrame | None] | N
 
 
 def _is_of(found: ForecastFile, models: Models) -> bool:
-    """True if a forecast was made with these models."""
+    """True if a forecast was made with these models, or with those of the chosen elements in their place."""
     ours = {one.case: one.sha256 for one in models.models}
-    return all(ours.get(one.case) == one.sha256 for one in found.models)
+    return all(
+        ours.get(one.case) == one.sha256
+        if one.refit is None
+        else (ours.get(one.case), models.elements.get(one.case)) == (one.refit.instead_of, one.refit.elements)
+        for one in found.models
+    )
 
 
 def describe_network(

@@ -203,6 +203,7 @@ class CaseStatements:
     certificate: tuple[Markup, ...] = ()
     certified: bool = False
     effects: tuple[Markup, ...] = ()
+    lead: Markup | None = None  # before all lines: which model this is, where it is not the one that was compared
 
 
 @dataclass(frozen=True)
@@ -723,6 +724,9 @@ def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseSt
         None if usable else say(f"{FORECAST}.{warning}", method=say.method(model.method)),
         (*_explain_passage(found, first, ratings, say), *_explain_ageing(document, found, say)),
         effects=tuple(explain_effect(one, found, ratings, say) for one in sort_effects(found.effects)),
+        lead=None
+        if model.elements is None
+        else say(f"{FORECAST}.elements", elements=_name_elements(model.elements, say)),
     )
 
 

@@ -31,6 +31,7 @@ from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
 from rekka.data.values import Scale
 from rekka.evaluation.calibration import Calibration
+from rekka.fleet.models import Refit
 from rekka.forecast.effects import Effect, marginal_effects, round_step
 from rekka.forecast.forecast import (
     AT_REST,
@@ -124,7 +125,7 @@ Calibrations = Mapping[tuple[str, str], Calibration]  # by preset and case
 def list_coefficients(fit: Fit, level: float) -> tuple[CoefficientPart, ...]:
     """Every coefficient with its interval."""
     found = coefficient_table(fit, None, level).rename({"ci_low": "low", "ci_high": "high"})
-    return rows_of(CoefficientPart, found)
+    return rows_of(CoefficientPart, found.filter(pl.col("state").is_not_null()))  # those of the hazards
 
 
 def list_ratios(fit: Fit, typical: Array, steps: Mapping[str, float], level: float) -> tuple[RatioPart, ...]:
@@ -319,14 +320,22 @@ def describe_stability(found: Stability) -> StabilityPart:
 
 
 def describe_model(
-    study: Study, case: Case, preset: str, rows: StudyRows, covariates: Sequence[Covariate]
+    study: Study,
+    case: Case,
+    preset: str,
+    rows: StudyRows,
+    covariates: Sequence[Covariate],
+    refit: Refit | None = None,
 ) -> ModelPart:
-    """The chosen model's hazards, or the default's where nothing was chosen and its fit is certified."""
+    """The chosen model's hazards, or the default's where nothing was chosen and its fit is certified.
+
+    ``refit`` is the model with the chosen elements of histories, which forecasts in place of it.
+    """
     offer = offer_model(study, case.name, preset)
     key, trial, text = offer.key, offer.trial, offer.text
     if trial is None or text is None:
         return _without_figures(key, trial, study, chosen=offer.chosen)
-    fit, _, _ = load_model(text)
+    fit, _, _ = load_model(text if refit is None else refit.model)
     train = rows.frame.filter(case=case.name, part="train")
     train = fit.coding.code(train.lazy()).collect() if fit.coding else train
     x = train.select(fit.covariates).to_numpy().astype(np.float64).reshape(len(train), len(fit.covariates))
@@ -344,6 +353,7 @@ def describe_model(
             "certified": True,
             "reason": None,
             "rows": fit.n_rows,
+            "elements": None if refit is None else refit.elements,
             "errors": fit.inference.kind,
             "scale": "native" if fit.native else fit.scaling.method,
             "typical": {name: value for name, value in described.items() if not isinstance(value, str)},
@@ -445,6 +455,7 @@ def summarize(
     network: NetworkPart | None = None,
     no_network: str | None = None,
     backtests: Sequence[BacktestPart] = (),
+    refits: Mapping[str, Refit] | None = None,
     provenance: Mapping[str, Any] | None = None,
     units: Mapping[str, float] | None = None,
     title: str | None = None,
@@ -454,7 +465,8 @@ def summarize(
 
     ``provenance`` is the run folder's; ``calibrations`` are those of chosen models on training rows; ``units`` are
     the steps of hazard ratios, by covariate; ``again`` is the command that repeats the study; ``network`` is the
-    forecast of an inventory, ``no_network`` what stood against one, ``backtests`` the tests of earlier forecasts.
+    forecast of an inventory, ``no_network`` what stood against one, ``backtests`` the tests of earlier forecasts,
+    ``refits`` the models that forecast in place of those of the study, by case.
     """
     preset = study.main_preset
     rows = study.read_rows()
@@ -479,7 +491,10 @@ def summarize(
             describe_calibration(study, preset, case, one) for (preset, case), one in (calibrations or {}).items()
         ),
         stability=None if stability is None else describe_stability(stability),
-        models=tuple(describe_model(study, case, preset, rows, covariates) for case in study.described),
+        models=tuple(
+            describe_model(study, case, preset, rows, covariates, (refits or {}).get(case.name))
+            for case in study.described
+        ),
         network=network,
         no_network=no_network,
         backtests=tuple(backtests),

@@ -44,6 +44,11 @@ class Known:
     other: BacktestPart | None  # of a model with other elements, which forecast better than no change
     apart: float | None  # share of its members outside the training range, or not inspected for long
 
+    @property
+    def of_study(self) -> bool:
+        """Whether the study's rows and scores are of the model that forecasts; not where elements were chosen."""
+        return self.model is None or self.model.elements is None
+
 
 Check = Callable[[Known], Said | None]
 
@@ -64,11 +69,14 @@ def _worse_backtest(one: Known) -> Said | None:
 
 
 def _worse_than_no_change(one: Known) -> Said | None:
-    return say("trust.reason.worse_no_change") if one.answer.beats_persistence == "worse" else None
+    return (
+        say("trust.reason.worse_no_change") if one.of_study and one.answer.beats_persistence == "worse" else None
+    )
 
 
 def _worse_than_no_covariates(one: Known) -> Said | None:
-    return say("trust.reason.worse_no_covariates") if one.answer.beats_no_covariates == "worse" else None
+    worse = one.of_study and one.answer.beats_no_covariates == "worse"
+    return say("trust.reason.worse_no_covariates") if worse else None
 
 
 def _misfit(one: Known) -> Said | None:
@@ -108,6 +116,8 @@ def _backtest_not_better(one: Known) -> Said | None:
 
 
 def _not_confirmed(one: Known) -> Said | None:
+    if not one.of_study:
+        return say("trust.reason.untested") if one.backtest is None else None
     if one.answer.confirmed:
         return None
     return say("trust.reason.untested" if one.answer.scored_on is None else "trust.reason.not_confirmed")
@@ -115,21 +125,21 @@ def _not_confirmed(one: Known) -> Said | None:
 
 def _no_better_than_no_change(one: Known) -> Said | None:
     ours, theirs = one.answer.accuracy, one.answer.persistence_accuracy
-    if ours is None or theirs is None or ours >= theirs - MARGIN:
+    if not one.of_study or ours is None or theirs is None or ours >= theirs - MARGIN:
         return None
     return say("trust.reason.no_change", ours=f"{ours:.3f}", theirs=f"{theirs:.3f}")
 
 
 def _no_better_than_no_covariates(one: Known) -> Said | None:
     ours, theirs = one.answer.log_loss, one.answer.no_covariates_log_loss
-    if ours is None or theirs is None or ours <= theirs + MARGIN:
+    if not one.of_study or ours is None or theirs is None or ours <= theirs + MARGIN:
         return None
     return say("trust.reason.no_covariates", ours=f"{ours:.3f}", theirs=f"{theirs:.3f}")
 
 
 def _few_events(one: Known) -> Said | None:
     events = one.case.events_per_parameter
-    if events is None or events >= FEW_EVENTS:
+    if not one.of_study or events is None or events >= FEW_EVENTS:
         return None
     return say("trust.reason.few_events", events=f"{events:.1f}", least=f"{FEW_EVENTS:g}")
 
@@ -183,9 +193,15 @@ def _share_apart(network: NetworkPart | None) -> dict[str, float]:
 def _judge(one: Known) -> TrustPart:
     found = {level: [said for check in checks if (said := check(one))] for level, checks in CHECKS.items()}
     level = next((level for level in CHECKS if found[level]), GOOD)
-    reasons = found[level] if level != GOOD else [say("trust.reason.good", rows=one.answer.rows or 0)]
+    reasons = found[level] if level != GOOD else [_praise(one)]
     later = found[CAUTION] if level == DO_NOT_USE else []
     return TrustPart(case=one.case.case, level=level, reason=reasons[0], others=(*reasons[1:], *later))
+
+
+def _praise(one: Known) -> Said:
+    if not one.of_study and one.backtest is not None:
+        return say("trust.reason.good_later", until=one.backtest.until)
+    return say("trust.reason.good", rows=one.answer.rows or 0)
 
 
 def _judge_together(each: Sequence[TrustPart], network: NetworkPart | None) -> TrustPart:

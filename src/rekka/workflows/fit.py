@@ -186,7 +186,15 @@ class ComponentFits:
                 text = one.model.to_json(case=one.case, labels=one.labels, reading=self.reading)
                 saved, name = load_saved(text), one.case if one.file is None else one.file.name
                 found.append(
-                    CaseModel(one.case, saved.fit, name, digest(text.encode()), one.labels, reading=self.reading)
+                    CaseModel(
+                        one.case,
+                        saved.fit,
+                        name,
+                        digest(text.encode()),
+                        one.labels,
+                        reading=self.reading,
+                        text=text,
+                    )
                 )
         return Models("the fit", tuple(found), self.reasons)
 

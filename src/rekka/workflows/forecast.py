@@ -25,7 +25,7 @@ from rekka.fleet.eligibility import Eligible, InventoryOptions, find_eligible
 from rekka.fleet.histories import HistoryOptions
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
-from rekka.fleet.models import CaseModel, Models, match_models
+from rekka.fleet.models import CaseModel, Models, Refit, match_models
 from rekka.fleet.rolling import elements_of
 from rekka.fleet.shock_origins import find_shocks, refuse_undated
 from rekka.fleet.shocks import Shocks, read_shocks
@@ -279,7 +279,8 @@ def _fit_again(
             )
             continue
         again.append(model.case)
-        models += fits.to_models().models
+        refit = Refit(found.elements[model.name], model.sha256, "") if chosen else None
+        models += [_mark(one, refit) for one in fits.to_models().models]
         missing |= fits.reasons
         for one in fits.components:
             if one.model is not None and not one.model.certificate_.certified:
@@ -294,6 +295,11 @@ def _fit_again(
         note += ", in place of the elements that they had"
     notes = [note, *notes] if words else notes
     return Models(found.name, tuple(models), missing, found.run, (*found.notes, *notes))
+
+
+def _mark(model: CaseModel, refit: Refit | None) -> CaseModel:
+    """Say what a model stands in for, with its file: the run folder has none of it."""
+    return model if refit is None else replace(model, refit=replace(refit, model=model.text or ""))
 
 
 def _read_alike(found: Models, inventory: Any, reader: ReadingOptions) -> ReadingOptions:
