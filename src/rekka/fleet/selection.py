@@ -74,14 +74,14 @@ class RepairedMembers:
 
 
 @dataclass(frozen=True, eq=False)
-class Repairs:
+class RepairPlan:
     """Repaired members by component, and notes on what was left out."""
 
     by_case: Mapping[str, RepairedMembers]
     notes: tuple[str, ...] = ()
 
 
-def read_repairs(eligible: Eligible, source: Any) -> Repairs:
+def read_repairs(eligible: Eligible, source: Any) -> RepairPlan:
     """Read the members that are to be repaired, and how they are afterwards.
 
     Parameters
@@ -113,7 +113,7 @@ def read_repairs(eligible: Eligible, source: Any) -> Repairs:
         for place, group in enumerate(eligible.groups)
     }
     note = f"{name}: {count_of(left_out, 'member')} of bridges named there cannot be forecast, and are left out"
-    return Repairs({case: one for case, one in by_case.items() if one.places.size}, (note,) if left_out else ())
+    return RepairPlan({case: one for case, one in by_case.items() if one.places.size}, (note,) if left_out else ())
 
 
 def _read_rows(source: Any, covariates: Sequence[str]) -> tuple[str, list[Repair]]:
@@ -130,7 +130,7 @@ def _read_rows(source: Any, covariates: Sequence[str]) -> tuple[str, list[Repair
     if set(table.columns) >= COPIED:
         columns = {edit: column for edit, column in columns.items() if column not in covariates}
     elif others:
-        raise BadOption(
+        raise BadValues(
             f"{table.name} has a column {others[0]}, which says nothing of a repair. Columns of such a table: "
             f"bridge, component, member, rating, age, frailty.{did_you_mean(others[0], EDITS)} Take it out.",
             column=others[0],
@@ -310,13 +310,13 @@ def _find_state(group: EligibleGroup, repair: Repair, name: str) -> int:
     try:
         state = group.ratings.find(repair.rating, RATING)
     except BadOption as error:
-        raise BadOption(f"{name}: row {repair.row}: {error}", **error.values, rows=[repair.row]) from None
+        raise BadValues(f"{name}: row {repair.row}: {error}", **error.values, rows=[repair.row]) from None
     return min(state, group.fit.n_states + 1) - 1
 
 
 def renew_rows(group: EligibleGroup, repaired: RepairedMembers) -> pl.DataFrame:
     """Rows of the repaired members as they are in year 0: rating, covariates, and no years to be carried there."""
-    rows = group.rows[repaired.places.tolist()]
+    rows: pl.DataFrame = group.rows[repaired.places.tolist()]
     gap = 0.0 if group.gap is None else group.gap[repaired.places]
     x = group.ageing.at(group.x[repaired.places], gap)
     for column in find_ages(group):

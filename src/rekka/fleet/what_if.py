@@ -1,4 +1,4 @@
-"""What if some members are repaired in year 0: totals with and without, their difference, years of each member.
+"""Effect of repairs in year 0: totals with and without, their difference, years of each member.
 
 A repaired member starts in year 0 in the rating that it has after the repair. Its age, and the frailty of its
 bridge, are those that it has in year 0, unless others are given. In a model of histories its true state is that
@@ -47,7 +47,7 @@ from rekka.fleet.network import (
     find_slopes,
     swap_members,
 )
-from rekka.fleet.selection import RepairedMembers, Repairs, renew_rows
+from rekka.fleet.selection import RepairedMembers, RepairPlan, renew_rows
 from rekka.fleet.tables import (
     NAMES,
     NETWORK,
@@ -123,7 +123,7 @@ class RepairedMember(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
-    """What repairs change: totals with and without them by year, and years of each repaired member.
+    """Effect of repairs: totals with and without them by year, and years of each repaired member.
 
     ``network`` has the rows of the forecast's network with further columns: ``repaired``, the expected number with
     the repairs, and ``difference``, that number minus ``expected``; each with ``_low`` and ``_high`` (parameters)
@@ -181,7 +181,8 @@ class WhatIf:
         number, ends = avoided["avoided"] or 0.0, (avoided["avoided_low"], avoided["avoided_high"])
         kind = "none" if abs(number) < LEAST else "fewer" if number > 0 else "more"
         low, high = sorted(0.0 if end is None else end if number > 0 else -end for end in ends)
-        known = None not in ends
+        if None in ends and kind != "none":
+            kind += "_alone"
         when = say("terminal.what_if.after", n=year)
         if self.eligible.base is not None:
             when = say("terminal.what_if.in", year=row["date"].year)
@@ -196,7 +197,7 @@ class WhatIf:
                 without=f"{row['expected']:,.0f}",
                 repairs=f"{row[REPAIRED]:,.0f}",
                 number=f"{abs(number):,.1f}",
-                interval=interval if known else "",
+                interval=interval,
             )
         )
 
@@ -212,7 +213,7 @@ class WhatIf:
 LEAST = 0.05  # members: a smaller difference is shown as none
 
 
-def repair_members(fleet: Fleet, repairs: Repairs) -> WhatIf:
+def repair_members(fleet: Fleet, repairs: RepairPlan) -> WhatIf:
     """Compute what the repairs change in a forecast; see the module for the formulas."""
     groups = {group.case: group for group in fleet.eligible.groups}
     found = {case: _repair_case(groups[case], some, fleet) for case, some in repairs.by_case.items()}
@@ -401,17 +402,22 @@ def _find_intervals(begin: _Start, fleet: Fleet) -> dict[str, Array]:
 
 def _tabulate(fleet: Fleet, found: Mapping[str, _Case]) -> pl.DataFrame:
     """Rows of the forecast's network with the totals with repairs, and the difference."""
-    cases = [group.case for group in fleet.eligible.groups]
-    scopes = [[case] for case in cases] + ([cases] if len(cases) > 1 else [])
-    parts = [_lay_out(fleet, some, found) for some in scopes]
     names = [name for name in WhatIfTotal.model_fields if name in fleet.network.columns]
-    return pl.concat([fleet.network.select(names), pl.concat(parts)], how="horizontal").select(
-        list(WhatIfTotal.model_fields)
-    )
+    cases = [group.case for group in fleet.eligible.groups]
+    parts = []
+    for rows in fleet.network.select(names).partition_by("scope", "case", maintain_order=True):
+        own = cases if rows["scope"][0] == NETWORK else [rows["case"][0]]
+        if any(case in found for case in own):
+            columns = _lay_out(fleet, own, found)
+        else:  # nothing changes
+            columns = {_join(REPAIRED, end): rows[end or "expected"] for end in ("", *ENDS)}
+            columns |= {_join(DIFFERENCE, end): pl.zeros(len(rows), eager=True) for end in ("", *ENDS)}
+        parts.append(rows.with_columns(**columns))
+    return pl.concat(parts).select(list(WhatIfTotal.model_fields))
 
 
-def _lay_out(fleet: Fleet, cases: Sequence[str], found: Mapping[str, _Case]) -> pl.DataFrame:
-    """Columns of one scope: of one case, or of all together."""
+def _lay_out(fleet: Fleet, cases: Sequence[str], found: Mapping[str, _Case]) -> dict[str, pl.Series]:
+    """Columns of one scope: of one case, or of all together; some of its members are repaired."""
     groups = {group.case: group for group in fleet.eligible.groups}
     wholes = {
         case: found[case].totals
@@ -422,14 +428,10 @@ def _lay_out(fleet: Fleet, cases: Sequence[str], found: Mapping[str, _Case]) -> 
     }
     totals = add_cases([wholes[case] for case in cases])
     changed = [found[case] for case in cases if case in found]
-    shape = totals.expected.shape
+    change = reduce(add, [_widen_change(one, totals.states) for one in changed])
     columns = _name_totals(REPAIRED, totals, 0)
-    if changed:
-        change = reduce(add, [_widen_change(one, totals.states) for one in changed])
-        columns |= _name_totals(DIFFERENCE, change, sum(one.repaired for one in changed))
-    else:
-        columns |= {_join(DIFFERENCE, end): np.zeros(shape) for end in ("", *ENDS)}
-    return pl.DataFrame({name: blank(values.ravel()) for name, values in columns.items()})
+    columns |= _name_totals(DIFFERENCE, change, sum(one.repaired for one in changed))
+    return {name: blank(values.ravel()) for name, values in columns.items()}
 
 
 def _widen_change(one: _Case, states: int) -> Totals:
