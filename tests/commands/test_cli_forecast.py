@@ -398,3 +398,82 @@ def test_a_wider_band_for_errors_that_all_members_share(models, tables, tmp_path
     assert "With errors that all members share: " in done.stdout
     assert [one.case for one in document.shocks] == ["Pier"]
     assert document.network[-1].predicted_shock_high == network["predicted_shock_high"][-1]
+
+
+@pytest.fixture(scope="module")
+def repaired(models, tables, tmp_path_factory) -> tuple[Path, Result]:
+    """A forecast with ten repaired members that a file names, and what it printed."""
+    folder = tmp_path_factory.mktemp("repaired")
+    found = rekka.forecast_inventory(models, tables, years=12, member_intervals=False)
+    rows = found.select(worst=10).with_columns(age=pl.Series([0.0] * 3 + [None] * 7))
+    rows.write_csv(folder / "plan.csv")
+    options = ("--years", 12, "--repaired", folder / "plan.csv", "--out", folder / "out")
+    return folder / "out", call_narrow("forecast", models, tables, *options)
+
+
+def test_the_first_line_says_what_repairs_change(repaired, models, tables, tmp_path):
+    out, done = repaired
+    assert done.exit_code == 0, done.stderr
+    said = words(done.stdout)
+    table, members = pl.read_csv(out / "whatif.csv"), pl.read_csv(out / "whatif_members.csv")
+    total = table.filter(pl.col("scope") == "network", pl.col("what") == "in this state or worse")
+    row = total.row(10, named=True)
+    year = row["date"][:4]
+    expected = (
+        f"Repairing 10 members lowers the number rated d or worse in {year} from {row['expected']:,.0f} to "
+        f"{row['repaired']:,.0f}: {-row['difference']:,.1f} fewer (95% interval {-row['difference_high']:,.1f} to "
+        f"{-row['difference_low']:,.1f})."
+    )
+    assert said.startswith(expected)
+    assert "The first 10 of 10 repaired members" in said
+    assert members.height == 10
+    assert (members["repaired_label"] == "a").all()
+    assert names(out) == FILES | {"whatif.csv", "whatif_members.csv"}
+    assert {"whatif.csv", "whatif_members.csv"} < set(load_forecast(out).files)
+    call("forecast", models, tables, "--years", 12, "--out", tmp_path / "plain")
+    for name in ("network.csv", "members.csv", "years.csv"):
+        assert (out / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+    assert (
+        sketch_forecast(load_forecast(out)).network == sketch_forecast(load_forecast(tmp_path / "plain")).network
+    )
+
+
+def test_the_worst_are_repaired_and_files_of_an_earlier_plan_go(models, tables, tmp_path):
+    out = tmp_path / "out"
+    options = ("--years", 12, "--out", out, "--intervals", "none")
+    done = call("forecast", models, tables, *options, "--repair-worst", 3, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["what_if"]["members"]) == 3
+    assert found["what_if"]["network"][-1]["difference"] < 0
+    assert call("show", out).exit_code == 0
+    assert call("forecast", models, tables, *options).exit_code == 0
+    assert names(out) == FILES
+
+
+@pytest.mark.parametrize(
+    ("table", "words_said"),
+    [
+        ("bridge,component,member\nB-00001,Pier,P-99\n", "row 2: bridge B-00001 has no "),
+        ("bridge\nB-0\n", "row 2: there is no bridge 'B-0' in inspections.csv"),
+        ("bridge,rating\nB-00001,f\n", "row 2: rating is 'f'. The ratings are a, b, c, d, e, best first."),
+        ("bridge,when\nB-00001,2030\n", "has a column when, which says nothing of a repair."),
+    ],
+)
+def test_a_plan_that_cannot_be_meant(models, tables, tmp_path, table, words_said):
+    (tmp_path / "plan.csv").write_text(table)
+    done = call("forecast", models, tables, "--repaired", tmp_path / "plan.csv", "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert words_said in words(done.stderr)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_is_given_once_and_never_written_over(models, tables, tmp_path):
+    plan = tmp_path / "whatif.csv"
+    plan.write_text("bridge\nB-00001\n")
+    done = call("forecast", models, tables, "--repaired", plan, "--repair-worst", 3, "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert "--repaired and --repair-worst are both given" in words(done.stderr)
+    done = call("forecast", models, tables, "--repaired", plan, "--out", tmp_path)
+    assert done.exit_code == 2
+    assert plan.read_text() == "bridge\nB-00001\n"

@@ -38,6 +38,12 @@ FLAGS = (
     options.SHOCKS,
     Flag("--member-intervals/--no-member-intervals", bool | None, "member_intervals", None,
          "Intervals for each member, too. Default: for up to 2,000 members, or 1,000 by draws."),
+    Flag("--repaired", options.Place, "repaired", "FILE",
+         "What if these members are repaired in year 0: a table with columns bridge and, if need be, component, "
+         "member, rating (after the repair; default: the best), age (in year 0) and frailty."),
+    Flag("--repair-worst", options.Number, "repair_worst", "N",
+         "What if the N worst members are repaired: those at the threshold or worse, the worst ratings first, "
+         "then those with the fewest mean years until it.", None, 0),
     options.ONLY,
     Flag("--include-unchosen", bool, "include_unchosen", None,
          "Forecast components for which no model was chosen, too, with the certified fit of the default method; "
@@ -85,6 +91,9 @@ def forecast(
     of the inventory, improvements included, and every member is forecast from all of its visits. The true
     condition and what inspectors will record are then given separately.
 
+    With --repaired or --repair-worst the first lines say what these repairs change; the files whatif.csv and
+    whatif_members.csv have all of it. All else stays the forecast without repairs.
+
     For example:
 
       rekka forecast run inspections.xlsx
@@ -92,15 +101,24 @@ def forecast(
       rekka forecast models bridges.csv --years 50 --threshold Poor --format xlsx --out plan-2030
 
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
+
+      rekka forecast run inspections.xlsx --repaired plan.csv
     """
+    from rekka.core.errors import BadOption
     from rekka.core.folders import PLAN
 
+    worst = asked.pop("repair_worst", None)
+    if worst is not None:
+        if "repaired" in asked:
+            raise BadOption("--repaired and --repair-worst are both given. Leave one out.", option="repaired")
+        asked["repaired"] = worst
     is_run = (models / PLAN).exists()
     folder = asked.setdefault("out", models / FOLDER if is_run else Path(FOLDER))
     with show_progress(new_console(stderr=True)) as on_progress:
         found = rekka.forecast_inventory(models, tables, reader, **asked, on_progress=on_progress)
     if as_json:
-        echo_json(found.document.model_dump(mode="json") | {"folder": str(folder)})
+        more = {} if found.what_if is None else {"what_if": found.what_if.to_dict()}
+        echo_json(found.document.model_dump(mode="json") | {"folder": str(folder)} | more)
         return
     _print_found(found, models if is_run else None, folder, verbose=verbose)
     own = is_run and Path(folder).absolute() == (models / FOLDER).absolute()  # what a report of the run shows
@@ -109,11 +127,13 @@ def forecast(
 
 def _print_found(found: InventoryForecast, run: Path | None, folder: Path, *, verbose: bool) -> None:
     """Print the answer, or everything, and where the files are."""
-    from rekka.report.terminal.forecast import list_excluded, print_forecast
+    from rekka.report.terminal.forecast import list_excluded, print_forecast, print_what_if
     from rekka.report.terminal.overview import print_overview
     from rekka.report.terminal.tables import WORDS
 
     console = new_console()
+    if found.what_if is not None:
+        print_what_if(console, found.what_if)
     if verbose:
         print_forecast(console, found.document)
     else:

@@ -370,13 +370,13 @@ def _find_reasons(
     found = pl.coalesce(*(pl.when(fails).then(pl.lit(reason)) for fails, reason in tests))
     reasons = rows.select(found.alias(REASON)).to_series()
     usable = np.flatnonzero(reasons.is_null().to_numpy())
-    refused = _find_refused(rows[usable], fit, ageing)
+    refused = find_refused(rows[usable], fit, ageing)
     return (
         reasons.scatter([int(usable[place]) for place in refused], list(refused.values())) if refused else reasons
     )
 
 
-def _find_refused(rows: pl.DataFrame, fit: Fit, ageing: Ageing) -> dict[int, str]:
+def find_refused(rows: pl.DataFrame, fit: Fit, ageing: Ageing) -> dict[int, str]:
     """Find rows whose covariates the operator cannot take, now or as they advance, with the reason."""
     if fit.native:
         return {}

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from operator import add, itemgetter
@@ -75,6 +75,7 @@ class Fleet:
     member_intervals: bool
     notes: tuple[str, ...]
     details: pl.DataFrame | None = None  # of each member, where the inventory's visits are known
+    sums: Mapping[str, Totals] = field(default_factory=dict)  # of each case, with what their intervals come from
 
     @property
     def options(self) -> InventoryOptions:
@@ -128,9 +129,8 @@ def forecast_fleet(
             if on_years is not None and unit.years is not None:
                 on_years(unit.years)
             units[unit.case].append(replace(unit, years=None))
-    totals = {
-        group.case: _conclude(group, [unit.totals for unit in units[group.case]]) for group in eligible.groups
-    }
+    sums = {case: reduce(add, [unit.totals for unit in some]) for case, some in units.items()}
+    totals = {group.case: _conclude(group, sums[group.case]) for group in eligible.groups}
     more = _tabulate_records(eligible, units)
     members = pl.concat([unit.members for some in units.values() for unit in some], how="diagonal_relaxed")
     horizon = eligible.options.years
@@ -143,12 +143,12 @@ def forecast_fleet(
         member_intervals=work.member_intervals,
         notes=(*eligible.notes, *work.notes, *_compare_records(eligible, totals, more)),
         details=details,
+        sums=sums,
     )
 
 
-def _conclude(group: EligibleGroup, parts: Sequence[Totals]) -> Totals:
+def _conclude(group: EligibleGroup, whole: Totals) -> Totals:
     """Totals of a case with their intervals."""
-    whole = reduce(add, parts)
     covariance = group.fit.covariance_blocks
     if group.fit.records is not None and whole.gradient is not None:
         directions = whole.gradient.shape[-1]
@@ -161,7 +161,9 @@ def _tabulate_records(eligible: Eligible, units: Mapping[str, Sequence[_Unit]]) 
     groups = eligible.groups
     recorded, unimproved = None, None
     if any(group.propagator.errs for group in groups):
-        recorded = {one.case: _conclude(one, [unit.recorded for unit in units[one.case]]) for one in groups}
+        recorded = {
+            one.case: _conclude(one, reduce(add, [unit.recorded for unit in units[one.case]])) for one in groups
+        }
     if any(group.improves for group in groups):
         unimproved = {one.case: np.sum([unit.unimproved for unit in units[one.case]], axis=0) for one in groups}
     return RecordTotals(recorded, unimproved)

@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,10 @@ class CountMoments:
 
     def __add__(self, other: CountMoments) -> CountMoments:
         return CountMoments(self.mean + other.mean, self.variance + other.variance, self.third + other.third)
+
+    def __sub__(self, other: CountMoments) -> CountMoments:
+        """Moments of the other members, where some of those that are counted are taken out."""
+        return self + other.each(np.negative)
 
 
 def sum_members(q: Array) -> CountMoments:
@@ -105,6 +110,68 @@ def sum_lanes(propagator: Propagator, p: Array, threshold: int) -> CountMoments:
         return sum_members(add_threshold(p, threshold))
     lanes = p.reshape(len(p), bridge.size, -1, p.shape[-1])
     return sum_bridges(lane_threshold(lanes, threshold), lanes.sum(axis=-1), bridge)
+
+
+class Swap(NamedTuple):
+    """Moments (B, T, Q) of counts ``before`` and ``after`` repairs, and of the ``change``.
+
+    ``before`` and ``after`` count the same members; the change counts repaired members after their repair, and
+    those that the same quantity does not count without it.
+    """
+
+    before: CountMoments
+    after: CountMoments
+    change: CountMoments
+
+
+def swap_members(
+    propagator: Propagator,
+    start: States,
+    years: int,
+    gap: Array | None,
+    threshold: int,
+    old: NDArray[np.intp],
+    *,
+    at_once: int,
+) -> Swap:
+    """Moments at every set of coefficients, some sets ``at_once``, where members ``old`` (r,) are repaired.
+
+    The last r members of the propagator are those of ``old`` after their repair. With A members counted after the
+    repair and B without it, both of the r repaired members,
+
+        A - B = (A + (r - B)) - r
+
+    and A + (r - B) is a count of 2 r members: each repaired one after its repair, and each that is not counted
+    without it. Members that are not repaired are in both totals, and cancel. Given the parameters, and the frailty
+    of their bridge, the two futures of a member are independent of each other.
+    """
+    members = np.arange(start.size)
+    new = members[start.size - old.size :]
+    before = members[: start.size - old.size]
+    after = np.concatenate([np.setdiff1d(before, old), new])
+    bridge = propagator.sharing
+    found: list[list[CountMoments]] = []
+    for first in range(0, len(propagator.coefficients), at_once):
+        some = propagator.take_sets(slice(first, first + at_once))
+        sums: list[list[CountMoments]] = [[], [], []]
+        for p in propagate(some, start, range(years + 1), gap, by_lane=True):
+            lanes = p.reshape(len(p), start.size, -1, p.shape[-1])
+            q, weight = lane_threshold(lanes, threshold), lanes.sum(axis=-1)
+            sums[0].append(_count_members(q, weight, bridge, before))
+            sums[1].append(_count_members(q, weight, bridge, after))
+            q[:, old] = weight[:, old, :, None] - q[:, old]
+            sums[2].append(_count_members(q, weight, bridge, np.concatenate([old, new])))
+        found.append([_over_time(each) for each in sums])
+    return Swap(*(_join(parts, np.concatenate) for parts in zip(*found, strict=True)))
+
+
+def _count_members(
+    q: Array, weight: Array, bridge: NDArray[np.int64] | None, members: NDArray[np.intp]
+) -> CountMoments:
+    """Moments (B, Q) of counts of some members with lanes q (B, n, N, Q) and weights (B, n, N) of the lanes."""
+    if bridge is None:
+        return sum_members(np.clip(q[:, members, 0], 0.0, 1.0))
+    return sum_bridges(q[:, members], weight[:, members], bridge[members])
 
 
 def lane_threshold(p: Array, threshold: int) -> Array:
@@ -252,6 +319,31 @@ class Totals:
         tail = (1.0 - self.level) / 2
         low, high = (find_quantile(share, sums, weight, self.members) for share in (tail, 1.0 - tail))
         return np.minimum(low, narrow[0]), np.maximum(high, narrow[1])
+
+    def swap(self, before: Totals, after: Totals) -> Totals:
+        """Totals with ``after`` in place of ``before``, which are totals of some of the members."""
+        least, most = (
+            getattr(self, end) - getattr(before, end) + getattr(after, end) for end in ("least", "most")
+        )
+
+        def change(own: CountMoments, old: CountMoments, new: CountMoments) -> CountMoments:
+            sums = own - old + new
+            return replace(sums, mean=np.clip(sums.mean, least, most))  # rounding may carry it beyond
+
+        drawn = gradient = None
+        if self.drawn is not None and before.drawn is not None and after.drawn is not None:
+            drawn = change(self.drawn, before.drawn, after.drawn)
+        if self.gradient is not None and before.gradient is not None and after.gradient is not None:
+            gradient = self.gradient - before.gradient + after.gradient
+        return replace(
+            self,
+            least=least,
+            most=most,
+            sums=change(self.sums, before.sums, after.sums),
+            drawn=drawn,
+            gradient=gradient,
+            shock=None,
+        )
 
     def conclude(self, uncertainty: Uncertainty, covariance: Array) -> Totals:
         """Totals of a case with their intervals; ``covariance`` (K-1, p+1, K-1, p+1) is the coefficients'.

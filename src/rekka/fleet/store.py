@@ -6,6 +6,8 @@ forecast.xlsx              both, with the totals and notes, in one workbook, in 
 details.parquet            what a page shows of each member: ratings found and to come, what drives its hazard
 network.csv                the totals, by case, year and state
 set_aside.csv              who was not forecast, and why
+whatif.csv                 where members are repaired: the totals with and without, and their difference
+whatif_members.csv         the repaired members, without and with their repair
 forecast.json              options, totals and first risks: see document. Written last
 
 All is written beside its place first. The years come some thousand members at a time, and are never held together.
@@ -30,6 +32,7 @@ from rekka.fleet.document import FORECAST, ForecastFile
 from rekka.fleet.eligibility import REASON
 from rekka.fleet.inventory import Fleet
 from rekka.fleet.tables import MEANING, write_workbook
+from rekka.fleet.what_if import WhatIf
 
 PARQUET, CSV, EXCEL = "parquet", "csv", "xlsx"
 FORMATS = (PARQUET, CSV, EXCEL)
@@ -37,7 +40,8 @@ WORKBOOK, DETAILS = "forecast.xlsx", "details.parquet"
 MARK = b'"rekka-forecast"'  # at the head of every forecast.json
 HEAD = 200  # bytes in which it stands
 TABLES = {PARQUET: ("members.parquet", "years.parquet"), CSV: ("members.csv", "years.csv"), EXCEL: (WORKBOOK,)}
-OWN = tuple(dict.fromkeys([*sum(TABLES.values(), ()), "network.csv", "set_aside.csv", DETAILS]))
+WHAT_IF = ("whatif.csv", "whatif_members.csv")
+OWN = tuple(dict.fromkeys([*sum(TABLES.values(), ()), "network.csv", "set_aside.csv", DETAILS, *WHAT_IF]))
 
 
 def choose_format(asked: str | None, rows: int) -> str:
@@ -56,9 +60,10 @@ def choose_format(asked: str | None, rows: int) -> str:
     return asked
 
 
-def list_files(form: str, *, details: bool = False) -> tuple[str, ...]:
-    """Names of the files of a forecast, with or without details of its members."""
-    return (*TABLES[form], "network.csv", "set_aside.csv", *([DETAILS] if details else []), FORECAST)
+def list_files(form: str, *, details: bool = False, what_if: bool = False) -> tuple[str, ...]:
+    """Names of the files of a forecast, with or without details of its members and repaired members."""
+    more = [*([DETAILS] if details else []), *(WHAT_IF if what_if else [])]
+    return (*TABLES[form], "network.csv", "set_aside.csv", *more, FORECAST)
 
 
 def refuse_place(folder: Path) -> None:
@@ -107,7 +112,7 @@ class Writer:
             rows.write_parquet(self._parts / f"{self._number:06d}.parquet", compression="lz4")
         self._number += 1
 
-    def finish(self, fleet: Fleet, document: ForecastFile) -> tuple[Path, ...]:
+    def finish(self, fleet: Fleet, document: ForecastFile, what_if: WhatIf | None = None) -> tuple[Path, ...]:
         """Write all files, and move them into their place."""
         years, place = pl.scan_parquet(self._parts / "*.parquet"), self._place
         with naming(self._largest):
@@ -119,6 +124,8 @@ class Writer:
             else:
                 years.sink_parquet(place / self._largest.name)
         tables = {"network.csv": fleet.network, "set_aside.csv": tabulate_aside(fleet)}
+        if what_if is not None:
+            tables |= dict(zip(WHAT_IF, (what_if.network, what_if.members), strict=True))
         if self.form == PARQUET:
             with naming(self.folder / TABLES[PARQUET][0]):
                 write_whole(place / TABLES[PARQUET][0], to_parquet(fleet.members))
@@ -132,7 +139,8 @@ class Writer:
                 write_csv(place / name, table)
         with naming(self.folder / FORECAST):
             write_text(place / FORECAST, document.model_dump_json(indent=1) + "\n")
-        return self._move(list_files(self.form, details=fleet.details is not None))
+        more = {"details": fleet.details is not None, "what_if": what_if is not None}
+        return self._move(list_files(self.form, **more))
 
     def _move(self, names: tuple[str, ...]) -> tuple[Path, ...]:
         """Move the files into their place, forecast.json last; then an earlier forecast's other files go.

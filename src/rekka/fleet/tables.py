@@ -81,6 +81,12 @@ MEANING = {
     "recorded_low, recorded_high, recorded_predicted_low, recorded_predicted_high": "intervals of this, as above",
     "recorded_predicted_shock_low, recorded_predicted_shock_high": "the wider interval of this, as above",
     "unimproved": "expected number without silent improvements from now on",
+    "repaired, repaired_low, ...": "in whatif.csv: expected number where the members of whatif_members.csv are "
+    "repaired in year 0, and its intervals as above",
+    "difference, difference_low, ...": "that number less the one without repairs, and its intervals: of the "
+    "expected difference, and of the difference itself, in which members that are not repaired cancel",
+    "repaired_state, repaired_label": "rating after the repair",
+    "repaired_mean_years, ...": "what mean_years and the like are with the repair",
 }  # the columns of all tables
 
 
@@ -123,7 +129,7 @@ def tabulate_members(
         columns[LONG_UNSEEN] = rows[LONG_UNSEEN]
     columns |= {f"reached_{year}": reached[:, year] for year in choose_years(horizon)}
     columns[f"expected_state_{horizon}"] = expected[:, horizon]
-    columns |= _lay_out_passage(passage, eligible.base)
+    columns |= lay_out_passage(passage, eligible.base)
     known = {*NAMES, "row", "column", "date", "state", GAP, LONG_UNSEEN, *members.covariates}
     kept = [name for name in rows.columns if name not in known]
     return pl.DataFrame(columns | {_free(name, horizon): rows[name] for name in kept})
@@ -142,23 +148,23 @@ def _free(name: str, horizon: int) -> str:
     return f"{name} (inventory)" if ours or name.startswith("calendar_year_") else name
 
 
-def _lay_out_passage(found: FirstPassage, base: date | None) -> dict[str, pl.Series]:
+def lay_out_passage(found: FirstPassage, base: date | None) -> dict[str, pl.Series]:
     """Columns of years until the threshold at the estimate, and their calendar years; null where never."""
     early, median, late = found.quantile[0].T
     years = {"mean": found.mean[0], "median": median, "10": early, "90": late}
     spelled = dict.fromkeys(("mean", "median"), ("{}_years", "{}_calendar_year"))
     spelled |= dict.fromkeys(("10", "90"), ("years_{}", "calendar_year_{}"))
-    columns = {spelled[name][0].format(name): _blank(values) for name, values in years.items()}
+    columns = {spelled[name][0].format(name): blank(values) for name, values in years.items()}
     if base is not None:
         now = pl.DataFrame({"date": [base]}).select(count_months("date")).item() / MONTHS
         for name, values in years.items():
             year = np.floor(now + np.where(values < LAST_YEAR, values, LAST_YEAR))
-            calendar = _blank(np.where(year <= LAST_YEAR, year, np.inf)).cast(pl.Int64)
+            calendar = blank(np.where(year <= LAST_YEAR, year, np.inf)).cast(pl.Int64)
             columns[spelled[name][1].format(name)] = calendar
     return columns
 
 
-def _blank(values: Array) -> pl.Series:
+def blank(values: Array) -> pl.Series:
     """Numbers with null for what is infinite or undefined."""
     return pl.Series(np.where(np.isfinite(values), values, np.nan)).fill_nan(None)
 
@@ -241,7 +247,7 @@ def _lay_out_records(more: RecordTotals, cases: Sequence[str], *, shocked: bool)
         states = max(one.shape[1] for one in each) - 1
         whole = [np.insert(one, [one.shape[1] - 1] * (states + 1 - one.shape[1]), 0.0, axis=1) for one in each]
         columns["unimproved"] = np.sum(whole, axis=0)
-    return [_blank(values.ravel()).alias(name) for name, values in columns.items()]
+    return [blank(values.ravel()).alias(name) for name, values in columns.items()]
 
 
 def _mark(groups: Sequence[EligibleGroup]) -> dict[str, bool]:
@@ -283,7 +289,7 @@ def _tabulate_totals(
         "state": pl.Series(states * times, dtype=pl.Int64),
         "label": pl.Series([known.get(state) for state in states] * times, dtype=pl.String),
         "members": pl.lit(totals.members),
-        **{name: _blank(values.ravel()) for name, values in numbers.items()},
+        **{name: blank(values.ravel()) for name, values in numbers.items()},
         **{name: pl.lit(mark) for name, mark in _mark(groups).items()},
     }
     return pl.DataFrame().select(**columns)

@@ -47,6 +47,16 @@ class Past(NamedTuple):
         return Past(self.seen, self.history[members], None if self.visited is None else self.visited[members])
 
 
+class Renewal(NamedTuple):
+    """Members (n,) repaired at time 0: their true states, 0-based, or -1 of the others; and their frailties.
+
+    A frailty is NaN where a member keeps that of its bridge.
+    """
+
+    state: States
+    frailty: Array
+
+
 def chain_past(fit: Fit, rows: Chain, member: NDArray[np.int64]) -> Past:
     """Past of members whose last history is ``member`` (n,), numbers of histories of the rows."""
     records = fit.records
@@ -97,13 +107,15 @@ class HistoryPropagator(Propagator):
     """Members of a model of histories; ``extra`` (B, Q) are the sets of the elements' parameters.
 
     ``improving`` says whether silent improvements go on as before. ``since`` (n,) are the years from the last
-    training visit to each member's own, at most 0: up to 0 the trend goes on.
+    training visit to each member's own, at most 0: up to 0 the trend goes on. Members of a ``renewal`` start in a
+    true state that is known, with the frailty that the past of their bridge says, or that is given.
     """
 
     extra: Array
     past: Past | None
     improving: bool = True
     since: Array | None = None
+    renewal: Renewal | None = None
 
     @cached_property
     def records(self) -> list[Records]:
@@ -151,7 +163,15 @@ class HistoryPropagator(Propagator):
 
     def take_members(self, rows: Mask | NDArray[np.intp]) -> Self:
         """Propagator of some members that are on their way, each as often as it is named."""
-        return self._keep(replace(self, x=self.x[rows], since=None if self.since is None else self.since[rows]))
+        since, renewal = self.since, self.renewal
+        return self._keep(
+            replace(
+                self,
+                x=self.x[rows],
+                since=None if since is None else since[rows],
+                renewal=None if renewal is None else Renewal(renewal.state[rows], renewal.frailty[rows]),
+            )
+        )
 
     def _keep(self, found: Self) -> Self:
         """Hand on what is the same for all members."""
@@ -175,7 +195,11 @@ class HistoryPropagator(Propagator):
         """Hazards a year (B, lanes, K-1) in a step of so many years that begins after ``elapsed``."""
         theta = self.typical_hazards(elapsed, years)
         B, _, free = theta.shape
-        return np.ascontiguousarray((theta[:, :, None, :] * self._eps[:, None, :, None]).reshape(B, -1, free))
+        eps = self._eps[:, None, :, None]
+        if self.renewal is not None:
+            given = self.renewal.frailty[None, :, None, None]
+            eps = np.where(np.isnan(given), eps, given)
+        return np.ascontiguousarray((theta[:, :, None, :] * eps).reshape(B, -1, free))
 
     def start_in(self, start: States) -> Array:
         """Lanes (B, L, K) of members given their past; in states ``start`` (n,), 0-based, without one."""
@@ -185,7 +209,13 @@ class HistoryPropagator(Propagator):
         design = self.fit.design(seen.x)
         for coefficients, records, nodes in zip(self.coefficients, self.records, self._nodes, strict=True):
             posterior = self.fit.filter(seen, records, design @ coefficients.T, nodes).posterior
-            found.append(posterior[self.past.history].reshape(-1, self.fit.n_states))
+            joint = posterior[self.past.history]
+            if self.renewal is not None:
+                new = np.flatnonzero(self.renewal.state >= 0)
+                weight = joint[new].sum(axis=2)  # of each node, given all visits of the bridge
+                joint[new] = 0.0
+                joint[new, :, self.renewal.state[new]] = weight
+            found.append(joint.reshape(-1, self.fit.n_states))
         return np.stack(found)
 
     def draw_start(self, repeats: int, rng: np.random.Generator) -> tuple[Array, States]:
@@ -339,8 +369,12 @@ def make_propagator(
     past: Past | None = None,
     *,
     improving: bool = True,
+    renewal: Renewal | None = None,
 ) -> Propagator:
-    """Propagator of members with covariates x (n, p) at every set of parameters, by the kind of the fit."""
+    """Propagator of members with covariates x (n, p) at every set of parameters, by the kind of the fit.
+
+    A model of pairs starts from the states that it is given, so that it needs no ``renewal``.
+    """
     if fit.records is None:
         return Propagator(fit, x, uncertainty.coefficients, ageing)
     assert uncertainty.extra is not None  # those of a fit of histories
@@ -357,4 +391,5 @@ def make_propagator(
         past=past,
         improving=improving,
         since=since,
+        renewal=renewal,
     )

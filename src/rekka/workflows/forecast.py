@@ -27,9 +27,11 @@ from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
 from rekka.fleet.models import CaseModel, Models, Refit, match_models
 from rekka.fleet.rolling import elements_of
+from rekka.fleet.selection import read_repairs, select_members
 from rekka.fleet.shock_origins import find_shocks, refuse_undated
 from rekka.fleet.shocks import Shocks, read_shocks
 from rekka.fleet.store import OWN, PARQUET, choose_format, list_files, open_folder, refuse_place
+from rekka.fleet.what_if import WhatIf, repair_members
 from rekka.forecast.forecast import ForecastOptions
 from rekka.forecast.uncertainty import NONE, NORMAL
 from rekka.model.clock import MIDDLE
@@ -54,6 +56,59 @@ class InventoryForecast:
     fleet: Fleet
     document: ForecastFile
     files: tuple[Path, ...] = ()
+    what_if: WhatIf | None = None  # where members are repaired
+
+    def repair(self, repaired: Any) -> WhatIf:
+        """Say what changes if some members are repaired in year 0; the forecast itself stays as it is.
+
+        Only the repaired members are propagated, and those that share a frailty with one, so that a page can ask
+        again and again.
+
+        Parameters
+        ----------
+        repaired : path, dataframe, list of dicts or int
+            A row for each bridge, component of a bridge or member: columns ``bridge`` and, if need be,
+            ``component`` and ``member``. ``rating`` is that after the repair (default: the best), ``age`` that in
+            year 0 (default: as it is; 0 if replaced), ``frailty`` the factor of its hazards, where the model has
+            one (default: that of its bridge). A number: so many of the worst members, as ``select`` finds them.
+
+        Examples
+        --------
+        >>> import rekka
+        >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1)
+        >>> members = rows.unique("bridge_id", maintain_order=True)
+        >>> found = rekka.forecast_inventory(rekka.fit_components(rows), members, years=10)
+        >>> bridge = found.members["bridge_id"][0]
+        >>> found.repair([{"bridge": bridge, "age": 0}]).members["repaired_state"].to_list()
+        [1]
+
+        """
+        if isinstance(repaired, int) and not isinstance(repaired, bool):
+            repaired = self.select(worst=repaired)
+        elif isinstance(repaired, Path | str):
+            repaired = Path(repaired)
+        return repair_members(self.fleet, read_repairs(self.fleet.eligible, repaired))
+
+    def select(
+        self, *, worst: int | None = None, component: str | None = None, rating: int | str | None = None
+    ) -> pl.DataFrame:
+        """Select members by component, by rating (that or worse, when last seen) and the worst of these.
+
+        The worst are those at the threshold or worse, the worst ratings first, then those with the fewest mean
+        years until the threshold. The table can be given to ``repair``, or written and edited.
+
+        Examples
+        --------
+        >>> import rekka
+        >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1)
+        >>> members = rows.unique("bridge_id", maintain_order=True)
+        >>> found = rekka.forecast_inventory(rekka.fit_components(rows), members, years=10)
+        >>> found.select(worst=10, rating=2).columns
+        ['bridge', 'component']
+
+        """
+        groups = self.fleet.eligible.groups
+        return select_members(self.fleet.members, groups, worst=worst, component=component, rating=rating)
 
     @property
     def members(self) -> pl.DataFrame:
@@ -87,6 +142,7 @@ def forecast_inventory(
     first: Any = GIVEN,
     half_life: float | None = None,
     shocks: Any = False,
+    repaired: Any = None,
     on_progress: OnProgress = say_nothing,
     **asked: Any,
 ) -> InventoryForecast:
@@ -126,6 +182,9 @@ def forecast_inventory(
         these for each component: up to six models fitted to the inspections up to earlier years forecast the
         later ones. That takes as many fits, and inspections with dates. A number is their standard deviation on
         the scale of log hazards, for all components.
+    repaired : path, dataframe, list of dicts or int, optional
+        Members that are repaired in year 0, as for ``InventoryForecast.repair``: ``what_if`` of the result, and
+        the files whatif.csv and whatif_members.csv, say what changes. All else is the forecast without repairs.
     on_progress : callable, optional
         Called with a stage, a name, how many members are done, and of how many.
     **asked
@@ -164,7 +223,7 @@ def forecast_inventory(
     on_progress("Reading", name_table(models), 0, None)
     found = open_models(models, include_unchosen=include_unchosen)
     if place is not None:
-        _refuse(place, models, inventory, reader)
+        _refuse(place, models, inventory, reader, repaired)
     asked = {model.name: histories for model in found.models}
     if not histories.refits:  # those that the study chose, if any
         asked = {case: elements_of(name) for case, name in found.elements.items()}
@@ -180,6 +239,8 @@ def forecast_inventory(
         earlier = _Earlier(found, inventory, reader, on_progress)
         given = struck if isinstance(struck, Shocks) else None
         eligible = earlier.add_to(eligible) if given is None else _give(eligible, given)
+    by_number = isinstance(repaired, int) and not isinstance(repaired, bool)
+    repairs = None if repaired is None or by_number else read_repairs(eligible, repaired)
     form = choose_format(format, eligible.size * (options.years + 1))
     with nullcontext() if place is None else open_folder(place, form) as writer:
         fleet = forecast_fleet(
@@ -187,17 +248,25 @@ def forecast_inventory(
             on_years=None if writer is None else writer.add_years,
             on_progress=_count(on_progress, eligible.size),
         )
+        if repaired is not None:
+            on_progress("Repairs", "", 0, None)
+        if by_number:
+            worst = select_members(fleet.members, eligible.groups, worst=repaired)
+            repairs = read_repairs(eligible, worst)
+        what_if = None if repairs is None else repair_members(fleet, repairs)
+        more = {"details": fleet.details is not None, "what_if": what_if is not None}
         document = describe_fleet(
             fleet,
             found.name,
             notes=found.notes,
             only=only,
             top=top,
-            files=() if writer is None else list_files(form, details=fleet.details is not None),
+            files=() if writer is None else list_files(form, **more),
             sources=_digest(inventory),
         )
         on_progress("Writing", "" if place is None else place.name, 0, None)
-        return InventoryForecast(fleet, document, () if writer is None else tuple(writer.finish(fleet, document)))
+        files = () if writer is None else tuple(writer.finish(fleet, document, what_if))
+        return InventoryForecast(fleet, document, files, what_if)
 
 
 def forecast_own_tables(study: Study, run: Path, on_progress: OnProgress = say_nothing) -> str | None:
@@ -406,7 +475,7 @@ def read_day(text: date | str | None) -> date | None:
         ) from None
 
 
-def _refuse(folder: Path, models: Any, inventory: Any, reader: ReadingOptions) -> None:
+def _refuse(folder: Path, models: Any, inventory: Any, reader: ReadingOptions, repaired: Any) -> None:
     """Refuse, before the work, to write over what is read, or over what is no forecast."""
     refuse_place(folder)
     tables, here = list_tables(inventory), folder.resolve()
@@ -415,7 +484,8 @@ def _refuse(folder: Path, models: Any, inventory: Any, reader: ReadingOptions) -
             f"{folder.name} is where the models or the tables are. Write to another folder.", option="out"
         )
     own = [file for file in list_model_files(models) if here not in file.resolve().parents]
-    refuse_inputs([folder / name for name in (*OWN, FORECAST)], [*own, *reader.inputs(inventory)])
+    inputs = [*own, *reader.inputs(inventory), *list_tables(repaired)]
+    refuse_inputs([folder / name for name in (*OWN, FORECAST)], inputs)
 
 
 def _read_members(inventory: Any, reader: ReadingOptions, found: Models, until: date | None) -> Members:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
+from rekka.core.columns import rows_of
 from rekka.core.errors import count_of, name_some
 from rekka.core.language import say
 from rekka.core.ratings import Ratings
@@ -16,12 +18,14 @@ from rekka.fleet.backtest_scores import PAIRS
 from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
 from rekka.fleet.rolling import AT, JOIN, Window, describe_model
 from rekka.fleet.shocks import describe_shocks
+from rekka.fleet.what_if import RepairedMember, WhatIf, WhatIfTotal
 from rekka.model.certificate import HARDLY_DETERMINED
 from rekka.report.terminal.parts import explain, print_list, print_plain, print_warning
 from rekka.report.terminal.tables import NOTHING, WORDS, print_rows, print_texts, show, show_range, texts
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
 ROWS_SHOWN = 5
+MEMBERS_SHOWN = 10  # repaired members
 NAMES_SHOWN = 5  # components that are left out for one reason
 NETWORK, REACHED = "network", "in this state or worse"
 
@@ -264,6 +268,47 @@ def _explain(document: ForecastFile) -> list[str]:
     if len(document.shocks) > 1:
         lines.append("the wider band of all components together takes them as struck at once")
     return lines
+
+
+def print_what_if(console: Console, found: WhatIf) -> None:
+    """Print what repairs change: the answer, totals without and with them, and the first of the members."""
+    console.print(f"[bold]{escape(found.headline())}[/]", highlight=False)
+    for line in found.notes:
+        print_plain(console, line)
+    lines = []
+    for row in rows_of(WhatIfTotal, found.total):
+        if row.year not in found.years:
+            continue
+        avoided = found.avoided(row.year)
+        lines.append(
+            (
+                str((row.date or row).year),
+                show(row.expected, "members"),
+                show(row.repaired, "members"),
+                show(avoided["avoided"], "one_decimal"),
+                show_range(avoided["avoided_low"], avoided["avoided_high"], "one_decimal"),
+                show_range(avoided["avoided_predicted_low"], avoided["avoided_predicted_high"], "count"),
+            )
+        )
+    level = f"{found.eligible.options.level:.0%}"
+    names = ("year", "without", "with", "avoided", "parameters", "prediction")
+    heads = [WORDS(f"terminal.what_if.column.{name}", level=level) for name in names]
+    title = WORDS("terminal.what_if.title", threshold=found.name_threshold(WORDS))
+    print_texts(console, title, heads, lines, note=WORDS("terminal.what_if.note"))
+    _print_repaired(console, found)
+
+
+def _print_repaired(console: Console, found: WhatIf) -> None:
+    """The first repaired members: years until the threshold without and with their repair."""
+    members = rows_of(RepairedMember, found.members.head(MEMBERS_SHOWN))
+    if not members:
+        return
+    several = len(found.eligible.groups) > 1
+    names = ["bridge_id", *(["member"] if any(one.member for one in members) else [])]
+    names += ["case"] if several else []
+    columns = [*names, "label", "repaired_label", "median_years", "repaired_median_years"]
+    title = WORDS("terminal.what_if.members", n=len(members), of=len(found.members))
+    print_rows(console, title, RepairedMember, *columns, rows=members, note=WORDS("terminal.what_if.members_note"))
 
 
 SCORES = {
