@@ -623,17 +623,17 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
 
 @dataclass(frozen=True)
 class End:
-    """The label of a line at its end: its text, pixels from the top of the plot, the line's colour and dash."""
+    """The label of a line at its end: its text, pixels from the top of the plot, the line's colour."""
 
     text: str
     at: float
     colour: str
-    dash: tuple[int, ...] = ()
 
 
 def find_end_room(ends: Iterable[str]) -> float:
     """Pixels that labels of lines take at the right of a plot."""
-    return LEADER + 4 + max((measure(text, SMALL) for text in ends), default=0.0)
+    lines = (line for text in ends for line in text.split("\n"))
+    return LEADER + 4 + max((measure(line, SMALL) for line in lines), default=0.0)
 
 
 def label_ends(ends: Sequence[End], x: Spec, last: float, height: float, colour: str) -> list[Spec]:
@@ -649,7 +649,7 @@ def label_ends(ends: Sequence[End], x: Spec, last: float, height: float, colour:
     text = base | {"y": quantity("to", scale=None), "text": category("text")}
     return [
         layer("rule", line, rows=rows, xOffset=2, x2Offset=LEADER, strokeWidth=1.6),
-        layer("text", text, rows=rows, align="left", dx=LEADER + 3, fontSize=SMALL, color=colour),
+        layer("text", text, rows=rows, align="left", dx=LEADER + 3, fontSize=SMALL, color=colour, lineBreak="\n"),
     ]
 
 

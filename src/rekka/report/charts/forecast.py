@@ -26,6 +26,7 @@ from rekka.report.charts.base import (
     Rows,
     Spec,
     Theme,
+    break_text,
     case_axis,
     category,
     colour_state,
@@ -98,6 +99,7 @@ SMALL_PLOT, SMALL_HEIGHT = 150, 120  # pixels of one of them
 MANY, SQUEEZED = 7, 9  # ratings on a low axis, and pixels of their letters
 DASHED = (4, 3)
 WIDER: Spec = {"strokeWidth": 1.4, "strokeDash": list(DASHED)}
+END_ROOM = 60  # pixels for words at the end of a line
 BAND_WIDTH = 0.7  # of a year, for a bar of a backtest
 NO_CHANGE = 0.002  # least width of an axis of differences of scores, of which a thousandth is no difference
 Passages = dict[str | int, PassagePart]  # years until the threshold by state now, or by case
@@ -189,9 +191,8 @@ def _count_reached(
     x = year_axis(_name_years(network, words), first, last)
     bands = _list_number_bands(rows, network.level, theme)
     along = {"x": quantity("year", **x)}
-    ends = [
-        End(words("figure.network.end", count=rows[-1]["count"]), _place(rows[-1]["expected"], y), palette.accent)
-    ]
+    text = break_text(words("figure.network.end", count=rows[-1]["count"]), END_ROOM, SMALL)
+    ends = [End(text, _place(rows[-1]["expected"], y), palette.accent)]
     left, right = find_room(y["axis"]), find_end_room(one.text for one in ends)
     layers = [
         *draw_bands("area", bands[:2], "y", along, y),
