@@ -22,7 +22,18 @@ from xml.etree import ElementTree
 import altair as alt
 import vl_convert
 
-from rekka.report.charts.base import FRAME, KEY, LESS, PICKED, SPACING, STAMP, Spec
+from rekka.report.charts.base import (
+    FRAME,
+    KEY,
+    LESS,
+    PICKED,
+    SPACING,
+    STAMP,
+    TITLE_FONT,
+    Spec,
+    break_text,
+    cut_text,
+)
 from rekka.report.views import FigureView
 
 PICTURE_MARK = b"drawn by rekka"  # in every picture file, by which an earlier one is known
@@ -185,6 +196,8 @@ def combine(figure: FigureView) -> Spec:
         _narrow(panels)
         for column in (panels[::COLUMNS], panels[1::COLUMNS]):
             _align(column)
+    for spec in panels:
+        spec["title"] = _break_title(spec["title"], _find_frame(spec))
     together: Spec = {"$schema": schema, "config": config, "spacing": SPACING}
     if any(PICKED in repr(spec) for spec in panels):
         together["params"] = [{"name": PICKED, "value": ""}]
@@ -200,6 +213,15 @@ def _number(place: int) -> str:
     """a, b, ..., z, aa, ab, ..."""
     before, letter = divmod(place, len(LETTERS))
     return (_number(before - 1) if before else "") + LETTERS[letter]
+
+
+def _break_title(title: str, frame: Spec) -> str | list[str]:
+    """A title as wide as its panel, in two lines at most."""
+    width = frame["x2"]["value"] - frame["x"]["value"]
+    first = break_text(title, width, TITLE_FONT).split("\n")[0]
+    rest = title[len(first) :].strip()
+    lines = [cut_text(line, width, TITLE_FONT) for line in (first, rest)]
+    return lines if rest else lines[0]
 
 
 def _narrow(panels: Sequence[Spec]) -> None:

@@ -6,6 +6,7 @@ bottom for each percent of them, or each twentieth. Its hazards cover a factor o
 
 from __future__ import annotations
 
+import json
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +23,12 @@ from rekka.forecast.profiles import Profile, find_central
 from rekka.report.charts.base import (
     BELOW,
     BROKEN,
+    FONT,
     HEAD,
+    LESS,
     PRINT,
     RIGHT,
+    SHORT,
     SMALL,
     WIDTH,
     Chart,
@@ -87,8 +91,8 @@ MANY_TIMES = 8.0  # the largest is so many times the smallest: a logarithmic axi
 ROOM = 1.3  # times beyond what is shown, on a logarithmic axis
 DRAWN = 1e100  # figures beyond it, and below 1 over it, are those of a fit gone wrong, and on no axis
 FACTOR = 1000.0  # between the ends of an axis of hazards, at most
-AXIS_LETTERS = 30  # of all labels under a panel; more are slanted
-SLANTED = 40  # pixels that slanted labels take more
+GAP = 4  # pixels between labels under bars
+SLANT = 30  # degrees, of such labels where they are too long
 BAND = 0.12  # opacity: bands of several states lie over each other
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1], [1, 3], [10, 2, 2, 2, 2, 2])
 LINE = 112  # letters over a picture
@@ -190,28 +194,35 @@ def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
         for one in part.by_end
     ]
     ends = [one.state for one in part.by_end]
-    longest = max(len(theme.ratings.name(state, words)) for state in ends)
-    slanted = longest * len(ends) > AXIS_LETTERS
-    end_axis = {
-        "title": words("figure.axis.end_state"),
-        "labelAngle": -30 if slanted else 0,
-        **theme.name_states(),
-    }
+    most = max(max(one.observed, one.expected) for one in part.by_end)
+    y = find_ticks(0.0, most).beside(words("figure.axis.rows"))
+    left = find_room(y["axis"])
+    end_axis, further = _name_ends(max(ends), (WIDTH - LESS - left - RIGHT) / len(ends) - GAP, theme)
     base = {
         "x": {"field": "state", "type": "ordinal", "scale": {"domain": ends}, "axis": end_axis},
         "tooltip": tips(words, "state_text", "observed_text", "expected_text", "residual"),
     }
-    most = max(max(one.observed, one.expected) for one in part.by_end)
-    y = find_ticks(0.0, most).beside(words("figure.axis.rows"))
     bars, dashes = (base | {"y": quantity(name, **y)} for name in ("observed", "expected"))
-    accent, ink, left = theme.palette.accent, theme.palette.ink, find_room(y["axis"])
+    accent, ink = theme.palette.accent, theme.palette.ink
     layers = (
         layer("bar", bars, width={"band": 0.6}, color=accent),
         layer("tick", dashes, thickness=3, orient="horizontal", width={"band": 0.85}, opacity=1, color=ink),
     )
     key = (Entry(names[0], accent), Entry(names[1], ink, dash=(1, 0)))
-    below = BELOW + (SLANTED if slanted else 0)
-    return Chart(layers, rows, width=WIDTH - left - RIGHT, height=SIDE, left=left, key=key, below=below)
+    return Chart(layers, rows, width=WIDTH - left - RIGHT, height=SIDE, left=left, key=key, below=BELOW + further)
+
+
+def _name_ends(states: int, width: float, theme: Theme) -> tuple[Spec, float]:
+    """An axis of ratings, each in lines of so many pixels, or slanted; and the pixels that this takes more."""
+    names = theme.list_names(states, width)
+    slanted = any(measure(line) > width for name in names for line in name.split("\n"))
+    axis: Spec = {"title": theme.words("figure.axis.end_state"), "labelOverlap": False}
+    if not slanted:
+        further = max(name.count("\n") for name in names) * FONT
+        return axis | {"labelAngle": 0, **theme.name_states(width)}, further
+    longest = max(map(measure, theme.list_names(states, math.inf, SHORT)))
+    more = math.sin(math.radians(SLANT)) * longest
+    return axis | {"labelAngle": -SLANT, **theme.name_states(math.inf, SHORT)}, more
 
 
 def _describe_counts(part: CalibrationPart, theme: Theme) -> str:
@@ -240,13 +251,13 @@ def draw_ratios(
         return None
     place = place_model(model, words)
     units = {one.name: one.unit for one in covariates}
-    message = _describe_ratios(model, theme)
+    message, known = _describe_ratios(model, theme), any("low" in row for row in chart.rows)
     cut = any(row[f"cut_{end}"] for row in chart.rows for end in ARROWS)
     caption = (
         words("figure.ratios.caption", **place),
         "" if model.chosen else words("figure.curve.not_chosen", **place),
-        words("figure.ratios.bars", level=show_level(level)) if any("low" in row for row in chart.rows) else "",
         words("figure.ratios.cut", most=f"{WIDEST:g}", least=f"{1 / WIDEST:g}") if cut else "",
+        words("figure.ratios.bars", level=show_level(level)) if known else message,
     )
     panels = [("ratios", words("figure.ratios.panel"), message, chart)]
     title = words("figure.of_case", case=place["case"], text=_say_strongest(model, units, theme))
@@ -262,7 +273,7 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
         return None
     rows = [
         _ratio_row(one, units.get(one.covariate), model.references.get(one.covariate), words)
-        | {"state_text": cut_name(theme.ratings.name(one.state, words))}
+        | {"state_text": cut_name(theme.ratings.name(one.state, words), SHORT)}
         for one in known
     ]
     numbers = [row[name] for row in rows for name in ("ratio", "low", "high") if name in row]
@@ -479,9 +490,7 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
     count = len(lines.middle[0])
     states = list(range(1, count + 1))
     rows = [
-        row | ({"state": state} if by_state else {})
-        for state in states
-        for row in _profile_rows(lines, state - 1)
+        row | ({"state": state} if by_state else {}) for state in states for row in _profile_rows(lines, state - 1)
     ]
     low, high = lines.values[0], lines.values[-1]
     x = find_ticks(low, high, snap=False).under(covariate, grid=False)
@@ -497,7 +506,6 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
     rug = [{"at": at} for at in dict.fromkeys(map(shorten, lines.rug)) if low <= at <= high]
     tick = {"x": quantity("at", **x), "y": {"value": HEIGHT}, "y2": {"value": HEIGHT - RUG}}
     middle = {"y": quantity("middle", **y)}
-    label = theme.name_states("datum.state") if by_state else {}
     names = theme.list_names(count)
     ends = list(_list_ends(rows, y, names, colours)) if by_state else []
     layers = []
@@ -514,7 +522,7 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
         layer(
             "point",
             base | middle | colour | {"tooltip": _profile_tips(theme)},
-            transform=[{"calculate": label["labelExpr"], "as": "state_text"}] if label else (),
+            transform=_name_rows(theme) if by_state else (),
             filled=True,
             size=60,
             opacity=0,
@@ -557,6 +565,14 @@ def _profile_tips(theme: Theme) -> list[Spec]:
         quantity("value", title=words("figure.tip.value"), format=",.4~r"),
         *(quantity(field, title=words(f"figure.tip.{name}"), format=".3~r") for field, name in ends),
     ]
+
+
+def _name_rows(theme: Theme) -> list[Spec]:
+    """The names of ratings for tooltips, where they are more than numbers."""
+    if theme.ratings.numbered:
+        return []
+    names = [theme.ratings.name(state, theme.words) for state in range(1, len(theme.ratings.labels) + 1)]
+    return [{"calculate": f"{json.dumps(names, ensure_ascii=False)}[datum.state - 1]", "as": "state_text"}]
 
 
 def _profile_rows(lines: ProfileLines, place: int) -> Rows:
@@ -639,9 +655,9 @@ def draw_profile(found: Profile, name: str) -> FigureView | None:
 
 def _find_inside(found: Profile) -> NDArray[np.bool_]:
     """Mask of the values in the central part of the training rows; of all of these where it has no two."""
-    low, high = find_central(found.rug)
-    inside = (found.values >= low) & (found.values <= high)
-    return inside if inside.sum() > 1 else ~found.outside
+    values, (low, high) = found.values, find_central(found.rug)
+    inside = (values >= low) & (values <= high)
+    return inside if inside.sum() > 1 else (values >= found.rug[0]) & (values <= found.rug[-1])
 
 
 def _list_numbers(values: Any) -> Lines:
