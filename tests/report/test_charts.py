@@ -371,6 +371,31 @@ def test_brighter_is_better(figures):
         assert luminance(ordered[0]) < luminance(ordered[-1])
 
 
+def test_what_hardly_differs_hardly_differs_in_colour_and_place(document):
+    """Accuracies 0.0004 apart, times 3 % apart: no cell stands out, and the axis of accuracy keeps its width."""
+    trials = tuple(
+        one.model_copy(
+            update={
+                "eligible": True,
+                "accuracy": 0.7 + 0.0004 * (place % 2),
+                "seconds": 0.003 * (1 + 0.03 * (place % 2)),
+            }
+        )
+        for place, one in enumerate(document.trials)
+    )
+    figures = figures_of(only(document, "methods", trials=trials))
+    eye = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    for one in figures["heatmap-exact"].panels:
+        fills = sorted({row["fill"] for row in rows_of(one.spec)})
+        assert len(fills) == 2
+        assert math.dist(*(lab(fill, eye) for fill in fills)) < 5, one.name
+    scale = layers_of(panel(figures["tradeoff-exact"], "tradeoff").spec)[0]["encoding"]["y"]["scale"]
+    assert scale["domain"][1] - scale["domain"][0] >= 0.05
+    time = panel(figures["tradeoff-paper"], "tradeoff").spec
+    ticks = layers_of(time)[0]["encoding"]["x"]["axis"]["values"]
+    assert len(ticks) == len({f"{tick:,g}" for tick in ticks}) >= 3
+
+
 def test_the_most_accurate_are_counted_with_ties(document, figures):
     able = [one for one in by_preset(document, "exact") if one.eligible]
     best = {case: max(one.accuracy for one in able if one.case == case) for case in {one.case for one in able}}
@@ -716,6 +741,9 @@ def test_a_trial_without_a_time_has_no_place_in_time(document):
         (0.5, 4, [0.5, 1, 2]),
         (0.001, 1, [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]),
         (1e-8, 1, [1e-8, 1e-6, 1e-4, 0.01, 1]),
+        (0.65, 2.05, [1, 1.5, 2]),  # not 1 and 2 alone
+        (0.74, 1.35, [0.8, 1, 1.2]),
+        (3, 4, [3, 3.2, 3.4, 3.6, 3.8, 4]),
     ],
 )
 def test_ticks_of_a_logarithmic_axis_are_round_and_few(low, high, ticks):

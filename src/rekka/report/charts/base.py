@@ -208,6 +208,7 @@ LEADER = 10  # pixels from the end of a line to its label
 LABEL_ROW = 14  # pixels between labels at the ends of lines
 DIGITS = 6  # significant, in the data of a chart
 SHADE = 0.16  # opacity of the ground beyond the training rows
+FEWEST, CLOSE = 3, 5  # ticks of a logarithmic axis, at least; of a short one, at most
 SLACK = 1e-9  # of a number of steps
 CALENDAR = 1000.0  # years from here on are those of a calendar
 MOST_LETTERS = 26  # of a rating at an axis
@@ -571,12 +572,17 @@ def log_scale(low: float, high: float) -> Spec:
 
 
 def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Round numbers for a logarithmic axis: 1, 2, 5; 1, 3; or powers of ten, as many as fit."""
+    """Round numbers for a logarithmic axis: 1, 2, 5; 1, 3; or powers of ten, as many as fit.
+
+    On a short axis, with less than three of 1, 2, 5, they are at even steps.
+    """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     ticks: list[float] = []
     for steps in ((1, 2, 5), (1, 3), (1,)):
         ticks = [s * 10.0**power for power in range(first, last + 1) for s in steps]
         ticks = [shorten(tick) for tick in ticks if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)]
+        if len(ticks) < FEWEST:
+            return list(find_ticks(low, high, most=CLOSE, snap=False).values)
         if len(ticks) <= most:
             return ticks
     return ticks[:: math.ceil(len(ticks) / most)]
