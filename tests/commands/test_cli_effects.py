@@ -108,7 +108,7 @@ def test_pictures(written):
         text = " ".join(ElementTree.parse(folder / name).getroot().itertext())
         assert "hazard of leaving the rating (per year)" in text
         assert "95 % intervals (delta)" in text
-        assert "Shaded: beyond them, extrapolated." in text
+        assert "Values: the central 95 % of the training rows. Ticks: one for each percent of them." in text
     assert "traffic_mean (vehicles/day)" in (folder / pictures[2]).read_text()
 
 

@@ -1,13 +1,16 @@
 """Charts of the future show the document's numbers, shade what is beyond the training rows, and mark doubtful models."""
 
 import json
-from functools import lru_cache
+import math
+import re
+from functools import lru_cache, partial
 
 import pytest
 from page_cases import uncertify
 from table_cases import WORDS, plain_document
 
-from rekka.report.charts.base import FRAME, KEY, PRINT, STAMP, Theme
+from rekka.core.ratings import Ratings
+from rekka.report.charts.base import FRAME, KEY, PRINT, STAMP, Theme, colour_state, measure
 from rekka.report.charts.drawing import combine, draw_svg_file, slim_svg
 from rekka.report.charts.forecast import (
     FARTHEST,
@@ -20,7 +23,7 @@ from rekka.report.charts.forecast import (
     draw_reach,
     draw_reaching,
 )
-from rekka.report.charts.models import draw_profiles, draw_ratios
+from rekka.report.charts.models import draw_calibration, draw_profiles, draw_ratios
 from rekka.report.document import BacktestPart, BacktestYear, HistoryYear
 from rekka.report.text import load_words
 
@@ -223,6 +226,73 @@ def test_profiles_have_a_panel_for_each_covariate_with_its_unit(document, model)
     alone = part.model_copy(update={"values": (1.0,), "outside": (False,), "hazard": ((0.1, 0.2, 0.3),)})
     constant = change(model, profiles=(alone,))
     assert draw_profiles(constant, (), "001", THEME) is None
+
+
+def test_profiles_show_every_value_and_ratings_in_their_own_colours(document, model):
+    """The rug of a document is coarser than the quantiles its values came from: nothing is left out by it."""
+    coarse = tuple(
+        one.model_copy(update={"rug": (one.values[1], one.values[-2])}) for one in model.forecast.profiles
+    )
+    figure = draw_profiles(change(model, profiles=coarse), document.study.covariates, "001", THEME)
+    for one, part in zip(figure.panels, model.forecast.profiles, strict=True):
+        line = next(layer for layer in marks_of(one, "line") if layer["encoding"]["y"]["field"] == "middle")
+        x = line["encoding"]["x"]["scale"]
+        assert x["domain"] == pytest.approx([part.values[0], part.values[-1]], rel=1e-5)
+        assert len({row["value"] for row in rows_of(one)}) == len(part.values)
+        ratings = line["encoding"]["color"]["scale"]
+        assert ratings["range"] == [colour_state(state, 4, PRINT) for state in ratings["domain"]] != []
+    shares = marks_of(panel(draw_curve(model, "001", THEME), "shares"), "area")[0]["encoding"]["color"]["scale"]
+    assert shares["range"][:3] == ratings["range"]  # the worst is not left
+
+
+def test_the_title_of_profiles_names_an_effect_that_is_shown(document, model):
+    """By the interval of its ratio: bands at both ends overlap where the change between them is sure."""
+    draw = partial(draw_profiles, covariates=document.study.covariates, number="001", theme=THEME)
+    ends = {
+        (one.covariate, state): (one.hazard[0][state - 1], one.hazard[-1][state - 1])
+        for one in model.forecast.profiles
+        for state in (1, 2, 3)
+    }
+    shown = [(one.covariate, one.state) for one in model.ratios if one.low > 1 or one.high < 1]
+    covariate, state = max(shown, key=lambda key: abs(math.log(ends[key][1] / ends[key][0])))
+    title = draw(model).title
+    assert f"hazards change most along {covariate}, from " in title
+    assert title.endswith(f"a year in rating {state}")
+    first, last = (float(text) for text in re.search(r"from ([\d.]+) to ([\d.]+) a year", title).groups())
+    assert (first, last) == pytest.approx(ends[covariate, state], rel=0.005)
+    unclear = tuple(one.model_copy(update={"low": 0.5, "high": 2.0}) for one in model.ratios)
+    assert draw(model.model_copy(update={"ratios": unclear})).title.endswith(
+        "no covariate changes a hazard by more than its uncertainty"
+    )
+    bare = tuple(one.model_copy(update={"low": None, "high": None}) for one in model.ratios)
+    told = draw(model.model_copy(update={"ratios": bare, "certified": False})).title
+    assert told.endswith("because the fit is not certified as a maximum")
+
+
+LONG = ("Very good: no defects found", "Good", "Fair, minor section loss", "Poor: advanced deterioration")
+
+
+def test_long_names_of_ratings_leave_room_for_the_plot(document, model):
+    """They are cut and broken into lines, on the page and on half of a page."""
+    theme = Theme(WORDS, PRINT, Ratings(LONG))
+    figures = [
+        draw_curve(model, "001", theme),
+        draw_reach(model, "001", theme),
+        draw_profiles(model, document.study.covariates, "001", theme),
+        draw_calibration(document.calibration[0], "001", theme),
+    ]
+    for figure in figures:
+        for spec in (*(one.spec for one in figure.panels), *combine(figure)["concat"]):
+            assert spec["width"] >= 60, figure.name
+    small = draw_multiples(document, theme)
+    assert all(one.spec["width"] >= 60 for one in small.panels)
+    width = float(re.search(r' width="([\d.]+)"', draw_svg_file(combine(small)))[1])
+    assert width <= 715
+    names = theme.list_names(4)
+    assert names[1:3] == ["Good", "Fair, minor\nsection loss"]
+    assert max(measure(line) for name in names for line in name.split("\n")) <= 92
+    many = Theme(WORDS, PRINT, Ratings(LONG * 3))
+    assert not any("\n" in name for name in many.list_names(12))
 
 
 # The network

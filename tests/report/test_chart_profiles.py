@@ -56,7 +56,8 @@ def test_a_line_and_a_band_for_each_state():
     assert [row["middle"] for row in rows if row["state"] == 2] == [0.21, 0.22]
     assert [row["low"] for row in rows if row["state"] == 1] == [0.1, 0.1]
     assert [row["middle"] for row in years.spec["data"]["values"]] == [13.0, 11.0]
-    line = layers(hazards.spec, "line")[0]["encoding"]
+    *edges, line = (one["encoding"] for one in layers(hazards.spec, "line"))
+    assert [one["y"]["field"] for one in edges] == ["low", "high"]  # of bands that lie over each other
     assert line["color"]["field"] == line["strokeDash"]["field"] == "state"  # colour is never alone
     assert len(set(map(str, line["strokeDash"]["scale"]["range"]))) == 2
     assert layers(years.spec, "line")[0]["encoding"]["color"] == {"value": PRINT.accent}

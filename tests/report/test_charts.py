@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import lru_cache
 
 import altair as alt
@@ -15,6 +16,8 @@ from table_cases import HOSTILE, WORDS, failed_document, hostile_document, plain
 from rekka.report.charts.base import (
     CSS_VARIABLES,
     FIXED,
+    FRAME,
+    KEY,
     PAGE,
     PICKED,
     PRINT,
@@ -22,11 +25,13 @@ from rekka.report.charts.base import (
     SHAPES,
     WIDTH,
     Theme,
+    colour_state,
     contrast,
     finish,
     ink_on,
     isolate_name,
     log_ticks,
+    measure,
     place_of,
     shade,
 )
@@ -36,6 +41,7 @@ from rekka.report.charts.models import WIDEST, draw_calibration, ratios
 from rekka.report.charts.study import draw_stability, tradeoff
 from rekka.report.document import RatioPart, SharePart, StabilityPart
 from rekka.report.text import load_words
+from rekka.report.views import FigureView
 
 LIGHT, DARK = 0, 1
 THEME = Theme(WORDS, PRINT)
@@ -70,8 +76,20 @@ def rows_of(spec):
     return spec["data"]["values"]
 
 
-def views_of(spec):
-    return [spec, *spec.get("layer", ())]
+def layers_of(spec):
+    """The layers of a plot, without its frame and its key."""
+    return [one for one in spec["layer"] if one["mark"].get("style") not in (FRAME, KEY)]
+
+
+def key_of(spec):
+    """Rows of the key below a plot: places, texts, colours."""
+    return [row for one in spec["layer"] if one["mark"].get("style") == KEY for row in one["data"]["values"]]
+
+
+def frame_of(spec):
+    """The edges of a panel, from the upper left corner of its plot."""
+    frame = next(one for one in spec["layer"] if one["mark"].get("style") == FRAME)
+    return {name: place["value"] for name, place in frame["encoding"].items()}
 
 
 @lru_cache
@@ -97,27 +115,25 @@ def by_preset(document, preset):
 
 
 def test_figures_come_in_the_order_of_the_page_under_plain_names(document, figures):
-    names = list(figures)
-    assert names[:7] == [
-        "answer",
+    assert list(figures) == [
+        *("network", "network-001", "network-002", "reaching", "multiples"),
+        *(f"{name}-{case}" for case in ("001", "002") for name in ("curve", "reach", "ratios", "profiles")),
         *(f"tradeoff-{one.name}" for one in document.study.presets),
         *(f"heatmap-{one.name}" for one in document.study.presets),
-        "presets",
-        "calibration-001",
+        *("presets", "heldout", "calibration-001", "calibration-002", "stability"),
     ]
-    own = [f"{name}-{case}" for case in ("001", "002") for name in ("curve", "reach", "profiles")]
-    last = ["stability", "ratios-001", "ratios-002", "network", "reaching", *own]
-    assert [name for name in names if name in last] == last
-    assert figures["curve-002"].case == document.cases[1].case
-    assert figures["answer"].case is None
+    for name, figure in figures.items():
+        number = re.search(r"-00(\d)$", name)
+        assert figure.case == (document.cases[int(number[1]) - 1].case if number else None)
+        assert figure.title  # states what is found
 
 
 def test_hostile_names_are_data_and_name_no_file():
     document = hostile_document()
     figures = figures_of(document)
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+|-\d{3})?", name) for name in figures)
-    spec = panel(figures["answer"], "accuracy").spec
-    assert {row["case"] for row in rows_of(spec)} == set(HOSTILE)
+    for one in figures["heatmap-exact"].panels:
+        assert {row["case"] for row in rows_of(one.spec)} == set(HOSTILE)
     for one in page_panels():
         told = json.dumps(one.spec)
         expressions = re.findall(r'"(?:expr|test|filter|calculate|labelExpr)": ("(?:[^"\\]|\\.)*")', told)
@@ -154,9 +170,15 @@ def test_a_panel_fits_a_phone_and_two_fit_a_page(document, figures):
     for figure in figures.values():
         for one in figure.panels if "002" not in figure.name else ():
             assert float(re.search(r' width="([\d.]+)"', draw_svg_file(one.spec))[1]) <= WIDTH + 16
-    for name in ("answer", "tradeoff-exact", "heatmap-exact", "calibration-001", "curve-001", "network"):
-        width = float(re.search(r' width="([\d.]+)"', draw_svg_file(combine(figures[name])))[1])
-        assert 600 <= width <= 715  # 160 to 190 mm
+    two = [
+        one
+        for one in figures.values()
+        if len(one.panels) > 1 and one.name != "multiples" and "002" not in one.name
+    ]
+    assert {one.name for one in two} >= {"heldout", "tradeoff-exact", "heatmap-exact", "network", "profiles-001"}
+    for one in two:
+        width = float(re.search(r' width="([\d.]+)"', draw_svg_file(combine(one)))[1])
+        assert 600 <= width <= 715, one.name  # 160 to 190 mm
     square = combine(figures["calibration-001"])["concat"][0]
     assert square["width"] == square["height"]
 
@@ -208,9 +230,11 @@ def test_hostile_names_in_captions_are_kept_apart():
 @pytest.mark.parametrize("preset", ["paper", "exact"])
 def test_tradeoff_has_a_mark_for_each_trial_that_can_be_selected(document, figures, preset):
     spec = panel(figures[f"tradeoff-{preset}"], "tradeoff").spec
-    cost = "seconds" if preset == "paper" else "evaluations"
     able = {
-        (one.case, WORDS(f"method.{one.method}")): (getattr(one, cost), one.accuracy)
+        (one.case, WORDS(f"method.{one.method}")): (
+            one.seconds * 1000 if preset == "paper" else one.evaluations,
+            one.accuracy,
+        )
         for one in by_preset(document, preset)
         if one.eligible
     }
@@ -220,10 +244,30 @@ def test_tradeoff_has_a_mark_for_each_trial_that_can_be_selected(document, figur
         assert numbers == pytest.approx(able[key], rel=1e-5)
     outlined = {(row["case"], row["method"]) for row in rows_of(spec) if row["pareto"]}
     assert outlined == pareto_of(by_preset(document, preset)) != set()
-    stroke = spec["layer"][0]["encoding"]["stroke"]
-    assert stroke == {"value": "transparent", "condition": {"test": "datum.pareto", "value": PRINT.ink}}
-    scale = spec["layer"][0]["encoding"]["x"]["scale"]
-    assert scale.get("type") == ("log" if preset == "paper" else None)
+    marks = layers_of(spec)[0]["encoding"]
+    assert marks["stroke"] == {"value": "transparent", "condition": {"test": "datum.pareto", "value": PRINT.ink}}
+    assert marks["x"]["scale"].get("type") == ("log" if preset == "paper" else None)
+    assert ("ms" if preset == "paper" else "evaluations") in marks["x"]["axis"]["title"]
+    drawn_key = {(row["text"], row["colour"], row.get("shape")) for row in key_of(spec) if "shape" in row}
+    methods = {one.method for one in by_preset(document, preset) if one.eligible}
+    assert drawn_key == {
+        (WORDS(f"method.{name}"), PRINT.methods[FIXED.index(name)], SHAPES[FIXED.index(name)]) for name in methods
+    }
+
+
+@pytest.mark.parametrize("counts", [(7, 7), (6, 8), (7, 60), (1, 2)])
+def test_evaluations_have_whole_numbers_at_their_axis(document, counts):
+    """Never the same number twice."""
+    trials = tuple(
+        one.model_copy(update={"evaluations": counts[place % 2]}) for place, one in enumerate(document.trials)
+    )
+    spec = finish(tradeoff(only(document, trials=trials), find_preset(document, "exact"), THEME), PRINT)
+    axis = layers_of(spec)[0]["encoding"]["x"]["axis"]
+    low, high = layers_of(spec)[0]["encoding"]["x"]["scale"]["domain"]
+    assert axis["format"] == "d"
+    assert [value == round(value) for value in axis["values"]] == [True] * len(set(axis["values"]))
+    assert 1 <= len(axis["values"]) <= 9
+    assert low < min(counts) <= max(counts) < high
 
 
 def test_methods_at_the_same_count_stand_apart(figures):
@@ -239,7 +283,7 @@ def test_evaluations_that_differ_widely_have_a_logarithmic_axis(document):
         one.model_copy(update={"evaluations": 10 ** (1 + place % 4)}) for place, one in enumerate(document.trials)
     )
     figure = figures_of(only(document, "methods", trials=trials))["tradeoff-exact"]
-    x = panel(figure, "tradeoff").spec["layer"][0]["encoding"]["x"]
+    x = layers_of(panel(figure, "tradeoff").spec)[0]["encoding"]["x"]
     assert x["scale"]["type"] == "log"
     assert x["axis"]["values"] == [10, 30, 100, 300, 1000, 3000, 10000]
     assert "are drawn side by side" not in figure.caption
@@ -253,7 +297,7 @@ def test_rings_are_there_only_where_the_selection_is_another_set(document):
     less = [one.model_copy(update={"selected": False}) if one is first else one for one in pareto]
     other = only(document, "methods", trials=tuple(less))
     layers = {
-        name: finish(tradeoff(one, find_preset(one, "exact"), THEME), PRINT)["layer"]
+        name: layers_of(finish(tradeoff(one, find_preset(one, "exact"), THEME), PRINT))
         for name, one in (("same", same), ("other", other))
     }
     assert len(layers["same"]) == 1
@@ -289,12 +333,16 @@ def test_cells_have_the_numbers_and_gray_where_there_is_none(document, figures, 
         if not trial.eligible:
             assert (row["fill"], row["text"]) == (PRINT.failed, "\N{EN DASH}")
             continue
-        value = trial.accuracy if name == "accuracy" else math.log10(trial.seconds)
+        value = trial.accuracy if name == "accuracy" else trial.seconds * 1000
         assert row["value"] == pytest.approx(value, rel=1e-5)
-        assert float(row["text"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(value, abs=0.006)
+        last = 0.001 if name == "accuracy" else 0.1 if value < 10 else 1.0  # place of the last digit
+        assert float(row["text"].replace(",", "")) == pytest.approx(value, abs=0.51 * last)
         assert contrast(row["ink"], row["fill"]) >= 4.5
     assert {key for key, row in cells.items() if row["pareto"]} == pareto_of(trials.values())
-    assert one.spec["layer"][1]["transform"] == [{"filter": "datum.pareto"}]
+    assert layers_of(one.spec)[1]["transform"] == [{"filter": "datum.pareto"}]
+    assert (
+        one.title == {"accuracy": "Accuracy (share of judged rows)", "time": "Optimizer time (milliseconds)"}[name]
+    )
     gray = sum(not trial.eligible for trial in trials.values())
     assert f"Gray cells: {gray} of {len(trials)}." in one.alt
 
@@ -323,6 +371,31 @@ def test_brighter_is_better(figures):
         assert luminance(ordered[0]) < luminance(ordered[-1])
 
 
+def test_what_hardly_differs_hardly_differs_in_colour_and_place(document):
+    """Accuracies 0.0004 apart, times 3 % apart: no cell stands out, and the axis of accuracy keeps its width."""
+    trials = tuple(
+        one.model_copy(
+            update={
+                "eligible": True,
+                "accuracy": 0.7 + 0.0004 * (place % 2),
+                "seconds": 0.003 * (1 + 0.03 * (place % 2)),
+            }
+        )
+        for place, one in enumerate(document.trials)
+    )
+    figures = figures_of(only(document, "methods", trials=trials))
+    eye = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    for one in figures["heatmap-exact"].panels:
+        fills = sorted({row["fill"] for row in rows_of(one.spec)})
+        assert len(fills) == 2
+        assert math.dist(*(lab(fill, eye) for fill in fills)) < 5, one.name
+    scale = layers_of(panel(figures["tradeoff-exact"], "tradeoff").spec)[0]["encoding"]["y"]["scale"]
+    assert scale["domain"][1] - scale["domain"][0] >= 0.05
+    time = panel(figures["tradeoff-paper"], "tradeoff").spec
+    ticks = layers_of(time)[0]["encoding"]["x"]["axis"]["values"]
+    assert len(ticks) == len({f"{tick:,g}" for tick in ticks}) >= 3
+
+
 def test_the_most_accurate_are_counted_with_ties(document, figures):
     able = [one for one in by_preset(document, "exact") if one.eligible]
     best = {case: max(one.accuracy for one in able if one.case == case) for case in {one.case for one in able}}
@@ -346,48 +419,97 @@ def test_shortfalls_beyond_the_axis_stand_at_its_edge_and_are_told(document):
     assert "a cause of another version (1)" in one.alt
 
 
-# Answers
+# Models less their baselines
 
 
-def test_answers_have_their_interval_beside_the_baseline(document, figures):
-    for name, baseline in (("accuracy", "persistence_accuracy"), ("log_loss", "no_covariates_log_loss")):
-        rows = {row["case"]: row for row in rows_of(panel(figures["answer"], name).spec)}
-        assert list(rows) == [one.case for one in document.answers]
-        for one in document.answers:
-            row = rows[one.case]
-            drawn = [row["value"], row["low"], row["high"], row["base"]]
-            ours = [getattr(one, field) for field in (name, f"{name}_low", f"{name}_high", baseline)]
-            assert drawn == pytest.approx(ours, rel=1e-5)
+MEASURES = {
+    "accuracy": ("persistence", "accuracy", "persistence_accuracy"),
+    "log_loss": ("no_covariates", "log_loss", "no_covariates_log_loss"),
+}
 
 
-def test_no_choice_is_said_and_what_is_not_confirmed_is_hollow(document):
-    fields = dict.fromkeys(("accuracy", "log_loss", "accuracy_low", "accuracy_high"))
-    none = document.answers[0].model_copy(update=fields | {"method": None, "confirmed": False})
-    seen = document.answers[1].model_copy(
-        update={"confirmed": False, "scored_on": "validation", "accuracy_low": None, "accuracy_high": None}
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_chosen_model_stands_at_its_paired_difference(document, figures, name):
+    """Score less that of the baseline on the same rows, with the interval of that difference."""
+    against, own, baseline = MEASURES[name]
+    spec = panel(figures["heldout"], name).spec
+    rows = {row["case"]: row for row in rows_of(spec)}
+    assert list(rows) == [one.case for one in document.answers]
+    for one in document.answers:
+        row = rows[one.case]
+        assert row["difference"] == pytest.approx(getattr(one, own) - getattr(one, baseline), rel=1e-5, abs=1e-9)
+        ends = [getattr(one, f"{against}_{end}") for end in ("low", "high")]
+        assert [row["low"], row["high"]] == pytest.approx(ends, rel=1e-5)
+        clear = row["low"] > 0 or row["high"] < 0
+        better = (row["difference"] > 0) == (name == "accuracy")
+        assert row["verdict"] == ("unclear" if not clear else "better" if better else "worse")
+    zero = next(one for one in layers_of(spec) if one["mark"]["type"] == "rule")
+    assert zero["encoding"]["x"]["datum"] == 0
+    low, high = zero["encoding"]["x"]["scale"]["domain"]
+    assert low < 0 < high
+    assert high - low >= 0.02  # a thousandth is no difference worth seeing
+    sides = [one["mark"]["text"] for one in layers_of(spec) if "text" in one["mark"]]
+    right = "model better" if name == "accuracy" else "no covariates better"
+    assert sides.index(right) == [one["mark"]["align"] for one in layers_of(spec) if "text" in one["mark"]].index(
+        "left"
     )
-    figure = figures_of(only(document, answers=(none, seen)))["answer"]
-    spec = panel(figure, "accuracy").spec
-    first, second = rows_of(spec)
-    assert "value" not in first
-    assert first["method"] == WORDS("method.none")
-    assert second["confirmed"] is False
-    assert "low" not in second
-    hollow = next(view for view in spec["layer"] if "!datum.confirmed" in str(view.get("transform")))
-    assert hollow["mark"]["fill"] == PRINT.surface
+
+
+def test_no_choice_is_said_and_so_is_what_has_no_interval(document):
+    none = document.answers[0].model_copy(update={"method": None, "confirmed": False})
+    blank = dict.fromkeys(("persistence_difference", "persistence_low", "persistence_high", "beats_persistence"))
+    seen = document.answers[1].model_copy(update=blank | {"confirmed": False, "scored_on": "validation"})
+    figure = figures_of(only(document, answers=(none, seen)))["heldout"]
+    assert [one.name for one in figure.panels] == ["log_loss"]  # no accuracy has a difference
+    first, second = rows_of(panel(figure, "log_loss").spec)
+    assert (first["method"], first["note"]) == (WORDS("method.none"), "no model chosen")
+    assert not {"difference", "low", "label", "verdict"} & set(first)
+    assert "difference" in second
     assert "Components with a chosen model: 1 of 2; confirmed on confirmation rows: 0." in figure.caption
-    assert "Hollow points" in figure.caption
+    assert "Components without a choice: 1." in figure.caption
+    whole = document.answers[0].model_copy(update={"persistence_low": None, "persistence_high": None})
+    both = panel(figures_of(only(document, answers=(whole, seen)))["heldout"], "accuracy")
+    first, second = rows_of(both.spec)
+    assert "low" not in first
+    assert second["note"] == "not confirmed"
+    assert "Without an interval: 1." in both.alt
+    assert [
+        one["transform"][0]["filter"] for one in layers_of(both.spec) if "note" in str(one.get("transform"))
+    ] == ["isValid(datum.note)"]
+
+
+def test_what_is_better_has_another_colour_and_shape_than_what_is_worse(document):
+    verdicts = ("better", "worse")
+    answers = tuple(
+        one.model_copy(update={"beats_persistence": verdict})
+        for one, verdict in zip(document.answers, verdicts, strict=True)
+    )
+    spec = panel(figures_of(only(document, answers=answers))["heldout"], "accuracy").spec
+    looks = {(row["text"], row["colour"], row["shape"]) for row in key_of(spec) if "shape" in row}
+    assert looks == {
+        ("shown to be better", PRINT.good, "circle"),
+        ("shown to be worse", PRINT.bad, "diamond"),
+    }
+    points = {
+        one["transform"][0]["filter"]: one["mark"] for one in layers_of(spec) if one["mark"]["type"] == "point"
+    }
+    assert {(mark["color"], mark["shape"]) for mark in points.values()} == {one[1:] for one in looks}
 
 
 def test_alt_counts_how_many_beat_the_baseline(document):
     verdicts = ("better", "not shown")
     answers = tuple(
-        one.model_copy(update={"beats_persistence": verdict})
+        one.model_copy(update={"beats_persistence": verdict, "beats_no_covariates": "worse"})
         for one, verdict in zip(document.answers, verdicts, strict=True)
     )
-    one = panel(figures_of(only(document, answers=answers))["answer"], "accuracy")
+    figure = figures_of(only(document, answers=answers))["heldout"]
+    one = panel(figure, "accuracy")
     assert one.alt.startswith("Chosen models shown more accurate than the no-change baseline: 1 of 2.")
     assert "The interval of the difference includes zero: 1." in one.alt
+    assert "Shown to have a higher one: 2." in panel(figure, "log_loss").alt
+    assert figure.title == (
+        "Lower log loss than without covariates in 0 of 2 chosen models, more accurate than no change in 1"
+    )
 
 
 def share(case, method, chosen, none, own, kind="bootstrap", draws=20):
@@ -414,7 +536,9 @@ def test_shares_add_up_and_the_own_choice_is_outlined(document):
         (cases[1], "z-score", 0.0, 0.3, False),
         (cases[1], "none", 0.3, 1.0, True),
     ]
-    labels = one.spec["layer"][2]["data"]["values"]
+    outline = layers_of(one.spec)[1]
+    assert (outline["transform"], outline["mark"]["fill"]) == ([{"filter": "datum.own"}], None)
+    labels = next(one for one in layers_of(one.spec) if one["mark"]["type"] == "text")["data"]["values"]
     assert [(row["case"], row["share"]) for row in labels] == [(cases[0], "25%"), (cases[1], "70%")]
     half = "Components in which at least half of the resamples choose what the study chose: 1 of 2; resamples for each component: 20."
     assert one.alt == f"{half} Components in which fewer do: {cases[0]}."
@@ -508,9 +632,9 @@ def test_ratios_without_intervals_are_drawn_and_said_to_have_none(document):
     arrows = [(row["cut_low"], row["cut_high"]) for row in rows_of(spec)]
     assert arrows == [(False, True), (True, False), (False, True)]
     assert not any("ratio" in row or "low" in row for row in rows_of(spec))
-    places = {layer["mark"]["shape"]: layer["encoding"]["x"]["datum"] for layer in spec["layer"][1:3]}
+    places = {layer["mark"]["shape"]: layer["encoding"]["x"]["datum"] for layer in layers_of(spec)[1:3]}
     assert places == {"triangle-left": 1 / WIDEST, "triangle-right": WIDEST}
-    low, high = spec["layer"][1]["encoding"]["x"]["scale"]["domain"]
+    low, high = layers_of(spec)[1]["encoding"]["x"]["scale"]["domain"]
     assert low < 1 / WIDEST < WIDEST < high
     assert draw_svg_file(spec).count('aria-roledescription="point"') in (0, 3)
     assert figure.panels[0].alt == "There are no intervals, because this fit is not certified as a maximum."
@@ -531,13 +655,50 @@ def test_captions_of_models_have_the_level_of_their_intervals(document, level):
 
 
 def test_panels_of_a_figure_stand_at_one_height(figures):
-    """On the page as they are, in files side by side; a legend is below, where it moves nothing."""
-    for name in ("curve-001", "reach-001", "network", "calibration-001"):
-        first, second = combine(figures[name])["concat"]
-        assert first["height"] == second["height"]
-        assert figures[name].panels[0].spec["height"] == figures[name].panels[1].spec["height"]
-        legends = re.findall(r'"legend": \{[^{}]*"orient": "(\w+)"', json.dumps([first, second]))
-        assert set(legends) == {"bottom"}
+    """On the page as they are, in files side by side; a key is below, where it moves nothing and hides nothing."""
+    for name in ("curve-001", "reach-001", "network", "calibration-001", "heldout", "tradeoff-exact"):
+        pairs = [one.spec for one in figures[name].panels], combine(figures[name])["concat"]
+        for first, second in pairs:
+            assert first["height"] == second["height"]
+            assert frame_of(first)["y"] == frame_of(second)["y"]
+        keys = [key_of(spec) for pair in pairs for spec in pair]
+        assert any(keys)
+        for spec in (spec for pair in pairs for spec in pair):
+            assert frame_of(spec)["y2"] == spec["height"]
+            assert all(row["y"] - spec["height"] >= 20 for row in key_of(spec)), name
+
+
+def test_keys_are_as_wide_as_their_panel_at_most(figures):
+    """Measured in a wide font, on the page and on paper: a reader's font may be wider than the one here."""
+    for figure in figures.values():
+        for spec in (*(one.spec for one in figure.panels), *combine(figure)["concat"]):
+            for row in key_of(spec):
+                assert row["x"] >= frame_of(spec)["x"]
+                assert row["x"] + 11 + measure(row["text"]) <= frame_of(spec)["x2"] + 1, (figure.name, row["text"])
+
+
+def test_plots_of_a_picture_are_aligned_and_numbered(figures):
+    """Those above each other have the same sides, whatever their labels need."""
+    picture = combine(figures["profiles-001"])["concat"]
+    assert [spec["title"][:4] for spec in picture] == [f"({letter}) " for letter in "abcdefgh"[: len(picture)]]
+    for column in (picture[::2], picture[1::2]):
+        assert len({(spec["width"], frame_of(spec)["x"], frame_of(spec)["x2"]) for spec in column}) == 1
+    wide = [frame_of(spec)["x2"] - frame_of(spec)["x"] for spec in picture]
+    assert wide == pytest.approx([332] * len(wide), abs=0.2)  # half of a page, less half of what is between
+    assert all(
+        one.spec["width"] != picture[0]["width"] for one in figures["profiles-001"].panels
+    )  # left as they are
+
+
+def test_a_long_title_breaks_over_two_lines_of_its_panel(figures):
+    first, *others = figures["curve-001"].panels
+    long = FigureView(
+        "long", "", "", (replace(first, title="Main girder of the superstructure, welded " * 3), *others)
+    )
+    lines = combine(long)["concat"][0]["title"]
+    assert [lines[0][:4], lines[1][-1]] == ["(a) ", "\N{HORIZONTAL ELLIPSIS}"]
+    assert max(measure(line, 13) for line in lines) <= 332
+    assert combine(long)["concat"][1]["title"] == f"(b) {others[0].title}"
 
 
 # Little to show
@@ -546,7 +707,9 @@ def test_panels_of_a_figure_stand_at_one_height(figures):
 def test_where_all_fails_there_is_no_figure_of_trials():
     names = figures_of(failed_document())
     assert not any(
-        name.startswith(("answer", "tradeoff", "heatmap", "curve", "reach", "profiles", "network", "ratios"))
+        name.startswith(
+            ("heldout", "multiples", "tradeoff", "heatmap", "curve", "reach", "profiles", "network", "ratios")
+        )
         for name in names
     )
     assert figures_of(without_cases(plain_document())) == {}
@@ -578,6 +741,9 @@ def test_a_trial_without_a_time_has_no_place_in_time(document):
         (0.5, 4, [0.5, 1, 2]),
         (0.001, 1, [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]),
         (1e-8, 1, [1e-8, 1e-6, 1e-4, 0.01, 1]),
+        (0.65, 2.05, [1, 1.5, 2]),  # not 1 and 2 alone
+        (0.74, 1.35, [0.8, 1, 1.2]),
+        (3, 4, [3, 3.2, 3.4, 3.6, 3.8, 4]),
     ],
 )
 def test_ticks_of_a_logarithmic_axis_are_round_and_few(low, high, ticks):
@@ -645,6 +811,36 @@ def test_the_papers_methods_differ_for_colour_blind_readers(kind, mode):
     seen = {name: lab(CSS_VARIABLES[f"--method-{name}"][mode], DICHROMATS[kind]) for name in FIXED}
     for one, other in itertools.combinations(FIXED, 2):
         assert math.dist(seen[one], seen[other]) > 10, (one, other)
+
+
+@pytest.mark.parametrize("mode", [LIGHT, DARK])
+@pytest.mark.parametrize("kind", [*DICHROMATS, "all"])
+def test_ratings_differ_for_every_reader(kind, mode):
+    """Files on white paper have the colours of light. Ten ratings are close; their names stand at their areas."""
+    eye = DICHROMATS.get(kind, ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
+    colours = tuple(CSS_VARIABLES[f"--state-{place}"][mode] for place in range(1, 11))
+    assert mode == DARK or colours == PRINT.states
+    palette = replace(PRINT, states=colours)
+    for states in range(2, 11):
+        shown = [colour_state(state, states, palette) for state in range(1, states + 1)]
+        seen = [lab(colour, eye) for colour in shown]
+        least = min(math.dist(one, other) for one, other in itertools.combinations(seen, 2))
+        assert least > (8 if states <= 6 else 4), (states, least)
+    against = [contrast(colour, CSS_VARIABLES["--surface"][mode]) for colour in colours]
+    assert against == sorted(against)  # the worst stands out the most
+    assert against[0] >= 3
+
+
+@pytest.mark.parametrize("mode", [LIGHT, DARK])
+def test_bands_stand_out_from_the_surface_and_from_each_other(mode):
+    surface, haze, band, accent = (
+        CSS_VARIABLES[f"--{name}"][mode] for name in ("surface", "haze", "band", "accent")
+    )
+    for one, other, least in ((haze, surface, 1.5), (band, haze, 1.7), (band, surface, 2.5), (accent, band, 2.2)):
+        assert contrast(one, other) >= least
+    for eye in DICHROMATS.values():
+        good, bad = (lab(CSS_VARIABLES[f"--{name}"][mode], eye) for name in ("good", "bad"))
+        assert math.dist(good, bad) > 15
 
 
 def test_methods_keep_colour_and_shape_whatever_the_study_has():

@@ -24,10 +24,14 @@ def _all_draws():
         yield
 
 
+def simulate():
+    return rekka.simulate_transitions(900, n_states=5, seed=3)
+
+
 @pytest.fixture(scope="module", params=["zscore", "boxcox"])
 def fitted(request):
     """A model of five states and its fit as a study keeps it."""
-    rows = rekka.simulate_transitions(900, n_states=5, seed=3)
+    rows = simulate()
     model = rekka.ExponentialHazardMarkovModel(request.param, covariates=COVARIATES)
     model.fit(rows, rows["state_2"], groups=rows["bridge_id"].to_numpy())
     return model, load_model(model.to_json())[0]
@@ -131,10 +135,13 @@ def test_a_profile_has_the_hazards_of_the_model(fitted, found):
         np.testing.assert_allclose(one.hazard, np.exp(fit.log_hazards(x)), rtol=1e-10)
         low, high = fit.survey.low[place], fit.survey.high[place]
         assert (one.rug[0], one.rug[-1], len(one.rug)) == (low, high, 21)
-        assert list(one.outside) == [not low <= value <= high for value in one.values]
-        assert one.outside[-1]
-        assert {low, high} <= set(one.values)
-        assert np.all(np.diff(one.values) > 0)
+        rows = simulate()
+        middle = rows["interval_years"] / 2 if one.covariate == "age_at_inspection_1" else 0.0  # of each interval
+        ends = np.quantile(rows[one.covariate] + middle, [[0.02, 0.97], [0.03, 0.98]])
+        np.testing.assert_allclose([one.values[0], one.values[-1]], ends.mean(axis=0), rtol=1e-9)
+        assert low < one.values[0] < one.values[-1] < high
+        assert list(one.outside) == [False] * len(one.values)
+        np.testing.assert_allclose(np.diff(one.values), (one.values[-1] - one.values[0]) / 12, rtol=1e-9)
     ages = found.profiles[0]
     others = {name: pl.lit(value) for name, value in zip(COVARIATES[1:], fit.survey.median[1:], strict=True)}
     rows = pl.DataFrame({COVARIATES[0]: ages.values}).with_columns(**others, state_1=1, interval_years=1.0)

@@ -67,9 +67,12 @@ def test_altair_takes_every_chart(draw, name, arguments, tmp_path):
 
 def test_calibration_of_every_choice_has_a_row_of_panels_for_each(study):
     chosen = [choice.case for choice in study.choices if choice.chosen]
-    titles = [panel["title"] for panel in study.plot.calibration().to_dict()["concat"]]
+    lines = [panel["title"] for panel in study.plot.calibration().to_dict()["concat"]]
+    titles = [title if isinstance(title, str) else " ".join(title) for title in lines]
     assert len(titles) == 2 * len(chosen) > 0
-    assert [title.partition(": ")[0] for title in titles[::2]] == chosen
+    assert [title.partition(": ")[0] for title in titles[::2]] == [
+        f"({letter}) {case}" for letter, case in zip("acegi"[: len(chosen)], chosen, strict=True)
+    ]
 
 
 def test_the_heat_map_has_every_case_by_every_method(draw):
@@ -81,7 +84,7 @@ def test_the_heat_map_has_every_case_by_every_method(draw):
 def test_a_forecast_has_the_curve_and_when_the_state_is_reached(draw):
     titles = [panel["title"] for panel in draw("forecast", "Pier").to_dict()["concat"]]
     assert titles[:2] == [panel["title"] for panel in draw("curve", "Pier").to_dict()["concat"]]
-    assert titles[2:] == ["Probability of rating 4 or worse", "Years until rating 4 or worse"]
+    assert titles[2:] == ["(c) Probability of rating 4 or worse", "(d) Years until rating 4 or worse"]
 
 
 def test_the_network_of_one_case_is_smaller_than_that_of_all(draw):

@@ -190,7 +190,7 @@ PRINTED = 680  # pixels of two panels side by side: 180 mm, the width of a page 
 SPACING = 16  # pixels between them
 LESS = WIDTH - (PRINTED - SPACING) // 2  # pixels that a panel has less on paper
 RIGHT = 14  # free at the right edge, for half of the last label
-FONT, SMALL = 12, 11  # pixels of letters
+FONT, SMALL, TITLE_FONT = 12, 11, 13  # pixels of letters
 TITLE = 20  # pixels for the title of an axis
 TICK = 8  # pixels between the labels of an axis and its plot
 BELOW = 52  # pixels below a plot for the labels and the title of its axis
@@ -208,9 +208,12 @@ LEADER = 10  # pixels from the end of a line to its label
 LABEL_ROW = 14  # pixels between labels at the ends of lines
 DIGITS = 6  # significant, in the data of a chart
 SHADE = 0.16  # opacity of the ground beyond the training rows
+FEWEST, CLOSE = 3, 5  # ticks of a logarithmic axis, at least; of a short one, at most
 SLACK = 1e-9  # of a number of steps
 CALENDAR = 1000.0  # years from here on are those of a calendar
-MOST_LETTERS = 20  # of a rating at an axis
+MOST_LETTERS = 26  # of a rating at an axis
+NAME_WIDTH = 92  # pixels of its lines
+MANY_RATINGS, SHORT = 5, 14  # more ratings than that have so many letters at most
 PICKED = "picked"  # the case that the reader points at, "" for none: the page sets it
 FAINT = 0.15  # opacity of other cases then
 STOPS = ".\N{IDEOGRAPHIC FULL STOP}"  # which a title has none of at its end
@@ -224,6 +227,8 @@ ISOLATED = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
 # Widths of letters in ems, of DejaVu Sans: few fonts of screens are wider
 NARROW_LETTERS, NARROW, WIDE_LETTERS, WIDE = frozenset("iljtfI.,:;'|!()[] "), 0.38, frozenset("mwMW%@"), 0.97
 CAPITAL, LETTER = 0.68, 0.62
+
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 # Parts of a text that a line holds together: words, what is in brackets, a run of katakana, a letter that is wide
 _PARTS = re.compile(
@@ -247,16 +252,22 @@ class Theme:
     palette: Palette
     ratings: Ratings = NUMBERS  # that the states are
 
-    def name_states(self, field: str = "datum.value") -> Spec:
-        """Labels of an axis or a legend of states: nothing where they are numbers."""
+    def name_states(self, width: float = NAME_WIDTH, most: int = MOST_LETTERS) -> Spec:
+        """Labels of an axis of states, as ``list_names`` has them: nothing where they are numbers."""
         if self.ratings.numbered:
             return {}
-        names = [self.ratings.name(state, self.words) for state in range(1, len(self.ratings.labels) + 1)]
-        return {"labelExpr": f"{json.dumps(names, ensure_ascii=False)}[{field} - 1]"}
+        names = [name.split("\n") for name in self.list_names(len(self.ratings.labels), width, most)]
+        return {"labelExpr": f"{json.dumps(names, ensure_ascii=False)}[datum.value - 1]"}
 
-    def list_names(self, states: int) -> list[str]:
-        """Names of the ratings of so many states, as an axis shows them."""
-        return [cut_name(self.ratings.name(state, self.words)) for state in range(1, states + 1)]
+    def list_names(self, states: int, width: float = NAME_WIDTH, most: int = MOST_LETTERS) -> list[str]:
+        """Names of the ratings of so many states: cut to so many letters, in lines of so many pixels.
+
+        Where there are many, each has one short line.
+        """
+        if len(self.ratings.labels) > MANY_RATINGS:
+            width, most = math.inf, SHORT
+        names = (self.ratings.name(state, self.words) for state in range(1, states + 1))
+        return [break_text(cut_name(name, most), width) for name in names]
 
 
 @dataclass(frozen=True)
@@ -330,7 +341,16 @@ def break_text(text: str, width: float, size: float = FONT) -> str:
 
 def cut_name(name: str, most: int = MOST_LETTERS) -> str:
     """A name with an ellipsis where it is longer than an axis has room for."""
-    return name if cell_len(name) <= most else set_cell_size(name, most - 1).rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+    return name if cell_len(name) <= most else set_cell_size(name, most - 1).rstrip() + ELLIPSIS
+
+
+def cut_text(text: str, width: float, size: float = FONT) -> str:
+    """A text with an ellipsis where it has more than so many pixels."""
+    if measure(text, size) <= width:
+        return text
+    while text and measure(text + ELLIPSIS, size) > width:
+        text = text[:-1]
+    return text.rstrip() + ELLIPSIS
 
 
 def isolate_name(name: str) -> str:
@@ -472,8 +492,9 @@ def name_axis(extent: int, **more: Any) -> Spec:
 
 
 def number_axis(title: str | None, labels: Iterable[str], **more: Any) -> Spec:
-    """An axis beside a plot, as wide as the longest of its labels."""
-    extent = math.ceil(max(map(measure, labels), default=0.0)) + TICK
+    """An axis beside a plot, as wide as the longest line of its labels."""
+    lines = (line for label in labels for line in label.split("\n"))
+    extent = math.ceil(max(map(measure, lines), default=0.0)) + TICK
     return {"title": title, "minExtent": extent, "maxExtent": extent, **more}
 
 
@@ -551,12 +572,17 @@ def log_scale(low: float, high: float) -> Spec:
 
 
 def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Round numbers for a logarithmic axis: 1, 2, 5; 1, 3; or powers of ten, as many as fit."""
+    """Round numbers for a logarithmic axis: 1, 2, 5; 1, 3; or powers of ten, as many as fit.
+
+    On a short axis, with less than three of 1, 2, 5, they are at even steps.
+    """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     ticks: list[float] = []
     for steps in ((1, 2, 5), (1, 3), (1,)):
         ticks = [s * 10.0**power for power in range(first, last + 1) for s in steps]
         ticks = [shorten(tick) for tick in ticks if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)]
+        if len(ticks) < FEWEST:
+            return list(find_ticks(low, high, most=CLOSE, snap=False).values)
         if len(ticks) <= most:
             return ticks
     return ticks[:: math.ceil(len(ticks) / most)]
@@ -623,22 +649,23 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
 
 @dataclass(frozen=True)
 class End:
-    """The label of a line at its end: its text, pixels from the top of the plot, the line's colour and dash."""
+    """The label of a line at its end: its text, pixels from the top of the plot, the line's colour."""
 
     text: str
     at: float
     colour: str
-    dash: tuple[int, ...] = ()
 
 
 def find_end_room(ends: Iterable[str]) -> float:
     """Pixels that labels of lines take at the right of a plot."""
-    return LEADER + 4 + max((measure(text, SMALL) for text in ends), default=0.0)
+    lines = (line for text in ends for line in text.split("\n"))
+    return LEADER + 4 + max((measure(line, SMALL) for line in lines), default=0.0)
 
 
 def label_ends(ends: Sequence[End], x: Spec, last: float, height: float, colour: str) -> list[Spec]:
     """Labels at the right of a plot, each with a short line from the end of what it names."""
-    places = spread([one.at for one in ends], LABEL_ROW, 0.0, height)
+    gap = LABEL_ROW * max(one.text.count("\n") + 1 for one in ends)
+    places = spread([one.at for one in ends], min(gap, height / len(ends)), 0.0, height)
     rows: Rows = [
         {"last": last, "at": round(one.at, 1), "to": round(to, 1), "text": one.text, "colour": one.colour}
         for one, to in zip(ends, places, strict=True)
@@ -647,9 +674,10 @@ def label_ends(ends: Sequence[End], x: Spec, last: float, height: float, colour:
     own = {"color": category("colour", scale=None)}
     line = base | own | {"x2": {"field": "last"}, "y": quantity("at", scale=None), "y2": {"field": "to"}}
     text = base | {"y": quantity("to", scale=None), "text": category("text")}
+    lines: Spec = {"lineBreak": "\n", "baseline": "middle"}
     return [
         layer("rule", line, rows=rows, xOffset=2, x2Offset=LEADER, strokeWidth=1.6),
-        layer("text", text, rows=rows, align="left", dx=LEADER + 3, fontSize=SMALL, color=colour),
+        layer("text", text, rows=rows, align="left", dx=LEADER + 3, fontSize=SMALL, color=colour, **lines),
     ]
 
 
@@ -847,7 +875,7 @@ def style(palette: Palette) -> Spec:
         "text": {"color": ink, "fontSize": FONT},
         "title": {
             "color": ink,
-            "fontSize": 13,
+            "fontSize": TITLE_FONT,
             "fontWeight": "bold",
             "anchor": "start",
             "frame": "bounds",

@@ -11,7 +11,7 @@ blank. SVG files take whatever font the reader has. ``combine`` lays the panels 
 
 from __future__ import annotations
 
-import copy
+import json
 import re
 import zlib
 from collections.abc import Sequence
@@ -22,7 +22,18 @@ from xml.etree import ElementTree
 import altair as alt
 import vl_convert
 
-from rekka.report.charts.base import FRAME, KEY, LESS, PICKED, SPACING, STAMP, Spec
+from rekka.report.charts.base import (
+    FRAME,
+    KEY,
+    LESS,
+    PICKED,
+    SPACING,
+    STAMP,
+    TITLE_FONT,
+    Spec,
+    break_text,
+    cut_text,
+)
 from rekka.report.views import FigureView
 
 PICTURE_MARK = b"drawn by rekka"  # in every picture file, by which an earlier one is known
@@ -162,6 +173,7 @@ def _rename(root: ElementTree.Element, prefix: str) -> None:
 
 OWN_SCALES = ("color", "fill", "shape", "stroke", "strokeDash", "xOffset", "yOffset")  # else panels share them
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+COLUMNS = 2
 SQUARE = 230  # pixels, of a plot as wide as high on paper
 SMALL = 200  # pixels of a plot: such panels stand three beside each other, as they are
 
@@ -169,10 +181,11 @@ SMALL = 200  # pixels of a plot: such panels stand three beside each other, as t
 def combine(figure: FigureView) -> Spec:
     """The panels of a figure side by side, as wide as a printed page, marked (a), (b) before their titles.
 
-    Their plots are aligned. A page has room for two panels, or three small ones; further panels go below. A lone
-    panel stays as it is.
+    Their plots are aligned, and as wide as those above and below. A page has room for two panels, or three small
+    ones; further panels go below. A lone panel stays as it is.
     """
-    panels = [copy.deepcopy(panel.spec) for panel in figure.panels]
+    # not deepcopy, which would keep rows that two layers share, so that a key would be moved twice
+    panels = [json.loads(json.dumps(panel.spec)) for panel in figure.panels]
     config, schema = panels[0]["config"], panels[0]["$schema"]
     small = len(panels) > 1 and max(spec["width"] for spec in panels) < SMALL
     for n, (spec, panel) in enumerate(zip(panels, figure.panels, strict=True)):
@@ -181,12 +194,16 @@ def combine(figure: FigureView) -> Spec:
             spec.pop(name, None)
     if len(panels) > 1 and not small:
         _narrow(panels)
+        for column in (panels[::COLUMNS], panels[1::COLUMNS]):
+            _align(column)
+    for spec in panels:
+        spec["title"] = _break_title(spec["title"], _find_frame(spec))
     together: Spec = {"$schema": schema, "config": config, "spacing": SPACING}
     if any(PICKED in repr(spec) for spec in panels):
         together["params"] = [{"name": PICKED, "value": ""}]
     return together | {
         "concat": panels,
-        "columns": 3 if small else 2,
+        "columns": 3 if small else COLUMNS,
         "align": "each",
         "resolve": {"scale": dict.fromkeys(OWN_SCALES, "independent")},
     }
@@ -198,25 +215,56 @@ def _number(place: int) -> str:
     return (_number(before - 1) if before else "") + LETTERS[letter]
 
 
+def _break_title(title: str, frame: Spec) -> str | list[str]:
+    """A title as wide as its panel, in two lines at most."""
+    width = frame["x2"]["value"] - frame["x"]["value"]
+    first = break_text(title, width, TITLE_FONT).split("\n")[0]
+    rest = title[len(first) :].strip()
+    lines = [cut_text(line, width, TITLE_FONT) for line in (first, rest)]
+    return lines if rest else lines[0]
+
+
 def _narrow(panels: Sequence[Spec]) -> None:
     """Make panels fit half of a page. What is square stays square, and what was as high beside it stays so."""
-    heights = {}
+    squares = {spec["height"] for spec in panels if _is_square(spec)}
     for spec in panels:
-        less = spec["width"] - SQUARE if spec["width"] == spec["height"] else LESS
-        if spec["width"] == spec["height"]:
-            heights[spec["height"]] = SQUARE
-        spec["width"] -= less
-        frame = next(layer for layer in spec["layer"] if layer["mark"].get("style") == FRAME)
-        frame["encoding"]["x2"]["value"] -= less
-    for spec in panels:
-        lower = spec["height"] - heights.get(spec["height"], spec["height"])
-        spec["height"] -= lower
-        for layer in spec["layer"]:
-            kind = layer["mark"].get("style")
-            if kind == STAMP:
-                layer["encoding"]["x"]["value"] = spec["width"] / 2
-            elif kind == FRAME:
-                layer["encoding"]["y2"]["value"] = spec["height"]
-            elif kind == KEY:
-                for row in layer["data"]["values"]:
-                    row["y"] -= lower
+        less = spec["width"] - SQUARE if _is_square(spec) else LESS
+        _find_frame(spec)["x2"]["value"] -= less
+        _resize(spec, spec["width"] - less, SQUARE if spec["height"] in squares else spec["height"])
+
+
+def _align(column: Sequence[Spec]) -> None:
+    """Give plots above each other the same sides: labels of axes and lines are wider in one than in another."""
+    specs = [spec for spec in column if not _is_square(spec)]
+    frames = [_find_frame(spec) for spec in specs]
+    left = min((frame["x"]["value"] for frame in frames), default=0.0)
+    widths = [spec["width"] + left - frame["x"]["value"] for spec, frame in zip(specs, frames, strict=True)]
+    for spec, frame in zip(specs, frames, strict=True):
+        frame["x2"]["value"] += left - frame["x"]["value"]
+        frame["x"]["value"] = left
+        _resize(spec, min(widths), spec["height"])
+
+
+def _is_square(spec: Spec) -> bool:
+    return bool(spec["width"] == spec["height"])
+
+
+def _find_frame(spec: Spec) -> Spec:
+    """Where the edges of a panel are, in pixels from the upper left corner of its plot."""
+    frame: Spec = next(layer["encoding"] for layer in spec["layer"] if layer["mark"].get("style") == FRAME)
+    return frame
+
+
+def _resize(spec: Spec, width: float, height: float) -> None:
+    """Set the size of a plot; what stands below it or across it keeps its place."""
+    lower = spec["height"] - height
+    spec |= {"width": width, "height": height}
+    for layer in spec["layer"]:
+        kind, encoding = layer["mark"].get("style"), layer["encoding"]
+        if kind == STAMP:
+            encoding["x"]["value"], encoding["y"]["value"] = width / 2, height / 2
+        elif kind == FRAME:
+            encoding["y2"]["value"] = height
+        elif kind == KEY:
+            for row in layer["data"]["values"]:
+                row["y"] -= lower

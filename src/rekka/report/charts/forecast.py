@@ -15,9 +15,13 @@ from rekka.report.charts.base import (
     HEAD,
     HEIGHT,
     LESS,
+    MOST_LETTERS,
+    NAME_WIDTH,
+    PRINTED,
     RIGHT,
     ROW,
     SMALL,
+    SPACING,
     WIDTH,
     Band,
     Chart,
@@ -26,6 +30,7 @@ from rekka.report.charts.base import (
     Rows,
     Spec,
     Theme,
+    break_text,
     case_axis,
     category,
     colour_state,
@@ -94,10 +99,13 @@ SHARE = (  # as show_share does it, in the words of Vega
 NEAR = 0.05  # a mean that is so near to a rating is called by it
 INSPECTED = 0.9  # of the members of the last year: years with fewer have hollow points
 MOST_MULTIPLES = 24  # small panels; later components have their own pages
-SMALL_PLOT, SMALL_HEIGHT = 150, 120  # pixels of one of them
+SMALL_PLOT, SMALL_HEIGHT = 150, 120  # pixels of the plot of one of them, at most as wide
+SMALL_PANEL = (PRINTED - 2 * SPACING) / 3  # pixels of one of them, all in all
+SMALL_LETTERS = 12  # of a rating there
 MANY, SQUEEZED = 7, 9  # ratings on a low axis, and pixels of their letters
 DASHED = (4, 3)
 WIDER: Spec = {"strokeWidth": 1.4, "strokeDash": list(DASHED)}
+END_ROOM = 60  # pixels for words at the end of a line
 BAND_WIDTH = 0.7  # of a year, for a bar of a backtest
 NO_CHANGE = 0.002  # least width of an axis of differences of scores, of which a thousandth is no difference
 Passages = dict[str | int, PassagePart]  # years until the threshold by state now, or by case
@@ -189,9 +197,8 @@ def _count_reached(
     x = year_axis(_name_years(network, words), first, last)
     bands = _list_number_bands(rows, network.level, theme)
     along = {"x": quantity("year", **x)}
-    ends = [
-        End(words("figure.network.end", count=rows[-1]["count"]), _place(rows[-1]["expected"], y), palette.accent)
-    ]
+    text = break_text(words("figure.network.end", count=rows[-1]["count"]), END_ROOM, SMALL)
+    ends = [End(text, _place(rows[-1]["expected"], y), palette.accent)]
     left, right = find_room(y["axis"]), find_end_room(one.text for one in ends)
     layers = [
         *draw_bands("area", bands[:2], "y", along, y),
@@ -481,7 +488,7 @@ def _draw_small(found: CaseForecast, last: float, states: int, theme: Theme) -> 
     palette = theme.palette
     x = year_axis(theme.words("figure.axis.years_short"), 0.0, last)
     x["axis"] |= {"values": [value for value in x["axis"]["values"] if value % 10 == 0] or x["axis"]["values"]}
-    y = _rate(states, theme, None)
+    y = _rate(states, theme, None, math.inf, SMALL_LETTERS)
     if states > MANY:
         y["axis"] |= {"labelFontSize": SQUEEZED}
     along = {"x": quantity("year", **x)}
@@ -497,13 +504,16 @@ def _draw_small(found: CaseForecast, last: float, states: int, theme: Theme) -> 
         layer("line", along | {"y": quantity("mean", **y)}, strokeWidth=2, color=palette.accent),
     ]
     left = find_room(y["axis"])
-    return Chart(layers, rows, width=SMALL_PLOT, height=SMALL_HEIGHT, left=left, across=left + SMALL_PLOT + RIGHT)
+    width = min(SMALL_PLOT, SMALL_PANEL - left - RIGHT)
+    return Chart(layers, rows, width=width, height=SMALL_HEIGHT, left=left, across=left + width + RIGHT)
 
 
-def _rate(states: int, theme: Theme, title: str | None) -> Spec:
+def _rate(
+    states: int, theme: Theme, title: str | None, width: float = NAME_WIDTH, most: int = MOST_LETTERS
+) -> Spec:
     """Scale and axis of ratings, the best at the top; each is a strip, so that who is surely in it has a place."""
-    values = list(range(1, states + 1))
-    axis = number_axis(title, theme.list_names(states), values=values, format="d", **theme.name_states())
+    values, names = list(range(1, states + 1)), theme.list_names(states, width, most)
+    axis = number_axis(title, names, values=values, format="d", **theme.name_states(width, most))
     return {"scale": {"domain": [0.5, states + 0.5], "reverse": True, "nice": False, "zero": False}, "axis": axis}
 
 
@@ -728,7 +738,7 @@ def _years_until(passages: Passages, kind: str, height: float, level: float, the
         base |= {"y": case_axis([str(name) for name in passages]), "opacity": dim()}
         left = float(CASE_LABELS)
     else:
-        names = [str(row["state_text"]) for row in rows]
+        names = theme.list_names(len(rows))
         plain: Spec = {"ticks": False, "domain": False, "grid": False, **theme.name_states()}
         axis = number_axis(words("figure.axis.state_now"), names, **plain)
         base |= {"y": category("state", scale={"domain": list(passages)}, sort=None, axis=axis)}

@@ -6,6 +6,7 @@ bottom for each percent of them, or each twentieth. Its hazards cover a factor o
 
 from __future__ import annotations
 
+import json
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rekka.evaluation.scores import CONFIDENCE
 from rekka.fleet.models import CaseModel, split_notes
@@ -21,9 +23,12 @@ from rekka.forecast.profiles import Profile, find_central
 from rekka.report.charts.base import (
     BELOW,
     BROKEN,
+    FONT,
     HEAD,
+    LESS,
     PRINT,
     RIGHT,
+    SHORT,
     SMALL,
     WIDTH,
     Chart,
@@ -86,8 +91,8 @@ MANY_TIMES = 8.0  # the largest is so many times the smallest: a logarithmic axi
 ROOM = 1.3  # times beyond what is shown, on a logarithmic axis
 DRAWN = 1e100  # figures beyond it, and below 1 over it, are those of a fit gone wrong, and on no axis
 FACTOR = 1000.0  # between the ends of an axis of hazards, at most
-AXIS_LETTERS = 30  # of all labels under a panel; more are slanted
-SLANTED = 40  # pixels that slanted labels take more
+GAP = 4  # pixels between labels under bars
+SLANT = 30  # degrees, of such labels where they are too long
 BAND = 0.12  # opacity: bands of several states lie over each other
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1], [1, 3], [10, 2, 2, 2, 2, 2])
 LINE = 112  # letters over a picture
@@ -189,28 +194,35 @@ def _end_counts(part: CalibrationPart, theme: Theme) -> Chart | None:
         for one in part.by_end
     ]
     ends = [one.state for one in part.by_end]
-    longest = max(len(theme.ratings.name(state, words)) for state in ends)
-    slanted = longest * len(ends) > AXIS_LETTERS
-    end_axis = {
-        "title": words("figure.axis.end_state"),
-        "labelAngle": -30 if slanted else 0,
-        **theme.name_states(),
-    }
+    most = max(max(one.observed, one.expected) for one in part.by_end)
+    y = find_ticks(0.0, most).beside(words("figure.axis.rows"))
+    left = find_room(y["axis"])
+    end_axis, further = _name_ends(max(ends), (WIDTH - LESS - left - RIGHT) / len(ends) - GAP, theme)
     base = {
         "x": {"field": "state", "type": "ordinal", "scale": {"domain": ends}, "axis": end_axis},
         "tooltip": tips(words, "state_text", "observed_text", "expected_text", "residual"),
     }
-    most = max(max(one.observed, one.expected) for one in part.by_end)
-    y = find_ticks(0.0, most).beside(words("figure.axis.rows"))
     bars, dashes = (base | {"y": quantity(name, **y)} for name in ("observed", "expected"))
-    accent, ink, left = theme.palette.accent, theme.palette.ink, find_room(y["axis"])
+    accent, ink = theme.palette.accent, theme.palette.ink
     layers = (
         layer("bar", bars, width={"band": 0.6}, color=accent),
         layer("tick", dashes, thickness=3, orient="horizontal", width={"band": 0.85}, opacity=1, color=ink),
     )
     key = (Entry(names[0], accent), Entry(names[1], ink, dash=(1, 0)))
-    below = BELOW + (SLANTED if slanted else 0)
-    return Chart(layers, rows, width=WIDTH - left - RIGHT, height=SIDE, left=left, key=key, below=below)
+    return Chart(layers, rows, width=WIDTH - left - RIGHT, height=SIDE, left=left, key=key, below=BELOW + further)
+
+
+def _name_ends(states: int, width: float, theme: Theme) -> tuple[Spec, float]:
+    """An axis of ratings, each in lines of so many pixels, or slanted; and the pixels that this takes more."""
+    names = theme.list_names(states, width)
+    slanted = any(measure(line) > width for name in names for line in name.split("\n"))
+    axis: Spec = {"title": theme.words("figure.axis.end_state"), "labelOverlap": False}
+    if not slanted:
+        further = max(name.count("\n") for name in names) * FONT
+        return axis | {"labelAngle": 0, **theme.name_states(width)}, further
+    longest = max(map(measure, theme.list_names(states, math.inf, SHORT)))
+    more = math.sin(math.radians(SLANT)) * longest
+    return axis | {"labelAngle": -SLANT, **theme.name_states(math.inf, SHORT)}, more
 
 
 def _describe_counts(part: CalibrationPart, theme: Theme) -> str:
@@ -239,13 +251,13 @@ def draw_ratios(
         return None
     place = place_model(model, words)
     units = {one.name: one.unit for one in covariates}
-    message = _describe_ratios(model, theme)
+    message, known = _describe_ratios(model, theme), any("low" in row for row in chart.rows)
     cut = any(row[f"cut_{end}"] for row in chart.rows for end in ARROWS)
     caption = (
         words("figure.ratios.caption", **place),
         "" if model.chosen else words("figure.curve.not_chosen", **place),
-        words("figure.ratios.bars", level=show_level(level)) if any("low" in row for row in chart.rows) else "",
         words("figure.ratios.cut", most=f"{WIDEST:g}", least=f"{1 / WIDEST:g}") if cut else "",
+        words("figure.ratios.bars", level=show_level(level)) if known else message,
     )
     panels = [("ratios", words("figure.ratios.panel"), message, chart)]
     title = words("figure.of_case", case=place["case"], text=_say_strongest(model, units, theme))
@@ -261,7 +273,7 @@ def ratios(model: ModelPart, covariates: Sequence[Covariate], theme: Theme) -> C
         return None
     rows = [
         _ratio_row(one, units.get(one.covariate), model.references.get(one.covariate), words)
-        | {"state_text": cut_name(theme.ratings.name(one.state, words))}
+        | {"state_text": cut_name(theme.ratings.name(one.state, words), SHORT)}
         for one in known
     ]
     numbers = [row[name] for row in rows for name in ("ratio", "low", "high") if name in row]
@@ -393,7 +405,10 @@ def _describe_ratios(model: ModelPart, theme: Theme) -> str:
 
 @dataclass(frozen=True)
 class ProfileLines:
-    """Numbers with their ends at values of a covariate, a line for each state; None where there is no number."""
+    """Numbers with their ends at values of a covariate, a line for each state; None where there is no number.
+
+    ``rug`` are the ticks at the bottom: quantiles of the training rows.
+    """
 
     values: Sequence[float]
     rug: Sequence[float]
@@ -426,23 +441,22 @@ def draw_profiles(
         words("figure.profiles.cut") if any(_is_cut(chart) for *_, chart in panels) else "",
         list_caveats(model, words),
     )
-    title = words("figure.of_case", case=place["case"], text=_say_change(profiles, theme))
+    title = words("figure.of_case", case=place["case"], text=_say_change(model, profiles, theme))
     return make_figure(f"profiles-{number}", title, panels, caption, theme, model=model)
 
 
-def _say_change(profiles: Sequence[ProfilePart], theme: Theme) -> str:
-    """The covariate and the rating whose hazard changes most, as far as the intervals at both ends are apart."""
+def _say_change(model: ModelPart, profiles: Sequence[ProfilePart], theme: Theme) -> str:
+    """The covariate and the rating whose hazard changes most, of the effects whose interval leaves 1 out."""
     words = theme.words
+    clear = {(one.covariate, one.state) for one in model.ratios if _is_clear(one)}
     changes = [
         (abs(math.log(last / first)), one, state, first, last)
         for one in profiles
-        for state in range(1, len(one.hazard[0]) + 1)
-        for place in [_find_inside(one.values, one.rug)]
-        for first, last in [(one.hazard[place[0]][state - 1], one.hazard[place[-1]][state - 1])]
-        if first and last and _are_apart(one, place, state - 1)
+        for state, (first, last) in enumerate(zip(one.hazard[0], one.hazard[-1], strict=True), start=1)
+        if first and last and (one.covariate, state) in clear
     ]
     if not changes:
-        return words("figure.profiles.none_clear")
+        return words("figure.profiles.none_clear" if model.certified else "figure.ratios.not_known")
     _, one, state, first, last = max(changes, key=lambda change: change[0])
     return words(
         "figure.profiles.title",
@@ -453,28 +467,10 @@ def _say_change(profiles: Sequence[ProfilePart], theme: Theme) -> str:
     )
 
 
-def _are_apart(one: ProfilePart, inside: Sequence[int], place: int) -> bool:
-    ends = [(one.hazard_low[n][place], one.hazard_high[n][place]) for n in (inside[0], inside[-1])]
-    (first_low, first_high), (last_low, last_high) = ends
-    if first_low is None or first_high is None or last_low is None or last_high is None:
-        return False
-    return first_high < last_low or last_high < first_low
-
-
-def _find_inside(values: Sequence[float], rug: Sequence[float]) -> list[int]:
-    """Places of the values within the central part of the training rows; all of these where it has no two."""
-    low, high = find_central(rug)
-    inside = [n for n, value in enumerate(values) if low <= value <= high]
-    if len(inside) < 2:
-        inside = [n for n, value in enumerate(values) if rug[0] <= value <= rug[-1]]
-    return inside or list(range(len(values)))
-
-
 def _describe_profile(one: ProfilePart, theme: Theme) -> str:
     """Over the central training rows: how the hazard of leaving each state changes."""
     words, ratings = theme.words, theme.ratings
-    inside = _find_inside(one.values, one.rug)
-    first, last = one.hazard[inside[0]], one.hazard[inside[-1]]
+    first, last = one.hazard[0], one.hazard[-1]
     items = (
         words(
             "figure.profiles.item",
@@ -484,26 +480,23 @@ def _describe_profile(one: ProfilePart, theme: Theme) -> str:
         )
         for state, (low, high) in enumerate(zip(first, last, strict=True), start=1)
     )
-    ends = {"low": show_figure(one.values[inside[0]]), "high": show_figure(one.values[inside[-1]])}
+    ends = {"low": show_figure(one.values[0]), "high": show_figure(one.values[-1])}
     return words("figure.profiles.alt", name=isolate_name(one.covariate), items=join_names(items, words), **ends)
 
 
 def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by_state: bool = True) -> Chart:
-    """Lines in their bands over the central values of a covariate: one for each state, or a single one."""
+    """Lines in their bands over the values of a covariate: one for each state, or a single one."""
     palette = theme.palette
-    inside = _find_inside(lines.values, lines.rug)
     count = len(lines.middle[0])
     states = list(range(1, count + 1))
     rows = [
-        row | ({"state": state} if by_state else {})
-        for state in states
-        for row in _profile_rows(lines, inside, state - 1)
+        row | ({"state": state} if by_state else {}) for state in states for row in _profile_rows(lines, state - 1)
     ]
-    low, high = lines.values[inside[0]], lines.values[inside[-1]]
+    low, high = lines.values[0], lines.values[-1]
     x = find_ticks(low, high, snap=False).under(covariate, grid=False)
     y = _value_axis(rows, title)
     base = {"x": quantity("value", **x)}
-    colours = [colour_state(n, count, palette) for n in states]
+    colours = [colour_state(n, count + 1, palette) for n in states]  # the worst is not left, but has a colour
     if by_state:
         dashes = [DASHES[n % len(DASHES)] for n in range(count)]
         colour = {"color": category("state", scale={"domain": states, "range": colours}, legend=None)}
@@ -513,13 +506,15 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
     rug = [{"at": at} for at in dict.fromkeys(map(shorten, lines.rug)) if low <= at <= high]
     tick = {"x": quantity("at", **x), "y": {"value": HEIGHT}, "y2": {"value": HEIGHT - RUG}}
     middle = {"y": quantity("middle", **y)}
-    label = theme.name_states("datum.state") if by_state else {}
     names = theme.list_names(count)
     ends = list(_list_ends(rows, y, names, colours)) if by_state else []
     layers = []
     if any("low" in row for row in rows):
         band = base | colour | span("y", "low", "high", **y)
         layers.append(layer("area", band, where="isValid(datum.low)", opacity=BAND, clip=True))
+        for end in ("low", "high"):  # bands that lie over each other are told apart by their edges
+            edge = base | colour | dash | {"y": quantity(end, **y)}
+            layers.append(layer("line", edge, where="isValid(datum.low)", strokeWidth=0.7, opacity=0.7, clip=True))
     layers += [
         layer("line", base | middle | colour | dash, strokeWidth=2.2, clip=True),
         layer("rule", tick, rows=rug, color=palette.ink, opacity=0.55, strokeWidth=0.8),
@@ -527,7 +522,7 @@ def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by
         layer(
             "point",
             base | middle | colour | {"tooltip": _profile_tips(theme)},
-            transform=[{"calculate": label["labelExpr"], "as": "state_text"}] if label else (),
+            transform=_name_rows(theme) if by_state else (),
             filled=True,
             size=60,
             opacity=0,
@@ -572,16 +567,24 @@ def _profile_tips(theme: Theme) -> list[Spec]:
     ]
 
 
-def _profile_rows(lines: ProfileLines, inside: Sequence[int], place: int) -> Rows:
+def _name_rows(theme: Theme) -> list[Spec]:
+    """The names of ratings for tooltips, where they are more than numbers."""
+    if theme.ratings.numbered:
+        return []
+    names = [theme.ratings.name(state, theme.words) for state in range(1, len(theme.ratings.labels) + 1)]
+    return [{"calculate": f"{json.dumps(names, ensure_ascii=False)}[datum.state - 1]", "as": "state_text"}]
+
+
+def _profile_rows(lines: ProfileLines, place: int) -> Rows:
     """A row for each value that has a number which an axis can show."""
     rows: Rows = []
-    for n in inside:
-        middle, low, high = (one[n][place] for one in (lines.middle, lines.low, lines.high))
+    for value, *numbers in zip(lines.values, lines.middle, lines.low, lines.high, strict=True):
+        middle, low, high = (one[place] for one in numbers)
         if middle is None or not 1 / DRAWN <= middle <= DRAWN:
             continue
         drawn = low is not None and high is not None and low >= 1 / DRAWN and high <= DRAWN
         ends = shorten_ends(low, high) if drawn else {}
-        rows.append({"value": shorten(lines.values[n]), "middle": shorten(middle)} | ends)
+        rows.append({"value": shorten(value), "middle": shorten(middle)} | ends)
     return rows
 
 
@@ -637,16 +640,24 @@ def draw_profile(found: Profile, name: str) -> FigureView | None:
     covariate = found.covariate if key is None else f"{found.covariate} ({theme.words(f'unit.{key}')})"
     way = f"ean years {found.journey}"
     hazards = ("hazards", "Hazard of leaving each rating", "hazard of leaving the rating (per year)")
-    panels = []
+    panels, inside = [], _find_inside(found)
     for (part, title, axis), ends in (
         (hazards, (found.hazard, found.hazard_low, found.hazard_high)),
         (("years", f"M{way}", f"m{way}"), (found.years, found.years_low, found.years_high)),
     ):
-        lines = ProfileLines(found.values.tolist(), found.rug.tolist(), *map(_list_numbers, ends))
+        numbers = (_list_numbers(one[inside]) for one in ends)
+        lines = ProfileLines(found.values[inside].tolist(), found.rug.tolist(), *numbers)
         chart = profile(lines, covariate, axis, theme, by_state=part == "hazards")
         if chart.rows:
             panels.append(PanelView(part, title, f"{title} along {found.covariate}.", finish(chart, PRINT)))
     return FigureView(name, "", "", tuple(panels)) if panels else None
+
+
+def _find_inside(found: Profile) -> NDArray[np.bool_]:
+    """Mask of the values in the central part of the training rows; of all of these where it has no two."""
+    values, (low, high) = found.values, find_central(found.rug)
+    inside = (values >= low) & (values <= high)
+    return inside if inside.sum() > 1 else (values >= found.rug[0]) & (values <= found.rug[-1])
 
 
 def _list_numbers(values: Any) -> Lines:

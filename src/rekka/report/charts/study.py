@@ -290,9 +290,10 @@ def _cost_axis(values: list[float], cost: str, words: Words) -> tuple[Spec, floa
         low, high = low / 1.25, high * 1.25  # so that marks at the edge are whole
         axis: Spec = {"title": title, "values": log_ticks(low, high), "format": ",~r"}
         return {"scale": log_scale(low, high), "axis": axis}, 0.0
-    scale: Spec = {"domain": [low - 0.6, high + 0.6], "nice": False, "zero": False}
-    axis = {"title": title, "tickMinStep": 1, "format": "d", "tickCount": 8}
-    return {"scale": scale, "axis": axis}, PAPER_WIDTH / (high - low + 1.2)
+    ticks = find_ticks(low - 0.6, high + 0.6, most=8, snap=False)
+    whole = [value for value in ticks.values if value == round(value)]
+    axis = {"title": title, "values": whole, "format": "d"}
+    return {"scale": ticks.scale(), "axis": axis}, PAPER_WIDTH / (high - low + 1.2)
 
 
 def _coverage(document: Document, preset: PresetPart, theme: Theme) -> Chart | None:
