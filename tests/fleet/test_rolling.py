@@ -439,6 +439,18 @@ def test_a_rival_need_not_be_shown_to_be_better_than_the_model_before(compared: 
     assert best["model"] == "trend"
 
 
+def test_a_model_that_forecasts_as_well_as_the_one_that_is_kept_has_a_reason(
+    compared: rolling.Rolling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some, rows = _score_like(compared, {"trend": 0.0, "frailty": 1e-9}, {"trend": -50.0, "frailty": -40.0})
+    known = {row["model"]: row for row in rows}
+    monkeypatch.setattr(rolling, "_describe", lambda _, step, name, *args, **more: known[name])
+    found, best = rolling._compare(some, 1, ["trend", "frailty"], "plain")
+    assert best == "frailty"
+    assert found[0]["reason"] == "another forecasts alike and fits all records better"
+    assert (found[1]["reason"], found[1]["kept"]) == (None, True)
+
+
 def test_how_well_models_fit_is_compared_on_the_same_rows(compared: rolling.Rolling) -> None:
     some, rows = _score_like(compared, {"trend": 0.0, "errors": 1e-9}, {"trend": -50.0, "errors": 1e9})
     assert some.count_excluded("trend") > some.count_excluded("errors")

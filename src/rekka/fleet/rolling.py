@@ -581,6 +581,9 @@ def _compare(
     best = _choose_best(rolling, rows)
     if best is not None:
         best |= {"kept": True, "reason": None}
+        for row in rows:
+            if row is not best and row["reason"] is None and row["rps"] < best["rps"]:
+                row["reason"] = "another forecasts alike and fits all records better"
     return rows, None if best is None else best["model"]
 
 
