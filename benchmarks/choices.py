@@ -42,7 +42,7 @@ from rekka.report.text import MISSING
 
 MANY = 1000  # bridges, where BRIDGES are too few to show a violation
 ROUNDS = 20
-TIES = "by support of all records"  # the rule of ties, which no constant of rolling.py has
+RIVALS = "by support, of all not shown to be worse by LEAST_GAIN"  # the rule of rivals, no constant of rolling.py
 PLAIN_AIM, AIM = 0.95, 0.80  # share of tables with the right model: of the plain one, of one violation
 DAYS = 365.25  # of a year
 CASE = "component"
@@ -54,26 +54,39 @@ SECTION = "choices"
 
 @dataclass(frozen=True)
 class Situation:
-    """What tables are drawn from, their bridges, and how many are drawn in a round."""
+    """What tables are drawn from, their bridges, and how many are drawn in a round.
+
+    With ``dated`` the age is a covariate of the tables although no hazard depends on it.
+    """
 
     setting: Setting
     bridges: int = BRIDGES
     a_round: int = 2
+    dated: bool = False
+
+    @property
+    def title(self) -> str:
+        """Name of the setting, and whether tables have the age beside it."""
+        return f"{self.setting.name}, with age" if self.dated else self.setting.name
 
     @property
     def name(self) -> str:
-        """Name of the setting, with the bridges."""
-        return f"{self.setting.name}, {self.bridges:,} bridges"
+        """Title, with the bridges."""
+        return f"{self.title}, {self.bridges:,} bridges"
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Covariates of the tables."""
+        return ("x", "age") if self.setting.ageing or self.dated else ("x",)
 
     @property
     def digest(self) -> int:
         """A number that changes where the draw or a constant of the rule does."""
         rule = (
-            rolling.ELEMENTS, rolling.MOST_ORIGINS, rolling.LEAST_SPAN, rolling.FEW_ORIGINS, rolling.FAR_YEARS,
-            rolling.LEAST_GAIN,
-            TIES,
+            rolling.ELEMENTS, rolling.MOST_ORIGINS, rolling.LEAST_SPAN, rolling.FEW_ORIGINS, rolling.LEAST_GAIN,
+            RIVALS,
         )  # fmt: skip
-        return zlib.crc32(repr((self.setting.digest, self.bridges, rule)).encode())
+        return zlib.crc32(repr((self.setting.digest, self.bridges, self.covariates, rule)).encode())
 
     @property
     def elements(self) -> frozenset[str]:
@@ -124,6 +137,7 @@ def list_situations() -> tuple[Situation, ...]:
         Situation(fragile),
         Situation(fragile, MANY),
         Situation(aged, MANY),
+        Situation(aged, MANY, a_round=1, dated=True),
         Situation(both),
         Situation(both, MANY),
         Situation(late),
@@ -155,8 +169,7 @@ def measure_table(situation: Situation, number: int) -> Record:
     clock, rows = process_time(), draw_transitions(situation, number)
     last = rows["date_2"].max()
     assert isinstance(last, dt.date)
-    covariates = ("x", "age") if situation.setting.ageing else ("x",)
-    settings = Settings(Cut(last), covariates, Options(threads=1), ForecastOptions(NONE), far=True)
+    settings = Settings(Cut(last), situation.covariates, Options(threads=1), ForecastOptions(NONE), far=True)
     choice = choose_case(CASE, rows, settings, None, None, lambda *_: None)
     return {
         "setting": situation.name,
@@ -224,7 +237,7 @@ class Verdict(NamedTuple):
         low, high = find_wilson(self.share, many)
         others = [f"{name} {n}" for name, n in self.chosen.most_common() if name not in self.situation.right]
         return (
-            self.situation.setting.name,
+            self.situation.title,
             f"{self.situation.bridges:,}",
             str(many),
             " or ".join(self.situation.right),
@@ -290,9 +303,9 @@ def describe(found: Sequence[Verdict]) -> str:
     return "\n\n".join(
         [
             wrap(
-                "Tables drawn from known models: 5 ratings, one covariate. Each bridge is visited 8 times, "
-                "every 2 years unless said otherwise (every 5 years: 7 times, with ageing 8). The model is chosen "
-                "from all records of each table (`python -m benchmarks.choices`, stored in "
+                "Tables drawn from known models: 5 ratings, one covariate (two with age). Each bridge is visited "
+                "8 times, every 2 years unless said otherwise (every 5 years: 7 times, with ageing 8). The model "
+                "is chosen from all records of each table (`python -m benchmarks.choices`, stored in "
                 "[choices.jsonl](../benchmarks/results/choices.jsonl))."
             ),
             table(HEADER, [one.row for one in found]),

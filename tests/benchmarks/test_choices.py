@@ -33,6 +33,15 @@ def test_what_is_right_follows_from_the_draw():
     assert right["ageing 0.03 a year, visits every 5 years"] == (("plain", "running"), choices.PLAIN_AIM)
 
 
+def test_tables_with_age_are_the_same_tables():
+    names = [f"frailty 0.5, from age 0-30, visits every 5 years{age}, 1,000 bridges" for age in ("", ", with age")]
+    without, dated = (SITUATIONS[name] for name in names)
+    assert (without.covariates, dated.covariates) == (("x",), ("x", "age"))
+    assert without.digest != dated.digest
+    drawn = [choices.draw_transitions(replace(one, bridges=10), 3) for one in (without, dated)]
+    assert drawn[0].equals(drawn[1])
+
+
 def test_transitions_are_as_a_choice_takes_them():
     rows = choices.draw_transitions(TINY, 0)
     assert rows.schema["date_1"] == rows.schema["date_2"] == pl.Date

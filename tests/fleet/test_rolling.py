@@ -74,7 +74,13 @@ def draw_dates(gap: int, years: int) -> pl.DataFrame:
 
 @pytest.mark.parametrize(
     ("gap", "years", "back"),
-    [(2, 8, [2, 3, 4]), (2, 20, [2, 3, 4, 5]), (1, 20, [1, 2, 3, 4, 5]), (5, 30, [5, 7, 9]), (5, 10, [5])],
+    [
+        (2, 8, [2, 3, 4]),
+        (2, 20, [2, 3, 4, 5, 6]),
+        (1, 20, [1, 2, 3, 4, 5]),
+        (5, 30, [5, 7, 9, 11, 13]),
+        (5, 10, [5]),
+    ],
 )
 def test_origins_leave_visits_before_and_after(gap: int, years: int, back: list[int]) -> None:
     end = dt.date(2000 + years, 12, 31)
@@ -387,24 +393,68 @@ def test_improvements_are_no_misfit_of_the_plain_model() -> None:
     assert found.cases["fit_p_value"].item() == alone.cases["fit_p_value"].item()
 
 
-def test_of_models_that_forecast_alike_the_one_that_fits_best_is_kept(compared: rolling.Rolling) -> None:
-    some = replace(
-        compared, done=dict(compared.done), supports={"trend": -50.0, "frailty": -40.0, "running": -30.0}
-    )
+def _score_like(
+    compared: rolling.Rolling, moves: dict[str, float], supports: dict[str, float], few: float = 0.0
+) -> tuple[rolling.Rolling, list[dict[str, Any]]]:
+    """Models that score as the plain one does, but for ``moves``: at every visit, and ``few`` at every second."""
+    some = replace(compared, done=dict(compared.done), supports=supports)
     for place in range(len(some.origins)):
         one = compared.done["plain", place]
         assert one.scores is not None
-        for name, move in (("trend", 0.0), ("frailty", 0.001), ("running", 0.2)):
-            scores = one.scores.with_columns(pl.col("rps") + move * (pl.int_range(pl.len()) % 2))
+        for name, move in moves.items():
+            uneven = few * (pl.int_range(pl.len()) % 2) if move else pl.lit(0.0)
+            scores = one.scores.with_columns(pl.col("rps") + move + uneven)
             some.done[name, place] = rolling.OriginScores(scores, None, None)
-    rows = [{"model": name, "rps": some.join(name, "rps").mean()} for name in ("trend", "frailty", "running")]
-    shown = some.compare("frailty", "trend", 0.95)
+    return some, [{"model": name, "rps": some.join(name, "rps").mean(), "reason": None} for name in moves]
+
+
+def test_of_models_that_forecast_alike_the_one_that_fits_best_is_kept(compared: rolling.Rolling) -> None:
+    supports = {"trend": -50.0, "frailty": -40.0, "running": -30.0}
+    worth = rolling.LEAST_GAIN * float(compared.join("plain", "rps").mean())
+    some, rows = _score_like(compared, {"trend": 0.0, "frailty": 0.5 * worth, "running": 2 * worth}, supports)
+    assert some.compare("frailty", "trend", 0.95).low > 0  # shown to be worse, by less than is worth an element
     best = rolling._choose_best(some, rows)
     assert best is not None
-    assert best["model"] == ("frailty" if shown.low <= 0 else "trend")  # running is shown to be worse
-    assert some.compare("running", "trend", 0.95).low > 0
-    some.supports["errors"] = 1e9  # of other rows
-    best = rolling._choose_best(some, [*rows[:1], {"model": "errors", "rps": rows[0]["rps"] + 1e-9}])
+    assert best["model"] == "frailty"
+    worse = rolling._choose_best(some, [rows[0], rows[2]])
+    assert worse is not None
+    assert worse["model"] == "trend"
+
+
+def test_a_rival_need_not_be_shown_to_be_better_than_the_model_before(compared: rolling.Rolling) -> None:
+    worth = rolling.LEAST_GAIN * float(compared.join("plain", "rps").mean())
+    some, rows = _score_like(
+        compared, {"trend": 0.0, "frailty": 0.1 * worth}, {"trend": -50.0, "frailty": -40.0}, worth
+    )
+    rows[1]["reason"] = "not shown to forecast better"
+    best = rolling._choose_best(some, rows)
+    assert best is not None
+    assert best["model"] == "frailty"
+    rows[0]["reason"] = "not shown to forecast better"  # none is shown to be better: the model before stays
+    assert rolling._choose_best(some, rows) is None
+    rows[0]["reason"] = None
+    out = {"model": "frailty", "reason": "not certified"}  # has no score
+    best = rolling._choose_best(some, [rows[0], out])
+    assert best is not None
+    assert best["model"] == "trend"
+
+
+def test_a_model_that_forecasts_as_well_as_the_one_that_is_kept_has_a_reason(
+    compared: rolling.Rolling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some, rows = _score_like(compared, {"trend": 0.0, "frailty": 1e-9}, {"trend": -50.0, "frailty": -40.0})
+    known = {row["model"]: row for row in rows}
+    monkeypatch.setattr(rolling, "_describe", lambda _, step, name, *args, **more: known[name])
+    found, best = rolling._compare(some, 1, ["trend", "frailty"], "plain")
+    assert best == "frailty"
+    assert found[0]["reason"] == "another forecasts alike and fits all records better"
+    assert (found[1]["reason"], found[1]["kept"]) == (None, True)
+
+
+def test_how_well_models_fit_is_compared_on_the_same_rows(compared: rolling.Rolling) -> None:
+    some, rows = _score_like(compared, {"trend": 0.0, "errors": 1e-9}, {"trend": -50.0, "errors": 1e9})
+    assert some.count_excluded("trend") > some.count_excluded("errors")
+    best = rolling._choose_best(some, rows)
     assert best is not None
     assert best["model"] == "trend"
 

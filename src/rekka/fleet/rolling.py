@@ -15,9 +15,11 @@ time, as long as they forecast better:
                 allowing for the number of elements, lies below 0. Where it is not certified, the model before it
                 stands in. One that cannot lower the score by 1 % at the latest origin, as its interval there
                 says, is not fitted at the others
-    5 TIES      of several that are not shown to forecast differently, and are fitted to the same rows, the one
-                with the highest log-likelihood less parameters is kept, fitted to all rows up to the end: over a
-                few years models of different kinds can forecast alike. When none is kept, the choice is made
+    5 RIVALS    where one is shown to be better, all that were tried at all origins are rivals, but for those that
+                are shown to forecast worse than the best, by 1 % or more: over a few years models of different
+                kinds can forecast alike. Of rivals fitted to the same rows, the one with the highest
+                log-likelihood less parameters is kept, fitted to all rows up to the end. When no element is kept,
+                the choice is made
     6 WINDOW    where that is asked for, half-lives of the weights or recent years alone are compared alike
 
 Log loss cannot judge: the plain model gives improvements the probability 0. If the plain model is right, an
@@ -69,8 +71,7 @@ ELEMENTS: Mapping[str, Mapping[str, str]] = {  # tried in this order; of equals 
 NAMES = {PLAIN: "the plain model", "running": "running clock"}  # what people read, where it differs
 MOST_ORIGINS = 5
 LEAST_SPAN = 0.5  # of the years up to the end; earlier origins leave too little to train on
-FEW_ORIGINS = 3
-FAR_YEARS = 5  # horizons that origins should reach where the records allow
+FEW_ORIGINS = 2  # may be earlier than that
 LEAST_GAIN = 0.01  # of the score before: less is not worth an element
 
 MODELS_SCHEMA: dict[str, Any] = {
@@ -175,7 +176,8 @@ def list_origins(frame: pl.DataFrame, end: dt.date) -> tuple[Cut, ...]:
     """Origins up to ``end``, the latest first.
 
     The first lies the usual interval before the end, so that most members have a visit after it, and the others
-    half of that apart. There are three where the records allow, and up to five for horizons of five years.
+    half of that apart. There are up to five, where the records allow: the earlier ones reach farther horizons, at
+    which models differ most.
     """
     known = frame.filter(pl.col("date_2") <= end)
     if known.is_empty():
@@ -185,9 +187,8 @@ def list_origins(frame: pl.DataFrame, end: dt.date) -> tuple[Cut, ...]:
     span = (end - begin).days / 365.25
     for place in range(MOST_ORIGINS):
         back = max(1, round(gap)) + apart * place
-        far_enough = len(found) >= FEW_ORIGINS and back - apart >= FAR_YEARS
-        early = span - back < (LEAST_SPAN * span if len(found) >= FEW_ORIGINS - 1 else gap)
-        if far_enough or early:
+        early = span - back < (LEAST_SPAN * span if len(found) >= FEW_ORIGINS else gap)
+        if early:
             break
         found.append(Cut(years_before(end, back)))
     return tuple(found)
@@ -356,6 +357,10 @@ class Rolling:
             except (InputError, ArithmeticError, ValueError):  # its forecasts stay as good as they are
                 self.supports[name] = -math.inf
         return self.supports[name]
+
+    def count_excluded(self, name: str) -> int:
+        """Rows up to the end that a model leaves out, because they improve as it cannot explain."""
+        return elements_of(name).cut(self.train).excluded
 
     def _propagate(self, fit: Fit, origin: Origin) -> Array:
         visits = origin.visits
@@ -573,32 +578,40 @@ def _compare(
     for name in names:
         _evaluate(rolling, name, than, level if sift else None)
     rows = [_describe(rolling, step, name, than, level, kept=False) for name in names]
-    best = _choose_best(rolling, [row for row in rows if row["reason"] is None])
+    best = _choose_best(rolling, rows)
     if best is not None:
-        best["kept"] = True
+        best |= {"kept": True, "reason": None}
+        for row in rows:
+            if row is not best and row["reason"] is None and row["rps"] < best["rps"]:
+                row["reason"] = "another forecasts alike and fits all records better"
     return rows, None if best is None else best["model"]
 
 
 def _choose_best(rolling: Rolling, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Model with the lowest score or, of those that are not shown to forecast worse, the one that fits best.
+    """Model with the lowest score of those that may be kept or, of its rivals, the one that fits best.
 
-    How well models fit is compared on all rows up to the end, and only between models of the same rows: all or
-    none of them take improvements for repairs.
+    A rival need not be shown to be better than the model before: that one is refuted once any is. How well models
+    fit is compared on all rows up to the end, and only between models of the same rows.
     """
-    best = min(rows, key=lambda row: row["rps"], default=None)
-    if best is None:
-        return None
-    explains = elements_of(best["model"]).explains_improvements
-    equal = [
+    best = min((row for row in rows if row["reason"] is None), key=lambda row: row["rps"], default=None)
+    if best is None or best["model"].partition(AT)[2]:
+        return best
+    rivals = [
         row
         for row in rows
-        if elements_of(row["model"]).explains_improvements == explains
-        and not row["model"].partition(AT)[2]
-        and rolling.compare(row["model"], best["model"], CONFIDENCE).low <= 0
+        if row.get("rps") is not None
+        and rolling.count_excluded(row["model"]) == rolling.count_excluded(best["model"])
+        and not _is_worse(rolling, row["model"], best["model"])
     ]
-    if len(equal) < 2:
+    if len(rivals) < 2:
         return best
-    return max(equal, key=lambda row: (rolling.support(row["model"]), -row["rps"]))
+    return max(rivals, key=lambda row: (rolling.support(row["model"]), -row["rps"]))
+
+
+def _is_worse(rolling: Rolling, name: str, best: str) -> bool:
+    """Whether a model is shown to forecast worse than the best, by as much as is worth an element."""
+    found, score = rolling.compare(name, best, CONFIDENCE), float(rolling.join(name, "rps").mean())
+    return found.low > 0 and found.mean >= LEAST_GAIN * score
 
 
 def _extend(rolling: Rolling, current: str) -> list[str]:
