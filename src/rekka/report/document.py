@@ -18,7 +18,6 @@ from pydantic import Field, ValidationError
 from rekka.core.columns import (
     Accuracy,
     Decimal,
-    English,
     FineShare,
     LogLikelihood,
     LogLoss,
@@ -29,6 +28,7 @@ from rekka.core.columns import (
     Probability,
     Rows,
     Seconds,
+    Sentence,
     Share,
     Shown,
     State,
@@ -251,7 +251,7 @@ class RiskPart(Value):
     mean_high: Years
     median: Years
     calendar: Annotated[Count, Shown("year")]  # the year that is
-    remark: English
+    remark: Sentence
 
 
 class AsidePart(Value):
@@ -259,7 +259,7 @@ class AsidePart(Value):
 
     kind: Annotated[str, Shown(terms="aside")]  # "set aside" or "remark"
     case: Text
-    reason: Annotated[str, Shown(kind="english")]
+    reason: Annotated[str, Shown(kind="sentence")]
     count: int
     what: Annotated[str, Shown(terms="aside")]
 
@@ -417,7 +417,7 @@ class CasePart(Value):
     judged_on: Part
     covariates: tuple[str, ...]
     constant: tuple[str, ...]
-    exploratory: English
+    exploratory: Sentence
     persistence_accuracy: Accuracy
     no_covariates_accuracy: Accuracy
     no_covariates_log_loss: LogLoss
@@ -721,13 +721,13 @@ class ModelPart(Value):
     method: Method
     chosen: bool
     certified: bool
-    reason: English
+    reason: Sentence
     rows: Count
     n_states: Count
     log_likelihood: LogLikelihood
     aic: Decimal
     bic: Decimal
-    errors: English  # what kind of standard errors
+    errors: Sentence  # what kind of standard errors
     scale: Text  # "native", or the operator whose units the coefficients have
     typical: dict[str, float]
     levels: dict[str, str] = Field(default_factory=dict)  # the typical level of each category

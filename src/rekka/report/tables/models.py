@@ -43,6 +43,7 @@ from rekka.report.tables.cells import (
     optional,
     span,
     special,
+    sentence_cell,
     text_cell,
 )
 from rekka.report.text import MINUS, MISSING, Words, name_method
@@ -405,7 +406,7 @@ def _predicted(make: Fields) -> Field:
 CALIBRATION = Table(
     "calibration", CalibrationPart,
     "preset case method rows moves_observed moves_expected p_value at_floor",
-    optional(special("causes", lambda one, _: text_cell(" ".join(one.causes), english=True))),
+    optional(special("causes", lambda one, words: sentence_cell(" ".join(one.causes), words))),
     rows=lambda document: document.calibration,
 )  # fmt: skip
 COUNTS = Table(
