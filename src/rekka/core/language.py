@@ -41,6 +41,7 @@ def current(code: str) -> str:
 
 ENGLISH = "en"  # the default
 LANGUAGES = (ENGLISH, "ja")
+ALSO_LEVELS = ("none", "nothing")  # words that a table may have as its own
 MISSING = "\N{EN DASH}"  # a figure that is not known, or not finite
 FOLDER = resources.files("rekka.core") / "languages"
 
@@ -69,9 +70,9 @@ class Words:
         """A text as it stands, or another where this language has none: a name that data gave us."""
         return self.texts.get(key, other)
 
-    def name(self, group: str, name: str) -> str:
-        """A covariate or a method as people call it; one that only the data know as it is."""
-        return "+".join(self.get(f"{group}.{link}", link) for link in name.split("+"))
+    def method(self, name: str) -> str:
+        """A method as people call it; a chain of them by its links."""
+        return "+".join(self.get(f"method.{link}", link) for link in name.split("+"))
 
     def format(self, said: Said) -> str:
         """Sentence of a key with values, as ``say`` makes it, in this language."""
@@ -85,9 +86,18 @@ class Words:
         found = _load_sentences().find(text)
         return None if found is None else self.format(found)
 
+    def covariate(self, name: str) -> str:
+        """A covariate as people call it; one that only the data know, as it is."""
+        return self.texts.get(f"covariate.{name}", name)
+
     def say_text(self, text: str) -> str:
-        """A text in a place of a sentence: a sentence of ours in this language, all else as it is."""
-        return text if self.lang == ENGLISH or " " not in text else self.reword(text) or text
+        """A text in a place of a sentence: what is ours in this language, all else as it is."""
+        if self.lang == ENGLISH:
+            return text
+        if " " not in text:
+            known = text if text in ALSO_LEVELS else self.covariate(self.method(text))
+            return self.get(f"preset.{known}", known)
+        return self.reword(text) or text
 
     def join(self, items: Iterable[Any], by: str = "space", most: int | None = None) -> str:
         """Texts one after the other; of many the first, and how many more there are."""
@@ -117,7 +127,9 @@ class _Formatter(Formatter):
         if value is None:
             return MISSING
         if isinstance(value, str):
-            return self.words.name(form, value) if form in ("covariate", "method") else self.words.say_text(value)
+            if form == "covariate":
+                return self.words.covariate(value)
+            return self.words.method(value) if form == "method" else self.words.say_text(value)
         return format(value, spec)
 
 

@@ -29,7 +29,7 @@ from typing import Any
 Said = dict[str, Any]  # a text by its key, and its values: figures, names, other texts, lists of these
 
 GROUP, JOINED, PART = "sentence.", "joined.", "part_of_list."
-LONG = 24  # letters: a form with so many is looked for before a text is taken apart
+LONG = 12  # letters: a form with so many is looked for before a text is taken apart
 MARKS = {"; ": "semicolon", ". ": "full_stop"}  # what stands between sentences of one text
 LISTS = ("comma", "labels", "each", "semicolon", "and", "or")
 ROMAN = frozenset({"I", "II", "III", "IV"})  # judgements of Japan, which have a noun of their own
@@ -91,6 +91,7 @@ class Sentences:
         )
 
     def _find_fixed(self, text: str) -> Said | None:
+        text = text.strip()
         begun = text[:1].swapcase() + text[1:]  # at the beginning of a line, or within one
         key = self._fixed.get(text) or self._fixed.get(begun)
         return None if key is None else {"say": key}

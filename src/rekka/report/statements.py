@@ -156,7 +156,7 @@ class Wording:
     def value(self, name: str, value: float, units: Mapping[str, str | None]) -> Markup:
         """A covariate with a value and its unit: 'age 45.4 years'."""
         unit = self.words.get(f"unit.{units.get(name)}", "")
-        places = {"name": self.name(name), "value": show_figure(value)}
+        places = {"name": self.name(self.words.covariate(name)), "value": show_figure(value)}
         return (
             self("section.models.value", unit=unit, **places)
             if unit
@@ -236,7 +236,7 @@ def explain_run(document: Document, say: Wording) -> tuple[Markup, ...]:
         _explain_confirmed(document.answers, say),
         say("page.run.answer", preset=say.preset(answering.name), words=say.sentence(answering.words)),
         say(f"page.run.rule_{study.rule}", default=say.method(study.default)),
-        *([say(f"page.run.clock_{study.clock}", names=say.names(ages))] if study.clock and ages else []),
+        *([say(f"page.run.clock_{study.clock}", names=say.names(map(say.words.covariate, ages)))] if study.clock and ages else []),
     )
 
 
@@ -624,7 +624,7 @@ def _explain_choice(case: CasePart, answer: Answer | None, state: str, say: Word
     if case.exploratory:
         yield say("section.models.exploratory", why=say.sentence(case.exploratory))
     if case.constant:
-        yield say("section.models.constant", names=say.names(case.constant))
+        yield say("section.models.constant", names=say.names(map(say.words.covariate, case.constant)))
 
 
 def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wording) -> Iterator[Markup]:
@@ -649,7 +649,7 @@ def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wo
         return
     units = _find_units(document)
     values = [say.value(name, value, units) for name, value in model.typical.items()]
-    values += [say("section.models.level", name=say.name(n), level=say.name(v)) for n, v in model.levels.items()]
+    values += [say("section.models.level", name=say.name(say.words.covariate(n)), level=say.name(v)) for n, v in model.levels.items()]
     yield say("section.models.typical", values=say.join(values))
     key = "section.models.native" if model.scale == "native" else "section.models.transformed"
     yield say(key, method=say.method(model.scale or model.method))
@@ -747,7 +747,7 @@ def _explain_ageing(document: Document, found: CaseForecast, say: Wording) -> It
     if not found.advancing:
         yield say(f"{FORECAST}.fixed")
         return
-    yield say(f"{FORECAST}.advances", names=say.names(found.advancing))
+    yield say(f"{FORECAST}.advances", names=say.names(map(say.words.covariate, found.advancing)))
     if found.clock is not None:
         kind = "middle" if found.clock != START else "unknown" if found.lag is None else "start"
         yield say(f"{FORECAST}.clock_{kind}", lag=show_years(found.lag))
@@ -793,12 +793,12 @@ def explain_effect(one: EffectPart, found: CaseForecast, ratings: Ratings, say: 
 def name_change(one: EffectPart, say: Wording) -> Markup:
     """'10 more years of age', 'twice the traffic', 'load +5'."""
     if one.level is not None:
-        names = {"name": one.covariate, "level": one.level, "instead": one.instead or ""}
+        names = {"name": say.words.covariate(one.covariate), "level": one.level, "instead": one.instead or ""}
         return say("effect.change.level", **{key: say.name(name) for key, name in names.items()})
     noun = NOUNS.get(one.covariate)
     if noun is None or (one.times and one.amount != TWICE):
         change = show_change(one.amount, times=one.times)
-        return say("effect.change.other", name=say.name(one.covariate), change=change)
+        return say("effect.change.other", name=say.name(say.words.covariate(one.covariate)), change=change)
     way = "twice" if one.times else "more" if one.amount > 0 else "fewer"
     return say(f"effect.change.{way}_{noun}", n=f"{abs(one.amount):,.10g}")
 

@@ -130,12 +130,13 @@ class Fields:
         if shown.kind == "method" or key == "why":
             marked = partial(self._method_cell, read=read, marked=key == "method")
             return Field(self.column(key), partial(_why_cell, words=words) if key == "why" else marked)
+        named = words.covariate if key == "constant" else str
         cells: dict[str | None, Callable[[Any], Cell]] = {
-            "text": text_cell,
+            "text": partial(name_cell, words=words) if key in ("covariate", "term") else text_cell,
             "sentence": partial(sentence_cell, words=words),
             "mark": partial(mark_cell, words=words),
             "terms": partial(coded_cell, group=shown.terms, words=words),
-            "names": lambda names: _list_cell(names, join_names(names, words)),
+            "names": lambda names: _list_cell(names, join_names(map(named, names), words)),
             "methods": lambda names: _list_cell(names, name_methods(names, words)),
         }
         cell = cells[shown.kind]
@@ -382,6 +383,11 @@ def text_cell(value: Any) -> Cell:
     """A text, or a dash where there is none."""
     shown = None if value is None or value == "" else str(value)
     return Cell(shown, shown or MISSING)
+
+
+def name_cell(name: str, words: Words) -> Cell:
+    """A covariate, or a term of a model, as people call it."""
+    return Cell(name, words.covariate(name))
 
 
 def sentence_cell(value: str | None, words: Words) -> Cell:
