@@ -21,6 +21,8 @@ SAMPLES = {
     "or": "P1 or Q2", "each": "mine 40%, other 60%",
 }  # fmt: skip
 ENGLISH = re.compile(r"[a-z]+ [a-z]+")
+FROM_ELSEWHERE = ("sentence.fit.lbfgsb",)  # messages of SciPy's solver
+MOST_PIECES = 4  # of a text that the program puts together: 'too ' and 'many' and ' in every start state'
 SOURCES = Path(rekka.__file__).parent
 
 
@@ -53,18 +55,29 @@ def list_texts():
                 yield node.value
 
 
+def plain(text):
+    """Words alone."""
+    return re.sub(r"[^\w'-]+", " ", text.lower())
+
+
+def count_pieces(text, written):
+    """Number of the fewest texts of the program, one after the other, that make up a text."""
+    words = text.split(" ")
+    fewest = [0, *[len(words)] * len(words)]
+    for end in range(1, len(words) + 1):
+        for start in range(end):
+            if fewest[start] + 1 < fewest[end] and " ".join(words[start:end]) in written:
+                fewest[end] = fewest[start] + 1
+    return fewest[-1]
+
+
 def test_sentences_are_those_that_the_program_writes():
     """A text that is changed in the program alone would stay English on a Japanese page."""
-    written = "\0".join(list_texts())
+    written = "\0".join(map(plain, (*list_texts(), *(EN.texts[key] for key in EN.texts if key.startswith("why.")))))
     missing = {}
     for key in SENTENCES + PARTS:
-        if key.startswith(FROM_ELSEWHERE):
-            continue
-        fixed = (part for part, *_ in Formatter().parse(EN.texts[key]))
-        lost = [part for part in map(str.strip, fixed) if part.strip("():;,.=") and part not in written]
-        if lost:
-            missing[key] = lost
+        if not key.startswith(FROM_ELSEWHERE):
+            fixed = (plain(part).strip() for part, *_ in Formatter().parse(EN.texts[key]))
+            lost = [part for part in fixed if part and count_pieces(part, written) > MOST_PIECES]
+            missing |= {key: lost} if lost else {}
     assert missing == {}
-
-
-FROM_ELSEWHERE = ("sentence.fit.lbfgsb",)  # messages of SciPy's solver
