@@ -73,7 +73,9 @@ def count_pieces(text, written):
 
 def test_sentences_are_those_that_the_program_writes():
     """A text that is changed in the program alone would stay English on a Japanese page."""
-    written = "\0".join(map(plain, (*list_texts(), *(EN.texts[key] for key in EN.texts if key.startswith("why.")))))
+    written = "\0".join(
+        map(plain, (*list_texts(), *(EN.texts[key] for key in EN.texts if key.startswith("why."))))
+    )
     missing = {}
     for key in SENTENCES + PARTS:
         if not key.startswith(FROM_ELSEWHERE):

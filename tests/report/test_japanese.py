@@ -24,7 +24,15 @@ EN, JA = load_words(ENGLISH), load_words("ja")
 RUN = re.compile(r"(?<![\w./@=`+-])[a-z]+(?:'[a-z]+)?(?:,? [a-z]+(?:'[a-z]+)?)+(?![\w/=(])")  # of English words
 JAPANESE = re.compile(r"[ぁ-ヿ一-鿿]")
 SHOWN = ("title", "aria-label", "placeholder", "alt", "data-label", "label")  # attributes that are read
-PROGRAM = ("expr", "calculate", "test", "filter", "signal", "labelExpr", "update")  # code within a chart: its texts
+PROGRAM = (
+    "expr",
+    "calculate",
+    "test",
+    "filter",
+    "signal",
+    "labelExpr",
+    "update",
+)  # code within a chart: its texts
 NOT_READ = ("code", "style", "bdi")  # commands; names that data gave
 VOID = ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
 ALLOWED = (

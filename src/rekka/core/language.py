@@ -45,6 +45,7 @@ ALSO_LEVELS = ("none", "nothing")  # words that a table may have as its own
 MISSING = "\N{EN DASH}"  # a figure that is not known, or not finite
 FOLDER = resources.files("rekka.core") / "languages"
 
+
 def say(key: str, /, **values: Any) -> Said:
     """Name a text and its values, to be formatted later; of the forms 'one' and 'other' ``n`` decides."""
     return {"say": key, **values}

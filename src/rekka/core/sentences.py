@@ -147,7 +147,9 @@ class Sentences:
     def _read_list(self, kind: str, text: str) -> Any:
         """A list, each part found or as it is; one of which only the first are there says how many more are."""
         by = "comma" if kind in ("each", "labels") else kind
-        more = re.fullmatch(r"(.+?);? and ([\d,]+) (?:more|others?)", text) if by in ("comma", "semicolon") else None
+        more = (
+            re.fullmatch(r"(.+?);? and ([\d,]+) (?:more|others?)", text) if by in ("comma", "semicolon") else None
+        )
         texts = _split(more[1] if more else text, self._texts[f"number.{by}"])
         parts = [self._find_form(part, self._parts) if kind == "each" else self._read_part(part) for part in texts]
         if None in parts:
@@ -197,9 +199,13 @@ class Sentences:
         if what == "count":
             texts = (self._texts[f"count.{noun}.{form}"] for form in ("one", "other"))
             return "|".join(r"[\d,]+".join(map(re.escape, text.split("{n:,}"))) for text in texts)
-        return {"number": NUMBER, "rating": _RATING, "covariate": _COVARIATE, "method": _METHOD, "labels": _LABELS}.get(
-            what, ".+?" if what else _PLAIN
-        )
+        return {
+            "number": NUMBER,
+            "rating": _RATING,
+            "covariate": _COVARIATE,
+            "method": _METHOD,
+            "labels": _LABELS,
+        }.get(what, ".+?" if what else _PLAIN)
 
 
 def _names_group(key: str) -> bool:

@@ -2,11 +2,12 @@
 
     Study -> summarize -> Document -> page, terminal, Markdown, tables, figures
 
-Numbers are not rounded. Sentences about a study are in English, with a key for other languages; headings and
-captions belong to the renderers, formats to the annotations of the fields (``rekka.core.columns``). States count
-from 1, the best. A missing number is None, as are the ends of all intervals where a fit is no certified maximum;
-years are infinite where a state may never be reached. ``low`` and ``high`` bound what is not known of the
-parameters, ``predicted_low`` and ``predicted_high`` what will be: chance adds to it.
+Numbers are not rounded. Sentences about a study are in English, with a key for other languages or in a form that
+``core/sentences.py`` finds again; headings and captions belong to the renderers, formats to the annotations of the
+fields (``rekka.core.columns``). States count from 1, the best. A missing number is None, as are the ends of all
+intervals where a fit is no certified maximum; years are infinite where a state may never be reached. ``low`` and
+``high`` bound what is not known of the parameters, ``predicted_low`` and ``predicted_high`` what will be: chance
+adds to it.
 """
 
 from __future__ import annotations

@@ -245,7 +245,8 @@ def _render_network(document: Document, tell: Wording) -> Iterator[str]:
     yield f"### {escape_markdown(words('page.overview.numbers'))}\n"
     yield _list(network.lines)
     if network.notes:
-        yield f"#### {escape_markdown(words('section.network.notes'))}\n\n{_list(map(words.say_text, network.notes))}"
+        notes = _list(map(words.say_text, network.notes))
+        yield f"#### {escape_markdown(words('section.network.notes'))}\n\n{notes}"
 
 
 def _render_future(document: Document, tell: Wording) -> Iterator[str]:
@@ -269,7 +270,8 @@ def _render_audit(document: Document, tell: Wording) -> Iterator[str]:
     else:
         yield _say(words("section.audit.no_records"))
     if document.audit.notes:
-        yield f"### {escape_markdown(words('section.audit.notes'))}\n\n{_list(map(words.say_text, document.audit.notes))}"
+        notes = _list(map(words.say_text, document.audit.notes))
+        yield f"### {escape_markdown(words('section.audit.notes'))}\n\n{notes}"
     if not document.audit.findings:
         yield _say(words("section.audit.no_doctor"))
 

@@ -93,7 +93,7 @@ Part = TypeVar("Part", bound=_OfCase)
 
 @dataclass(frozen=True)
 class Wording:
-    """Sentences with their values in place: escaped, names kept apart; what has no other words is marked as English.
+    """Sentences with their values in place: escaped, names kept apart; what nobody can reword is marked.
 
     >>> from rekka.report.text import load_words
     >>> say = Wording(load_words("en"))
@@ -236,7 +236,11 @@ def explain_run(document: Document, say: Wording) -> tuple[Markup, ...]:
         _explain_confirmed(document.answers, say),
         say("page.run.answer", preset=say.preset(answering.name), words=say.sentence(answering.words)),
         say(f"page.run.rule_{study.rule}", default=say.method(study.default)),
-        *([say(f"page.run.clock_{study.clock}", names=say.names(map(say.words.covariate, ages)))] if study.clock and ages else []),
+        *(
+            [say(f"page.run.clock_{study.clock}", names=say.names(map(say.words.covariate, ages)))]
+            if study.clock and ages
+            else []
+        ),
     )
 
 
@@ -649,7 +653,10 @@ def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wo
         return
     units = _find_units(document)
     values = [say.value(name, value, units) for name, value in model.typical.items()]
-    values += [say("section.models.level", name=say.name(say.words.covariate(n)), level=say.name(v)) for n, v in model.levels.items()]
+    values += [
+        say("section.models.level", name=say.name(say.words.covariate(n)), level=say.name(v))
+        for n, v in model.levels.items()
+    ]
     yield say("section.models.typical", values=say.join(values))
     key = "section.models.native" if model.scale == "native" else "section.models.transformed"
     yield say(key, method=say.method(model.scale or model.method))

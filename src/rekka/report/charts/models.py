@@ -414,7 +414,10 @@ def draw_profiles(
     units = {one.name: one.unit for one in covariates}
     panels = []
     for n, one in enumerate(profiles, start=1):
-        name, unit = isolate_name(words.covariate(one.covariate)), words.get(f"unit.{units.get(one.covariate)}", "")
+        name, unit = (
+            isolate_name(words.covariate(one.covariate)),
+            words.get(f"unit.{units.get(one.covariate)}", ""),
+        )
         title = words("figure.profiles.unit", name=name, unit=unit) if unit else name
         lines = ProfileLines(one.values, one.rug, one.hazard, one.hazard_low, one.hazard_high)
         chart = profile(lines, title, words("figure.axis.hazard"), theme)
@@ -485,7 +488,12 @@ def _describe_profile(one: ProfilePart, theme: Theme) -> str:
         for state, (low, high) in enumerate(zip(first, last, strict=True), start=1)
     )
     ends = {"low": show_figure(one.values[inside[0]]), "high": show_figure(one.values[inside[-1]])}
-    return words("figure.profiles.alt", name=isolate_name(words.covariate(one.covariate)), items=join_names(items, words), **ends)
+    return words(
+        "figure.profiles.alt",
+        name=isolate_name(words.covariate(one.covariate)),
+        items=join_names(items, words),
+        **ends,
+    )
 
 
 def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by_state: bool = True) -> Chart:

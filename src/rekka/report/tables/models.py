@@ -41,9 +41,9 @@ from rekka.report.tables.cells import (
     explain_penalised,
     join_row,
     optional,
+    sentence_cell,
     span,
     special,
-    sentence_cell,
     text_cell,
 )
 from rekka.report.text import MINUS, MISSING, Words, name_method
