@@ -1,4 +1,4 @@
-"""What an English sentence says: its key in the language files, and its values.
+"""Keys and values of English sentences, found again by their form in the language files.
 
 Trials, models, forecasts and run folders keep their reasons, notes and remarks as English text. A page of another
 language finds the key of such a text again among those of ``sentence``, whose places say what stands in them:
