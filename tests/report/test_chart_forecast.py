@@ -158,7 +158,7 @@ def test_years_beyond_the_training_rows_are_shaded_and_told(model):
 
 
 def test_what_advances_is_told(model):
-    assert "Advancing by the year: age_at_inspection_1" in draw_curve(model, "001", THEME).caption
+    assert "Advancing by the year: age" in draw_curve(model, "001", THEME).caption
     still = change(model, advancing=(), outside=(False,) * 31)
     assert "nothing advances with the years" in draw_reach(still, "001", THEME).caption
 
@@ -215,14 +215,14 @@ def test_cases_stand_beside_each_other_if_they_were_chosen(document):
 
 def test_profiles_have_a_panel_for_each_covariate_with_its_unit(document, model):
     figure = draw_profiles(model, document.study.covariates, "001", THEME)
-    assert [one.title for one in figure.panels] == [one.covariate for one in model.forecast.profiles]
+    assert [one.title for one in figure.panels] == ["age", "bridge length", "traffic"]
     first, part = figure.panels[0], model.forecast.profiles[0]
     told = [(row["value"], row["middle"]) for row in rows_of(first) if row["state"] == 2]
     theirs = [(value, hazards[1]) for value, hazards in zip(part.values, part.hazard, strict=True)]
     assert told == [pytest.approx(pair, rel=1e-5) for pair in theirs]
-    assert "age_at_inspection_1 (years)" in json.dumps(first.spec)
+    assert "age (years)" in json.dumps(first.spec)
     assert set(rows_of(first)[0]) == {"value", "middle", "low", "high", "state"}
-    assert "Hazards from age_at_inspection_1" in first.alt
+    assert "Hazards from age" in first.alt
     alone = part.model_copy(update={"values": (1.0,), "outside": (False,), "hazard": ((0.1, 0.2, 0.3),)})
     constant = change(model, profiles=(alone,))
     assert draw_profiles(constant, (), "001", THEME) is None

@@ -18,7 +18,7 @@ from rekka.core.language import FOLDER, LANGUAGES, flatten, load_words
 ENGLISH = "en"
 OTHERS = [lang for lang in LANGUAGES if lang != ENGLISH]
 # a space, or nothing where none is written
-SEPARATORS = {f"number.{name}" for name in ("space", "comma", "semicolon", "and", "or")}
+SEPARATORS = {f"number.{name}" for name in ("space", "comma", "semicolon", "and", "or", "of_preset")}
 NO_UNIT = {"unit.nats"}  # of a log loss, which has none
 # What is written alike everywhere: symbols, units, names of people and of criteria.
 ALIKE = {
@@ -38,9 +38,16 @@ ALIKE = {
     "figure.ratios.step_unit",
     "method.boxcox",
     "method.yeojohnson",
+    "joined.list.comma",
+    "joined.list.or",
+    "joined.list.semicolon",
+    "part_of_list.name",
+    "part_of_list.share",
     "said.plain",
     "section.models.value",
     "section.models.value_alone",
+    "sentence.cause.figure",
+    "sentence.cause.p",
     "unit.metres",
     "unit.square_metres",
 }

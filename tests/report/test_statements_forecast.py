@@ -56,7 +56,7 @@ def test_a_chosen_case_says_how_long_it_takes_and_for_whom(document):
     )
     assert "(95% interval of the parameters: " in lines[0]
     assert lines[1].endswith("with a probability of 95%.")
-    assert "Advancing by the year: age_at_inspection_1." in lines[2]
+    assert "Advancing by the year: age." in lines[2]
     assert lines[3] == (
         "The fit takes ages at the start of each interval, as in the paper: the forecast reduces them by half the "
         f"mean interval, {found.lag:.1f} years."
@@ -153,7 +153,7 @@ def test_an_effect_is_sooner_later_unclear_or_not_known(document, values, senten
         ({"covariate": "bridge_length", "amount": -50.0}, "50 fewer metres of length: "),
         ({"covariate": "age", "amount": 10.0}, "10 more years of age: "),
         ({"covariate": "<b>salt", "amount": 5.0}, "<bdi>&lt;b&gt;salt</bdi> +5: "),
-        ({"covariate": "traffic_mean", "amount": 1.5, "times": True}, "<bdi>traffic_mean</bdi> ×1.5: "),
+        ({"covariate": "traffic_mean", "amount": 1.5, "times": True}, "<bdi>traffic</bdi> ×1.5: "),
     ],
 )
 def test_a_change_has_an_engineers_words_or_the_name_that_data_gave(document, values, begins):

@@ -28,7 +28,7 @@ import polars as pl
 from pydantic import BaseModel
 
 Row = TypeVar("Row", bound=BaseModel)
-Kind = Literal["text", "english", "terms", "mark", "number", "method", "methods", "names"]
+Kind = Literal["text", "sentence", "terms", "mark", "number", "method", "methods", "names"]
 
 _TYPES: Mapping[type, tuple[type[pl.DataType], Kind, str]] = {  # polars type, kind of cell, form of a number
     str: (pl.String, "text", ""),
@@ -70,7 +70,7 @@ FineShare = Annotated[float | None, Shown("fine_share")]
 Decimal = Annotated[float | None, Shown("one_decimal")]
 Probability = Annotated[float | None, Shown("probability")]
 Rows = Annotated[int, Shown(unit="rows")]
-English = Annotated[str | None, Shown(kind="english")]
+Sentence = Annotated[str | None, Shown(kind="sentence")]
 Preset = Annotated[str, Shown(terms="preset")]
 Method = Annotated[str, Shown(kind="method")]
 Methods = Annotated[tuple[str, ...], Shown(kind="methods")]

@@ -8,6 +8,10 @@ keeps. Its places can ask for more than ``str.format`` knows:
 
     {rows:count row}     1 row, 2,000 rows: the text count.row.one or count.row.other
     {names:comma 6}      a list, at most six of it, and how many more; also semicolon, space, and, or
+    {name:covariate}     a covariate as people call it; also a method, or a chain of them
+
+A text within a sentence that is itself a sentence of ours, such as the reason of a trial, is said in the language
+of the whole (``reword``): files keep such texts in English.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from string import Formatter
 from typing import Any
 
 from rekka.core.errors import bad_option
+from rekka.core.sentences import Said as Said
+from rekka.core.sentences import Sentences
 
 # Codes of findings that were merged into others: they stay listed, and are never used again.
 RETIRED = {
@@ -35,15 +41,19 @@ def current(code: str) -> str:
 
 ENGLISH = "en"  # the default
 LANGUAGES = (ENGLISH, "ja")
+ALSO_LEVELS = ("none", "nothing")  # words that a table may have as its own
 MISSING = "\N{EN DASH}"  # a figure that is not known, or not finite
 FOLDER = resources.files("rekka.core") / "languages"
-
-Said = dict[str, Any]  # a text by its key, and its values: figures, names, other texts, lists of these
 
 
 def say(key: str, /, **values: Any) -> Said:
     """Name a text and its values, to be formatted later; of the forms 'one' and 'other' ``n`` decides."""
     return {"say": key, **values}
+
+
+def find_said(text: str) -> Said:
+    """The key and values of an English sentence; of one that is none of ours, the text itself."""
+    return _load_sentences().find(text) or say("said.plain", text=text)
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,10 @@ class Words:
         """A text as it stands, or another where this language has none: a name that data gave us."""
         return self.texts.get(key, other)
 
+    def method(self, name: str) -> str:
+        """A method as people call it; a chain of them by its links."""
+        return "+".join(self.get(f"method.{link}", link) for link in name.split("+"))
+
     def format(self, said: Said) -> str:
         """Sentence of a key with values, as ``say`` makes it, in this language."""
         key: str = said["say"]
@@ -68,9 +82,27 @@ class Words:
             key += ".one" if said.get("n") == 1 else ".other"
         return _Formatter(self).vformat(self.texts[key], (), said)
 
+    def reword(self, text: str) -> str | None:
+        """An English sentence of a file in this language; None where it is none of the language files."""
+        found = _load_sentences().find(text)
+        return None if found is None else self.format(found)
+
+    def covariate(self, name: str) -> str:
+        """A covariate as people call it; one that only the data know, as it is."""
+        return self.texts.get(f"covariate.{name}", name)
+
+    def say_text(self, text: str) -> str:
+        """A text in a place of a sentence: what is ours in this language, all else as it is."""
+        if self.lang == ENGLISH:
+            return text
+        if " " not in text:
+            known = text if text in ALSO_LEVELS else self.covariate(self.method(text))
+            return self.get(f"preset.{known}", known)
+        return self.reword(text) or text
+
     def join(self, items: Iterable[Any], by: str = "space", most: int | None = None) -> str:
         """Texts one after the other; of many the first, and how many more there are."""
-        texts = [self.format(one) if isinstance(one, dict) else str(one) for one in items]
+        texts = [self.format(one) if isinstance(one, dict) else self.say_text(str(one)) for one in items]
         some = self.texts[f"number.{by}"].join(texts[:most])
         if most is None or len(texts) <= most:
             return some
@@ -87,14 +119,19 @@ class _Formatter(Formatter):
         """Format the value of one place."""
         form, _, rest = spec.partition(" ")
         if isinstance(value, list | tuple):
-            return self.words.join(value, form, int(rest) if rest else None)
+            by = "comma" if form in ("each", "labels", "") else form
+            return self.words.join(value, by, int(rest) if rest else None)
         if form == "count":
             return self.words.format(say(f"count.{rest}", n=value))
         if isinstance(value, dict):
             return self.words.format(value)
         if value is None:
             return MISSING
-        return value if isinstance(value, str) else format(value, spec)
+        if isinstance(value, str):
+            if form == "covariate":
+                return self.words.covariate(value)
+            return self.words.method(value) if form == "method" else self.words.say_text(value)
+        return format(value, spec)
 
 
 @cache
@@ -107,6 +144,11 @@ def load_words(lang: str) -> Words:
         if file.name.endswith(".toml"):
             texts |= dict(flatten(tomllib.loads(file.read_text(encoding="utf-8"))))
     return Words(lang, texts)
+
+
+@cache
+def _load_sentences() -> Sentences:
+    return Sentences(load_words(ENGLISH).texts)
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

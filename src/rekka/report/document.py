@@ -2,11 +2,12 @@
 
     Study -> summarize -> Document -> page, terminal, Markdown, tables, figures
 
-Numbers are not rounded. Sentences about a study are in English, with a key for other languages; headings and
-captions belong to the renderers, formats to the annotations of the fields (``rekka.core.columns``). States count
-from 1, the best. A missing number is None, as are the ends of all intervals where a fit is no certified maximum;
-years are infinite where a state may never be reached. ``low`` and ``high`` bound what is not known of the
-parameters, ``predicted_low`` and ``predicted_high`` what will be: chance adds to it.
+Numbers are not rounded. Sentences about a study are in English, with a key for other languages or in a form that
+``core/sentences.py`` finds again; headings and captions belong to the renderers, formats to the annotations of the
+fields (``rekka.core.columns``). States count from 1, the best. A missing number is None, as are the ends of all
+intervals where a fit is no certified maximum; years are infinite where a state may never be reached. ``low`` and
+``high`` bound what is not known of the parameters, ``predicted_low`` and ``predicted_high`` what will be: chance
+adds to it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from pydantic import Field, ValidationError
 from rekka.core.columns import (
     Accuracy,
     Decimal,
-    English,
     FineShare,
     LogLikelihood,
     LogLoss,
@@ -29,6 +29,7 @@ from rekka.core.columns import (
     Probability,
     Rows,
     Seconds,
+    Sentence,
     Share,
     Shown,
     State,
@@ -251,7 +252,7 @@ class RiskPart(Value):
     mean_high: Years
     median: Years
     calendar: Annotated[Count, Shown("year")]  # the year that is
-    remark: English
+    remark: Sentence
 
 
 class AsidePart(Value):
@@ -259,7 +260,7 @@ class AsidePart(Value):
 
     kind: Annotated[str, Shown(terms="aside")]  # "set aside" or "remark"
     case: Text
-    reason: Annotated[str, Shown(kind="english")]
+    reason: Annotated[str, Shown(kind="sentence")]
     count: int
     what: Annotated[str, Shown(terms="aside")]
 
@@ -418,7 +419,7 @@ class CasePart(Value):
     judged_on: Part
     covariates: tuple[str, ...]
     constant: tuple[str, ...]
-    exploratory: English
+    exploratory: Sentence
     persistence_accuracy: Accuracy
     no_covariates_accuracy: Accuracy
     no_covariates_log_loss: LogLoss
@@ -722,13 +723,13 @@ class ModelPart(Value):
     method: Method
     chosen: bool
     certified: bool
-    reason: English
+    reason: Sentence
     rows: Count
     n_states: Count
     log_likelihood: LogLikelihood
     aic: Decimal
     bic: Decimal
-    errors: English  # what kind of standard errors
+    errors: Sentence  # what kind of standard errors
     scale: Text  # "native", or the operator whose units the coefficients have
     typical: dict[str, float]
     levels: dict[str, str] = Field(default_factory=dict)  # the typical level of each category

@@ -178,7 +178,7 @@ def _explain_section(section: str, document: Document, words: Words) -> Iterator
     elif section == "hypotheses":
         yield from _render_hypotheses(document, words)
     elif section == "stability" and document.stability:
-        yield _list(document.stability.remarks)
+        yield _list(map(words.say_text, document.stability.remarks))
     elif section == "models":
         yield from _render_cases(document, tell)
     elif section == "forecast":
@@ -245,7 +245,8 @@ def _render_network(document: Document, tell: Wording) -> Iterator[str]:
     yield f"### {escape_markdown(words('page.overview.numbers'))}\n"
     yield _list(network.lines)
     if network.notes:
-        yield f"#### {escape_markdown(words('section.network.notes'))}\n\n{_list(network.notes)}"
+        notes = _list(map(words.say_text, network.notes))
+        yield f"#### {escape_markdown(words('section.network.notes'))}\n\n{notes}"
 
 
 def _render_future(document: Document, tell: Wording) -> Iterator[str]:
@@ -269,7 +270,8 @@ def _render_audit(document: Document, tell: Wording) -> Iterator[str]:
     else:
         yield _say(words("section.audit.no_records"))
     if document.audit.notes:
-        yield f"### {escape_markdown(words('section.audit.notes'))}\n\n{_list(document.audit.notes)}"
+        notes = _list(map(words.say_text, document.audit.notes))
+        yield f"### {escape_markdown(words('section.audit.notes'))}\n\n{notes}"
     if not document.audit.findings:
         yield _say(words("section.audit.no_doctor"))
 
@@ -299,7 +301,7 @@ def _render_hypotheses(document: Document, words: Words) -> Iterator[str]:
                 verdict = coded_cell(one.verdict, "hypothesis", words).text
                 claim = words.get(f"claim.{one.code.lower()}", one.claim)
                 head = f"- **{one.code} {escape_markdown(verdict)}**: {escape_markdown(claim)}"
-                yield f"{head}\n  {escape_markdown(one.evidence)}\n"
+                yield f"{head}\n  {escape_markdown(words.say_text(one.evidence))}\n"
 
 
 def _render_notes(document: Document, words: Words) -> Iterator[str]:

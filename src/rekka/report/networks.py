@@ -14,7 +14,7 @@ import polars as pl
 
 from rekka.core.columns import make_row
 from rekka.core.errors import InputError, RunFolderError
-from rekka.core.language import Said, say
+from rekka.core.language import Said, find_said
 from rekka.fleet.details import RATIO, VALUE, choose_fan_years
 from rekka.fleet.document import FORECAST, ForecastFile, MemberRisk, TotalPart, describe_fleet, load_forecast
 from rekka.fleet.eligibility import LONG_UNSEEN, InventoryOptions, find_eligible
@@ -226,7 +226,7 @@ def _list_remarks(rows: pl.DataFrame) -> tuple[tuple[Said, ...], tuple[tuple[int
     """Different remarks, and the places of each member's own among them."""
     own = rows["remarks"].to_list()
     places = {text: n for n, text in enumerate(dict.fromkeys(text for some in own for text in some or ()))}
-    said = tuple(json.loads(text) if text.startswith("{") else say("said.plain", text=text) for text in places)
+    said = tuple(json.loads(text) if text.startswith("{") else find_said(text) for text in places)
     return said, tuple(tuple(places[text] for text in some or ()) for some in own)
 
 

@@ -316,7 +316,15 @@ def _list_first(network: NetworkPart, case: str | None, words: Words) -> Iterato
 def _describe_risk(one: RiskPart, network: NetworkPart, words: Words) -> FirstMember:
     rating = network.ratings.name(one.state, words)
     return FirstMember(
-        one.bridge, one.case, one.member, rating, one.seen, one.reached, one.median, one.calendar, one.remark or ""
+        one.bridge,
+        one.case,
+        one.member,
+        rating,
+        one.seen,
+        one.reached,
+        one.median,
+        one.calendar,
+        words.reword(one.remark or "") or one.remark or "",
     )
 
 

@@ -290,6 +290,7 @@ def pack_members(
         "ratios": [[_round(one) for one in column] for column in members.ratios],
         "frailty": [_round(one) for one in members.frailty],
         "remarks": [words.format(one) for one in members.remarks],
+        "covariates": [words.covariate(name) for name in members.covariates],
         "units": [words.get(f"unit.{units.get(name)}", "") for name in members.covariates],
         "places": [places.get(case, -1) for case in members.cases],
         "ratings": [ratings.name(state, words) for state in states],

@@ -94,7 +94,7 @@ Part = TypeVar("Part", bound=_OfCase)
 
 @dataclass(frozen=True)
 class Wording:
-    """Sentences with their values in place: escaped, English ones marked as English, names kept apart.
+    """Sentences with their values in place: escaped, names kept apart; what nobody can reword is marked.
 
     >>> from rekka.report.text import load_words
     >>> say = Wording(load_words("en"))
@@ -113,9 +113,12 @@ class Wording:
         """A number of things: '1 case', '10 cases'."""
         return self(f"page.count.{key}.{'one' if n == 1 else 'other'}", n=n)
 
-    def english(self, text: str) -> Markup:
-        """A sentence of the study, which is English on every page."""
-        return escape(text) if self.words.lang == ENGLISH else Markup('<span lang="en">{}</span>').format(text)
+    def sentence(self, text: str) -> Markup:
+        """An English sentence of a file in this language; one that nobody knows, of other data, stays as it is."""
+        found = self.words.reword(text)
+        if found is not None or self.words.lang == ENGLISH:
+            return escape(found or text)
+        return Markup('<span lang="en">{}</span>').format(text)
 
     def name(self, text: str) -> Markup:
         """A name that data gave: its direction is its own."""
@@ -128,16 +131,16 @@ class Wording:
     def term(self, group: str, text: str, key: str | None = None) -> Markup:
         """A term or fixed sentence of rekka's, by its words in this language; one without them stays English."""
         place = f"{group}.{slug(key or text)}"
-        return escape(self.words(place)) if place in self.words.texts else self.english(text)
+        return escape(self.words(place)) if place in self.words.texts else self.sentence(text)
 
     def why(self, one: Answer) -> Markup:
         """Why a method was chosen, or none."""
-        return self.english(one.why) if one.said is None else escape(self.words.format(one.said))
+        return self.sentence(one.why) if one.said is None else escape(self.words.format(one.said))
 
     def finding(self, part: str, finding: Told) -> Markup:
         """The title of a finding, what was found, or what to do."""
         cell = finding_cell(finding, part, self.words)
-        return self.english(cell.text) if cell.english else escape(cell.text)
+        return self.sentence(cell.text) if cell.english else escape(cell.text)
 
     def claim(self, one: HypothesisPart) -> Markup:
         """The claim of a hypothesis."""
@@ -154,7 +157,7 @@ class Wording:
     def value(self, name: str, value: float, units: Mapping[str, str | None]) -> Markup:
         """A covariate with a value and its unit: 'age 45.4 years'."""
         unit = self.words.get(f"unit.{units.get(name)}", "")
-        places = {"name": self.name(name), "value": show_figure(value)}
+        places = {"name": self.name(self.words.covariate(name)), "value": show_figure(value)}
         return (
             self("section.models.value", unit=unit, **places)
             if unit
@@ -230,12 +233,16 @@ def explain_run(document: Document, say: Wording) -> tuple[Markup, ...]:
     ages = [one.name for one in study.covariates if one.name in AGE_NAMES]
     return (
         _explain_trials(document, say),
-        say("page.run.split", scheme=say.english(study.scheme)),
+        say("page.run.split", scheme=say.sentence(study.scheme)),
         *_explain_judges(document, say),
         _explain_confirmed(document.answers, say),
-        say("page.run.answer", preset=say.preset(answering.name), words=say.english(answering.words)),
+        say("page.run.answer", preset=say.preset(answering.name), words=say.sentence(answering.words)),
         say(f"page.run.rule_{study.rule}", default=say.method(study.default)),
-        *([say(f"page.run.clock_{study.clock}", names=say.names(ages))] if study.clock and ages else []),
+        *(
+            [say(f"page.run.clock_{study.clock}", names=say.names(map(say.words.covariate, ages)))]
+            if study.clock and ages
+            else []
+        ),
     )
 
 
@@ -450,7 +457,7 @@ def _name_elements(model: str | None, say: Wording) -> Markup:
 def _explain_score(one: BacktestPart, say: Wording) -> Markup:
     places: dict[str, Any] = {"case": say.name(one.case), "until": one.until}
     if one.reason is not None or one.score is None:
-        return say("section.backtests.line_none", reason=say.english(one.reason or ""), **places)
+        return say("section.backtests.line_none", reason=say.sentence(one.reason or ""), **places)
     places |= {
         "visits": say.count("visits", one.visits),
         "bridges": say.count("bridges", one.bridges),
@@ -573,7 +580,7 @@ def list_presets(document: Document, say: Wording) -> tuple[Markup, ...]:
         say(
             "note.presets.text",
             preset=say.preset(one.name),
-            words=say.english(one.words),
+            words=say.sentence(one.words),
             cost=say.term("cost", one.cost),
         )
         for one in document.study.presets
@@ -635,9 +642,9 @@ def _explain_choice(case: CasePart, answer: Answer | None, state: str, say: Word
     elif answer is not None:
         yield say.why(answer)
     if case.exploratory:
-        yield say("section.models.exploratory", why=say.english(case.exploratory))
+        yield say("section.models.exploratory", why=say.sentence(case.exploratory))
     if case.constant:
-        yield say("section.models.constant", names=say.names(case.constant))
+        yield say("section.models.constant", names=say.names(map(say.words.covariate, case.constant)))
 
 
 def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wording) -> Iterator[Markup]:
@@ -645,7 +652,7 @@ def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wo
         if model.reason is None:
             yield say("section.models.not_run", method=say.method(model.method))
         else:
-            yield say("section.models.no_figures", reason=say.english(model.reason.rstrip(".")))
+            yield say("section.models.no_figures", reason=say.sentence(model.reason.rstrip(".")))
         return
     yield say(
         "section.models.rows",
@@ -656,13 +663,16 @@ def _explain_model(document: Document, case: CasePart, model: ModelPart, say: Wo
     if not model.certified:
         yield say("section.models.uncertified")
     elif model.errors:
-        yield say("section.models.errors", errors=say.english(model.errors))
+        yield say("section.models.errors", errors=say.sentence(model.errors))
     if not (model.typical or model.levels):
         yield say("section.models.no_covariates")
         return
     units = _find_units(document)
     values = [say.value(name, value, units) for name, value in model.typical.items()]
-    values += [say("section.models.level", name=say.name(n), level=say.name(v)) for n, v in model.levels.items()]
+    values += [
+        say("section.models.level", name=say.name(say.words.covariate(n)), level=say.name(v))
+        for n, v in model.levels.items()
+    ]
     yield say("section.models.typical", values=say.join(values))
     key = "section.models.native" if model.scale == "native" else "section.models.transformed"
     yield say(key, method=say.method(model.scale or model.method))
@@ -685,7 +695,7 @@ def _explain_certificate(trial: TrialPart, say: Wording) -> Iterator[Markup]:
         yield say(f"{CERTIFICATE}.exists", what=what)
     elif trial.maximum_exists is not None:
         reason = (trial.reason or trial.verdict or trial.status).rstrip(".")
-        yield say(f"{CERTIFICATE}.exists_not", reason=say.english(reason))
+        yield say(f"{CERTIFICATE}.exists_not", reason=say.sentence(reason))
         return
     if trial.decrement is not None:
         left = max(trial.decrement, trial.shortfall or 0.0)  # as the certificate judges
@@ -694,7 +704,7 @@ def _explain_certificate(trial: TrialPart, say: Wording) -> Iterator[Markup]:
     if trial.certified and trial.starts:
         yield say(f"{CERTIFICATE}.starts", starts=trial.starts)
     if trial.condition_number is not None and trial.weakest_direction:
-        number, direction = show_figure(trial.condition_number), say.english(trial.weakest_direction)
+        number, direction = show_figure(trial.condition_number), say.sentence(trial.weakest_direction)
         yield say(f"{CERTIFICATE}.condition", number=number, direction=direction)
     if trial.verdict and trial.verdict.endswith(HARDLY_DETERMINED):
         yield say(f"{CERTIFICATE}.hardly")
@@ -763,7 +773,7 @@ def _explain_ageing(document: Document, found: CaseForecast, say: Wording) -> It
     if not found.advancing:
         yield say(f"{FORECAST}.fixed")
         return
-    yield say(f"{FORECAST}.advances", names=say.names(found.advancing))
+    yield say(f"{FORECAST}.advances", names=say.names(map(say.words.covariate, found.advancing)))
     if found.clock is not None:
         kind = "middle" if found.clock != START else "unknown" if found.lag is None else "start"
         yield say(f"{FORECAST}.clock_{kind}", lag=show_years(found.lag))
@@ -809,12 +819,12 @@ def explain_effect(one: EffectPart, found: CaseForecast, ratings: Ratings, say: 
 def name_change(one: EffectPart, say: Wording) -> Markup:
     """'10 more years of age', 'twice the traffic', 'load +5'."""
     if one.level is not None:
-        names = {"name": one.covariate, "level": one.level, "instead": one.instead or ""}
+        names = {"name": say.words.covariate(one.covariate), "level": one.level, "instead": one.instead or ""}
         return say("effect.change.level", **{key: say.name(name) for key, name in names.items()})
     noun = NOUNS.get(one.covariate)
     if noun is None or (one.times and one.amount != TWICE):
         change = show_change(one.amount, times=one.times)
-        return say("effect.change.other", name=say.name(one.covariate), change=change)
+        return say("effect.change.other", name=say.name(say.words.covariate(one.covariate)), change=change)
     way = "twice" if one.times else "more" if one.amount > 0 else "fewer"
     return say(f"effect.change.{way}_{noun}", n=f"{abs(one.amount):,.10g}")
 

@@ -19,7 +19,7 @@ from rekka.forecast.first_passage import LONGEST
 
 def name_method(method: str, words: Words) -> str:
     """A method as the page calls it; a chain by its links: 'boxcox+zscore' is 'Box-Cox+z-score'."""
-    return "+".join(words.get(f"method.{link}", link) for link in method.split("+"))
+    return words.method(method)
 
 
 def join_names(names: Iterable[str], words: Words) -> str:

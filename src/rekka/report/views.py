@@ -33,8 +33,9 @@ class Column:
 class Cell:
     """A cell: ``value`` is for a program, not rounded, ``text`` for a person.
 
-    ``strong`` marks what was selected, ``faint`` what failed; ``english`` a sentence that stays English on a page
-    of another language. ``parts`` are the values of the parts of the column; ``value`` is the first of them.
+    ``strong`` marks what was selected, ``faint`` what failed; ``english`` a sentence of data or of an earlier
+    version, which has no words in other languages. ``parts`` are the values of the parts of the column;
+    ``value`` is the first of them.
     """
 
     value: Scalar

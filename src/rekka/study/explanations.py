@@ -1,7 +1,8 @@
 """Explanations of a study's results: why a method was kept, dropped or chosen, and how stable that is.
 
 An explanation of a choice is a key of the language files with the figures that decided (``Said``), so that any
-language can show it; ``in_english`` gives the sentence. Those of stability are English sentences.
+language can show it; ``in_english`` gives the sentence. Those of stability are English sentences, which a page
+finds again by their form (``core/sentences.py``).
 """
 
 from __future__ import annotations

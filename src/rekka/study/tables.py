@@ -16,7 +16,6 @@ import polars as pl
 
 from rekka.core.columns import (
     Accuracy,
-    English,
     FineShare,
     LogLikelihood,
     LogLoss,
@@ -24,6 +23,7 @@ from rekka.core.columns import (
     Part,
     Preset,
     Seconds,
+    Sentence,
     Shown,
     State,
     Tiny,
@@ -57,7 +57,7 @@ class TrialRow(Value):
     preset: Preset
     method: Method
     status: State
-    reason: English
+    reason: Sentence
     converged: bool
     certified: bool
     eligible: bool
@@ -77,7 +77,7 @@ class TrialRow(Value):
     starts: int | None
     positive_definite: bool | None
     condition_number: float | None
-    weakest_direction: English
+    weakest_direction: Sentence
     plateau_train: FineShare
     plateau_golden: FineShare
     accuracy: Accuracy

@@ -675,7 +675,10 @@ def _describe_ageing(found: CaseForecast, words: Words, *, beyond: bool = True) 
     first = found.extrapolated_from if beyond else None
     return join_sentences(
         (
-            words("figure.course.advances", names=join_names(map(isolate_name, found.advancing), words)),
+            words(
+                "figure.course.advances",
+                names=join_names((isolate_name(words.covariate(one)) for one in found.advancing), words),
+            ),
             "" if first is None else words("figure.course.beyond", year=show_count(first)),
         ),
         words,

@@ -322,7 +322,7 @@ def _ratio_row(one: RatioPart, unit: str | None, instead: str | None, words: Wor
     """A ratio within the axis; the tooltip has it as it is."""
     step = _name_step(one, unit, instead, words)
     row: dict[str, Any] = {
-        "covariate": " ".join(one.covariate.split()) + "\n" + step,
+        "covariate": " ".join(words.covariate(one.covariate).split()) + "\n" + step,
         "state": one.state,
         "ratio_text": show_figure(one.ratio),
         "interval": show_range(one.low, one.high, show_figure, words),
@@ -355,7 +355,7 @@ def _say_strongest(model: ModelPart, units: Mapping[str, str | None], theme: The
     one = max(clear, key=lambda ratio: abs(math.log(ratio.ratio or 1.0)))
     return words(
         "figure.ratios.strongest",
-        covariate=isolate_name(one.covariate),
+        covariate=isolate_name(words.covariate(one.covariate)),
         step=_name_step(one, units.get(one.covariate), model.references.get(one.covariate), words),
         ratio=show_figure(one.ratio),
         rating=theme.ratings.phrase(one.state, words),
@@ -388,7 +388,7 @@ def _describe_ratios(model: ModelPart, theme: Theme) -> str:
     items = (
         words(
             "figure.ratios.item",
-            covariate=isolate_name(one.covariate),
+            covariate=isolate_name(words.covariate(one.covariate)),
             rating=theme.ratings.phrase(one.state, words),
             ratio=show_figure(one.ratio),
         )
@@ -429,7 +429,10 @@ def draw_profiles(
     units = {one.name: one.unit for one in covariates}
     panels = []
     for n, one in enumerate(profiles, start=1):
-        name, unit = isolate_name(one.covariate), words.get(f"unit.{units.get(one.covariate)}", "")
+        name, unit = (
+            isolate_name(words.covariate(one.covariate)),
+            words.get(f"unit.{units.get(one.covariate)}", ""),
+        )
         title = words("figure.profiles.unit", name=name, unit=unit) if unit else name
         lines = ProfileLines(one.values, one.rug, one.hazard, one.hazard_low, one.hazard_high)
         chart = profile(lines, title, words("figure.axis.hazard"), theme)
@@ -460,7 +463,7 @@ def _say_change(model: ModelPart, profiles: Sequence[ProfilePart], theme: Theme)
     _, one, state, first, last = max(changes, key=lambda change: change[0])
     return words(
         "figure.profiles.title",
-        covariate=isolate_name(one.covariate),
+        covariate=isolate_name(words.covariate(one.covariate)),
         rating=theme.ratings.phrase(state, words),
         first=show_figure(first),
         last=show_figure(last),
@@ -481,7 +484,12 @@ def _describe_profile(one: ProfilePart, theme: Theme) -> str:
         for state, (low, high) in enumerate(zip(first, last, strict=True), start=1)
     )
     ends = {"low": show_figure(one.values[0]), "high": show_figure(one.values[-1])}
-    return words("figure.profiles.alt", name=isolate_name(one.covariate), items=join_names(items, words), **ends)
+    return words(
+        "figure.profiles.alt",
+        name=isolate_name(words.covariate(one.covariate)),
+        items=join_names(items, words),
+        **ends,
+    )
 
 
 def profile(lines: ProfileLines, covariate: str, title: str, theme: Theme, *, by_state: bool = True) -> Chart:

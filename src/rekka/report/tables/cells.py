@@ -130,12 +130,13 @@ class Fields:
         if shown.kind == "method" or key == "why":
             marked = partial(self._method_cell, read=read, marked=key == "method")
             return Field(self.column(key), partial(_why_cell, words=words) if key == "why" else marked)
+        named = words.covariate if key == "constant" else str
         cells: dict[str | None, Callable[[Any], Cell]] = {
-            "text": text_cell,
-            "english": partial(text_cell, english=True),
+            "text": partial(name_cell, words=words) if key in ("covariate", "term") else text_cell,
+            "sentence": partial(sentence_cell, words=words),
             "mark": partial(mark_cell, words=words),
             "terms": partial(coded_cell, group=shown.terms, words=words),
-            "names": lambda names: _list_cell(names, join_names(names, words)),
+            "names": lambda names: _list_cell(names, join_names(map(named, names), words)),
             "methods": lambda names: _list_cell(names, name_methods(names, words)),
         }
         cell = cells[shown.kind]
@@ -378,15 +379,28 @@ def _split_row(columns: Sequence[Column], row: Row) -> Iterator[Cell]:
             yield Cell(part, text, strong=cell.strong, faint=cell.faint)
 
 
-def text_cell(value: Any, *, english: bool = False) -> Cell:
+def text_cell(value: Any) -> Cell:
     """A text, or a dash where there is none."""
     shown = None if value is None or value == "" else str(value)
-    return Cell(shown, shown or MISSING, english=english and shown is not None)
+    return Cell(shown, shown or MISSING)
+
+
+def name_cell(name: str, words: Words) -> Cell:
+    """A covariate, or a term of a model, as people call it."""
+    return Cell(name, words.covariate(name))
+
+
+def sentence_cell(value: str | None, words: Words) -> Cell:
+    """A sentence of a file in this language; one that nobody knows is English."""
+    if not value:
+        return Cell(None, MISSING)
+    found = words.reword(value)
+    return Cell(value, found or value, english=found is None)
 
 
 def _why_cell(item: Any, words: Words) -> Cell:
     """A reason in this language; English where a document has no other."""
-    return text_cell(item.why, english=True) if item.said is None else Cell(item.why, words.format(item.said))
+    return sentence_cell(item.why, words) if item.said is None else Cell(item.why, words.format(item.said))
 
 
 def _list_cell(names: Iterable[str], shown: str) -> Cell:

@@ -41,6 +41,7 @@ from rekka.report.tables.cells import (
     explain_penalised,
     join_row,
     optional,
+    sentence_cell,
     span,
     special,
     text_cell,
@@ -405,7 +406,7 @@ def _predicted(make: Fields) -> Field:
 CALIBRATION = Table(
     "calibration", CalibrationPart,
     "preset case method rows moves_observed moves_expected p_value at_floor",
-    optional(special("causes", lambda one, _: text_cell(" ".join(one.causes), english=True))),
+    optional(special("causes", lambda one, words: sentence_cell(" ".join(one.causes), words))),
     rows=lambda document: document.calibration,
 )  # fmt: skip
 COUNTS = Table(

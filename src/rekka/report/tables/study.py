@@ -38,6 +38,7 @@ from rekka.report.tables.cells import (
     name_methods,
     optional,
     others,
+    sentence_cell,
     span,
     special,
     text_cell,
@@ -140,7 +141,7 @@ def finding_cell(finding: Told, part: str, words: Words) -> Cell:
         return Cell(None, MISSING)
     names = {"title": ("title",), "remedy": (finding.do,)}.get(part, finding.say)
     if part != "title" and not finding.say:
-        return Cell(english, english, english=True)
+        return sentence_cell(english, words)
     return Cell(english, format_part(current(finding.code), names, finding.told, words))
 
 
@@ -193,7 +194,7 @@ ANSWER = Table(
     "no_covariates_log_loss",
     optional(estimate("no_covariates_difference", ends="no_covariates", mark="beats_no_covariates")),
     "why",
-    optional(special("remark", lambda one, _: text_cell(one.seen or one.remark, english=True))),
+    optional(special("remark", lambda one, words: sentence_cell(one.seen or one.remark, words))),
     rows=lambda document: document.answers, key=_key_answer, note=_note_answer, finish=_leave_covariates,
 )  # fmt: skip
 FINDINGS = Table(
@@ -273,7 +274,7 @@ HYPOTHESES = Table(
     special("code", lambda one, _: text_cell(one.code)),
     special("claim", _claim_cell),
     special("verdict", lambda one, words: coded_cell(str(one.verdict), "hypothesis", words)),
-    special("evidence", lambda one, _: text_cell(one.evidence, english=True)),
+    special("evidence", lambda one, words: sentence_cell(one.evidence, words)),
     rows=lambda document: document.hypotheses,
 )  # fmt: skip
 AUDIT = Table(

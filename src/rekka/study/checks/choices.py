@@ -75,7 +75,7 @@ def nothing_chosen(evidence: StudyEvidence) -> Finding:
 
 def _list_falls(evidence: StudyEvidence, choices: list[Choice]) -> list[Said]:
     """List the ways in which all methods of a case were dropped, with the preset where they differ."""
-    ways: dict[str, tuple[str, list[Said]]] = {}
+    ways: dict[str, tuple[str | Said, list[Said]]] = {}
     for one in choices:
         steps = _list_steps(one)
         ways.setdefault(str(steps), (evidence.prefix(one.preset), steps))

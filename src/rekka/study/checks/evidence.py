@@ -85,11 +85,12 @@ class StudyEvidence:
         """A case by name; with its preset where there are several."""
         name = name_case(case)
         several = len(self.study.plan.study.presets) > 1
-        return say("component.preset", case=name, preset=preset) if several else name
+        return say("component.preset", case=name, preset=say(f"preset.{preset}")) if several else name
 
-    def prefix(self, preset: str) -> str:
+    def prefix(self, preset: str) -> str | Said:
         """'paper: ' where there are several presets."""
-        return "" if len(self.study.plan.study.presets) == 1 else f"{preset}: "
+        several = len(self.study.plan.study.presets) > 1
+        return say("number.of_preset", preset=say(f"preset.{preset}")) if several else ""
 
     @cached_property
     def selected(self) -> tuple[Pick, ...]:
