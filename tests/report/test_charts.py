@@ -116,7 +116,7 @@ def by_preset(document, preset):
 
 def test_figures_come_in_the_order_of_the_page_under_plain_names(document, figures):
     assert list(figures) == [
-        *("network", "network-001", "network-002", "reaching", "multiples"),
+        *("network", "ratings", "network-001", "network-002", "reaching", "multiples"),
         *(f"{name}-{case}" for case in ("001", "002") for name in ("curve", "reach", "ratios", "profiles")),
         *(f"tradeoff-{one.name}" for one in document.study.presets),
         *(f"heatmap-{one.name}" for one in document.study.presets),
@@ -175,7 +175,7 @@ def test_a_panel_fits_a_phone_and_two_fit_a_page(document, figures):
         for one in figures.values()
         if len(one.panels) > 1 and one.name != "multiples" and "002" not in one.name
     ]
-    assert {one.name for one in two} >= {"heldout", "tradeoff-exact", "heatmap-exact", "network", "profiles-001"}
+    assert {one.name for one in two} >= {"heldout", "tradeoff-exact", "heatmap-exact", "profiles-001"}
     for one in two:
         width = float(re.search(r' width="([\d.]+)"', draw_svg_file(combine(one)))[1])
         assert 600 <= width <= 715, one.name  # 160 to 190 mm
@@ -656,7 +656,7 @@ def test_captions_of_models_have_the_level_of_their_intervals(document, level):
 
 def test_panels_of_a_figure_stand_at_one_height(figures):
     """On the page as they are, in files side by side; a key is below, where it moves nothing and hides nothing."""
-    for name in ("curve-001", "reach-001", "network", "calibration-001", "heldout", "tradeoff-exact"):
+    for name in ("curve-001", "reach-001", "calibration-001", "heldout", "tradeoff-exact"):
         pairs = [one.spec for one in figures[name].panels], combine(figures[name])["concat"]
         for first, second in pairs:
             assert first["height"] == second["height"]

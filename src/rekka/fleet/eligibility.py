@@ -526,18 +526,23 @@ def _remark_covariate(found: Remarks, group: EligibleGroup, column: int, name: s
     found.add(
         outside,
         f"{name} is outside the range of the training rows",
-        lambda place: f"{name} {first[place]:,.6g} is outside the training rows ({low:,.6g} to {high:,.6g})",
+        lambda place: f"{name} {_show(first[place])} is outside the training rows ({_show(low)} to {_show(high)})",
     )
     if column not in group.ageing.columns:
         return
     later = ~outside & (group.x[:, column] + gap + years > high)
     when = np.floor(high - first) + 1
     kind = f"{name} passes the largest of the training rows"
-    text = f"{name} passes {high:,.6g}, the largest of the training rows, in year {{:.0f}}"
+    text = f"{name} passes {_show(high)}, the largest of the training rows, in year {{:.0f}}"
     if group.ageing.age == HELD:
         kind = f"{name} comes to be held at the largest of the training rows"
-        text = f"{name} is held at {high:,.6g} from year {{:.0f}} on"
+        text = f"{name} is held at {_show(high)} from year {{:.0f}} on"
     found.add(later, kind, lambda place: text.format(when[place]))
+
+
+def _show(value: float) -> str:
+    """A value with four digits, or as a whole number where it has more."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def find_outside(group: EligibleGroup, years: int) -> Mask:

@@ -27,7 +27,7 @@ class Home(NamedTuple):
 
 # Sections with the tables and figures that each takes, by name.
 SECTIONS: Mapping[str, Home] = {
-    "network": Home(("network", "network_cases"), ("network", "network-*", "reaching")),
+    "network": Home(("network", "network_cases"), ("network", "network-*", "reaching", "ratings")),
     "bridges": Home(("risks*", "unseen*", "set_aside*"), ("map*",)),
     "forecast": Home(
         ("passages", "forecast*", "effects*", "matrices*"),

@@ -260,11 +260,8 @@ def _list_new_card(document: Document, case: str | None, words: Words) -> tuple[
 def _list_trust_card(trust: TrustPart | None, words: Words) -> tuple[Card, ...]:
     if trust is None:
         return ()
-    said = trust.reason
-    several = trust.case is None and "cases" in said and trust.level != GOOD
-    short = words("overview.card.several", n=said["n"], cases=said["cases"]) if several else ""
-    detail = short or words("trust.alone", reason=words.format(said))
-    return (Card("trust", words("overview.card.trust"), name_level(trust.level, words), detail, trust.level),)
+    why = words("trust.alone", reason=words.format(trust.reason))
+    return (Card("trust", words("overview.card.trust"), name_level(trust.level, words), why, trust.level),)
 
 
 def _list_missing(document: Document, case: str | None, words: Words) -> Iterator[str]:
@@ -355,20 +352,22 @@ def _list_actions(
     rating, there = name_threshold(network, now, words), _count_there(network, now)
     if there:
         yield words.format(say("overview.do.there", n=there, rating=rating))
-    first = next(_list_first(network, case, words), None)
-    if first is not None:
-        when = str(first.calendar) if first.calendar is not None else show_years(first.median)
-        kind = "first" if first.calendar is not None else "first_undated"
-        who = (
-            first.bridge
-            if first.case == ALL_CASES
-            else words("overview.who", bridge=first.bridge, name=first.case)
-        )
-        yield words(f"overview.do.{kind}", who=who, when=when, rating=rating)
+    first = list(_list_first(network, case, words))
+    if first:
+        kind = "first" if first[0].calendar is not None else "first_undated"
+        named = dict.fromkeys(_name_first(one, words) for one in first)  # each component of a bridge once
+        yield words(f"overview.do.{kind}", members=words.join(islice(named, NAMED), "comma"), rating=rating)
     unseen = network.unseen if case is None else 0
     if unseen:
         yield words.format(say("overview.do.unseen", n=unseen))
     yield from _advise_trust(trust, words)
+
+
+def _name_first(one: FirstMember, words: Words) -> str:
+    """'B-00378 Pier (2025)'."""
+    when = str(one.calendar) if one.calendar is not None else show_years(one.median)
+    name = one.bridge if one.case == ALL_CASES else f"{one.bridge} {one.case}"
+    return words("overview.who", name=name, when=when)
 
 
 def _advise_trust(trust: TrustPart | None, words: Words) -> Iterator[str]:

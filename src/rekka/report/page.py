@@ -314,6 +314,7 @@ def _label_members(document: Document, words: Words) -> dict[str, str]:
         "soon": words("column.chance_in", years=document.network.soon),
         "when": words("column.expected_year" if dated else "column.median_until"),
         "caption": words("part.members.title"),
+        "between": words.join(("", ""), "semicolon"),
         **{name: words(f"page.members.{name}") for name in TABS},
     }
 

@@ -11,7 +11,7 @@ from rekka.report.charts.forecast import (
     draw_curve,
     draw_for_case_network,
     draw_multiples,
-    draw_network,
+    draw_networks,
     draw_reach,
     draw_reaching,
 )
@@ -33,11 +33,10 @@ def list_figures(document: Document, words: Words, palette: Palette) -> tuple[Fi
 def _draw_all(document: Document, theme: Theme) -> Iterator[FigureView | None]:
     study = document.study
     numbers = {case.case: f"{number:03d}" for number, case in enumerate(document.cases, start=1)}
-    if document.network is not None:
-        yield draw_network(document.network, theme)
-        if len(document.cases) > 1:
-            for case in numbers:
-                yield draw_for_case_network(document, case, theme)
+    yield from draw_networks(document, theme)
+    if len(document.cases) > 1:
+        for case in numbers:
+            yield draw_for_case_network(document, case, theme)
     yield draw_reaching(document, theme)
     yield draw_multiples(document, theme)
     for place, model in enumerate(document.models):

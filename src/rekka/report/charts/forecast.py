@@ -156,6 +156,18 @@ def draw_network(
     return make_figure(name, title, panels, caption, theme, case=case, certified=certified, live=True)
 
 
+def draw_networks(document: Document, theme: Theme) -> Iterator[FigureView]:
+    """The two panels of the network of all cases as figures of their own: numbers, then shares of ratings."""
+    both = None if document.network is None else draw_network(document.network, theme)
+    if both is None:
+        return
+    reached, shares = both.panels
+    yield replace(both, panels=(reached,))
+    title = shares.alt.rstrip(".")
+    caption = theme.words("figure.network.panel_shares")
+    yield replace(both, name="ratings", panels=(shares,), title=title, caption=caption)
+
+
 def draw_for_case_network(document: Document, case: str, theme: Theme) -> FigureView | None:
     """The network figure of one case: how many of its members are in the threshold or worse."""
     number = next((n for n, one in enumerate(document.cases, start=1) if one.case == case), None)

@@ -96,7 +96,7 @@
     soon: (n) => percent(soon[n]),
     when: (n) => String(when(n)),
     seen: (n) => seen[n] ?? "",
-    remark: (n) => remarksOf(n).join(" "),
+    remark: (n) => remarksOf(n).join(labels.between),
   };
 
   const makeHead = (key) => make("th", { scope: "col", className: numeric.has(key) ? "n" : "" }, labels[key]);

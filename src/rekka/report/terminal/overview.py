@@ -28,7 +28,6 @@ from rekka.report.text import show_count, show_range
 from rekka.report.trust import CAUTION, DO_NOT_USE, GOOD
 
 STYLES = {GOOD: "green", CAUTION: "yellow", DO_NOT_USE: "bold red"}
-NAMED = 5  # members in a line
 HEAD = 9  # characters of a line of a heading
 RUN = " RUN"  # in the commands of a sentence
 CARDS = {"now": 0, "soon": SOON, "later": LATER, "new": None}  # that are figures, and their years
@@ -64,9 +63,6 @@ def print_overview(
     if members:
         _print_members(console, made.first, document)
     print_numbered(console, WORDS("terminal.what_to_do"), [_plain(line) for line in made.actions])
-    if made.first and not members:
-        named = [_name_member(one) for one in made.first[:NAMED]]
-        print_plain(console, WORDS.format(say("terminal.study.first", members=named)))
 
 
 def _print_cards(console: Console, network: NetworkPart | None, cards: Sequence[Card]) -> None:
@@ -165,12 +161,6 @@ def _print_members(console: Console, first: Sequence[FirstMember], document: Doc
         lines.append([*texts, one.seen or NOTHING, show(one.reached, "share"), _plain(year)])
     title = WORDS.format(say("terminal.study.first_title", n=len(first)))
     print_texts(console, title, heads, lines, left=len(named) + 3)
-
-
-def _name_member(one: FirstMember) -> str:
-    """'B-00378 MG-01 (2025)'."""
-    when = str(one.calendar) if one.calendar is not None else show(one.median, "years")
-    return f"{' '.join(filter(None, (one.bridge, one.member)))} ({_plain(when)})"
 
 
 def count_findings(findings: Sequence[FindingPart]) -> str:
