@@ -275,7 +275,11 @@ def test_check_says_why_no_pair_is_left(tmp_path):
         (["check", "nothing.csv"], 1, "UnreadableTable: There is no file nothing.csv."),
         (["check", "T", "--partition", "thirds"], 2, "'thirds' is none of auto, paper, bridge, date, none"),
         (["check", "T", "--partition", "date"], 2, "--partition date and --until belong together"),
-        (["check", "T", "--partition", "date", "--until", "May"], 2, "'May' is not a date such as 2015-03-31"),
+        (
+            ["check", "T", "--partition", "date", "--until", "May"],
+            2,
+            "--until is 'May'; a date such as 2008-12-31 or a year such as 2008 is needed",
+        ),
         (["check", "T", "--bands", "high,low"], 2, "'high,low' is not a list such as 85,75,70,60"),
         (["check", "T", "T"], 2, "one table is read at a time; join others with --join"),
         (["check", "T", "--nbi", "--bridge", "ID"], 2, "such files need no mapping; the rules are all they take"),

@@ -200,7 +200,7 @@ def test_a_model_that_is_not_certified(tables, tmp_path):
         (["--intervals", "bootstrap"], 2, "needs a model that carries refits to resampled bridges"),
         (["--draws", 10], 2, "draws is 10; a whole number of at least 100 is needed."),
         (["--level", 95], 2, "level is 95.0; a number between 0 and 1 is needed"),
-        (["--from", "soon"], 2, "--from is 'soon'; a day such as 2026-03-31, or a year, is needed."),
+        (["--from", "soon"], 2, "--from is 'soon'; a date such as 2008-12-31 or a year such as 2008 is needed."),
         (
             ["--from", "1900"],
             1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -17,6 +18,19 @@ _NEEDED = {  # by pydantic's kinds of error
     "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
     "greater_than": "a number above {gt:g}", "greater_than_equal": "a number of at least {ge}",
 }  # fmt: skip
+
+
+def read_day(option: str, value: Any, rest: str) -> date:
+    """Read a date; of a year the day that ``rest`` says, "-01-01" or "-12-31"."""
+    if isinstance(value, date):
+        return date(value.year, value.month, value.day)  # a moment of a day is that day
+    text = str(value).strip()
+    try:
+        return date.fromisoformat(text + rest if re.fullmatch(r"\d{4}", text) else text)
+    except ValueError:
+        raise BadOption(
+            f"{option} is {value!r}; a date such as 2008-12-31 or a year such as 2008 is needed.", option=option
+        ) from None
 
 
 def find_invalid(error: ValidationError) -> tuple[str, str]:

@@ -13,7 +13,6 @@ reason. For a model of histories improvements by one rating are kept, and end no
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.errors import BadOption, InputError, count_of, missing_columns, no_such_case
+from rekka.core.validation import read_day
 from rekka.data.audit import PAIR
 from rekka.data.audit import VISIT as VISIT_OUTCOME
 from rekka.data.mapping import load_mapping
@@ -157,19 +157,6 @@ def read_cut(until: Any = None, until_visit: Any = None, since: Any = None) -> C
             raise BadOption(f"until_visit is {until_visit!r}; a whole number of at least 1 is needed.")
         return Cut(int(until_visit), first)
     return Cut(read_day("until", until, "-12-31"), first)
-
-
-def read_day(option: str, value: Any, rest: str) -> dt.date:
-    """Read a date; of a year the day that ``rest`` says."""
-    if isinstance(value, dt.date):
-        return dt.date(value.year, value.month, value.day)  # a moment of a day is that day
-    text = str(value).strip()
-    try:
-        return dt.date.fromisoformat(text + rest if re.fullmatch(r"\d{4}", text) else text)
-    except ValueError:
-        raise BadOption(
-            f"{option} is {value!r}; a date such as 2008-12-31 or a year such as 2008 is needed.", option=option
-        ) from None
 
 
 def prepare(records: PairedRecords, cut: Cut, only: Sequence[str] | None) -> tuple[pl.DataFrame, tuple[str, ...]]:

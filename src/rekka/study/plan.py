@@ -33,7 +33,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from rekka.core.errors import BadOption, InputError, bad_option, count_of
-from rekka.core.validation import explain_invalid
+from rekka.core.validation import explain_invalid, read_day
 from rekka.data.direction import read_allowed
 from rekka.data.mapping import load_mapping
 from rekka.data.partition import PAPER_SEED
@@ -219,6 +219,14 @@ class PartitionPlan(_Strict):
     scheme: Literal["auto", "paper", "bridge", "date", "given"] = "auto"
     until: datetime.date | None = None
     seed: int = Field(default=PAPER_SEED, ge=0)
+
+    @field_validator("until", mode="before")
+    @classmethod
+    def _read_until(cls, value: Any) -> Any:
+        try:
+            return None if value is None else read_day("it", value, "-12-31")
+        except BadOption as error:
+            raise ValueError(str(error).rstrip(".")) from None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -28,6 +28,7 @@ from rekka.core.folders import check_folder, digest, relate
 from rekka.core.ratings import Ratings
 from rekka.core.sheets import write_csv
 from rekka.core.terminal import OnProgress, say_nothing
+from rekka.core.validation import read_day
 from rekka.data.reading import TableReading
 from rekka.data.text import collect
 from rekka.data.transitions import (
@@ -44,7 +45,7 @@ from rekka.evaluation.calibration import MOST_TESTED
 from rekka.evaluation.goodness import find_links
 from rekka.evaluation.violations import Violation
 from rekka.fleet.backtest import choose_case, refuse_dateless, refuse_elements
-from rekka.fleet.backtest_rows import Cut, read_day
+from rekka.fleet.backtest_rows import Cut
 from rekka.fleet.backtest_scores import Settings
 from rekka.fleet.elements import describe_elements
 from rekka.fleet.histories import ANY_ELEMENT, IDENTITY, NO_TEST, CutRows, HistoryOptions, leave_out_far

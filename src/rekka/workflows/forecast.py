@@ -16,6 +16,7 @@ from rekka.core.errors import BadOption, InputError, MissingColumns
 from rekka.core.files import refuse_inputs
 from rekka.core.folders import digest_file, locate
 from rekka.core.terminal import OnProgress, say_nothing
+from rekka.core.validation import read_day
 from rekka.data.reading import reuse
 from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
 from rekka.fleet.backtest_rows import Cut, PairedRecords, prepare, read_records
@@ -212,7 +213,8 @@ def forecast_inventory(
             value=clock,
         )
     struck = read_shocks(shocks)
-    options = InventoryOptions(since=read_day(since), advance=tuple(advance) if advance else None, **asked)
+    first = None if since is None else read_day("--from", since, "-01-01")
+    options = InventoryOptions(since=first, advance=tuple(advance) if advance else None, **asked)
     if struck is not False and options.intervals == NONE:
         raise BadOption(
             "shocks widens prediction intervals, and intervals is 'none'. Use 'delta' or 'normal', or leave "
@@ -461,18 +463,6 @@ def _count(on_progress: OnProgress, total: int) -> Callable[[float], None]:
             on_progress("Members", "", done, total)
 
     return add
-
-
-def read_day(text: date | str | None) -> date | None:
-    """Read a day; of a year its first."""
-    if text is None or isinstance(text, date):
-        return text
-    try:
-        return date.fromisoformat(f"{text}-01-01" if text.isdecimal() and len(text) == 4 else text)
-    except ValueError:
-        raise BadOption(
-            f"--from is {text!r}; a day such as 2026-03-31, or a year, is needed.", option="from"
-        ) from None
 
 
 def _refuse(folder: Path, models: Any, inventory: Any, reader: ReadingOptions, repaired: Any) -> None:

@@ -17,6 +17,7 @@ from rekka.core.errors import BadOption, InputError
 from rekka.core.files import refuse_inputs, write_text
 from rekka.core.folders import PLAN
 from rekka.core.terminal import OnProgress, say_nothing
+from rekka.core.validation import read_day
 from rekka.data.audit import Audit
 from rekka.data.panel import Panel
 from rekka.data.partition import PAPER_SEED, Partition, choose_split
@@ -85,10 +86,7 @@ def choose_partition(scheme: str, until: date | str | None, seed: int) -> Split 
         raise BadOption("--partition date and --until belong together.", option="until")
     if scheme == "none":
         return None
-    try:
-        last = date.fromisoformat(until) if isinstance(until, str) else until
-    except ValueError:
-        raise BadOption(f"--until: {until!r} is not a date such as 2015-03-31.", option="until") from None
+    last = None if until is None else read_day("--until", until, "-12-31")
     return choose_split(scheme, until=last, seed=seed)
 
 
