@@ -31,7 +31,7 @@ PARTITION = Flag(
     "Training, validation, confirmation rows: paper (visits 3 to 4; 4 to 5), bridge, date, auto or none.",
     "none",
 )  # fmt: skip
-UNTIL = Flag("--until", options.Text, "until", "DATE", "Last day of training (or a year: its last day), for --partition date.")
+UNTIL = Flag("--until", options.Text, "until", "DATE", "Last day of training, or a year, for --partition date.")
 SEED = Flag("--seed", int, "seed", None, "The same seed gives the same result.", 20260924)
 
 

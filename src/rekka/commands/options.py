@@ -361,7 +361,7 @@ PLAN = (
     ),
     Flag("--partition", Text, "partition.scheme", "SCHEME",
          "auto (the default), paper (visits 3 to 4; 4 to 5), bridge or date."),
-    Flag("--until", Text, "partition.until", "DATE", "Last day of training (or a year: its last day), for --partition date."),
+    Flag("--until", Text, "partition.until", "DATE", "Last day of training, or a year, for --partition date."),
     Flag("--rule", Text, "study.rule", "NAME",
          "How to choose: guarded (the default method, unless another is shown to have a lower log loss; the "
          "default) or pareto (the paper's, over accuracy and cost)."),

@@ -528,7 +528,8 @@ def tabulate_first(document: Document, members: Iterable[Any], words: Words, nam
 
     table = Table(
         name, RiskPart,
-        "bridge case", optional(special("member", lambda one, _: text_cell(one.member))),
+        "bridge", *(["case"] if len(document.cases) > 1 else []),
+        optional(special("member", lambda one, _: text_cell(one.member))),
         special("rating", lambda one, _: text_cell(one.rating), "state_seen"),
         chance, "expected_year=calendar?", *([] if dated else ["median_until=median"]), "seen?",
         optional(special("remark", lambda one, _: text_cell(one.remark))),
