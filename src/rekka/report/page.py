@@ -503,13 +503,18 @@ class CellWriter:
         if len(cell.parts) == SPAN:
             return _hold_together(text)
         if column.kind == "number":
-            return _BRACKETS.sub(lambda found: _hold_together(found[0]), text)
+            return _BRACKETS.sub(lambda found: f"{_may_break(found[0])}{_hold_together(found[0])}", text)
         return f'<span lang="en">{text}</span>' if cell.english and self.words.lang != ENGLISH else text
 
 
 def _hold_together(text: str) -> str:
     """An interval in one line: neither spaces nor a wave dash break it."""
     return _DASH.sub("\u2060\\g<0>\u2060", text.replace(" ", "\u00a0"))
+
+
+def _may_break(bracket: str) -> str:
+    """A line may break before a wide bracket; between a per cent sign and a number in it no browser does."""
+    return "<wbr>" if bracket[0] == "\uff08" else ""
 
 
 def _shade_cell(probability: float, *, better: bool) -> tuple[float, str, int]:

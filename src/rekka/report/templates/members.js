@@ -119,9 +119,9 @@
     return row;
   }
 
-  function refresh() {
+  function refresh({ seek = false } = {}) {
     const found = select();
-    if (query && !found[shownTab].length) shownTab = Object.keys(TABS).find((name) => found[name].length) ?? shownTab;
+    if (seek && !found[shownTab].length) shownTab = Object.keys(TABS).find((name) => found[name].length) ?? shownTab;
     Object.keys(TABS).forEach((name, place) => {
       const one = tabs[place];
       one.replaceChildren(texts[`tab_${name}`], " ", make("small", {}, count.format(found[name].length)));
@@ -146,7 +146,7 @@
   }
 
   rove(tabs);
-  search.addEventListener("input", () => { query = search.value; page = 0; announce(refresh()); });
+  search.addEventListener("input", () => { query = search.value; page = 0; announce(refresh({ seek: query !== "" })); });
   sorter.addEventListener("change", () => { order = sorter.value; page = 0; refresh(); });
   back.addEventListener("click", () => { page -= 1; refresh(); if (back.disabled) forth.focus(); });
   forth.addEventListener("click", () => { page += 1; refresh(); if (forth.disabled) back.focus(); });
@@ -302,7 +302,7 @@
       event.preventDefault();
       search.value = query = input.value;
       page = 0;
-      announce(refresh());
+      announce(refresh({ seek: true }));
       find("#members").scrollIntoView();
       search.focus({ preventScroll: true });
     });
