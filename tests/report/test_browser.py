@@ -34,7 +34,7 @@ from rekka.report.text import load_words
 from sharing import share
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-A4_WIDTH = 680  # pixels between the margins of 15 mm
+SHEET = {"width": 680, "height": 1000}  # pixels between the margins of A4, of 15 mm
 LIVE = ".live svg"
 MEMBERS = 360  # of the page, with two to a bridge
 FEW_MEMBERS = 24
@@ -225,10 +225,6 @@ def column(window, table, number):
 
 def list_bridges(window):
     return window.locator("#member-panel tbody th").all_inner_texts()
-
-
-def count_pages(printed):
-    return len(re.findall(rb"/Type /Page\b", printed))
 
 
 def find_headline(window):
@@ -545,16 +541,16 @@ def test_a_click_on_a_mark_picks_its_component_and_a_button_lets_go(window, full
     assert window.evaluate("document.activeElement.id") == "case"
 
 
-def test_the_tab_key_still_reaches_what_a_picked_component_leaves(fresh):
-    summaries = fresh.locator("details.case > summary")
+def test_the_tab_key_still_reaches_what_a_picked_component_leaves(window):
+    summaries = window.locator("details.case > summary")
     summaries.nth(0).focus()
-    fresh.locator("#case").select_option(label=SHOWN)
-    stops = fresh.locator("#components > details > summary[tabindex='0']")
+    window.locator("#case").select_option(label=SHOWN)
+    stops = window.locator("#components > details > summary[tabindex='0']")
     assert stops.count() == 1
     assert stops.is_visible()
-    fresh.locator("#clear").click()
+    window.locator("#clear").click()
     summaries.nth(1).focus()
-    fresh.keyboard.press("ArrowDown")
+    window.keyboard.press("ArrowDown")
     assert summaries.nth(2).evaluate("(one) => one === document.activeElement")
 
 
@@ -633,34 +629,52 @@ def test_a_matrix_is_copied_and_saved_with_all_digits(window, full):
 # Paper
 
 
+@pytest.fixture(scope="module")
+def sheet(browser, file):
+    """The page on A4, for the readers whose pages differ in nothing but what is printed."""
+    with opened(browser, file, SHEET) as found:
+        yield found
+
+
+def print_for(window, reader, artifacts):
+    """The PDF for a reader; the window shows the printed page afterwards, unfolded as for printing."""
+    window.emulate_media(media="null")  # that of the screen, and for a PDF that of paper
+    window.evaluate("(reader) => { document.documentElement.dataset.for = reader; }", reader)
+    printed = window.pdf(prefer_css_page_size=True)
+    (artifacts / f"{reader}.pdf").write_bytes(printed)
+    boxes = {tuple(map(float, box.split())) for box in re.findall(rb"/MediaBox \[([^\]]+)\]", printed)}
+    assert {tuple(sorted(map(round, box[2:]))) for box in boxes} == {(595, 842)}
+    window.emulate_media(media="print")
+    window.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert window.evaluate(OVERFLOWING) == []
+    assert window.locator("details:not([open])").count() == 0
+    for unseen in ("#controls", "nav", "#member-list", ".tools"):
+        assert window.locator(f"{unseen}:visible").count() == 0
+    shown = [one.get_attribute("id") for one in window.locator("main > section").all() if one.is_visible()]
+    window.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert window.locator("details.case[open]").count() == 1  # the first
+    return len(re.findall(rb"/Type /Page\b", printed)), shown
+
+
 @pytest.mark.parametrize(
-    ("reader", "least", "most"), [(DIRECTOR, 1, 2), (ENGINEER, 3, 2 + 2 * 3), (PAPER, 8, 40), (FULL, 8, 40)]
+    ("reader", "least", "most", "parts"),
+    [
+        (DIRECTOR, 1, 2, ["overview"]),
+        (ENGINEER, 3, 2 + 2 * 3, ["overview", "components"]),
+        (FULL, 20, 60, list(list_parts(FULL))),
+    ],
 )
-def test_each_reader_has_pages_of_a4_with_nothing_cut_off(browser, full, folder, artifacts, reader, least, most):
-    file = write_page(
-        folder, "paper" if reader == PAPER else "full", full, reader=PAPER if reader == PAPER else DIRECTOR
-    )
-    with opened(browser, file, {"width": A4_WIDTH, "height": 1000}) as window:
-        window.evaluate(f"document.documentElement.dataset.for = '{reader}'")
-        assert window.eval_on_selector_all("main > section", "(all) => all.map((one) => one.id)") == list(
-            list_parts(reader)
-        )
-        printed = window.pdf(prefer_css_page_size=True)
-        (artifacts / f"{reader}.pdf").write_bytes(printed)
-        boxes = {tuple(map(float, box.split())) for box in re.findall(rb"/MediaBox \[([^\]]+)\]", printed)}
-        assert {tuple(sorted(map(round, box[2:]))) for box in boxes} == {(595, 842)}
-        assert least <= count_pages(printed) <= most
-        window.emulate_media(media="print")
-        window.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert window.evaluate(OVERFLOWING) == []
-        assert window.locator("details:not([open])").count() == 0
-        parts = [one.get_attribute("id") for one in window.locator("main > section").all() if one.is_visible()]
-        shown = {DIRECTOR: ["overview"], ENGINEER: ["overview", "components"]}
-        assert parts == shown.get(reader, list(list_parts(reader)))
-        for unseen in ("#controls", "nav", "#member-list", ".tools"):
-            assert window.locator(f"{unseen}:visible").count() == 0
-        window.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert window.locator("details.case[open]").count() == 1  # the first
+def test_each_reader_has_pages_of_a4_with_nothing_cut_off(sheet, artifacts, reader, least, most, parts):
+    pages, shown = print_for(sheet, reader, artifacts)
+    assert least <= pages <= most
+    assert shown == parts
+
+
+def test_the_page_of_the_paper_prints_the_study_first_and_everything(browser, full, folder, artifacts):
+    with opened(browser, write_page(folder, "paper", full, reader=PAPER), SHEET) as window:
+        pages, shown = print_for(window, PAPER, artifacts)
+        assert 20 <= pages <= 60
+        assert shown == list(list_parts(PAPER))
 
 
 # Light, phone, keyboard, no scripts
@@ -710,7 +724,7 @@ def test_the_tab_key_goes_through_the_page_in_few_stops(fresh):
     assert len(stops) <= MOST_STOPS, "\n".join(stops)
 
 
-def test_the_keyboard_reaches_the_overview_and_the_tables(fresh):
+def test_the_keyboard_skips_to_the_overview_and_sorts(fresh):
     fresh.keyboard.press("Tab")
     assert fresh.evaluate("document.activeElement.className") == "skip"
     fresh.keyboard.press("Enter")
@@ -734,7 +748,7 @@ def test_a_link_into_something_folded_unfolds_it(window):
 
 
 def test_a_phone_scrolls_in_one_direction(browser, file, artifacts):
-    with opened(browser, file, PHONE, device_scale_factor=2) as window:
+    with opened(browser, file, PHONE) as window:
         window.evaluate(UNFOLD)
         scroll_through(window)
         assert window.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -787,7 +801,7 @@ def test_the_japanese_page_answers_in_japanese(browser, full, folder, artifacts)
         window.locator("#case").select_option(label=CHOSEN)
         assert find_headline(window) == make_overview(full, words, CHOSEN).headline
         window.locator("#clear").click()
-        window.set_viewport_size({"width": A4_WIDTH, "height": 1000})
+        window.set_viewport_size(SHEET)
         window.emulate_media(media="print")
         window.evaluate(
             f"document.documentElement.dataset.for = '{FULL}'; dispatchEvent(new Event('beforeprint'))"
@@ -815,7 +829,7 @@ def test_names_that_would_do_harm_do_none(drawn, artifacts):
     assert window.locator("img").count() == 0
     assert window.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     window.screenshot(path=artifacts / "page-hostile.png")
-    window.set_viewport_size({"width": A4_WIDTH, "height": 1000})
+    window.set_viewport_size(SHEET)
     window.emulate_media(media="print")
     assert window.evaluate(OVERFLOWING) == []
 
@@ -853,7 +867,7 @@ def test_very_many_members_stay_small_and_answer(browser, document, folder):
     ("viewport", "scheme", "lang", "media"),
     [
         (DESKTOP, "light", "en", "screen"),
-        ({"width": A4_WIDTH, "height": 1000}, "light", "en", "print"),
+        (SHEET, "light", "en", "print"),
         (PHONE, "dark", "ja", "screen"),
     ],
 )  # each of the two widths, schemes and languages once, and paper
