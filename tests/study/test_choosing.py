@@ -231,17 +231,12 @@ def test_the_default_can_be_another():
 
 @pytest.mark.parametrize(("guard", "message"), [
     ({"default": "zscor"}, "Did you mean zscore"), ({"margin": 1}, "guard.margin is not known"),
+    ({"log_loss_margin": 5.0}, "is not an option any more"),
     ({"accuracy_margin": -1}, "guard.accuracy_margin"), ({"stable_share": 2}, "guard.stable_share"),
 ])  # fmt: skip
 def test_a_wrong_guard_is_refused(guard, message):
     with pytest.raises(BadOption, match=message):
         rekka.compare(enough_rows(), guard=guard)
-
-
-def test_a_margin_that_is_not_used_any_more_is_taken_with_a_warning(study):
-    with pytest.warns(DeprecationWarning, match="not used since 0.10.0, and goes in 0.12.0"):
-        other = rekka.compare(enough_rows(), guard={"log_loss_margin": 5.0})
-    assert other.choices == study.choices
 
 
 @pytest.mark.parametrize("options", [{"rule": "best"}, {"select_on": "train"}])

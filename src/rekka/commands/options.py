@@ -372,8 +372,6 @@ PLAN = (
          "The method that the others are compared with. Default: zscore."),
     Flag("--accuracy-margin", Real, "guard.accuracy_margin", "SHARE",
          "Loss of accuracy that is tolerated where log loss is lower. Default: 0.01."),
-    Flag("--log-loss-margin", Real, "guard.log_loss_margin", "LOSS",
-         "Deprecated, and not used: a log loss has to be shown to be lower."),
     Flag("--resamples", Number, "guard.resamples", None,
          "Resamples, at most, in nearly all of which a method must reach a maximum. Default: 20.", least=0),
     Flag("--ladder/--no-ladder", bool | None, "guard.ladder", None,

@@ -62,6 +62,7 @@ class Words:
 
     lang: str
     texts: Mapping[str, str]
+    spoken: bool = False  # names of methods as people call them, in English sentences too; files keep zscore
 
     def __call__(self, key: str, /, **values: Any) -> str:
         """Text with its values in their places."""
@@ -93,7 +94,7 @@ class Words:
 
     def say_text(self, text: str) -> str:
         """A text in a place of a sentence: what is ours in this language, all else as it is."""
-        if self.lang == ENGLISH:
+        if self.lang == ENGLISH and not self.spoken:
             return text
         if " " not in text:
             known = text if text in ALSO_LEVELS else self.covariate(self.method(text))

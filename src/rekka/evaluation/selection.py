@@ -123,7 +123,7 @@ class Guard(BaseModel):
     shown to be lower by more than one percentage point. ``stable_share`` of the resamples must reach a maximum, as
     far as the interval of ``resamples`` refits can tell. With ``certified`` false the first step asks only for
     convergence in the paper's sense: for published figures, which come without certificates. With ``ladder`` a
-    study that ends in nothing tries simpler models. ``log_loss_margin`` has no effect.
+    study that ends in nothing tries simpler models. ``log_loss_margin`` is that of runs before 0.10.0.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

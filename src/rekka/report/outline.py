@@ -178,9 +178,14 @@ class CaseOutline:
 
 
 def list_sections(
-    tables: Sequence[TableView], figures: Sequence[FigureView], cases: Sequence[str], words: Words
+    tables: Sequence[TableView],
+    figures: Sequence[FigureView],
+    cases: Sequence[str],
+    words: Words,
+    reader: str = DIRECTOR,
 ) -> tuple[Section, ...]:
-    """Tables and figures in their sections, numbered; those of one case go to its own part."""
+    """Tables and figures in their sections, numbered for a reader; those of one case go to its part."""
+    order = [name for sections in list_parts(reader).values() for name in sections]
     taken_tables = _take_each([view for view in tables if view.name not in IN_SENTENCES])
     taken_figures = _take_each(figures)
     counted, drawn = count(1), count(1)
@@ -200,7 +205,7 @@ def list_sections(
                 if view.case is None or name not in (*CUT, VARIED)
             ),
         )
-        for number, name in enumerate(SECTIONS, 1)
+        for number, name in enumerate(order, 1)
     )
 
 

@@ -157,7 +157,7 @@ def render_page(
     tables = list_tables(document, words)
     figures = leave_figures(list_figures(document, words, PAGE), len(names), reader)
     places = {name: number for number, name in enumerate(names)}
-    sections = list_sections(tables, figures, names, words)
+    sections = list_sections(tables, figures, names, words, reader)
     by_id = {section.id: section for section in sections}
     fits, futures = (list_cases(tables, figures, names, section) for section in ("models", "forecast"))
     uses = [statements.explain_use(answer, say) for answer in document.answers]

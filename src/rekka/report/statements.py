@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
@@ -135,7 +135,8 @@ class Wording:
 
     def why(self, one: Answer) -> Markup:
         """Why a method was chosen, or none."""
-        return self.sentence(one.why) if one.said is None else escape(self.words.format(one.said))
+        spoken = replace(self.words, spoken=True)
+        return self.sentence(one.why) if one.said is None else escape(spoken.format(one.said))
 
     def finding(self, part: str, finding: Told) -> Markup:
         """The title of a finding, what was found, or what to do."""

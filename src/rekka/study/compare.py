@@ -155,7 +155,7 @@ def compare(
         "pareto", as in the paper, which then cannot confirm the choice.
     guard : dict, optional
         Margins of the guarded rule: default, certified, accuracy_margin, confidence, resamples, stable_share; and
-        ladder, whether simpler models are tried where it ends in nothing. log_loss_margin is not used any more.
+        ladder, whether simpler models are tried where it ends in nothing.
     allow : sequence of str
         Codes of checks that do not stop the work: "R109", more moves go up than down.
     confirm : bool
@@ -190,6 +190,12 @@ def compare(
 
     """
     asked = locals()
+    if "log_loss_margin" in (guard or {}):  # plans of earlier versions have it
+        raise BadOption(
+            "guard.log_loss_margin is not an option any more: since 0.10.0 a method replaces the default only "
+            "where its log loss is shown to be lower. Leave it out.",
+            option="log_loss_margin",
+        )
     if models is not None:
         refuse_split(data)
     presets = BOTH if preset == "both" else (preset,) if isinstance(preset, str) else preset

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import datetime
 import tomllib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -329,12 +328,6 @@ class StudyPlan(_Strict):
         ]
 
 
-UNUSED_MARGIN = (
-    "log_loss_margin is not used since 0.10.0, and goes in 0.12.0: a method replaces the default only where its "
-    "log loss is shown to be lower. Leave it out."
-)
-
-
 def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPlan:
     """A checked plan from its sections; ``where`` names it in messages."""
     try:
@@ -344,8 +337,6 @@ def make_plan(where: str = "study", /, **sections: Mapping[str, Any]) -> StudyPl
     for method in plan.study.methods:
         check_method(method)
     check_method(plan.guard.default)
-    if plan.guard.log_loss_margin != Guard().log_loss_margin:
-        warnings.warn(UNUSED_MARGIN, DeprecationWarning, stacklevel=2)
     if plan.guard.default not in (Guard().default, *plan.study.methods):
         methods = ", ".join(plan.study.methods)
         raise BadOption(f"The default {plan.guard.default} is not among the methods: {methods}. Add it to them.")
