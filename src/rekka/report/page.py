@@ -182,6 +182,7 @@ def render_page(
         "screens": [*_list_screens(document, words)],
         "components": _show_components(document, words),
         "variants": list_variants(figures, names),
+        "extended": [one.case for one in document.models if one.elements is not None],
         "trust": {one.case: _describe_trust(one, words) for one in document.trust},
         "answers": [lay_under(one, uses) for one in by_id["answer"].tables],
         "hypotheses": _group_hypotheses(document),
@@ -513,8 +514,12 @@ def _hold_together(text: str) -> str:
 
 
 def _shade_cell(probability: float, *, better: bool) -> tuple[float, str, int]:
-    """A cell of a matrix; ratings that are better than now are never reached, and stay blank."""
-    return probability, "" if better else show_share(probability, 1), round(probability * HEATS)
+    """A cell of a matrix; ratings better than now stay blank where nothing improves."""
+    return (
+        probability,
+        "" if better and not probability else show_share(probability, 1),
+        round(probability * HEATS),
+    )
 
 
 def _leave_style(spec: Mapping[str, Any]) -> dict[str, Any]:
