@@ -25,7 +25,7 @@ from markupsafe import Markup, escape
 
 from rekka.core.errors import bad_option
 from rekka.report import statements
-from rekka.report.charts.base import CSS_VARIABLES, PAGE, shade, style
+from rekka.report.charts.base import CSS_VARIABLES, PAGE, colour_state, shade, style
 from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.charts.figures import list_figures
 from rekka.report.document import CasePart, Document, HypothesisPart, MembersPart, NetworkPart
@@ -298,7 +298,7 @@ def pack_members(
         "rated": [ratings.phrase(state, words) for state in states],
         "worse": [ratings.phrase_or_worse(state, words) for state in states],
         "late": [shade(share / 8) for share in range(9)],
-        "colours": [shade(1 - (state - 1) / max(worst - 1, 1)) for state in states],
+        "colours": [colour_state(state, worst, PAGE) for state in states],
         "base": _count_years(network),
         "soon_years": network.soon,
     }

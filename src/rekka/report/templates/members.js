@@ -363,7 +363,8 @@
     for (const [x, y, n] of points) {
       pen.beginPath();
       pen.arc(x, y, RADIUS, 0, 2 * Math.PI);
-      pen.fillStyle = shade(n);
+      const colour = shade(n);
+      pen.fillStyle = colour.startsWith("var(") ? colours.getPropertyValue(colour.slice(4, -1)) : colour;
       pen.fill();
       pen.stroke();
     }
