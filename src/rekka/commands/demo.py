@@ -17,6 +17,7 @@ from rekka.report.terminal.parts import print_line
 
 DEMO_FOLDER = Path("rekka-demo")
 PAPER_PAGE = "paper.html"
+TITLE = "a simulated inventory (rekka demo)"
 TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside every simulated inventory
 
 
@@ -46,7 +47,7 @@ def demo(
     with watch(errors, run) as (on_trial, on_choice, _):
         how = RunOptions(on_trial=on_trial, on_choice=on_choice)
         study = begin_study(Request([folder], options=asked), run, how)
-    page, document = report_run(errors, study, run)
+    page, document = report_run(errors, study, run, TITLE)
     paper = run / PAPER_PAGE
     Report(document, reader="paper").write(paper)
     if verbose:

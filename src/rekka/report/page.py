@@ -25,7 +25,7 @@ from markupsafe import Markup, escape
 
 from rekka.core.errors import bad_option
 from rekka.report import statements
-from rekka.report.charts.base import CSS_VARIABLES, PAGE, shade, style
+from rekka.report.charts.base import CSS_VARIABLES, PAGE, colour_state, shade, style
 from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.charts.figures import list_figures
 from rekka.report.document import CasePart, Document, HypothesisPart, MembersPart, NetworkPart
@@ -182,6 +182,7 @@ def render_page(
         "screens": [*_list_screens(document, words)],
         "components": _show_components(document, words),
         "variants": list_variants(figures, names),
+        "extended": [one.case for one in document.models if one.elements is not None],
         "trust": {one.case: _describe_trust(one, words) for one in document.trust},
         "answers": [lay_under(one, uses) for one in by_id["answer"].tables],
         "hypotheses": _group_hypotheses(document),
@@ -297,7 +298,7 @@ def pack_members(
         "rated": [ratings.phrase(state, words) for state in states],
         "worse": [ratings.phrase_or_worse(state, words) for state in states],
         "late": [shade(share / 8) for share in range(9)],
-        "colours": [shade(1 - (state - 1) / max(worst - 1, 1)) for state in states],
+        "colours": [colour_state(state, worst, PAGE) for state in states],
         "base": _count_years(network),
         "soon_years": network.soon,
     }
@@ -518,8 +519,12 @@ def _may_break(bracket: str) -> str:
 
 
 def _shade_cell(probability: float, *, better: bool) -> tuple[float, str, int]:
-    """A cell of a matrix; ratings that are better than now are never reached, and stay blank."""
-    return probability, "" if better else show_share(probability, 1), round(probability * HEATS)
+    """A cell of a matrix; ratings better than now stay blank where nothing improves."""
+    return (
+        probability,
+        "" if better and not probability else show_share(probability, 1),
+        round(probability * HEATS),
+    )
 
 
 def _leave_style(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -858,7 +858,7 @@ def _list_lines(network: NetworkPart, say: Wording) -> Iterator[Markup]:
     for year in network.of(None):
         if year.year in (0, *DECADES, network.horizon):
             yield _explain_year(network, year, say)
-    yield say(f"{NETWORK}.repairs")
+    yield say(f"{NETWORK}.repairs_{network.repairs}")
     aside = sum(one.count for one in network.aside if one.kind == "set aside" and one.what == "members")
     for name, count in (("outside", network.outside), ("unseen", network.unseen), ("aside", aside)):
         if count:

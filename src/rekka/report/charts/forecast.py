@@ -130,6 +130,7 @@ def draw_network(
     place = {
         "case": words("figure.network.all") if case is None else isolate_name(case),
         "base": words("figure.network.seen") if network.base is None else network.base,
+        "repairs": words(f"repairs.{network.repairs}"),
     }
     message = _describe_reached(network, years, theme)
     shares = (words("figure.network.panel_shares"), _describe_last(network, years, theme))
@@ -342,6 +343,7 @@ def _describe_reached(network: NetworkPart, years: Sequence[NetworkYear], theme:
         then=show_count(last.reached),
         members=show_count(last.members),
         when=when,
+        repairs=words(f"repairs.{network.repairs}"),
     )
 
 
@@ -759,7 +761,7 @@ def _years_until(passages: Passages, kind: str, height: float, level: float, the
         base |= {"y": category("state", scale={"domain": list(passages)}, sort=None, axis=axis)}
         left = find_room(axis)
     ticks = find_ticks(0.0, farthest)
-    x = ticks.under(words("figure.axis.until"), gridDash=[2, 3])
+    x = ticks.under(words("figure.axis.until_new" if of_cases else "figure.axis.until"), gridDash=[2, 3])
     point: Spec = {"filled": True, "opacity": 1}
     bands = _list_year_bands(rows, level, theme)
     layers = draw_bands("bar", bands, "x", base, x)
