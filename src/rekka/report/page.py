@@ -29,6 +29,7 @@ from rekka.report.charts.base import CSS_VARIABLES, PAGE, shade, style
 from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.charts.figures import list_figures
 from rekka.report.document import CasePart, Document, HypothesisPart, MembersPart, NetworkPart
+from rekka.report.naming import name_components
 from rekka.report.outline import (
     DIRECTOR,
     PAPER,
@@ -153,6 +154,7 @@ def render_page(
     words = load_words(lang)
     say = Wording(words)
     document = select_as_paper(document) if reader == PAPER else document
+    overview, document = document, name_components(document, words)
     names = [case.case for case in document.cases]
     tables = list_tables(document, words)
     figures = leave_figures(list_figures(document, words, PAGE), len(names), reader)
@@ -179,8 +181,8 @@ def render_page(
         "places": places,
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
         "title": statements.name_study(document, words),
-        "screens": [*_list_screens(document, words)],
-        "components": _show_components(document, words),
+        "screens": [*_list_screens(overview, words)],
+        "components": _show_components(overview, words),
         "variants": list_variants(figures, names),
         "trust": {one.case: _describe_trust(one, words) for one in document.trust},
         "answers": [lay_under(one, uses) for one in by_id["answer"].tables],
