@@ -39,7 +39,7 @@ COUNTED = tuple(PART + name for name in ("of_members", "of_records", "reason")) 
 ROMAN = frozenset({"I", "II", "III", "IV"})  # judgements of Japan, which have a noun of their own
 _COVARIATE = r"[^\s,;:()]+(?: [^\s,;:()]+){0,3}"  # a name of a few words; a text of more is a sentence
 NUMBER = r"[-+\u2212]?(?:[\d,]*\.?\d+(?:e[-+]?\d+)?|inf|\u221e) ?%?"
-_RATING = r"(?:start |end )?(?:[Rr]ating|[Ss]tate)s? [^:;]+?"
+_RATING = r"(?:start |end )?(?:[Rr]ating|[Ss]tate)s? (?:[\d.]+ to [\d.]+(?= to )|[^:;]+?)"  # a band to another
 _METHOD = r"[\w+]+"
 _LABELS = r"(?:(?!: ).)+?"
 _PLAIN = r"(?:(?!; |\. ).)+?"  # within a sentence

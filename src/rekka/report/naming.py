@@ -25,8 +25,7 @@ def name_components(document: Document, words: Words) -> Document:
 def _rename(value: Any, name: str, field: str = "") -> Any:
     """Plain data with the name in the fields of components."""
     if isinstance(value, dict):
-        renamed = {_rename(key, name, field): _rename(inner, name, key) for key, inner in value.items()}
-        return value if "say" in value else renamed
+        return {_rename(key, name, field): _rename(inner, name, key) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_rename(inner, name, field) for inner in value)
     return name if value == NO_COMPONENTS and field in OF_COMPONENTS else value

@@ -368,7 +368,7 @@ def list_headlines(document: Document, say: Wording) -> tuple[Markup, ...]:
     found = []
     methods = Counter(answer.method for answer in answers if answer.method).most_common()
     if methods:
-        each = [say("page.head.method_in", method=say.method(one), n=n) for one, n in methods]
+        each: list[str] = [say("page.head.method_in", method=say.method(one), n=n) for one, n in methods]
         if len(answers) == 1:
             each = [say.method(methods[0][0])]
         found.append(say("page.head.methods", methods=say.join(each)))

@@ -127,8 +127,9 @@ def draw_network(
     theme = replace(theme, ratings=network.ratings)
     certified = all(one.certified for one in years)
     history = [one for one in network.history if one.case == case] if _find_base(network) else []
+    cases = {one.case for one in network.years if one.case is not None} if case is None else {case}
     place = {
-        "case": words("figure.network.all") if case is None else isolate_name(case),
+        "case": isolate_name(*cases) if len(cases) == 1 else words("figure.network.all"),
         "base": words("figure.network.seen") if network.base is None else network.base,
     }
     message = _describe_reached(network, years, theme)
@@ -492,7 +493,7 @@ def draw_multiples(document: Document, theme: Theme) -> FigureView | None:
         if len(models) > len(shown)
         else "",
     )
-    key = "title" if len(models) > 1 else "title_likely" if within else "title_unlikely"
+    key = "title" if len(document.cases) > 1 else "title_likely" if within else "title_unlikely"
     return make_figure("multiples", words(f"figure.multiples.{key}", **places, **counts), panels, caption, theme)
 
 
@@ -951,7 +952,7 @@ def draw_backtests(document: Document, theme: Theme) -> FigureView | None:
     )
     panels = [("backtests", words("figure.backtests.panel"), message, chart)]
     title = words("figure.backtests.title", **counts)
-    if len(scored) == 1:
+    if len(document.backtests) == 1:
         title = words("figure.backtests.title_one", verdict=words(f"figure.verdict.{rows[0]['verdict']}"))
     return make_figure("backtests", title, panels, caption, theme)
 
