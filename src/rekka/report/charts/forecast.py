@@ -9,6 +9,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from rekka.core.language import NO_COMPONENTS
 from rekka.report.charts.base import (
     ABOVE,
     CASE_LABELS,
@@ -128,8 +129,9 @@ def draw_network(
     certified = all(one.certified for one in years)
     history = [one for one in network.history if one.case == case] if _find_base(network) else []
     cases = {one.case for one in network.years if one.case is not None} if case is None else {case}
+    named = len(cases) == 1 and cases != {NO_COMPONENTS}
     place = {
-        "case": isolate_name(*cases) if len(cases) == 1 else words("figure.network.all"),
+        "case": isolate_name(*cases) if named else words("figure.network.all"),
         "base": words("figure.network.seen") if network.base is None else network.base,
     }
     message = _describe_reached(network, years, theme)
