@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import BadValues, MissingColumns, UnreadableTable, count_of, missing_columns, name_some
+from rekka.core.language import NO_COMPONENTS
 from rekka.data.attributes import (
     ATTRIBUTES,
     check_names,
@@ -49,7 +50,7 @@ from rekka.data.values import Scale, clean_text, read_counts, read_numbers, read
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
 FIRST_ROWS = 20  # row numbers kept of suspicious states
-ALL_CASES = "all"  # the case of a table that has none
+ALL_CASES = NO_COMPONENTS  # the case of a table that has none
 INSPECTIONS, SIDE_TABLES = ("inspections", "点検"), ("inventory", "traffic", "橋梁", "交通量")
 
 

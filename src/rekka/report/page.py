@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from rekka.report.charts.base import CSS_VARIABLES, PAGE, colour_state, shade, s
 from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.charts.figures import list_figures
 from rekka.report.document import CasePart, Document, HypothesisPart, MembersPart, NetworkPart
+from rekka.report.naming import name_components
 from rekka.report.outline import (
     DIRECTOR,
     PAPER,
@@ -55,7 +56,7 @@ from rekka.report.tables.models import list_members, tabulate_first
 from rekka.report.tables.overview import tabulate_components
 from rekka.report.tables.study import select_as_paper
 from rekka.report.text import ENGLISH, LANGUAGES, MISSING, Words, load_words, show_share, slug
-from rekka.report.views import Cell, Column, PanelView
+from rekka.report.views import Cell, Column, PanelView, TableView
 
 SCRIPTS = ("page.js", "members.js")  # in this order
 ASSETS = ("rekka.css", "rekka.js", "vega.js")  # names of the files that a page may refer to
@@ -70,6 +71,7 @@ HEATS = 9  # shades of a cell of a matrix
 DIGITS = 4  # significant, of values in the list of members
 # Colours that the charts do not have: light, dark.
 COLOURS = {"--warn": ("#8a5300", "#f2b84b"), "--wash": ("#f5f7f9", "#1b2027")}
+SHORT = 4  # letters of a heading that stays in one line
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
 # Columns with names that data gave.
 NAMES = ("case", "cases", "constant", "covariate", "term", "file", "bridge", "member")
@@ -153,8 +155,9 @@ def render_page(
     words = load_words(lang)
     say = Wording(words)
     document = select_as_paper(document) if reader == PAPER else document
+    overview, document = document, name_components(document, words)
     names = [case.case for case in document.cases]
-    tables = list_tables(document, words)
+    tables = tuple(map(_hold_headings, list_tables(document, words)))
     figures = leave_figures(list_figures(document, words, PAGE), len(names), reader)
     places = {name: number for number, name in enumerate(names)}
     sections = list_sections(tables, figures, names, words, reader)
@@ -179,8 +182,8 @@ def render_page(
         "places": places,
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
         "title": statements.name_study(document, words),
-        "screens": [*_list_screens(document, words)],
-        "components": _show_components(document, words),
+        "screens": [*_list_screens(overview, words)],
+        "components": _show_components(overview, words),
         "variants": list_variants(figures, names),
         "extended": [one.case for one in document.models if one.elements is not None],
         "trust": {one.case: _describe_trust(one, words) for one in document.trust},
@@ -246,13 +249,14 @@ def _make_screen(document: Document, place: str, case: str | None, words: Words)
     if not found.first:
         return Screen(place, found, None)
     view = tabulate_first(document, found.first, words)
-    return Screen(place, found, ShownTable(view, f"first-{place}", quiet=True))
+    return Screen(place, found, ShownTable(_hold_headings(view), f"first-{place}", quiet=True))
 
 
 def _show_components(document: Document, words: Words) -> ShownTable:
     rows = list_components(document, words)
     trust = ["" if row.trust is None else describe_reasons(row.trust, words)[0] for row in rows]
-    return ShownTable(tabulate_components(rows, trust, words), "table-components", links=True)
+    view = _hold_headings(tabulate_components(rows, trust, words))
+    return ShownTable(view, "table-components", links=True)
 
 
 def _describe_trust(part: Any, words: Words) -> Trust:
@@ -270,7 +274,8 @@ def _show_tabs(document: Document, words: Words) -> list[tuple[str, int, ShownTa
     for name, tab in TABS.items():
         rows = list_members(network, tab, MOST_LISTED, words)
         view = tabulate_first(document, rows, words, f"members_{name}")
-        found.append((name, network.every.tab.count(tab), ShownTable(view, f"members-{name}", quiet=True)))
+        shown = ShownTable(_hold_headings(view), f"members-{name}", quiet=True)
+        found.append((name, network.every.tab.count(tab), shown))
     return found
 
 
@@ -463,7 +468,7 @@ class CellWriter:
         text = self._text(cell, column)
         text = f'<a href="#{to}">{text}</a>' if head and to else text
         lines = "".join(f' <small class="under">{line}</small>' for line in under)
-        title = f' data-label="{escape(column.title)}"' if label and not head else ""
+        title = f' data-label="{escape(_strip(column.title))}"' if label and not head else ""
         return Markup(f"<{tag}{scope}{title}{self._look(cell, column)}>{text}{lines}</{tag}>")
 
     def _look(self, cell: Cell, column: Column) -> str:
@@ -506,6 +511,22 @@ class CellWriter:
         if column.kind == "number":
             return _BRACKETS.sub(lambda found: f"{_may_break(found[0])}{_hold_together(found[0])}", text)
         return f'<span lang="en">{text}</span>' if cell.english and self.words.lang != ENGLISH else text
+
+
+def _strip(title: str) -> str:
+    """A heading without what holds it together."""
+    return title.striptags() if isinstance(title, Markup) else title
+
+
+def _hold_headings(view: TableView) -> TableView:
+    """The table with short Japanese headings in one line each: a browser breaks such a word at any letter."""
+    columns = [
+        replace(one, title=Markup('<span class="d">{}</span>').format(one.title))
+        if len(one.title) <= SHORT and not one.title.isascii()
+        else one
+        for one in view.columns
+    ]
+    return replace(view, columns=tuple(columns))
 
 
 def _hold_together(text: str) -> str:

@@ -368,7 +368,9 @@ def list_headlines(document: Document, say: Wording) -> tuple[Markup, ...]:
     found = []
     methods = Counter(answer.method for answer in answers if answer.method).most_common()
     if methods:
-        each = (say("page.head.method_in", method=say.method(one), n=n) for one, n in methods)
+        each: list[str] = [say("page.head.method_in", method=say.method(one), n=n) for one, n in methods]
+        if len(answers) == 1:
+            each = [say.method(methods[0][0])]
         found.append(say("page.head.methods", methods=say.join(each)))
     without = [answer for answer in answers if answer.method is None]
     later = [answer.case for answer in without if answer.reason == NOT_YET]
@@ -402,6 +404,9 @@ def explain_scores(document: Document, say: Wording) -> ScoreStatements | None:
 
 def _count_verdicts(baseline: str, verdicts: Sequence[str | None], say: Wording) -> Markup:
     better, worse = verdicts.count("better"), verdicts.count("worse")
+    if len(verdicts) == 1:
+        verdict = "better" if better else "worse" if worse else "unclear"
+        return say(f"page.shown.{baseline}_one", verdict=say(f"figure.verdict.{verdict}"))
     counts = {"n": len(verdicts), "better": better, "worse": worse, "unknown": len(verdicts) - better - worse}
     return say(f"page.shown.{baseline}", **counts)
 
