@@ -331,13 +331,19 @@ def name_records(table: SourceTable, found: Mapping[str, str]) -> dict[str, pl.E
     return columns
 
 
+def list_wide(table: SourceTable, wide: Wide, columns: ColumnRoles) -> dict[str, str]:
+    """Columns of ratings of a wide table by year or visit, in order."""
+    before, after = map(re.escape, wide.state.split("{" + wide.key + "}"))
+    pattern = re.compile(f"{before}({r'[0-9]{4}' if 'year' in wide.key else r'[0-9]{1,2}'}){after}")
+    free = (name for name in table.columns if not is_ignored(columns, name))
+    found = {m[1]: name for name in free if (m := pattern.fullmatch(name))}
+    return dict(sorted(found.items(), key=lambda one: int(one[0])))
+
+
 def _unpivot(table: SourceTable, columns: dict[str, pl.Expr], wide: Wide, plan: TableMapping) -> pl.LazyFrame:
     """A wide table: each cell of the columns by year or visit is a record."""
     place = "{" + wide.key + "}"
-    before, after = map(re.escape, wide.state.split(place))
-    pattern = re.compile(f"{before}({r'[0-9]{4}' if 'year' in wide.key else r'[0-9]{1,2}'}){after}")
-    free = (name for name in table.columns if not is_ignored(plan.columns, name))
-    keys = sorted((m[1] for name in free if (m := pattern.fullmatch(name))), key=int)
+    keys = list(list_wide(table, wide, plan.columns))
     if not keys:
         raise missing_columns([wide.state], table.columns, table.name)
 
