@@ -12,7 +12,7 @@ from typing import Any
 
 from rekka.app import changes
 from rekka.app.changes import Plain
-from rekka.app.description import LISTS, TableDescription
+from rekka.app.description import LISTS, NO_ROLE, TableDescription
 from rekka.app.views import KEYS
 from rekka.checks.doctor import Diagnosis
 from rekka.checks.engine import Finding, Severity
@@ -42,7 +42,8 @@ SOURCES = {  # columns by their roles that a covariate of ours comes from, the f
 class Remedy:
     """What a button does: the mapping afterwards, or a check that is allowed after a confirmation.
 
-    ``role`` asks for a column, which then has this role.
+    ``role`` asks for a column, which then has this role; ``place`` is the one that is proposed. ``link`` leads to
+    the section where it is done instead.
     """
 
     name: str
@@ -50,6 +51,8 @@ class Remedy:
     mapping: Plain | None = None
     allow: str = ""
     role: str = ""
+    place: int = 0
+    link: str = ""
     nbi: bool = False
 
 
@@ -169,7 +172,8 @@ def _group(
         if finding.code not in NOT_SHOWN or (finding.code == "R002" and finding.severity is Severity.WARNING):
             groups.setdefault((finding.code, finding.severity), []).append(finding)
     still = {one.case for one in diagnosis.findings if one.code in LEFT_TO_COMPONENTS and one.severity == "stop"}
-    nothing = bool(diagnosis.facts["cases"]) and still >= set(diagnosis.facts["cases"])
+    upside_down = any(one.code == CODE and one.severity is Severity.STOP for one in diagnosis.findings)
+    nothing = not upside_down and bool(diagnosis.facts["cases"]) and still >= set(diagnosis.facts["cases"])
     made = []
     for (code, severity), findings in groups.items():
         whole = findings[0].case is None
@@ -281,7 +285,7 @@ def explain_refusal(error: InputError, table: TableDescription, mapping: Plain) 
             told[name] = values[name]
     remedies = [*_REFUSED.get(kind, _nothing)(values, table, mapping)]
     if kind in ("unreadable", "empty", "no_role"):
-        remedies += _other_sheets(table, mapping)
+        remedies = [*_other_sheets(table, mapping), *remedies]
     if table.nbi and kind in ("no_role", "missing", "no_transitions") and not mapping and table.kind != "nbi":
         remedies.insert(0, Remedy("nbi", say(f"{KEYS}remedy.nbi"), mapping={}, nbi=True))
     if mapping and kind in ("missing", "option", "other", "states_off_scale"):
@@ -305,8 +309,15 @@ def _other_sheets(table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
 
 
 def _ask_role(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
-    role = values["missing"][0]
-    yield Remedy(f"take-{role}", say(f"{KEYS}remedy.take", role=say(f"{KEYS}role.{role}")), role=role)
+    yield _take(values["missing"][0], table)
+
+
+def _take(role: str, table: TableDescription) -> Remedy:
+    """A column to be chosen for a role; one that holds the like and has no role yet is proposed."""
+    free = [(place, one) for place, one in table.shown if one.role == NO_ROLE]
+    alike = [place for place, one in free if (one.kind == "date") == (role == "date")]
+    label = say(f"{KEYS}remedy.take", role=say(f"{KEYS}role.{role}"))
+    return Remedy(f"take-{role}", label, role=role, place=next(iter([*alike, *(place for place, _ in free)]), 0))
 
 
 def _choose_rival(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
@@ -348,7 +359,7 @@ def _choose_formats(values: Values, table: TableDescription, mapping: Plain) -> 
     for name in ("mmyy", "year", "fiscal_year"):
         label = say(f"{KEYS}remedy.format", format=say(f"{KEYS}format.{name}"))
         yield Remedy(f"dates-{name}", label, changes.put(mapping, "dates", "inspection", name))
-    yield Remedy("take-date", say(f"{KEYS}remedy.take", role=say(f"{KEYS}role.date")), role="date")
+    yield _take("date", table)
 
 
 def _cut(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
@@ -359,7 +370,7 @@ def _cut(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Re
             label = say(f"{KEYS}remedy.bands_{name}", labels=[f"{one:g}" for one in bands])
             changed = changes.put(changes.put_scale(mapping, State()), "state", "bands", bands)
             yield Remedy(f"bands-{name}", label, changed)
-    yield Remedy("take-state", say(f"{KEYS}remedy.take", role=say(f"{KEYS}role.state")), role="state")
+    yield _take("state", table)
 
 
 def _choose_ends(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
@@ -372,11 +383,17 @@ def _choose_ends(values: Values, table: TableDescription, mapping: Plain) -> Ite
     yield Remedy("missing-low", say(f"{KEYS}remedy.missing", labels=[str(low)]), changed)
 
 
+def _order(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
+    """Places on the scale to be given below, or another column."""
+    yield Remedy("places", say(f"{KEYS}remedy.places"), link="#part-scale")
+    yield from _recognise(values, table, mapping)
+
+
 def _recognise(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
     if mapping.get("state"):
         rest = {name: part for name, part in mapping.items() if name != "state"}
         yield Remedy("recognise", say(f"{KEYS}remedy.recognise"), rest)
-    yield Remedy("take-state", say(f"{KEYS}remedy.take", role=say(f"{KEYS}role.state")), role="state")
+    yield _take("state", table)
 
 
 def _drop_column(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
@@ -424,8 +441,8 @@ _REFUSED: dict[str, Callable[[Values, TableDescription, Plain], Iterator[Remedy]
     "states_index": _cut,
     "states_many": _cut,
     "states_from_zero": _choose_ends,
-    "states_off_scale": _recognise,
-    "states_unknown": _recognise,
+    "states_off_scale": _order,
+    "states_unknown": _order,
     "states_blank": _recognise,
     "not_numbers": _drop_column,
     "own_name": _drop_column,
