@@ -209,7 +209,8 @@ def _change_section(workspace: Workspace, form: Fields, table: StoredTable) -> P
         other = workspace.table(str(form.get("join")))
         return changes.add_join(mapping, relate(other.file, table.folder))
     if section == "unjoin":
-        return changes.drop_join(mapping, int(str(form.get("place", "")) or -1))
+        text = str(form.get("place", ""))
+        return changes.drop_join(mapping, int(text)) if text.isdecimal() else mapping
     if section not in changes.SECTIONS:
         return mapping
     return changes.SECTIONS[section](form, mapping, describe_table(table))

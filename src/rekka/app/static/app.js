@@ -53,3 +53,12 @@ document.addEventListener("submit", (event) => {
   const button = event.submitter;
   if (button && button.dataset.confirm && !window.confirm(button.dataset.confirm)) event.preventDefault();
 });
+
+// What was unfolded stays so when a part of the page is replaced.
+let unfolded = [];
+document.addEventListener("htmx:beforeSwap", () => {
+  unfolded = [...document.querySelectorAll("details[id][open]")].map((one) => one.id);
+});
+document.addEventListener("htmx:afterSettle", () => {
+  for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
+});
