@@ -14,7 +14,6 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -78,11 +77,11 @@ def create_app(workspace: Workspace, access: Access, *, most_upload: int = MOST_
     app = Starlette(
         lifespan=live,
         routes=[*ROUTES, *(route for module in modules for route in module.ROUTES)],
-        middleware=[Middleware(AccessGuard, access=access)],
         exception_handlers={Exception: show_error, NotThere: show_error, 404: show_error},
     )
     app.state.workspace, app.state.access, app.state.queue = workspace, access, queue
     app.state.most_upload = most_upload
+    app.middleware_stack = AccessGuard(app.build_middleware_stack(), access)  # around the pages of errors, too
     return app
 
 
