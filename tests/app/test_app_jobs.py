@@ -22,7 +22,7 @@ from rekka.app.workspace import Ask, Job, NotThere, Workspace
 from rekka.core.folders import PLAN
 from rekka.core.language import load_words
 
-LONG = 120.0  # seconds after which something hangs
+LONG = 300.0  # seconds after which something hangs
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and process groups are those of POSIX")
 WRITES_DONE = """
 import sys
