@@ -43,9 +43,10 @@ class Choices:
         """Choices of a form; what it does not have is the default."""
         text = {name: str(given.get(name, "")) for name in ("how", "threshold", "years", "lang")}
         years = text["years"].strip() or str(YEARS)
-        if not (years.isascii() and years.isdecimal() and 1 <= int(years) <= MOST_YEARS):
+        whole = years.isascii() and years.isdecimal() and len(years) <= len(str(MOST_YEARS))
+        if not (whole and 1 <= int(years) <= MOST_YEARS):
             raise BadOption(
-                f"years is {years!r}; a whole number from 1 to {MOST_YEARS} is needed.", option="years"
+                f"years is {years[:20]!r}; a whole number from 1 to {MOST_YEARS} is needed.", option="years"
             )
         if text["threshold"] != USUAL:
             ratings.choose_threshold(text["threshold"])
