@@ -58,7 +58,7 @@ class Choices:
         )
 
     def ask(self, workspace: Workspace, table: StoredTable) -> Ask:
-        """What a job with these choices does."""
+        """Options of a job with these choices."""
         thorough = self.how == THOROUGH
         return Ask(
             table=table.file.relative_to(workspace.folder).as_posix(),
