@@ -289,7 +289,7 @@ def test_progress_says_what_is_done_and_how_long_it_takes(browser, working, lang
     start = now()
     later = start.__class__.fromtimestamp(start.timestamp() + 60, start.tzinfo)
     write_progress(working.folder, Progress(
-        steps=("study", "forecast", "report"), step="study", stage="Trials", item="<b>: zscore", done=10, total=40,
+        steps=("study", "forecast", "report"), step="study", stage="Trials", item=("<b>", "zscore"), done=10, total=40,
         since=start, at=later,
     ))  # fmt: skip
     page = browser.get(f"/runs/{working.id}").text
@@ -297,7 +297,8 @@ def test_progress_says_what_is_done_and_how_long_it_takes(browser, working, lang
     assert words("app.progress.of", stage=words("app.stage.trials"), done="10", total="40") in page
     assert words("app.progress.left_minutes", n=3) in page
     assert 'value="0.250"' in page
-    assert "&lt;b&gt;: zscore" in page
+    assert "<bdi>&lt;b&gt;</bdi>" in page
+    assert f"<bdi>{words('method.zscore')}</bdi>" in page
 
 
 def test_a_page_that_has_seen_it_all_is_left_alone(browser, working):

@@ -174,7 +174,7 @@ async def show_run(request: Request) -> Response:
         live=run.state in ("working", "waiting"),
         progress=progress,
         seen=seen,
-        item=words.reword(progress.item) or progress.item if progress else "",
+        item=describe_item(progress, words),
         stage=stage,
         left=describe_left(progress, words) if stage else None,
         ahead=_queue(request).ahead(run) if run.state == "waiting" else 0,
@@ -200,6 +200,13 @@ def describe_stage(progress: Progress | None, words: Words) -> str:
         done, total = f"{progress.done:,.0f}", f"{progress.total:,.0f}"
         return words("app.progress.of", stage=name, done=done, total=total)
     return words("app.progress.so_far", stage=name, done=f"{progress.done:,.0f}") if progress.done else name
+
+
+def describe_item(progress: Progress | None, words: Words) -> list[str]:
+    """Component at hand and its method or kind of resample, or a sentence, in words."""
+    item = () if progress is None else progress.item
+    first = [words.get(one, one) for one in item[:1]]
+    return first + [words.get(f"figure.stability.way_{one}", words.method(one)) for one in item[1:]]
 
 
 def describe_left(progress: Progress | None, words: Words) -> str | None:
