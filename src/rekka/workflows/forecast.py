@@ -285,6 +285,7 @@ def forecast_own_tables(
         forecast_inventory(
             run,
             sources[0] if len(sources) == 1 else sources,
+            ReadingOptions(allow=study.plan.data.allow),
             out=place,
             format=PARQUET,
             on_progress=on_progress,
