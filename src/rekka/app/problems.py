@@ -376,7 +376,7 @@ def _cut(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Re
 def _choose_ends(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
     """Which end of a scale with 0 is the best, or that 0 means that nobody looked."""
     low, high = int(values["low"]), int(values["high"])
-    for name, best, worst in (("high", high, low), ("low", low, high)):
+    for name, best, worst in (("high", high, low), ("low", low, high)) if low < high else ():
         changed = changes.put_scale(mapping, State(best=best, worst=worst))
         yield Remedy(f"best-{name}", say(f"{KEYS}remedy.ends", best=f"{best}", worst=f"{worst}"), changed)
     changed = changes.add_missing(mapping, [str(low)])
