@@ -500,3 +500,12 @@ def test_a_yearly_file_of_the_national_inventory(ontario):
     assert found.kind == "nbi"
     assert found.counts["records"] == 12
     assert kinds(check_reading(file, options, found, {})) == ["no_transitions"]
+
+
+def test_covariates_with_gaps_are_left_out(read):
+    rows = rekka.simulate_transitions(200).with_columns(gaps=pl.Series([None, 1.5] * 100))
+    _, checked = read(rows)
+    assert kinds(checked) == ["R301"]
+    found, checked = read(rows, "leave-out-" + str(rows.columns.index("gaps")))
+    assert "gaps" not in roles(found)
+    assert not checked.stops

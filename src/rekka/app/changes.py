@@ -32,8 +32,8 @@ TAB = "tab"  # a separator that cannot be typed
 LIST_NAMES = tuple(LISTS.values())
 
 
-class Fields(Protocol):
-    """Fields of a form, as Starlette has them."""
+class FormFields(Protocol):
+    """FormFields of a form, as Starlette has them."""
 
     def __contains__(self, name: object) -> bool: ...
 
@@ -178,7 +178,7 @@ def forget_columns(mapping: Plain, names: Iterable[str]) -> Plain:
 # Forms, a function for each section of the page
 
 
-def change_columns(form: Fields, mapping: Plain, table: TableDescription) -> Plain:
+def change_columns(form: FormFields, mapping: Plain, table: TableDescription) -> Plain:
     """Roles of columns, and names of components."""
     places = range(len(table.columns))
     wanted = {place: str(form.get(f"role-{place}")) for place in places if f"role-{place}" in form}
@@ -186,7 +186,7 @@ def change_columns(form: Fields, mapping: Plain, table: TableDescription) -> Pla
     return set_roles(mapping, table, wanted, names)
 
 
-def change_scale(form: Fields, mapping: Plain, table: TableDescription) -> Plain:
+def change_scale(form: FormFields, mapping: Plain, table: TableDescription) -> Plain:
     """Places of the ratings, or limits of an index; what means 'not inspected'; whether ratings stay apart."""
     scale = table.scale
     if scale is None:
@@ -238,7 +238,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.replace("、", ",").replace(",", ",").split(",") if part.strip()]
 
 
-def change_file(form: Fields, mapping: Plain, table: TableDescription) -> Plain:
+def change_file(form: FormFields, mapping: Plain, table: TableDescription) -> Plain:
     """Sheet, header row and format of the file."""
     changed = mapping
     if "sheet" in form and str(form.get("sheet")) in table.sheets:
@@ -256,7 +256,7 @@ def change_file(form: Fields, mapping: Plain, table: TableDescription) -> Plain:
     return changed
 
 
-def change_dates(form: Fields, mapping: Plain, table: TableDescription) -> Plain:
+def change_dates(form: FormFields, mapping: Plain, table: TableDescription) -> Plain:
     """Formats of the dates; several with commas are tried in turn."""
     changed = mapping
     for name in ("inspection", "completed", "repair"):
@@ -273,7 +273,7 @@ def change_dates(form: Fields, mapping: Plain, table: TableDescription) -> Plain
     return changed
 
 
-def change_rules(form: Fields, mapping: Plain, table: TableDescription) -> Plain:
+def change_rules(form: FormFields, mapping: Plain, table: TableDescription) -> Plain:
     """Rules for doubtful visits and pairs."""
     changed, usual = mapping, Rules()
     for name in (one for one in RULES if f"rule-{one}" in form):
@@ -289,7 +289,7 @@ def change_rules(form: Fields, mapping: Plain, table: TableDescription) -> Plain
     return changed
 
 
-def change_joins(form: Fields, mapping: Plain, table: TableDescription) -> Plain:
+def change_joins(form: FormFields, mapping: Plain, table: TableDescription) -> Plain:
     """Columns of the tables that are joined: the bridge, and covariates."""
     changed = deepcopy(mapping)
     given = changed.get("join", [])

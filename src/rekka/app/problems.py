@@ -7,7 +7,8 @@ the table as it is read now, so that nothing but what the page offered can be as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from rekka.app import changes
@@ -40,7 +41,7 @@ SOURCES = {  # columns by their roles that a covariate of ours comes from, the f
 
 @dataclass(frozen=True)
 class Remedy:
-    """What a button does: the mapping afterwards, or a check that is allowed after a confirmation.
+    """Outcome of a button: the mapping afterwards, or a check that is allowed after a confirmation.
 
     ``role`` asks for a column, which then has this role; ``place`` is the one that is proposed. ``link`` leads to
     the section where it is done instead.
@@ -127,7 +128,7 @@ class Checked:
 def check_reading(file: Any, options: ReadingOptions, table: TableDescription, mapping: Plain) -> Checked:
     """Pair and check what was read; a refusal is a problem."""
     if table.refusal is not None:
-        return Checked((explain_refusal(table.refusal, table, mapping),))
+        return Checked((_name_file(explain_refusal(table.refusal, table, mapping), file, table),))
     try:
         if table.kind == "transitions":
             found = options.transitions(file)
@@ -136,11 +137,18 @@ def check_reading(file: Any, options: ReadingOptions, table: TableDescription, m
         diagnosis = look_over(found, choose_partition("auto", None, PAPER_SEED))
     except InputError as error:
         audit = error.values.get("audit")
-        problem = explain_refusal(error, table, mapping)
+        problem = _name_file(explain_refusal(error, table, mapping), file, table)
         return Checked((problem,), *_account(audit)) if audit is not None else Checked((problem,))
     problems = tuple(_group(diagnosis, table, mapping, options))
     counts, excluded = _account(found.audit) if found.audit is not None else ({}, ())
     return Checked(problems, counts, excluded, found.moves.upward, found.moves.downward)
+
+
+def _name_file(problem: TableProblem, file: Any, table: TableDescription) -> TableProblem:
+    """A problem whose message has the name that the file is shown under."""
+    if not isinstance(file, str | Path) or any(Path(join.file).name == Path(file).name for join in table.joins):
+        return problem  # two files of one name: it may be about the other
+    return replace(problem, message=problem.message.replace(Path(file).name, table.name))
 
 
 def find_remedy(problems: Iterable[TableProblem], name: str) -> Remedy | None:
@@ -198,7 +206,7 @@ def _remedy_finding(
             yield Remedy(f"allow-{code}", say(f"{KEYS}remedy.allow", code=code), allow=code)
     elif code in ("R104", "R105", "R106", "R402"):
         yield from _merge(findings, table, mapping)
-    elif code in ("R302", "R303", "R304"):
+    elif code in ("R301", "R302", "R303", "R304"):
         yield from _leave_out(findings, table, mapping)
     elif code == "R111":
         for text in dict.fromkeys(text for one in findings for text in one.values.get("counts", {})):
@@ -240,8 +248,9 @@ def _leave_out(findings: list[Finding], table: TableDescription, mapping: Plain)
     """Covariates that cannot be used left out, by the column that they come from."""
     names: list[str] = []
     for one in findings:
-        found = one.values.get("covariates") or list(one.values.get("variance_inflation", {}))
-        names += [str(name).split(": ")[0] for name in (found[:1] if one.code != "R304" else found)]
+        found = list(one.values.get("covariates", one.values.get("variance_inflation", ())))
+        some = found[:1] if one.code in ("R302", "R303") else found  # the one that has to go comes first
+        names += [str(name).split(": ")[0] for name in some]
     for name in list(dict.fromkeys(names))[:MOST_MERGES]:
         column = _find_source(name, table)
         if column is not None:
@@ -280,6 +289,9 @@ def explain_refusal(error: InputError, table: TableDescription, mapping: Plain) 
         told["role"] = say(f"{KEYS}role.{values['role']}")
     elif kind == "rule":
         told["rule"] = say(f"{KEYS}rule.{values['rule']}")
+    for view in table.joins:
+        if kind.startswith("join_") and Path(view.file).name == values["file"]:
+            told["file"] = view.name
     for name in ("columns", "labels", "missing"):
         if isinstance(values.get(name), list):
             told[name] = values[name]
@@ -418,10 +430,9 @@ def _drop_joins(values: Values, table: TableDescription, mapping: Plain) -> Iter
     """Without the joined table that the refusal is about."""
     joins = mapping.get("join", [])
     first = len(table.joins) - len(joins)
-    for place in range(len(joins)):
-        view = table.joins[place + first] if place + first < len(table.joins) else None
-        if view is None or view.name == values.get("file") or len(joins) == 1:
-            label = say(f"{KEYS}remedy.unjoin", file=values.get("file") or (view.name if view else ""))
+    for place, view in enumerate(table.joins[first:]):
+        if Path(view.file).name == values.get("file"):
+            label = say(f"{KEYS}remedy.unjoin", file=view.name)
             yield Remedy(f"unjoin-{place}", label, changes.drop_join(mapping, place))
 
 

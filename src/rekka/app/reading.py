@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rekka.app import changes
-from rekka.app.changes import Fields, Plain
+from rekka.app.changes import FormFields, Plain
 from rekka.app.description import TableDescription, describe_reading
 from rekka.app.pages import is_partial, redirect, render, words_of
 from rekka.app.problems import (
@@ -167,7 +167,7 @@ async def change_reading(request: Request) -> Response:
     """Take a remedy, or change a section, and show the page as it is then."""
     table = _find(request)
     form = await request.form()
-    table, fault = await run_in_threadpool(_change, request.app.state.workspace, table, cast(Fields, form))
+    table, fault = await run_in_threadpool(_change, request.app.state.workspace, table, cast(FormFields, form))
     if is_partial(request):
         return await _show(request, table, check=fault is not None, fault=fault)
     address = f"/tables/{table.id}?check=1"
@@ -177,7 +177,7 @@ async def change_reading(request: Request) -> Response:
     return redirect(request, address, fault["say"], "bad", **values)
 
 
-def _change(workspace: Workspace, table: StoredTable, form: Fields) -> tuple[StoredTable, Said | None]:
+def _change(workspace: Workspace, table: StoredTable, form: FormFields) -> tuple[StoredTable, Said | None]:
     """The table with another draft, or as it was and the reason."""
     if str(form.get("seen", "")) != _sign(table):
         return table, say(f"{KEYS}elsewhere")
@@ -191,9 +191,9 @@ def _change(workspace: Workspace, table: StoredTable, form: Fields) -> tuple[Sto
         return _save(table, draft.model_copy(update={"mapping": _change_section(workspace, form, table)})), None
     except InputError as error:
         problem = explain_refusal(error, described, draft.mapping)
-        return table, say(f"{KEYS}problem.{problem.kind}.found", **problem.places) if (
-            problem.kind not in ("option", "other")
-        ) else say("said.plain", text=str(error))
+        if problem.kind in ("option", "other"):
+            return table, say(f"{KEYS}refused", message=str(error))
+        return table, say(f"{KEYS}problem.{problem.kind}.found", **problem.places)
 
 
 def _save(table: StoredTable, draft: Draft) -> StoredTable:
@@ -202,7 +202,7 @@ def _save(table: StoredTable, draft: Draft) -> StoredTable:
     return table.save(draft)
 
 
-def _change_section(workspace: Workspace, form: Fields, table: StoredTable) -> Plain:
+def _change_section(workspace: Workspace, form: FormFields, table: StoredTable) -> Plain:
     """Mapping after the form of a section; a table to be joined is one of the workspace."""
     mapping, section = table.draft.mapping, str(form.get("section", ""))
     if section == "join":
@@ -216,7 +216,7 @@ def _change_section(workspace: Workspace, form: Fields, table: StoredTable) -> P
     return changes.SECTIONS[section](form, mapping, describe_table(table))
 
 
-def _take_remedy(form: Fields, table: StoredTable, described: TableDescription) -> Draft | Said:
+def _take_remedy(form: FormFields, table: StoredTable, described: TableDescription) -> Draft | Said:
     """The draft after a remedy that the page offers, or a sentence on why it was not taken."""
     name, draft = str(form.get("remedy")), table.draft
     if name == "reset":
@@ -235,7 +235,7 @@ def _take_remedy(form: Fields, table: StoredTable, described: TableDescription) 
     return draft.model_copy(update={"mapping": _apply(remedy, form, draft.mapping, described), "nbi": remedy.nbi})
 
 
-def _apply(remedy: Remedy, form: Fields, mapping: Plain, described: TableDescription) -> Plain:
+def _apply(remedy: Remedy, form: FormFields, mapping: Plain, described: TableDescription) -> Plain:
     """Mapping after a remedy; one that asks for a column takes it from the form."""
     if not remedy.role:
         return remedy.mapping or {}
