@@ -1,6 +1,8 @@
 """How a table was read, described without the web: columns, ratings, dates, joins, and what stops the work."""
 
+import re
 import tomllib
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -349,6 +351,16 @@ class TestRefusals:
         found, checked = read(None, "sheet-1", name="two.xlsx")
         assert found.sheet == "点検"
         assert not checked.stops
+
+    def test_nothing_but_zeros(self, read, piers):
+        _, checked = read(piers.with_columns(state=pl.lit(0)))
+        assert kinds(checked) == ["states_from_zero"]
+        assert [one.name for one in checked.problems[0].remedies] == ["missing-low"]
+
+    def test_every_refusal_that_the_reader_names_is_known(self):
+        sources = Path(rekka.__file__).parent.glob("*/*.py")
+        named = {kind for file in sources for kind in re.findall(r'problem="(\w+)"', file.read_text("utf-8"))}
+        assert {"dates_either", "join_none", "no_transitions", "few_places"} <= named <= set(KINDS)
 
     @pytest.mark.parametrize("lang", ["en", "ja"])
     def test_every_kind_has_its_words(self, lang):

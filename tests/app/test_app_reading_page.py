@@ -233,6 +233,8 @@ def test_another_table_is_joined_and_taken_off(page, piers):
     assert page.draft.mapping["join"][0]["columns"] == {"bridge": "Nr", "covariates": ["salt"]}
     assert not page.stopped
     assert "<bdi>traffic.csv</bdi>" in page.text
+    notes = re.findall(r"<li>([^<]*joined by[^<]*|[^<]*ratings are[^<]*)</li>", page.text)
+    assert [unescape(note).partition(":")[0] for note in notes] == ["inspections.csv", "traffic.csv"]
     mapping = tomllib.loads(page.client.get(f"{page.address}/mapping.toml").text)
     assert mapping["join"][0]["file"] == "traffic.csv"
     page.post(section="unjoin", place="0")

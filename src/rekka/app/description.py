@@ -6,7 +6,7 @@ checks. What the library refuses is a problem with a remedy, never an exception.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -111,6 +111,7 @@ class JoinView:
     name: str
     columns: tuple[SourceColumn, ...]
     key: str = ""
+    opened: str = ""  # the reader's note on how it was opened
 
 
 @dataclass(frozen=True)
@@ -186,14 +187,25 @@ def describe_reading(
     except InputError as error:
         seen["refusal"] = error
     joins = tuple(replace(one, name=(names or {}).get(one.file, one.name)) for one in seen.pop("joins", ()))
-    seen["notes"] = tuple(_name_file(note, file, shown) for note in seen.get("notes", ()))
+    if isinstance(file, str | Path):
+        seen["notes"] = tuple(_name_files(seen.get("notes", ()), Path(file).name, shown, joins))
     return TableDescription(name=shown, joins=joins, **seen)
 
 
-def _name_file(note: str, file: Any, shown: str) -> str:
-    """A note with the name that the file is shown as."""
-    own = Path(file).name if isinstance(file, str | Path) else ""
-    return f"{shown}{note.removeprefix(own)}" if own and note.startswith(f"{own}:") else note
+def _name_files(notes: Sequence[str], own: str, shown: str, joins: Sequence[JoinView]) -> Iterator[str]:
+    """Notes with the names that files are shown under.
+
+    Files of two tables may have one name. The notes on a joined table follow each other, from the one on how it
+    was opened.
+    """
+    waiting, base, name = list(joins), own, shown
+    for place, note in enumerate(notes):
+        if place and waiting and note == waiting[0].opened:
+            join = waiting.pop(0)
+            base, name = Path(join.file).name, join.name
+        elif note.startswith(f"{own}: area is "):  # of the table as a whole
+            base, name = own, shown
+        yield f"{name}{note.removeprefix(base)}" if note.startswith(f"{base}:") else note
 
 
 def _look(file: Any, options: ReadingOptions, seen: dict[str, Any]) -> None:
@@ -397,7 +409,8 @@ def _describe_join(join: Join) -> JoinView:
     except InputError:  # the reading says why
         return JoinView(file, name, ())
     marked: Found = {column: (role, bool(getattr(join.columns, role)), "") for role, column in found.items()}
-    return JoinView(file, name, _mark(columns, marked | _list_lists(table, join.columns)), found.get("bridge", ""))
+    marked |= _list_lists(table, join.columns)
+    return JoinView(file, name, _mark(columns, marked), found.get("bridge", ""), table.notes[0])
 
 
 # Ratings

@@ -107,11 +107,6 @@ def check_table(table: StoredTable) -> Checked:
     )
 
 
-def stops(table: StoredTable) -> bool:
-    """Whether something about a table stops the work."""
-    return check_table(table).stops
-
-
 def _find(request: Request) -> StoredTable:
     workspace: Workspace = request.app.state.workspace
     return workspace.table(request.path_params["table"])
