@@ -328,19 +328,17 @@ def _shorten(text: str) -> str:
 def _list_columns(table: SourceTable, decimal: str) -> tuple[SourceColumn, ...]:
     """Columns with their kind and some values, by the first rows."""
     head = collect(table.frame.head(HEAD).drop(ROW), table.name)
-    texts = [name for name, kind in head.schema.items() if kind == pl.String]
-    asked = (holds_numbers(pl.col(name), decimal).alias(name) for name in texts)
-    numbers = head.select(asked).row(0, named=True) if texts and len(head) else {}
-    return tuple(_describe_column(head[name], numbers.get(name, False)) for name in table.columns)
+    return tuple(_describe_column(head[name], decimal) for name in table.columns)
 
 
-def _describe_column(values: pl.Series, numbers: bool) -> SourceColumn:
+def _describe_column(values: pl.Series, decimal: str) -> SourceColumn:
     kind = values.dtype
     if kind.is_nested() or kind in (pl.Object, pl.Binary):
         return SourceColumn(values.name, "text", ())
     seen = values.drop_nulls().unique(maintain_order=True)
     if kind == pl.String:
         seen = seen.filter(seen.str.strip_chars() != "")
+        numbers = seen.to_frame("text").select(holds_numbers(pl.col("text"), decimal)).item()
         told = "number" if numbers else "date" if _holds_dates(seen.head(HEAD // 20)) else "text"
     else:
         told = "date" if kind.is_temporal() else "yes_no" if kind == pl.Boolean else "number"

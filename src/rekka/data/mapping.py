@@ -22,6 +22,7 @@ import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -461,6 +462,7 @@ def is_fiscal(column: str) -> bool:
     return any(plain == word or plain.endswith("年度") for word in FISCAL)
 
 
+@lru_cache(maxsize=20_000)  # asked for every column and every known name, many times
 def plain_name(name: str) -> str:
     """Name of a column without case, blanks and punctuation, half width."""
     return "".join(c for c in unicodedata.normalize("NFKC", name).casefold() if c.isalnum())
