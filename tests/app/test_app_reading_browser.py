@@ -1,6 +1,5 @@
 """The page of a table in Chromium: by clicks alone, with and without scripts, by keyboard, for every reader."""
 
-import shutil
 import threading
 
 import polars as pl
@@ -24,18 +23,6 @@ HOSTILE = '"><img src=x onerror=alert(1)>'
 OVERFLOWING = """() => [...document.querySelectorAll("body *")].filter((one) => !one.closest(".scroll, .skip") &&
   one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1)
   .map((one) => one.outerHTML.slice(0, 80))"""
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("there is no Chromium (Debian: chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

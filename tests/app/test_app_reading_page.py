@@ -241,6 +241,18 @@ def test_another_table_is_joined_and_taken_off(page, piers):
     assert page.draft.mapping == {}
 
 
+def test_a_joined_table_that_was_deleted_is_taken_off(page, piers):
+    page.add(pl.DataFrame({"bridge_id": piers["bridge_id"].unique(), "traffic": 5}), "traffic.csv")
+    other = page.table
+    page.add(piers, "inspections.csv").post(section="join", join=other)
+    page.workspace.remove("tables", other)
+    page.show()
+    assert page.stopped
+    page.post(remedy="unjoin-0")
+    assert page.draft.mapping == {}
+    assert page.next
+
+
 def test_the_mapping_reads_the_table_alike_on_the_command_line(page, piers, tmp_path):
     table = piers.with_columns(state=pl.col("state").replace_strict(WORSE)).rename(
         {"bridge_id": HOSTILE, "date": "=1+1"}

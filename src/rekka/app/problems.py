@@ -298,6 +298,8 @@ def explain_refusal(error: InputError, table: TableDescription, mapping: Plain) 
     remedies = [*_REFUSED.get(kind, _nothing)(values, table, mapping)]
     if kind in ("unreadable", "empty", "no_role"):
         remedies = [*_other_sheets(table, mapping), *remedies]
+    if any(not view.columns for view in table.joins) and not kind.startswith("join_"):
+        remedies += _drop_joins({}, table, mapping)
     if table.nbi and kind in ("no_role", "missing", "no_transitions") and not mapping and table.kind != "nbi":
         remedies.insert(0, Remedy("nbi", say(f"{KEYS}remedy.nbi"), mapping={}, nbi=True))
     if mapping and kind in ("missing", "option", "other", "states_off_scale"):
@@ -427,11 +429,10 @@ def _forget(values: Values, table: TableDescription, mapping: Plain) -> Iterator
 
 
 def _drop_joins(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
-    """Without the joined table that the refusal is about."""
-    joins = mapping.get("join", [])
-    first = len(table.joins) - len(joins)
+    """Without the joined table that the refusal is about, or one that cannot be read."""
+    first = len(table.joins) - len(mapping.get("join", []))
     for place, view in enumerate(table.joins[first:]):
-        if Path(view.file).name == values.get("file"):
+        if not view.columns or Path(view.file).name == values.get("file"):
             label = say(f"{KEYS}remedy.unjoin", file=view.name)
             yield Remedy(f"unjoin-{place}", label, changes.drop_join(mapping, place))
 
