@@ -305,7 +305,7 @@ def _sample_dates(panel: Panel, dated: pl.LazyFrame | None) -> tuple[tuple[str, 
     read = panel.visits.head(HEAD).select(ROW, "date").unique(ROW, keep="first", maintain_order=True)
     both = collect(dated.head(HEAD).join(read, on=ROW, how="inner", maintain_order="left"), panel.name)
     some = both.drop_nulls("text").unique("text", keep="first", maintain_order=True).head(SAMPLES)
-    return tuple((_shorten(str(text)), day) for text, day in some.select("text", "date").rows())
+    return tuple((_show(text), day) for text, day in some.select("text", "date").rows())
 
 
 def _show_rows(frame: pl.DataFrame) -> Preview:
@@ -315,7 +315,7 @@ def _show_rows(frame: pl.DataFrame) -> Preview:
 def _show(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else _shorten(str(value))
+    return f"{value:.6g}" if isinstance(value, float) else _shorten(str(value).removesuffix(" 00:00:00"))
 
 
 def _shorten(text: str) -> str:
