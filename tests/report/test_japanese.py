@@ -295,12 +295,7 @@ def test_other_reports_name_the_unnamed_component_too(banded):
 
 
 def test_texts_have_no_word_that_readers_found_wrong():
-    found = {
-        (key, word)
-        for key, text in JA.texts.items()
-        for word in NOT_SAID
-        if word in text
-    }
+    found = {(key, word) for key, text in JA.texts.items() for word in NOT_SAID if word in text}
     assert found == set()
 
 

@@ -271,11 +271,13 @@ def forecast_inventory(
         return InventoryForecast(fleet, document, files, what_if)
 
 
-def forecast_own_tables(study: Study, run: Path, on_progress: OnProgress = say_nothing) -> str | None:
+def forecast_own_tables(
+    study: Study, run: Path, on_progress: OnProgress = say_nothing, **asked: Any
+) -> str | None:
     """Forecast the inventory that a study was made of into its run folder; the reason where that cannot be.
 
-    Nothing is done for rows that came from a program, nor for the built-in inventory: the report forecasts the
-    members of these studies itself.
+    ``asked`` are options of ``forecast_inventory``, such as years and threshold. Nothing is done for rows that
+    came from a program, nor for the built-in inventory: the report forecasts the members of these studies itself.
     """
     if study.plan.data.kind != "tables":
         return None
@@ -283,7 +285,13 @@ def forecast_own_tables(study: Study, run: Path, on_progress: OnProgress = say_n
     place = run / FOLDER
     try:
         forecast_inventory(
-            run, sources[0] if len(sources) == 1 else sources, out=place, format=PARQUET, on_progress=on_progress
+            run,
+            sources[0] if len(sources) == 1 else sources,
+            ReadingOptions(allow=study.plan.data.allow),
+            out=place,
+            format=PARQUET,
+            on_progress=on_progress,
+            **asked,
         )
     except InputError as error:
         return str(error)
