@@ -167,7 +167,6 @@ def expect(
     threshold = check_threshold(None, fit.n_states, labels)
     cohort = _make_cohort(fit, typical, 1, ForecastOptions(kind, level, DRAWS, seed))
     found = forecast_rows(cohort, HORIZON, threshold)
-    passages = ForecastOptions(kind, level, PASSAGE_DRAWS, seed)
     matrices = transition_matrices(fit, typical, MATRIX_YEARS, options=ForecastOptions(kind, level, DRAWS, seed))
     return CaseForecast(
         threshold=threshold,
@@ -175,13 +174,28 @@ def expect(
         advancing=cohort.ageing.names,
         seen=_list_seen(cohort),
         **_list_years(found, certified=certified),
-        passages=tuple(list_passages(_make_cohort(fit, typical, threshold - 1, passages), threshold)),
+        passages=expect_years(fit, typical, threshold, level=level, seed=seed, certified=certified),
         matrices=tuple(_describe_matrix(one) for one in matrices),
         effects=list_effects(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
         profiles=_list_profiles(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
         clock=fit.clock.kind if cohort.ageing.names else None,
         lag=None if fit.clock.mean_years is None else float(cohort.ageing.lag.max(initial=0.0)),
     )
+
+
+def expect_years(
+    fit: Fit,
+    typical: Array,
+    threshold: int,
+    *,
+    level: float,
+    seed: int,
+    certified: bool,
+    starts: int | None = None,
+) -> tuple[PassagePart, ...]:
+    """Years until a threshold, for raw covariates ``typical`` (p,) and each better rating, or the first of them."""
+    options = ForecastOptions(NORMAL if certified else NONE, level, PASSAGE_DRAWS, seed)
+    return tuple(list_passages(_make_cohort(fit, typical, starts or threshold - 1, options), threshold))
 
 
 def _make_cohort(fit: Fit, typical: Array, starts: int, options: ForecastOptions) -> Cohort:
