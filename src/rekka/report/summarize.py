@@ -193,7 +193,7 @@ def expect_years(
     certified: bool,
     starts: int | None = None,
 ) -> tuple[PassagePart, ...]:
-    """Years until a threshold, for raw covariates ``typical`` (p,) and each better rating, or the first of them."""
+    """Years until a threshold for covariates (p,), from each better rating or the first ``starts``."""
     options = ForecastOptions(NORMAL if certified else NONE, level, PASSAGE_DRAWS, seed)
     return tuple(list_passages(_make_cohort(fit, typical, starts or threshold - 1, options), threshold))
 
