@@ -441,7 +441,7 @@ def test_the_first_line_says_what_repairs_change(repaired, models, tables, tmp_p
 def test_the_worst_are_repaired_and_files_of_an_earlier_plan_go(models, tables, tmp_path):
     out = tmp_path / "out"
     options = ("--years", 12, "--out", out, "--intervals", "none")
-    done = call("forecast", models, tables, *options, "--repair-worst", 3, "--json")
+    done = call("forecast", models, tables, *options, "--repaired", 3, "--json")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found["what_if"]["members"]) == 3
@@ -468,12 +468,9 @@ def test_a_plan_that_cannot_be_meant(models, tables, tmp_path, table, words_said
     assert not (tmp_path / "out").exists()
 
 
-def test_a_plan_is_given_once_and_never_written_over(models, tables, tmp_path):
+def test_a_plan_is_never_written_over(models, tables, tmp_path):
     plan = tmp_path / "whatif.csv"
     plan.write_text("bridge\nB-00001\n")
-    done = call("forecast", models, tables, "--repaired", plan, "--repair-worst", 3, "--out", tmp_path / "out")
-    assert done.exit_code == 2
-    assert "--repaired and --repair-worst are both given" in words(done.stderr)
     done = call("forecast", models, tables, "--repaired", plan, "--out", tmp_path)
     assert done.exit_code == 2
     assert plan.read_text() == "bridge\nB-00001\n"

@@ -83,7 +83,8 @@ def test_compare_answers_first(finished):
     for row, answer in zip(list_components(document, WORDS), document.answers, strict=True):
         level = name_level(row.trust.level, WORDS)
         assert f"{row.case} {answer.method} {row.passage.median:.1f} {level}" in words(said)
-    assert f"More: rekka show {out} (" in said
+    assert f"More: rekka report {out} (" in said
+    assert f"rekka show {out} (" in said
     found = rekka.check_study(out)
     issues = [one.code for one in found if one.verdict == "issue"]
     tips = sum(one.verdict == "tip" for one in found)
@@ -436,7 +437,7 @@ def test_odd_names_are_shown_as_they_are(odd, tmp_path):
     out = tmp_path / "run [b]"
     done = call("compare", odd, "--methods", "zscore", "--resamples", 2, "--out", out)
     assert done.exit_code == 0, done.stderr
-    assert f"More: rekka show '{out}' (" in done.stdout
+    assert f"rekka show '{out}' (" in done.stdout
     assert re.search(r"stuck +no model +- +DO NOT USE", done.stdout)
     assert "[/]" in done.stdout
     narrow = show_narrow(out, 80)

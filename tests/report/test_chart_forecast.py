@@ -256,7 +256,7 @@ def test_the_title_of_profiles_names_an_effect_that_is_shown(document, model):
     shown = [(one.covariate, one.state) for one in model.ratios if one.low > 1 or one.high < 1]
     covariate, state = max(shown, key=lambda key: abs(math.log(ends[key][1] / ends[key][0])))
     title = draw(model).title
-    assert f"hazards change most along {covariate}, from " in title
+    assert f"hazards change most along {WORDS.covariate(covariate)}, from " in title
     assert title.endswith(f"a year in rating {state}")
     first, last = (float(text) for text in re.search(r"from ([\d.]+) to ([\d.]+) a year", title).groups())
     assert (first, last) == pytest.approx(ends[covariate, state], rel=0.005)

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from rekka.report.document import Document
     from rekka.workflows.forecast import InventoryForecast
 
+
+def _read_repaired(text: str) -> Path | int:
+    """A table of repairs, or how many of the worst members."""
+    return int(text) if text.isdecimal() else Path(text)
+
+
 FOLDER = "forecast"  # in the run folder, or where the command is called
 FLAGS = (
     Flag("--years", int, "years", None, "How many years, 1 to 200.", 30),
@@ -38,12 +44,10 @@ FLAGS = (
     options.SHOCKS,
     Flag("--member-intervals/--no-member-intervals", bool | None, "member_intervals", None,
          "Intervals for each member, too. Default: for up to 2,000 members, or 1,000 by draws."),
-    Flag("--repaired", options.Place, "repaired", "FILE",
+    Flag("--repaired", options.Text, "repaired", "FILE|N",
          "What if these members are repaired in year 0: a table with columns bridge and, if need be, component, "
-         "member, rating (after the repair; default: the best), age (in year 0) and frailty."),
-    Flag("--repair-worst", options.Number, "repair_worst", "N",
-         "What if the N worst members are repaired: those at the threshold or worse, the worst ratings first, "
-         "then those with the fewest mean years until it.", None, 0),
+         "member, rating (after the repair; default: the best), age (in year 0) and frailty. A number: so many of "
+         "the worst members, those at the threshold or worse first.", read=_read_repaired),
     options.ONLY,
     Flag("--include-unchosen", bool, "include_unchosen", None,
          "Forecast components for which no model was chosen, too, with the certified fit of the default method; "
@@ -91,7 +95,7 @@ def forecast(
     of the inventory, improvements included, and every member is forecast from all of its visits. The true
     condition and what inspectors will record are then given separately.
 
-    With --repaired or --repair-worst the first lines say what these repairs change; the files whatif.csv and
+    With --repaired the first lines say what these repairs change; the files whatif.csv and
     whatif_members.csv have all of it. All else stays the forecast without repairs.
 
     For example:
@@ -103,15 +107,11 @@ def forecast(
       rekka forecast girder.json list.csv --only "Main girder" --from 2026-03-31
 
       rekka forecast run inspections.xlsx --repaired plan.csv
+
+      rekka forecast run inspections.xlsx --repaired 10
     """
-    from rekka.core.errors import BadOption
     from rekka.core.folders import PLAN
 
-    worst = asked.pop("repair_worst", None)
-    if worst is not None:
-        if "repaired" in asked:
-            raise BadOption("--repaired and --repair-worst are both given. Leave one out.", option="repaired")
-        asked["repaired"] = worst
     is_run = (models / PLAN).exists()
     folder = asked.setdefault("out", models / FOLDER if is_run else Path(FOLDER))
     with show_progress(new_console(stderr=True)) as on_progress:

@@ -18,7 +18,7 @@ from rekka.core.ratings import Ratings
 from rekka.core.validation import find_invalid
 from rekka.fleet.eligibility import LONG_UNSEEN, REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
-from rekka.fleet.models import Refit, describe_misfit
+from rekka.fleet.models import ElementsFit, describe_misfit
 from rekka.fleet.shocks import Shocks
 from rekka.fleet.tables import SHOCKED, choose_years
 from rekka.forecast.forecast import NOT_CERTIFIED
@@ -87,7 +87,7 @@ class UsedModel(_Part):
     clock: str | None = None  # where in an interval the fit took what advances: middle or start
     lag_years: float | None = None  # that it is behind; None where the mean interval is not known
     fit_test: FitTest | None = None  # None where it was not made
-    refit: Refit | None = None
+    refit: ElementsFit | None = None
 
     @model_serializer(mode="wrap")
     def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

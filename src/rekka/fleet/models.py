@@ -31,7 +31,7 @@ FEW = 10  # components named in a note
 
 
 @dataclass(frozen=True)
-class Refit:
+class ElementsFit:
     """A model fitted with the elements of histories that a study chose, in place of its model of pairs.
 
     ``instead_of`` is the digest of that model, ``model`` the text of a file of this one.
@@ -54,7 +54,7 @@ class CaseModel:
     chosen: bool = True  # False for a default's fit in a study that chose nothing
     reading: TableReading | None = None  # how the table was read that it was fitted to
     text: str | None = None  # of its file, where it was just fitted
-    refit: Refit | None = None
+    refit: ElementsFit | None = None
 
     @property
     def certified(self) -> bool:

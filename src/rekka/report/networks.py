@@ -21,7 +21,7 @@ from rekka.fleet.eligibility import LONG_UNSEEN, InventoryOptions, find_eligible
 from rekka.fleet.found import COORDINATES, FOUND, FOUND_ON, FoundVisits
 from rekka.fleet.inventory import forecast_fleet
 from rekka.fleet.members import Members, read_members
-from rekka.fleet.models import Matched, Models, Refit, match_models
+from rekka.fleet.models import ElementsFit, Matched, Models, match_models
 from rekka.fleet.store import DETAILS
 from rekka.fleet.tables import NETWORK, REACHED
 from rekka.report.document import AsidePart, HistoryYear, MembersPart, NetworkPart, NetworkYear, RiskPart
@@ -49,7 +49,7 @@ class Found:
 
     network: NetworkPart | None
     why: str | None = None
-    refits: Mapping[str, Refit] = field(default_factory=dict)  # models that stand in for the study's, by case
+    refits: Mapping[str, ElementsFit] = field(default_factory=dict)  # in place of the study's models, by case
 
 
 def find_network(study: Study, *, make: bool = True) -> Found:

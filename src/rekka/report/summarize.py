@@ -31,7 +31,7 @@ from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
 from rekka.data.values import Scale
 from rekka.evaluation.calibration import Calibration
-from rekka.fleet.models import Refit
+from rekka.fleet.models import ElementsFit
 from rekka.forecast.effects import Effect, marginal_effects, round_step
 from rekka.forecast.forecast import (
     AT_REST,
@@ -339,7 +339,7 @@ def describe_model(
     preset: str,
     rows: StudyRows,
     covariates: Sequence[Covariate],
-    refit: Refit | None = None,
+    refit: ElementsFit | None = None,
 ) -> ModelPart:
     """The chosen model's hazards, or the default's where nothing was chosen and its fit is certified.
 
@@ -469,7 +469,7 @@ def summarize(
     network: NetworkPart | None = None,
     no_network: str | None = None,
     backtests: Sequence[BacktestPart] = (),
-    refits: Mapping[str, Refit] | None = None,
+    refits: Mapping[str, ElementsFit] | None = None,
     provenance: Mapping[str, Any] | None = None,
     units: Mapping[str, float] | None = None,
     title: str | None = None,

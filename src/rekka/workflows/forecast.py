@@ -25,7 +25,7 @@ from rekka.fleet.eligibility import Eligible, InventoryOptions, find_eligible
 from rekka.fleet.histories import HistoryOptions
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
-from rekka.fleet.models import CaseModel, Matched, Models, Refit, match_models
+from rekka.fleet.models import CaseModel, ElementsFit, Matched, Models, match_models
 from rekka.fleet.rolling import elements_of
 from rekka.fleet.selection import read_repairs, select_members
 from rekka.fleet.shock_origins import find_shocks, refuse_undated
@@ -463,7 +463,7 @@ def _fit_again(
             )
             continue
         again.append(model.case)
-        refit = Refit(found.elements[model.name], model.sha256, "") if chosen else None
+        refit = ElementsFit(found.elements[model.name], model.sha256, "") if chosen else None
         models += [_mark(one, refit) for one in fits.to_models().models]
         missing |= fits.reasons
         for one in fits.components:
@@ -481,7 +481,7 @@ def _fit_again(
     return Models(found.name, tuple(models), missing, found.run, (*found.notes, *notes))
 
 
-def _mark(model: CaseModel, refit: Refit | None) -> CaseModel:
+def _mark(model: CaseModel, refit: ElementsFit | None) -> CaseModel:
     """Say what a model stands in for, with its file: the run folder has none of it."""
     return model if refit is None else replace(model, refit=replace(refit, model=model.text or ""))
 

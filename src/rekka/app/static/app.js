@@ -1,0 +1,42 @@
+// The page works without this; with it files can be dropped, what is too large is said before it is sent, and
+// commands are copied by a click.
+"use strict";
+
+for (const form of document.querySelectorAll("[data-drop]")) {
+  const input = form.querySelector("input[type=file]"), said = form.querySelector("[data-said]");
+  const send = () => {
+    const size = [...input.files].reduce((sum, file) => sum + file.size, 0);
+    if (size > Number(form.dataset.most)) {
+      said.textContent = form.dataset.tooLarge;
+      input.value = "";
+    } else if (input.files.length) {
+      form.classList.add("sending");
+      form.submit();
+    }
+  };
+  input.addEventListener("change", send);
+  for (const name of ["dragenter", "dragover"]) form.addEventListener(name, (event) => {
+    event.preventDefault();
+    form.classList.add("over");
+  });
+  for (const name of ["dragleave", "drop"]) form.addEventListener(name, () => form.classList.remove("over"));
+  form.addEventListener("drop", (event) => {
+    event.preventDefault();
+    input.files = event.dataTransfer.files;
+    send();
+  });
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(() => {
+    button.textContent = button.dataset.copied;
+  });
+});
+for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+
+document.addEventListener("submit", (event) => {
+  const button = event.submitter;
+  if (button && button.dataset.confirm && !window.confirm(button.dataset.confirm)) event.preventDefault();
+});
