@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -34,6 +34,7 @@ from rekka.report.outline import (
     PAPER,
     READERS,
     CaseOutline,
+    ShownFigure,
     ShownTable,
     lay_under,
     leave_figures,
@@ -43,6 +44,7 @@ from rekka.report.outline import (
     list_variants,
 )
 from rekka.report.overview import (
+    Card,
     Overview,
     describe_reasons,
     list_components,
@@ -55,7 +57,7 @@ from rekka.report.tables.models import list_members, tabulate_first
 from rekka.report.tables.overview import tabulate_components
 from rekka.report.tables.study import select_as_paper
 from rekka.report.text import ENGLISH, LANGUAGES, MISSING, Words, load_words, show_share, slug
-from rekka.report.views import Cell, Column, PanelView
+from rekka.report.views import Cell, Column, FigureView, PanelView
 
 SCRIPTS = ("page.js", "members.js")  # in this order
 ASSETS = ("rekka.css", "rekka.js", "vega.js")  # names of the files that a page may refer to
@@ -180,7 +182,7 @@ def render_page(
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
         "title": statements.name_study(document, words),
         "screens": [*_list_screens(document, words)],
-        "components": _show_components(document, words),
+        "components": show_components(document, words),
         "variants": list_variants(figures, names),
         "trust": {one.case: _describe_trust(one, words) for one in document.trust},
         "answers": [lay_under(one, uses) for one in by_id["answer"].tables],
@@ -202,6 +204,32 @@ def render_page(
         **_list_code(assets),
     }
     return _environment().get_template("page.html").render(**shown) + "\n"
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Tables and figures of the page by themselves, for other pages that have its style sheet."""
+
+    words: Words
+
+    def write_table(self, shown: ShownTable) -> Markup:
+        """A table as HTML."""
+        return Markup(self._macros.table(shown))
+
+    def write_figure(self, view: FigureView | None) -> Markup:
+        """A figure as HTML, drawn; nothing where nothing is drawn."""
+        if view is None:
+            return Markup("")
+        return Markup(self._macros.figure(ShownFigure(view, f"figure-{slug(view.name)}")))
+
+    def write_cards(self, cards: Sequence[Card]) -> Markup:
+        """The figures of the first screen as HTML."""
+        return Markup(self._macros.numbers(cards))
+
+    @cached_property
+    def _macros(self) -> Any:
+        known = {"words": self.words, "cell": CellWriter(self.words), "places": {}, "anchors": {}, "printed": True}
+        return _environment().get_template("macros.html").make_module(known)
 
 
 def list_assets() -> dict[str, str]:
@@ -248,7 +276,8 @@ def _make_screen(document: Document, place: str, case: str | None, words: Words)
     return Screen(place, found, ShownTable(view, f"first-{place}", quiet=True))
 
 
-def _show_components(document: Document, words: Words) -> ShownTable:
+def show_components(document: Document, words: Words) -> ShownTable:
+    """Each component with its members, counts, years and trust."""
     rows = list_components(document, words)
     trust = ["" if row.trust is None else describe_reasons(row.trust, words)[0] for row in rows]
     return ShownTable(tabulate_components(rows, trust, words), "table-components", links=True)
@@ -453,13 +482,13 @@ class CellWriter:
         to: str = "",
         label: bool = False,
     ) -> Markup:
-        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an anchor to go to.
+        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an address to go to.
 
         With ``label`` it has its heading, for screens on which a row is a card.
         """
         tag, scope = ("th", ' scope="row"') if head else ("td", "")
         text = self._text(cell, column)
-        text = f'<a href="#{to}">{text}</a>' if head and to else text
+        text = f'<a href="{escape(to)}">{text}</a>' if head and to else text
         lines = "".join(f' <small class="under">{line}</small>' for line in under)
         title = f' data-label="{escape(column.title)}"' if label and not head else ""
         return Markup(f"<{tag}{scope}{title}{self._look(cell, column)}>{text}{lines}</{tag}>")
