@@ -23,7 +23,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rekka.app.access import Access
-from rekka.core.errors import InputError, RekkaError
+from rekka.app.workspace import NotThere as NotThere
+from rekka.core.errors import RekkaError
 from rekka.core.language import ENGLISH, LANGUAGES, Words, load_words, say
 from rekka.core.terminal import show_text
 
@@ -31,10 +32,6 @@ Tone = Literal["note", "good", "bad"]
 NOTICE, LANGUAGE = "rekka-notice", "rekka-language"  # cookies
 YEAR = 365 * 24 * 3600  # seconds
 _ACCEPTED = re.compile(r"\s*([a-z]{2})\b[^,;]*(?:;\s*q=([\d.]+))?", re.IGNORECASE)
-
-
-class NotThere(InputError):
-    """A table, run or page that is not there."""
 
 
 def is_partial(request: Request) -> bool:

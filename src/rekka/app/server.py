@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -20,10 +21,12 @@ from starlette.routing import Route
 
 from rekka.app import comparison, plan, reading, results, start
 from rekka.app.access import HOST, Access
+from rekka.app.jobs import JobQueue
 from rekka.app.pages import NotThere, choose_language, show_error
 from rekka.app.security import AccessGuard
 from rekka.app.workspace import Workspace
 from rekka.core.errors import BadOption
+from rekka.core.folders import hold
 from rekka.report.page import list_assets
 
 MOST_UPLOAD = 1_000_000_000  # bytes
@@ -64,18 +67,28 @@ ROUTES = [
 def create_app(workspace: Workspace, access: Access, *, most_upload: int = MOST_UPLOAD) -> Starlette:
     """The application of a workspace; ``access`` says who may ask, and under which port."""
     modules = (start, reading, plan, results, comparison)
+    queue = JobQueue(workspace)
+
+    @asynccontextmanager
+    async def live(_: Starlette) -> AsyncIterator[None]:
+        await run_in_threadpool(queue.start)
+        yield
+        await run_in_threadpool(queue.close)
+
     app = Starlette(
+        lifespan=live,
         routes=[*ROUTES, *(route for module in modules for route in module.ROUTES)],
         middleware=[Middleware(AccessGuard, access=access)],
         exception_handlers={Exception: show_error, NotThere: show_error, 404: show_error},
     )
-    app.state.workspace, app.state.access, app.state.most_upload = workspace, access, most_upload
+    app.state.workspace, app.state.access, app.state.queue = workspace, access, queue
+    app.state.most_upload = most_upload
     return app
 
 
 def serve(folder: Path, *, port: int = 0, on_ready: Callable[[str], None], open_browser: bool = True) -> None:
     """Serve a workspace until it is stopped; ``on_ready`` is told the address."""
-    with listen(port) as listening:
+    with listen(port) as listening, hold(folder):
         access = Access(listening.getsockname()[1])
         app = create_app(Workspace(folder), access)
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="on")

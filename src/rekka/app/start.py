@@ -59,6 +59,9 @@ async def delete_table(request: Request) -> Response:
     """Delete a table; one that the user put into the workspace is only taken off the list."""
     workspace: Workspace = request.app.state.workspace
     table = workspace.table(request.path_params["table"])
+    users = [run.job.name for run in await run_in_threadpool(workspace.runs) if run.job.table == table.id]
+    if users and table.draft.place is None:
+        return redirect(request, "/", "app.start.in_use", "bad", name=table.draft.name, n=len(users))
     workspace.remove(TABLES, table.id)
     return redirect(request, "/", "app.start.deleted", name=table.draft.name)
 

@@ -24,8 +24,7 @@ from typing import Any, Literal, TypeVar
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rekka.app.pages import NotThere
-from rekka.core.errors import BadOption, DamagedFile
+from rekka.core.errors import BadOption, DamagedFile, InputError
 from rekka.core.files import make_folder, write_text
 from rekka.core.folders import PLAN, locate
 from rekka.core.validation import find_invalid
@@ -40,6 +39,10 @@ LONGEST_NAME = 200  # characters of a name that is shown
 State = Literal["waiting", "working", "done", "cancelled", "stopped", "failed"]
 Kind = TypeVar("Kind", bound=BaseModel)
 _ID = re.compile(r"[0-9a-f]{16}")
+
+
+class NotThere(InputError):
+    """A table, run or page that is not there."""
 
 
 class Draft(BaseModel):
@@ -76,12 +79,17 @@ class StoredTable:
         return self.folder / MAPPING
 
     @property
+    def mapping(self) -> dict[str, Any]:
+        """Mapping with joined files by their full paths."""
+        found = dict(self.draft.mapping)
+        if "join" in found:
+            found["join"] = [one | {"file": str(locate(self.folder, one["file"]))} for one in found["join"]]
+        return found
+
+    @property
     def options(self) -> ReadingOptions:
-        """How the table is read, for every function that reads tables; joined files by their full paths."""
-        mapping = dict(self.draft.mapping)
-        if "join" in mapping:
-            mapping["join"] = [one | {"file": str(locate(self.folder, one["file"]))} for one in mapping["join"]]
-        return ReadingOptions(mapping or None, {}, self.draft.nbi, self.draft.allow)
+        """How the table is read, for every function that reads tables."""
+        return ReadingOptions(self.mapping or None, {}, self.draft.nbi, self.draft.allow)
 
     def save(self, draft: Draft) -> StoredTable:
         """Keep another draft, and its mapping as a file."""
@@ -93,7 +101,8 @@ class StoredTable:
 class Ask(BaseModel):
     """A job: the options of ``rekka compare`` and what follows it. ``table`` is a path in the workspace.
 
-    ``mapping`` has joined files by their full paths. ``threshold`` is a rating, None for the default.
+    ``mapping`` has joined files by their full paths. ``threshold`` and ``years`` are those of the forecast;
+    None for the default.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -105,8 +114,13 @@ class Ask(BaseModel):
     models: Literal["auto"] | None = None
     stability: bool = False
     threshold: str | None = None
-    years: int = Field(default=30, ge=1, le=200)
+    years: int | None = Field(default=None, ge=1, le=200)
     lang: str = "en"
+
+    @property
+    def reading(self) -> ReadingOptions:
+        """How the table is read."""
+        return ReadingOptions(self.mapping or None, {}, self.nbi, self.allow)
 
 
 class Job(BaseModel):
@@ -121,8 +135,9 @@ class Job(BaseModel):
     made: datetime = Field(default_factory=lambda: datetime.now().astimezone())
     begun: datetime | None = None
     ended: datetime | None = None
+    queued: datetime = Field(default_factory=lambda: datetime.now().astimezone())
     state: State = "waiting"
-    message: str = ""
+    message: dict[str, Any] | None = None  # a sentence to be said in the reader's language
 
 
 @dataclass(frozen=True)
@@ -133,6 +148,11 @@ class Run:
     folder: Path
     study: Path
     job: Job
+
+    @property
+    def mapping_file(self) -> Path:
+        """Mapping of the job as a file."""
+        return self.folder / MAPPING
 
     @property
     def state(self) -> State:
@@ -236,7 +256,9 @@ class Workspace:
     def new_run(self, job: Job) -> Run:
         """List a job that waits."""
         made = self._new_folder(RUNS)
-        return Run(made.name, made, made / STUDY, job).save(job)
+        run = Run(made.name, made, made / STUDY, job)
+        write_text(run.mapping_file, tomli_w.dumps({} if job.ask is None else job.ask.mapping))
+        return run.save(job)
 
     def open_run(self, place: str) -> Run:
         """List a run folder that lies in the workspace."""

@@ -311,17 +311,19 @@ def forecast_inventory(
         return InventoryForecast(fleet, document, files, what_if, basis)
 
 
-def forecast_own_tables(study: Study, run: Path, on_progress: OnProgress = say_nothing) -> str | None:
+def forecast_own_tables(
+    study: Study, run: Path, on_progress: OnProgress = say_nothing, **asked: Any
+) -> str | None:
     """Forecast the inventory that a study was made of into its run folder; the reason where that cannot be.
 
-    Nothing is done for rows that came from a program, nor for the built-in inventory: the report forecasts the
-    members of these studies itself.
+    ``asked`` are options of ``forecast_inventory``, such as years and threshold. Nothing is done for rows that
+    came from a program, nor for the built-in inventory: the report forecasts the members of these studies itself.
     """
     inventory = find_own_tables(study, run)
     if inventory is None:
         return None
     try:
-        forecast_inventory(run, inventory, out=run / FOLDER, format=PARQUET, on_progress=on_progress)
+        forecast_inventory(run, inventory, out=run / FOLDER, format=PARQUET, on_progress=on_progress, **asked)
     except InputError as error:
         return str(error)
     return None

@@ -27,6 +27,16 @@ for (const form of document.querySelectorAll("[data-drop]")) {
   });
 }
 
+document.documentElement.classList.add("scripted");
+
+// What is said of a part that is replaced again and again is announced where it changes.
+document.addEventListener("htmx:afterSettle", () => {
+  const place = document.querySelector("[data-announce]");
+  const text = [...document.querySelectorAll("[data-said]")].map((one) => one.textContent.trim()).join(" ");
+  if (place && place.textContent !== text) place.textContent = text;
+  showCopy();
+});
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
@@ -34,7 +44,10 @@ document.addEventListener("click", (event) => {
     button.textContent = button.dataset.copied;
   });
 });
-for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+const showCopy = () => {
+  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+};
+showCopy();
 
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
