@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import tomli_w
 
+from rekka.app.command_line import as_words, spell_commands, write_commands
 from rekka.app.forecasts import View, find_view, find_what_if, open_forecast
 from rekka.app.pages import NotThere
 from rekka.app.repairs import REPAIRS
@@ -35,6 +36,7 @@ HTML, PDF, JSON, CSV, TOML, TEXT = (
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 OF_RUN = ("trials.csv", "selection.csv", "verdicts.csv", "confirmation.csv")  # as they are in the run folder
 COMMANDS = "commands.txt"
+OUT = "forecast"  # folder of a command that forecasts otherwise than the run folder has it
 
 
 class _Source(NamedTuple):
@@ -165,6 +167,8 @@ def _read_repairs(of: _Source) -> Path:
 
 
 def _write_mapping(of: _Source) -> bytes:
+    if of.run.job.ask is not None:
+        return of.run.mapping_file.read_bytes()
     return tomli_w.dumps(_leave_none(load_plan(of.run.study).data.mapping)).encode()
 
 
@@ -175,15 +179,21 @@ def _leave_none(value: Any) -> Any:
 
 
 def _write_commands(of: _Source) -> bytes:
-    return ("\n".join(list_commands(of.run.study, of.view)) + "\n").encode()
+    return ("\n".join(list_commands(of.run, of.view)) + "\n").encode()
 
 
-def list_commands(study: Path, view: View) -> Iterator[str]:
-    """Commands that do the same as the page: the study again, its forecast, its report."""
-    yield f"rekka compare {quote(study / PLAN)} --out again"
-    if find_inventory(study, load_plan(study)):
+def list_commands(run: Run, view: View) -> Iterator[str]:
+    """Commands that do the same as the page: the study, its forecast, its report."""
+    study, ask = run.study, run.job.ask
+    tables = find_inventory(study, load_plan(study))
+    if ask is not None:
+        yield write_commands(spell_commands(ask, tables[0] if tables else study, run.mapping_file))
+    else:
+        yield f"rekka compare {quote(study / PLAN)} --out again"
+    if tables and not view.own:
         yield write_forecast_command(study, view)
-    yield f"rekka report {quote(study)}"
+    if ask is None:
+        yield f"rekka report {quote(study)}"
 
 
 def find_inventory(study: Path, plan: StudyPlan) -> list[Path]:
@@ -194,15 +204,14 @@ def find_inventory(study: Path, plan: StudyPlan) -> list[Path]:
 def write_forecast_command(study: Path, view: View, repairs: str = "") -> str:
     """The command that makes the forecast of a view, with a table of repairs if there is one."""
     tables = find_inventory(study, load_plan(study))
-    parts = ["rekka forecast", quote(study), *(map(quote, tables) if tables else ["TABLE"])]
-    if not view.own and view.threshold is not None:
+    inventory = [word for table in tables for word in as_words(str(table))] or ["TABLE"]
+    parts = ["rekka", "forecast", str(study), *inventory]
+    if view.threshold is not None:
         ratings = view.ratings
-        label = str(view.threshold) if ratings.numbered else ratings.labels[view.threshold - 1]
-        parts += ["--threshold", quote(Path(label))]
-    if not view.own:
-        parts += ["--years", str(view.years)]
+        parts += ["--threshold", str(view.threshold) if ratings.numbered else ratings.labels[view.threshold - 1]]
+    parts += ["--years", str(view.years)]
     parts += ["--repaired", repairs] if repairs else []
-    return " ".join([*parts, *(["--out forecast"] if repairs or not view.own else [])])
+    return write_commands([[*parts, "--out", OUT]])
 
 
 OF_FORECAST: dict[str, tuple[Callable[[_Source], bytes], str]] = {

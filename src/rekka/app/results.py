@@ -32,7 +32,7 @@ from rekka.report.page import TABS, PartWriter, render_page, show_components
 from rekka.report.tables.models import list_members, tabulate_first
 
 ASSETS = "/assets/report"  # style and scripts of the report
-ROWS = 50  # members of a page of the list
+ROWS = 30  # members of a page of the list
 LIST = "members"  # the part of the page that a search changes
 
 

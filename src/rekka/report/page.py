@@ -190,7 +190,7 @@ def render_page(
         "own_calibration": [one for one in by_id["calibration"].figures if one.view.case in places],
         "cases": _explain_each(fits, document, statements.explain_case, say),
         "futures": _explain_each(futures, document, statements.explain_forecast, say),
-        "matrices": {one.case: _show_matrices(one, document, say) for one in futures},
+        "matrices": {one.case: show_matrices(one.case, one.id, document, say) for one in futures},
         "strongest": STRONGEST,
         "tabs": [] if members is None else _show_tabs(document, words),
         "labels": None if members is None else _label_members(document, words),
@@ -221,6 +221,10 @@ class PartWriter:
         if view is None:
             return Markup("")
         return Markup(self._macros.figure(ShownFigure(view, f"figure-{slug(view.name)}")))
+
+    def write_matrix(self, matrix: HeatMatrix, heading: str) -> Markup:
+        """A matrix as HTML, below the heading with this anchor."""
+        return Markup(self._macros.matrix(matrix, heading))
 
     def write_cards(self, cards: Sequence[Card]) -> Markup:
         """The figures of the first screen as HTML."""
@@ -362,9 +366,9 @@ def _round(value: float | None) -> float | None:
 # Components
 
 
-def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> list[HeatMatrix]:
+def show_matrices(case: str, id: str, document: Document, say: Wording) -> list[HeatMatrix]:  # noqa: A002
     """Matrices of a typical member; the darker a cell, the more probable."""
-    model = next((one for one in document.models if one.case == outline.case), None)
+    model = next((one for one in document.models if one.case == case), None)
     if model is None or model.forecast is None:
         return []
     words, ratings = say.words, document.ratings
@@ -376,7 +380,7 @@ def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> li
             for start, (name, row) in enumerate(zip(names, part.probability, strict=True))
         )
         title = say("page.matrix.title", years=say.count("years", int(part.years)))
-        found.append(HeatMatrix(f"{outline.id}-matrix-{number}", title, names, rows))
+        found.append(HeatMatrix(f"{id}-matrix-{number}", title, names, rows))
     return found
 
 
