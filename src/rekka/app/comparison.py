@@ -20,6 +20,7 @@ from rekka.report.outline import ShownTable
 from rekka.report.overview import (
     LATER,
     SOON,
+    count_there,
     describe_reasons,
     find_trust,
     make_overview,
@@ -33,7 +34,7 @@ from rekka.report.text import MISSING, name_method, show_count, show_estimate
 from rekka.report.views import Cell, Column, Row, TableView
 
 LETTERS = ("A", "B")  # by which columns name the runs
-YEARS = (0, SOON, LATER)
+YEARS = (SOON, LATER)
 MATRIX = 0  # place of the matrix of one year
 ROWS = ("train", "validation", "golden")
 Pair = tuple[Document, Document]
@@ -58,7 +59,10 @@ def list_cases(both: Pair) -> tuple[list[str], list[list[str]]]:
 
 def tabulate_totals(both: Pair, words: Words) -> TableView:
     """Members, and how many are at the threshold or worse: today, soon and later, all components first."""
-    heads: list[Head] = [("members", words("column.members"), _count_members)]
+    heads: list[Head] = [
+        ("members", words("column.members"), _count_members),
+        ("there", words("column.there_now"), _count_there),
+    ]
     heads += [
         (f"year_{year}", _name_year(both, year, words), partial(_count, year=year, words=words)) for year in YEARS
     ]
@@ -69,7 +73,6 @@ def tabulate_choices(both: Pair, words: Words) -> TableView:
     """What was chosen, the elements of its model, and how far its forecasts can be trusted."""
     heads: list[Head] = [
         ("method", words("column.method"), partial(_name_choice, words=words)),
-        ("elements", words("app.comparison.elements"), partial(_name_elements, words=words)),
         ("trust", words("column.trust"), partial(_describe_trust, words=words)),
     ]
     return _tabulate("comparison_choices", both, heads, words)
@@ -117,6 +120,14 @@ def _count_members(document: Document, case: str | None) -> Cell:
     return Cell(None, MISSING) if one is None else Cell(one.members, show_count(one.members))
 
 
+def _count_there(document: Document, case: str | None) -> Cell:
+    """Members at the threshold or worse when last seen."""
+    one, network = _find_year(document, case, 0), document.network
+    if one is None or network is None:
+        return Cell(None, MISSING)
+    return Cell(count_there(network, one), show_count(count_there(network, one)))
+
+
 def _count(document: Document, case: str | None, year: int, words: Words) -> Cell:
     """Members at the threshold or worse, with the range of the number itself."""
     one = _find_year(document, case, year)
@@ -131,20 +142,19 @@ def _name_year(both: Pair, year: int, words: Words) -> str:
     names = {name_year(one.network, year, words) for one in both if one.network is not None}
     if len(names) == 1:
         return names.pop()
-    return words("overview.in_years", years=year) if year else words("overview.now")
+    return words("overview.in_years", years=year)
 
 
 def _name_choice(document: Document, case: str | None, words: Words) -> Cell:
-    one = next((one for one in document.answers if one.case == case), None)
-    method = None if one is None else one.method
-    return Cell(method, MISSING if method is None else name_method(method, words))
-
-
-def _name_elements(document: Document, case: str | None, words: Words) -> Cell:
-    one = next((one for one in document.models if one.case == case), None)
-    if one is None:
+    """The method, and the elements of histories of its model, where it has any."""
+    answer = next((one for one in document.answers if one.case == case), None)
+    model = next((one for one in document.models if one.case == case), None)
+    if answer is None or answer.method is None:
         return Cell(None, MISSING)
-    return Cell(one.elements, name_elements(one.elements, Wording(words)).striptags())
+    parts = [name_method(answer.method, words)]
+    if model is not None and model.elements is not None:
+        parts.append(name_elements(model.elements, Wording(words)).striptags())
+    return Cell(answer.method, words.join(parts, "comma"))
 
 
 def _describe_trust(document: Document, case: str | None, words: Words) -> Cell:

@@ -61,14 +61,13 @@ def _render_what_if(page: Shown) -> Response:
     words, view, asked = page.words, page.view, page.asked
     if view.found is None:
         return render(page.request, "results_what_if.html", **page.common(), possible=False)
-    marks, notices = read_marks(page.run.folder), []
-    found: WhatIf | None = None
+    marks, notices, found = read_marks(page.run.folder), [], None
+    groups: dict[str, EligibleGroup] = {}
     try:
         groups = {one.case: one for one in open_forecast(page.run.study, view).fleet.eligible.groups}
         found = find_what_if(page.run.study, view, page.run.folder / REPAIRS) if marks else None
     except InputError as error:
         notices.append(("bad", explain_error(error, words)))
-        groups = {}
     pages = max(-(-len(marks) // ROWS), 1)
     number = min(asked.page, pages)
     some = list(enumerate(marks))[(number - 1) * ROWS : number * ROWS]
