@@ -16,11 +16,11 @@ from starlette.routing import Route
 
 from rekka.app.command_line import spell_commands, write_commands
 from rekka.app.jobs import LOG, RESUMABLE, JobQueue
-from rekka.app.pages import explain_error, find_language, redirect, render, words_of
+from rekka.app.pages import explain_error, find_language, is_partial, redirect, render, words_of
 from rekka.app.progress import Progress, read_progress
 from rekka.app.workspace import Ask, Draft, Job, Run, StoredTable, Workspace
 from rekka.core.errors import BadOption, RekkaError
-from rekka.core.folders import last_line
+from rekka.core.folders import digest, last_line
 from rekka.core.language import LANGUAGES, Words
 from rekka.core.ratings import Ratings
 
@@ -161,6 +161,9 @@ async def show_run(request: Request) -> Response:
     if run.state == "done":
         return redirect(request, f"/runs/{run.id}/results")
     words, progress = words_of(request), read_progress(run.folder)
+    seen = _mark(run, progress, words.lang)
+    if is_partial(request) and request.query_params.get("seen") == seen:
+        return Response(status_code=204)  # so that the page stays as it is where nothing has changed
     stage = describe_stage(progress, words) if run.state == "working" else None
     return render(
         request,
@@ -169,6 +172,8 @@ async def show_run(request: Request) -> Response:
         run=run,
         live=run.state in ("working", "waiting"),
         progress=progress,
+        seen=seen,
+        item=words.reword(progress.item) or progress.item if progress else "",
         stage=stage,
         left=describe_left(progress, words) if stage else None,
         ahead=_queue(request).ahead(run) if run.state == "waiting" else 0,
@@ -177,6 +182,12 @@ async def show_run(request: Request) -> Response:
         log=_read_log(run) if run.state == "failed" else None,
         command=spell_run(_workspace(request), run),
     )
+
+
+def _mark(run: Run, progress: Progress | None, lang: str) -> str:
+    """Digest of what a page shows of a run."""
+    shown = (run.job.model_dump_json(), None if progress is None else progress.model_dump_json(), lang)
+    return digest(repr(shown).encode())[:16]
 
 
 def describe_stage(progress: Progress | None, words: Words) -> str:

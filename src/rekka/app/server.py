@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
 
-from rekka.app import comparison, plan, reading, results, start
+from rekka.app import plan, start
 from rekka.app.access import HOST, Access
 from rekka.app.jobs import JobQueue
 from rekka.app.pages import NotThere, choose_language, show_error
@@ -27,11 +27,11 @@ from rekka.app.security import AccessGuard
 from rekka.app.workspace import Workspace
 from rekka.core.errors import BadOption
 from rekka.core.folders import hold
-from rekka.report.page import list_assets
+from rekka.report.colours import STYLE, write_style
 
 MOST_UPLOAD = 1_000_000_000  # bytes
+LATER = ("rekka.app.reading", "rekka.app.results", "rekka.app.comparison", "rekka.app.assets")
 STATIC = {"app.css": "text/css", "app.js": "text/javascript", "htmx.js": "text/javascript"}
-KINDS = {".css": "text/css", ".js": "text/javascript"}
 
 
 async def send_static(request: Request) -> Response:
@@ -43,30 +43,39 @@ async def send_static(request: Request) -> Response:
     return Response(text, media_type=STATIC[name], headers={"Cache-Control": "no-cache"})
 
 
-async def send_report_asset(request: Request) -> Response:
-    """A style or script of the report."""
-    name = request.path_params["name"]
-    code = (await run_in_threadpool(_load_assets)).get(name)
-    if code is None:
-        raise NotThere(f"There is no {name}.")
-    return Response(code, media_type=KINDS[Path(name).suffix], headers={"Cache-Control": "no-cache"})
-
-
-@cache
-def _load_assets() -> dict[str, str]:
-    return list_assets()
+async def send_style(_: Request) -> Response:
+    """The style of the report, which our pages have too."""
+    return Response(write_style(), media_type="text/css", headers={"Cache-Control": "no-cache"})
 
 
 ROUTES = [
     Route("/assets/app/{name}", send_static),
-    Route("/assets/report/{name}", send_report_asset),
+    Route(f"/assets/report/{STYLE}", send_style),
     Route("/language", choose_language, methods=["POST"]),
 ]
 
 
+class LaterPages:
+    """Pages with heavy modules: each is loaded when an address is asked for that none before it has."""
+
+    def __init__(self, app: Starlette) -> None:
+        self._router, self._waiting, self._lock = app.router, list(LATER), asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that no page was found for yet."""
+        async with self._lock:
+            while self._waiting and not self._finds(scope):
+                module = await run_in_threadpool(import_module, self._waiting[0])
+                self._router.routes.extend(module.ROUTES)
+                self._waiting.pop(0)
+        await (self._router if self._finds(scope) else self._router.not_found)(scope, receive, send)
+
+    def _finds(self, scope: Scope) -> bool:
+        return any(route.matches(scope)[0] is not Match.NONE for route in self._router.routes)
+
+
 def create_app(workspace: Workspace, access: Access, *, most_upload: int = MOST_UPLOAD) -> Starlette:
     """The application of a workspace; ``access`` says who may ask, and under which port."""
-    modules = (start, reading, plan, results, comparison)
     queue = JobQueue(workspace)
 
     @asynccontextmanager
@@ -77,12 +86,13 @@ def create_app(workspace: Workspace, access: Access, *, most_upload: int = MOST_
 
     app = Starlette(
         lifespan=live,
-        routes=[*ROUTES, *(route for module in modules for route in module.ROUTES)],
-        middleware=[Middleware(AccessGuard, access=access)],
+        routes=[*ROUTES, *start.ROUTES, *plan.ROUTES],
         exception_handlers={Exception: show_error, NotThere: show_error, 404: show_error},
     )
+    app.router.default = LaterPages(app)
     app.state.workspace, app.state.access, app.state.queue = workspace, access, queue
     app.state.most_upload = most_upload
+    app.middleware_stack = AccessGuard(app.build_middleware_stack(), access)  # around the pages of errors, too
     return app
 
 

@@ -60,6 +60,10 @@ class Reporter:
             elif time.monotonic() - self._written > EVERY:
                 self._set(item=item, done=done, total=total)
 
+    def tell(self, item: str) -> None:
+        """Show a sentence in the place of the item at hand."""
+        self._set(item=item)
+
     def note(self, key: str) -> None:
         """Keep the key of a sentence for the end."""
         self._set(notes=(*self.progress.notes, key))
@@ -105,7 +109,7 @@ def do_job(workspace: Workspace, run: Run, reporter: Reporter) -> None:
     def on_progress(stage: str, name: str, done: float, total: float | None) -> None:
         if reporter.progress.step == "forecast" and stage not in FORECAST_STAGES:
             reporter.begin("report")
-        reporter.show(stage, name, done, total)
+        reporter.show(stage, name if total else "", done, total)
 
     _, document = report_study(
         study, run.study, lang=ask.lang, years=ask.years, threshold=ask.threshold, on_progress=on_progress
@@ -171,16 +175,35 @@ def end_all() -> None:
     os._exit(1)
 
 
+def _read_to_end() -> None:
+    """Wait until standard input closes; past its buffer, which cannot be read when the interpreter ends."""
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+
+
+class _Teller(logging.Handler):
+    """Handler that shows what the library logs, such as that it compiles, in the place of the item at hand."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        super().__init__(logging.INFO)
+        self.reporter = reporter
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one sentence."""
+        self.reporter.tell(record.getMessage())
+
+
 def main(folder: Path) -> int:
     """Do the job of a run; the exit code is 0 if its progress says how it ended."""
     workspace = Workspace(folder.parent.parent)
     assert folder.parent.name == RUNS
-    end_with(sys.stdin.buffer.read)
+    end_with(_read_to_end)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     run = workspace.run(folder.name)
     assert run.job.ask is not None
     reporter = Reporter(run.folder, list_steps(run.job.ask))
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.getLogger("rekka").addHandler(_Teller(reporter))
     try:
         do_job(workspace, run, reporter)
     except KeyboardInterrupt:

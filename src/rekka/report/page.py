@@ -25,9 +25,10 @@ from markupsafe import Markup, escape
 
 from rekka.core.errors import bad_option
 from rekka.report import statements
-from rekka.report.charts.base import CSS_VARIABLES, PAGE, shade, style
+from rekka.report.charts.base import PAGE, shade, style
 from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.charts.figures import list_figures
+from rekka.report.colours import COLOURS, CSS_VARIABLES, write_style
 from rekka.report.document import CasePart, Document, HypothesisPart, MembersPart, NetworkPart
 from rekka.report.outline import (
     DIRECTOR,
@@ -70,8 +71,6 @@ MOST_LISTED = 20  # members of a tab that can be read without a script
 STRONGEST = 3  # effects that have a sentence in sight
 HEATS = 9  # shades of a cell of a matrix
 DIGITS = 4  # significant, of values in the list of members
-# Colours that the charts do not have: light, dark.
-COLOURS = {"--warn": ("#8a5300", "#f2b84b"), "--wash": ("#f5f7f9", "#1b2027")}
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
 # Columns with names that data gave.
 NAMES = ("case", "cases", "constant", "covariate", "term", "file", "bridge", "member")
@@ -238,7 +237,7 @@ class PartWriter:
 
 def list_assets() -> dict[str, str]:
     """The style and the scripts of every page as files, by name: for a server that sends them by themselves."""
-    code = (_write_colours() + _read("page.css"), "".join(map(_read, SCRIPTS)), bundle_script())
+    code = (write_style(), "".join(map(_read, SCRIPTS)), bundle_script())
     return dict(zip(ASSETS, code, strict=True))
 
 
@@ -428,18 +427,6 @@ def _read(name: str) -> str:
     environment = _environment()
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]
-
-
-def _write_colours() -> str:
-    """The palette as variables: light, dark where the system or the reader asks for it, light on paper."""
-    every = CSS_VARIABLES | COLOURS
-    light, dark = ("".join(f"{name}:{both[n]};" for name, both in every.items()) for n in (0, 1))
-    return (
-        f":root{{color-scheme:light;{light}}}\n"
-        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
-        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
-        f"@media print{{:root:root:root{{color-scheme:light;{light}}}}}\n"
-    )
 
 
 def _draw(panel: PanelView, prefix: str) -> Markup:
