@@ -101,10 +101,10 @@ class Shown(NamedTuple):
 
 
 def open_page(request: Request, given: Mapping[str, str] | None = None) -> Shown | Response:
-    """The run and forecast that a request asks for; to the page of its progress while it works."""
+    """The run and forecast that a request asks for; to the page of its progress where it is not done."""
     workspace: Workspace = request.app.state.workspace
     run = workspace.run(request.path_params["run"])
-    if run.state in ("waiting", "working"):
+    if run.state != "done":
         return redirect(request, f"/runs/{run.id}")
     if not run.study.is_dir():
         raise NotThere(f"{run.job.name} has no results.")
