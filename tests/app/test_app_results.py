@@ -251,7 +251,7 @@ class TestResults:
     def test_choices_that_are_none_are_left_out(self, get):
         usual = get("results").text
         assert get("results", threshold="x", years="-3", page="999999", tab="no").status_code == 200
-        assert get("results", threshold="", years="").text == usual
+        assert get("results", threshold="", years="").text.partition("<main")[2] == usual.partition("<main")[2]
         assert "every component has the ratings" in get("results", 400, threshold=77).text
 
 
