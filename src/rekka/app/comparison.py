@@ -175,10 +175,11 @@ def pair_matrices(both: Pair, words: Words) -> Iterator[Matrices]:
     write, say = PartWriter(words), Wording(words)
     for number, case in enumerate(shared):
         place = f"component-{number}"
-        found = [
-            show_matrices(case, f"{place}-{letter}", one, say) for letter, one in zip(LETTERS, both, strict=True)
-        ]
-        first, second = (write.write_matrix(some[MATRIX], place) if some else Markup("") for some in found)
+        first, second = (
+            write.write_matrix(found[MATRIX], f"{place} {place}-{letter}") if found else Markup("")
+            for letter, document in zip(LETTERS, both, strict=True)
+            for found in [show_matrices(case, f"{place}-{letter}", document, say)]
+        )
         if first or second:
             yield Matrices(case, place, (first, second))
 

@@ -222,7 +222,7 @@ class PartWriter:
         return Markup(self._macros.figure(ShownFigure(view, f"figure-{slug(view.name)}")))
 
     def write_matrix(self, matrix: HeatMatrix, heading: str) -> Markup:
-        """A matrix as HTML, below the heading with this anchor."""
+        """A matrix as HTML; its name is that of the heading with this anchor, or of several, and its own."""
         return Markup(self._macros.matrix(matrix, heading))
 
     def write_cards(self, cards: Sequence[Card]) -> Markup:
