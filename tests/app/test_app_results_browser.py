@@ -170,6 +170,7 @@ def test_pages_are_accessible_and_narrow_enough(visit, served, first, look, tmp_
         if address.startswith("what-if"):
             page.locator("button[value=worst]").click()
             page.locator("#marks-title").wait_for()
+            page.wait_for_load_state()  # with its style sheet
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= page.viewport_size["width"], address
         assert page.locator("html").get_attribute("lang") == ("ja" if look == "ja" else "en")

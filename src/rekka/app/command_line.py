@@ -7,8 +7,9 @@ import shlex
 from pathlib import Path
 
 from rekka.app.workspace import Ask
+from rekka.core.language import ENGLISH
 
-RUN = Path("rekka-run")  # the run folder that rekka compare makes where nothing else is said
+RUN, DEMO = Path("rekka-run"), Path("rekka-demo")  # the folders that rekka compare and rekka demo make
 
 
 def spell_commands(ask: Ask, table: Path, mapping: Path, base: Path | None = None) -> list[list[str]]:
@@ -16,40 +17,40 @@ def spell_commands(ask: Ask, table: Path, mapping: Path, base: Path | None = Non
 
     ``table`` and ``mapping`` are the table and its mapping as files.
     """
-    base, run = Path.cwd() if base is None else base, RUN.as_posix()
     if ask.table is None:
         return _spell_demo(ask)
-    reading = [word for code in ask.allow for word in ("--allow", code)]
-    how = [*(["--mapping", shorten_path(mapping, base)] if ask.mapping else []), *(["--nbi"] if ask.nbi else [])]
-    models = ["--models", ask.models] if ask.models else []
-    place = shorten_path(table, base)
-    asked = [*(["--years", str(ask.years)] if ask.years is not None else [])]
-    asked += ["--threshold", ask.threshold] if ask.threshold is not None else []
-    plain = not (asked or ask.stability or ask.lang != "en")
-    report = [] if plain else ["--no-report"]
-    found = [["rekka", "compare", *as_words(place), *how, *reading, *models, "--out", run, *report]]
+    base, run = Path.cwd() if base is None else base, RUN.as_posix()
+    place, allowed = shorten_path(table, base), [word for code in ask.allow for word in ("--allow", code)]
+    reading = [*_option("--mapping", shorten_path(mapping, base) if ask.mapping else None), *allowed]
+    reading += ["--nbi"] if ask.nbi else []
+    asked = [*_option("--years", ask.years), *_option("--threshold", ask.threshold)]
+    usual = not (asked or ask.stability or ask.lang != ENGLISH)  # then rekka compare does it all
+    report = [] if usual else ["--no-report"]
+    found = [["rekka", "compare", place, *reading, *_option("--models", ask.models), "--out", run, *report]]
     if ask.stability:
         found.append(["rekka", "stability", run])
-    if not plain:
-        found.append(["rekka", "forecast", run, *as_words(place), *asked, "--format", "parquet"])
-        found.append(["rekka", "report", run, *(["--lang", ask.lang] if ask.lang != "en" else [])])
+    if not usual:
+        found.append(["rekka", "forecast", run, place, *allowed, *asked, "--format", "parquet"])
+        found.append(["rekka", "report", run, *_option("--lang", None if ask.lang == ENGLISH else ask.lang)])
     return found
 
 
 def _spell_demo(ask: Ask) -> list[list[str]]:
-    folder = "rekka-demo"
-    again = ["rekka", "report", f"{folder}/study", "--lang", ask.lang]
-    return [["rekka", "demo", "--folder", folder], *([again] if ask.lang != "en" else [])]
+    again = ["rekka", "report", f"{DEMO.as_posix()}/study", "--lang", ask.lang]
+    return [["rekka", "demo", "--folder", DEMO.as_posix()], *([again] if ask.lang != ENGLISH else [])]
 
 
-def as_words(path: str) -> list[str]:
-    """A path among the words of a command; one that looks like an option is given from its folder."""
-    return [f"./{path}" if path.startswith("-") else path]
+def _option(name: str, value: object) -> list[str]:
+    """An option with its value, if it has one; a value that looks like an option is joined to it."""
+    if value is None:
+        return []
+    return [f"{name}={value}"] if str(value).startswith("-") else [name, str(value)]
 
 
 def shorten_path(path: Path, base: Path) -> str:
-    """A path from ``base`` where it lies in it, else in full."""
-    return os.path.relpath(path, base) if path.is_relative_to(base) else str(path)
+    """A path from ``base`` where it lies in it, else in full; never what looks like an option."""
+    found = os.path.relpath(path, base) if path.is_relative_to(base) else str(path)
+    return f"./{found}" if found.startswith("-") else found
 
 
 def write_commands(commands: list[list[str]]) -> str:

@@ -29,6 +29,7 @@ from rekka.core.language import ENGLISH, LANGUAGES, Words, load_words, say
 from rekka.core.terminal import show_text
 
 Tone = Literal["note", "good", "bad"]
+FRAME = "base.html"
 NOTICE, LANGUAGE = "rekka-notice", "rekka-language"  # cookies
 YEAR = 365 * 24 * 3600  # seconds
 _ACCEPTED = re.compile(r"\s*([a-z]{2})\b[^,;]*(?:;\s*q=([\d.]+))?", re.IGNORECASE)
@@ -80,8 +81,8 @@ def render(
     }
     found = environment().get_template(template)
     if block is not None and partial:
-        context = found.new_context(shown)
-        text = "".join(found.blocks[block](context))
+        home = found if block in found.blocks else environment().get_template(FRAME)
+        text = "".join(home.blocks[block](home.new_context(shown)))
     else:
         text = found.render(shown)
     response = HTMLResponse(text, status, headers={"Vary": "HX-Request"})

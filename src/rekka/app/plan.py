@@ -43,9 +43,10 @@ class Choices:
         """Choices of a form; what it does not have is the default."""
         text = {name: str(given.get(name, "")) for name in ("how", "threshold", "years", "lang")}
         years = text["years"].strip() or str(YEARS)
-        if not (years.isascii() and years.isdecimal() and 1 <= int(years) <= MOST_YEARS):
+        whole = years.isascii() and years.isdecimal() and len(years) <= len(str(MOST_YEARS))
+        if not (whole and 1 <= int(years) <= MOST_YEARS):
             raise BadOption(
-                f"years is {years!r}; a whole number from 1 to {MOST_YEARS} is needed.", option="years"
+                f"years is {years[:20]!r}; a whole number from 1 to {MOST_YEARS} is needed.", option="years"
             )
         if text["threshold"] != USUAL:
             ratings.choose_threshold(text["threshold"])
@@ -57,7 +58,7 @@ class Choices:
         )
 
     def ask(self, workspace: Workspace, table: StoredTable) -> Ask:
-        """What a job with these choices does."""
+        """Options of a job with these choices."""
         thorough = self.how == THOROUGH
         return Ask(
             table=table.file.relative_to(workspace.folder).as_posix(),
@@ -173,7 +174,7 @@ async def show_run(request: Request) -> Response:
         live=run.state in ("working", "waiting"),
         progress=progress,
         seen=seen,
-        item=words.reword(progress.item) or progress.item if progress else "",
+        item=describe_item(progress, words),
         stage=stage,
         left=describe_left(progress, words) if stage else None,
         ahead=_queue(request).ahead(run) if run.state == "waiting" else 0,
@@ -199,6 +200,13 @@ def describe_stage(progress: Progress | None, words: Words) -> str:
         done, total = f"{progress.done:,.0f}", f"{progress.total:,.0f}"
         return words("app.progress.of", stage=name, done=done, total=total)
     return words("app.progress.so_far", stage=name, done=f"{progress.done:,.0f}") if progress.done else name
+
+
+def describe_item(progress: Progress | None, words: Words) -> list[str]:
+    """Component at hand and its method or kind of resample, or a sentence, in words."""
+    item = () if progress is None else progress.item
+    first = [words.get(one, one) for one in item[:1]]
+    return first + [words.get(f"figure.stability.way_{one}", words.method(one)) for one in item[1:]]
 
 
 def describe_left(progress: Progress | None, words: Words) -> str | None:

@@ -26,6 +26,8 @@ def now() -> datetime:
 class Progress(BaseModel):
     """Step and stage at hand, and how much of the stage is done; ``outcome`` is how the worker ended.
 
+    ``item`` is a component with the method, or the kind of resample, or the key of a sentence.
+
     ``since`` is when the stage began, with ``base`` done already, such as the trials that a stopped run had kept.
     """
 
@@ -34,7 +36,7 @@ class Progress(BaseModel):
     steps: tuple[Step, ...] = ()
     step: Step = "study"
     stage: str = ""
-    item: str = ""
+    item: tuple[str, ...] = ()
     done: float = 0
     total: float | None = None
     since: datetime

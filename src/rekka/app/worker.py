@@ -16,17 +16,17 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rekka.app.progress import EVERY, Outcome, Progress, Step, now, write_progress
 from rekka.app.workspace import RUNS, Ask, Run, Workspace
+from rekka.core.compiling import COMPILING
 from rekka.core.errors import RekkaError
 from rekka.core.folders import PLAN
 from rekka.simulation.inventory import write_inventory
 from rekka.study.choice import Choice
 from rekka.study.compare import Request, begin_study, continue_study
-from rekka.study.draws import Unit
 from rekka.study.rows import StudyRows
 from rekka.study.runner import RunOptions
 from rekka.study.stability import stability
@@ -50,19 +50,19 @@ class Reporter:
 
     def begin(self, step: Step) -> None:
         """Begin a step."""
-        self._set(step=step, stage="", item="", done=0.0, total=None, base=0.0, since=now())
+        self._set(step=step, stage="", item=(), done=0.0, total=None, base=0.0, since=now())
 
-    def show(self, stage: str, item: str, done: float, total: float | None) -> None:
+    def show(self, stage: str, item: Sequence[str], done: float, total: float | None) -> None:
         """Report a stage, what is at hand, how much is done, and of how much."""
         with self._lock:  # members are counted in several threads
             if stage != self.progress.stage:
-                self._set(stage=stage, item=item, done=done, total=total, base=done, since=now())
+                self._set(stage=stage, item=tuple(item), done=done, total=total, base=done, since=now())
             elif time.monotonic() - self._written > EVERY:
-                self._set(item=item, done=done, total=total)
+                self._set(item=tuple(item), done=done, total=total)
 
-    def tell(self, item: str) -> None:
-        """Show a sentence in the place of the item at hand."""
-        self._set(item=item)
+    def tell(self, key: str) -> None:
+        """Show a sentence, by its key, in the place of the item at hand."""
+        self._set(item=(key,))
 
     def note(self, key: str) -> None:
         """Keep the key of a sentence for the end."""
@@ -95,12 +95,12 @@ def do_job(workspace: Workspace, run: Run, reporter: Reporter) -> None:
     tables = run.folder / DEMO_TABLES
     if ask.table is None and not (tables / TRUTH).exists():
         reporter.begin("draw")
-        write_inventory(tables, force=True, on_progress=lambda n, all_: reporter.show("Bridges", "", n, all_))
+        write_inventory(tables, force=True, on_progress=lambda n, all_: reporter.show("Bridges", (), n, all_))
     reporter.begin("study")
     study = _study(workspace, run, ask, tables, how)
     if ask.stability:
         reporter.begin("stability")
-        stability(run.study, on_unit=lambda unit, n, all_: reporter.show("Draws", _name_unit(unit), n, all_))
+        stability(run.study, on_unit=lambda unit, n, all_: reporter.show("Draws", (unit.case, unit.kind), n, all_))
     if large:  # as the command does: a report would read all rows again
         reporter.note("app.job.large")
         return
@@ -109,7 +109,7 @@ def do_job(workspace: Workspace, run: Run, reporter: Reporter) -> None:
     def on_progress(stage: str, name: str, done: float, total: float | None) -> None:
         if reporter.progress.step == "forecast" and stage not in FORECAST_STAGES:
             reporter.begin("report")
-        reporter.show(stage, name if total else "", done, total)
+        reporter.show(stage, (name,) if total and name else (), done, total)
 
     _, document = report_study(
         study, run.study, lang=ask.lang, years=ask.years, threshold=ask.threshold, on_progress=on_progress
@@ -133,24 +133,20 @@ def _watch(reporter: Reporter, large: list[str]) -> RunOptions:
     """Options of a study that report its progress."""
 
     def on_trial(trial: Trial, done: int, planned: int) -> None:
-        reporter.show("Trials", f"{trial.key.case}: {trial.key.method}", done, planned)
+        reporter.show("Trials", (trial.key.case, trial.key.method), done, planned)
         if done == planned:  # the first choice may take as long as all trials
-            reporter.show("Choices", "", 0, None)
+            reporter.show("Choices", (), 0, None)
 
     def on_choice(choice: Choice, done: int, planned: int) -> None:
-        reporter.show("Choices", choice.case, done, planned)
+        reporter.show("Choices", (choice.case,), done, planned)
 
     def on_model(what: str, done: int, total: int) -> None:
-        reporter.show("Models", what, done, total or None)
+        reporter.show("Models", (what.rpartition(": ")[0],), done, total or None)  # of the component
 
     def on_rows(rows: StudyRows) -> None:
         large.extend(rows.large)
 
     return RunOptions(on_trial=on_trial, on_choice=on_choice, on_rows=on_rows, on_model=on_model)
-
-
-def _name_unit(unit: Unit) -> str:
-    return f"{unit.case}, {unit.kind}"
 
 
 def end_with(server: Callable[[], object]) -> None:
@@ -182,15 +178,16 @@ def _read_to_end() -> None:
 
 
 class _Teller(logging.Handler):
-    """Handler that shows what the library logs, such as that it compiles, in the place of the item at hand."""
+    """Handler that shows, in the place of the item at hand, that kernels are compiled, which takes a while."""
 
     def __init__(self, reporter: Reporter) -> None:
         super().__init__(logging.INFO)
         self.reporter = reporter
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show one sentence."""
-        self.reporter.tell(record.getMessage())
+        """Show the sentence."""
+        if record.getMessage() == COMPILING:
+            self.reporter.tell("app.progress.compiling")
 
 
 def main(folder: Path) -> int:

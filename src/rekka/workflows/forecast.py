@@ -323,10 +323,17 @@ def forecast_own_tables(
     if inventory is None:
         return None
     try:
-        forecast_inventory(run, inventory, out=run / FOLDER, format=PARQUET, on_progress=on_progress, **asked)
+        forecast_inventory(
+            run, inventory, _allow(study), out=run / FOLDER, format=PARQUET, on_progress=on_progress, **asked
+        )
     except InputError as error:
         return str(error)
     return None
+
+
+def _allow(study: Study) -> ReadingOptions:
+    """How the tables of a study are read once more: as the study's models say, with the same checks passed over."""
+    return ReadingOptions(allow=study.plan.data.allow)
 
 
 def find_own_tables(study: Study, run: Path) -> Any:
@@ -362,7 +369,9 @@ def reopen_forecast(run: str | Path, on_progress: OnProgress = say_nothing) -> I
         study, folder, include_unchosen=stored is not None and not all(one.chosen for one in stored.models)
     )
     if stored is None or not is_forecast_of(stored, models):
-        return forecast_inventory(models, inventory, member_intervals=False, on_progress=on_progress)
+        return forecast_inventory(
+            models, inventory, _allow(study), member_intervals=False, on_progress=on_progress
+        )
     if stored.sources != _digest(inventory):
         raise InputError(
             f"The forecast in {folder.name} is of {Path(stored.inventory).name}, which is not there any more or "
@@ -373,6 +382,7 @@ def reopen_forecast(run: str | Path, on_progress: OnProgress = say_nothing) -> I
     found = forecast_inventory(
         _take_refits(models, stored),
         inventory,
+        _allow(study),
         since=stored.asked.since,
         only=stored.asked.only,
         member_intervals=False,
