@@ -62,7 +62,7 @@ def read_number(text: str) -> int | None:
     return int(plain) if plain.isdecimal() and len(plain) <= 6 else None
 
 
-class Shown(NamedTuple):
+class ResultsPage(NamedTuple):
     """A request to a page of results: the run, what is asked for, and the forecast."""
 
     request: Request
@@ -100,7 +100,7 @@ class Shown(NamedTuple):
         }
 
 
-def open_page(request: Request, given: Mapping[str, str] | None = None) -> Shown | Response:
+def open_page(request: Request, given: Mapping[str, str] | None = None) -> ResultsPage | Response:
     """The run and forecast that a request asks for; to the page of its progress where it is not done."""
     workspace: Workspace = request.app.state.workspace
     run = workspace.run(request.path_params["run"])
@@ -109,4 +109,4 @@ def open_page(request: Request, given: Mapping[str, str] | None = None) -> Shown
     if not run.study.is_dir():
         raise NotThere(f"{run.job.name} has no results.")
     asked = read_asked(request.query_params if given is None else given)
-    return Shown(request, run, asked, find_view(run.study, asked.threshold, asked.years))
+    return ResultsPage(request, run, asked, find_view(run.study, asked.threshold, asked.years))

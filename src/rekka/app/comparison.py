@@ -42,8 +42,8 @@ Read = Callable[[Document, str | None], Cell]
 Head = tuple[str, str, Read]  # key and title of a column of each run, and its cell
 
 
-class Matrices(NamedTuple):
-    """Matrices of a component in both runs; blank where one has none."""
+class MatrixPair(NamedTuple):
+    """MatrixPair of a component in both runs; blank where one has none."""
 
     case: str
     id: str
@@ -70,7 +70,7 @@ def tabulate_totals(both: Pair, words: Words) -> TableView:
 
 
 def tabulate_choices(both: Pair, words: Words) -> TableView:
-    """What was chosen, the elements of its model, and how far its forecasts can be trusted."""
+    """The choice, the elements of its model, and how far its forecasts can be trusted."""
     heads: list[Head] = [
         ("method", words("column.method"), partial(_name_choice, words=words)),
         ("trust", words("column.trust"), partial(_describe_trust, words=words)),
@@ -169,8 +169,8 @@ def _count_rows(document: Document, case: str | None, name: str) -> Cell:
     return Cell(None, MISSING) if one is None else Cell(getattr(one, name), show_count(getattr(one, name)))
 
 
-def pair_matrices(both: Pair, words: Words) -> Iterator[Matrices]:
-    """Matrices of one year of the components that both runs have."""
+def pair_matrices(both: Pair, words: Words) -> Iterator[MatrixPair]:
+    """MatrixPair of one year of the components that both runs have."""
     shared, _ = list_cases(both)
     write, say = PartWriter(words), Wording(words)
     for number, case in enumerate(shared):
@@ -181,11 +181,11 @@ def pair_matrices(both: Pair, words: Words) -> Iterator[Matrices]:
             for found in [show_matrices(case, f"{place}-{letter}", document, say)]
         )
         if first or second:
-            yield Matrices(case, place, (first, second))
+            yield MatrixPair(case, place, (first, second))
 
 
 def list_warnings(both: Pair, words: Words) -> list[str]:
-    """What makes the runs hard to compare: components of one alone, other thresholds, other days."""
+    """Reasons why the runs are hard to compare: components of one alone, other thresholds, other days."""
     found = []
     _, alone = list_cases(both)
     for letter, cases in zip(LETTERS, alone, strict=True):

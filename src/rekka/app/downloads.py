@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import tomli_w
 
-from rekka.app.command_line import as_words, spell_commands, write_commands
+from rekka.app.command_line import shorten_path, spell_commands, write_commands
 from rekka.app.forecasts import View, find_view, find_what_if, open_forecast
 from rekka.app.pages import NotThere
 from rekka.app.repairs import REPAIRS
@@ -25,7 +25,6 @@ from rekka.report.page import render_page
 from rekka.report.printing import find_browser
 from rekka.report.report import Report
 from rekka.report.tables.catalog import list_tables
-from rekka.report.terminal.parts import quote
 from rekka.report.workbook import render_report
 from rekka.study.plan import StudyPlan
 from rekka.study.run_folder import load_plan
@@ -189,11 +188,11 @@ def list_commands(run: Run, view: View) -> Iterator[str]:
     if ask is not None:
         yield write_commands(spell_commands(ask, tables[0] if tables else study, run.mapping_file))
     else:
-        yield f"rekka compare {quote(study / PLAN)} --out again"
+        yield write_commands([["rekka", "compare", shorten_path(study / PLAN, Path.cwd()), "--out", "again"]])
     if tables and not view.own:
         yield write_forecast_command(study, view)
     if ask is None:
-        yield f"rekka report {quote(study)}"
+        yield write_commands([["rekka", "report", shorten_path(study, Path.cwd())]])
 
 
 def find_inventory(study: Path, plan: StudyPlan) -> list[Path]:
@@ -204,8 +203,9 @@ def find_inventory(study: Path, plan: StudyPlan) -> list[Path]:
 def write_forecast_command(study: Path, view: View, repairs: str = "") -> str:
     """The command that makes the forecast of a view, with a table of repairs if there is one."""
     tables = find_inventory(study, load_plan(study))
-    inventory = [word for table in tables for word in as_words(str(table))] or ["TABLE"]
-    parts = ["rekka", "forecast", str(study), *inventory]
+    base = Path.cwd()
+    inventory = [shorten_path(table, base) for table in tables] or ["TABLE"]
+    parts = ["rekka", "forecast", shorten_path(study, base), *inventory]
     if view.threshold is not None:
         ratings = view.ratings
         parts += ["--threshold", str(view.threshold) if ratings.numbered else ratings.labels[view.threshold - 1]]

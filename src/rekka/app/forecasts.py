@@ -76,8 +76,8 @@ class View:
         return 0 if self.found is None else self.found.horizon
 
 
-class Store:
-    """What was computed, by key, until nobody has asked for it for ``KEPT`` seconds."""
+class Memory:
+    """Results by key, kept until nobody has asked for it for ``KEPT`` seconds."""
 
     def __init__(self, most: int = MOST_KEPT, kept: float = KEPT, clock: Callable[[], float] = time.monotonic):
         self._most, self._kept, self._clock = most, kept, clock
@@ -86,7 +86,7 @@ class Store:
         self._lock = threading.Lock()
 
     def find(self, key: Any, make: Callable[[], Found]) -> Found:
-        """What ``make`` returned for this key; several who ask at once wait for one of them."""
+        """The result of ``make`` for this key; several who ask at once wait for one of them."""
         with self._lock:
             self._drop_old()
             own = self._locks.setdefault(key, threading.Lock())
@@ -110,13 +110,13 @@ class Store:
         self._locks = {key: lock for key, lock in self._locks.items() if key in self._known or lock.locked()}
 
 
-STORE = Store()
-PICTURES = Store(MOST_PICTURES)  # as HTML, and whole pages
+MEMORY = Memory()
+PICTURES = Memory(MOST_PICTURES)  # as HTML, and whole pages
 
 
-def find_view(run: Path, threshold: int | None = None, years: int | None = None, store: Store = STORE) -> View:
+def find_view(run: Path, threshold: int | None = None, years: int | None = None, memory: Memory = MEMORY) -> View:
     """The forecast of a run folder, or one until another threshold or for other years."""
-    own = store.find((run, *_stamp(run)), lambda: _read(run))
+    own = memory.find((run, *_stamp(run)), lambda: _read(run))
     if threshold == own.threshold:
         threshold = None
     if years == own.years:
@@ -127,20 +127,20 @@ def find_view(run: Path, threshold: int | None = None, years: int | None = None,
         raise BadOption(f"threshold is {threshold}; every component has the ratings 2 to {own.thresholds[-1]}.")
     if years is not None and not LEAST_YEARS <= years <= MOST_YEARS:
         raise BadOption(f"years is {years}; a whole number from {LEAST_YEARS} to {MOST_YEARS} is needed.")
-    return store.find((*own.key, threshold, years), lambda: _look_anew(run, own, threshold, years, store))
+    return memory.find((*own.key, threshold, years), lambda: _look_anew(run, own, threshold, years, memory))
 
 
-def open_forecast(run: Path, view: View, store: Store = STORE) -> InventoryForecast:
+def open_forecast(run: Path, view: View, memory: Memory = MEMORY) -> InventoryForecast:
     """The forecast of a view in memory, for what if."""
     if view.forecast is not None:
         return view.forecast
-    return store.find((*view.key, "memory"), lambda: reopen_forecast(run))
+    return memory.find((*view.key, "memory"), lambda: reopen_forecast(run))
 
 
-def find_what_if(run: Path, view: View, repairs: Path, store: Store = STORE) -> WhatIf:
-    """What a table of repairs changes in the forecast of a view."""
+def find_what_if(run: Path, view: View, repairs: Path, memory: Memory = MEMORY) -> WhatIf:
+    """The change that a table of repairs makes in the forecast of a view."""
     key = (*view.key, "what if", digest_file(repairs))
-    return store.find(key, lambda: open_forecast(run, view, store).repair(repairs))
+    return memory.find(key, lambda: open_forecast(run, view, memory).repair(repairs))
 
 
 def _stamp(run: Path) -> tuple[int, ...]:
@@ -173,8 +173,8 @@ def _read(run: Path) -> View:
     return _make_view(document, made, (run, *_stamp(run)), own=True)
 
 
-def _look_anew(run: Path, own: View, threshold: int | None, years: int | None, store: Store) -> View:
-    changed = open_forecast(run, own, store).change(threshold=threshold, years=years)
+def _look_anew(run: Path, own: View, threshold: int | None, years: int | None, memory: Memory) -> View:
+    changed = open_forecast(run, own, memory).change(threshold=threshold, years=years)
     return _make_view(own.document, changed, (*own.key, threshold, years), own=False)
 
 

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from rekka.app import what_if
-from rekka.app.asked import Shown, open_page
+from rekka.app.asked import ResultsPage, open_page
 from rekka.app.downloads import FILES, list_downloads, make_file
 from rekka.app.forecasts import PICTURES, find_view, search_members
 from rekka.app.pages import NotThere, render
@@ -60,7 +60,7 @@ def show_results(request: Request) -> Response:
     )
 
 
-def _draw_network(page: Shown, component: str | None) -> Markup:
+def _draw_network(page: ResultsPage, component: str | None) -> Markup:
     """The figure of the network as it stands in the report."""
     network, view = page.view.document.network, page.view
     if network is None:
@@ -71,7 +71,7 @@ def _draw_network(page: Shown, component: str | None) -> Markup:
     )
 
 
-def _list_members(page: Shown, component: str | None) -> dict[str, Any]:
+def _list_members(page: ResultsPage, component: str | None) -> dict[str, Any]:
     """Tabs with their counts, and a page of one tab."""
     view, asked, words = page.view, page.asked, page.words
     if view.found is None or view.details.is_empty():
@@ -104,7 +104,7 @@ def _list_members(page: Shown, component: str | None) -> dict[str, Any]:
     }
 
 
-def _tabulate(page: Shown, rows: pl.DataFrame, tab: int | None, name: str) -> Markup:
+def _tabulate(page: ResultsPage, rows: pl.DataFrame, tab: int | None, name: str) -> Markup:
     """Members as the report lists them; a bridge's name leads to its card."""
     view, words = page.view, page.words
     assert view.found is not None
@@ -118,13 +118,13 @@ def _tabulate(page: Shown, rows: pl.DataFrame, tab: int | None, name: str) -> Ma
     return PartWriter(words).write_table(ShownTable(table, name, quiet=True, addresses=links))
 
 
-def _with_members(page: Shown, part: MembersPart) -> NetworkPart:
+def _with_members(page: ResultsPage, part: MembersPart) -> NetworkPart:
     """The network with these members alone."""
     assert page.view.document.network is not None
     return page.view.document.network.model_copy(update={"every": part})
 
 
-def _link_card(page: Shown, part: MembersPart, place: int) -> str:
+def _link_card(page: ResultsPage, part: MembersPart, place: int) -> str:
     names = {"bridge": part.bridge[place], "component": part.cases[part.case[place]]}
     if part.member and part.member[place]:
         names["member"] = part.member[place] or ""

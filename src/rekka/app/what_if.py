@@ -1,4 +1,4 @@
-"""What if: members marked as repaired, how they are afterwards, and what that changes in the network."""
+"""Page of repairs: members marked as repaired, how they are afterwards, and what that changes in the network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rekka.app.asked import Shown, open_page, read_number
+from rekka.app.asked import ResultsPage, open_page, read_number
 from rekka.app.downloads import write_forecast_command
 from rekka.app.forecasts import PICTURES, View, find_what_if, open_forecast, search_members
 from rekka.app.pages import explain_error, redirect, render
@@ -57,7 +57,7 @@ def show_what_if(request: Request) -> Response:
     return page if isinstance(page, Response) else _render_what_if(page)
 
 
-def _render_what_if(page: Shown) -> Response:
+def _render_what_if(page: ResultsPage) -> Response:
     words, view, asked = page.words, page.view, page.asked
     if view.found is None:
         return render(page.request, "results_what_if.html", **page.common(), possible=False)
@@ -99,7 +99,7 @@ def _has_frailty(group: EligibleGroup) -> bool:
     return records is not None and records.elements.frailty
 
 
-def _draw_what_if(page: Shown, found: WhatIf) -> Markup:
+def _draw_what_if(page: ResultsPage, found: WhatIf) -> Markup:
     return PICTURES.find(
         (*page.view.key, "what if", digest_file(page.run.folder / REPAIRS), page.words.lang),
         lambda: PartWriter(page.words).write_figure(draw_what_if(found, page.theme)),
@@ -144,7 +144,7 @@ def _find_states(view: View, marks: Sequence[Mark]) -> dict[tuple[str, str, str]
     return {name_member(row).names: row["state"] for row in rows.to_dicts()}
 
 
-def _search_unmarked(page: Shown, marks: Sequence[Mark]) -> list[tuple[Mark, str, str, bool]]:
+def _search_unmarked(page: ResultsPage, marks: Sequence[Mark]) -> list[tuple[Mark, str, str, bool]]:
     """Members that a search finds, with their rating, their year, and whether they are marked."""
     view, words, known = page.view, page.words, {mark.names for mark in marks}
     rows = search_members(view.details, page.asked.query, page.asked.component).head(FEW_ROWS)
@@ -184,7 +184,7 @@ def _change(request: Request, given: Mapping[str, str], many: Mapping[str, Seque
     return redirect(request, f"{page.address}/what-if{back.write()}")
 
 
-def _select(page: Shown, given: Mapping[str, str], *, worst: bool) -> list[Mark]:
+def _select(page: ResultsPage, given: Mapping[str, str], *, worst: bool) -> list[Mark]:
     """The worst members, or all with a rating or worse; of one component, or of all."""
     forecast = open_forecast(page.run.study, page.view)
     number = read_number(given.get("number", "")) or 0

@@ -66,7 +66,7 @@ def _describe(network: NetworkPart, members: MembersPart, place: int, words: Wor
 
 
 def _list_drivers(document: Document, members: MembersPart, place: int, words: Words) -> Iterator[str]:
-    """What makes it faster or slower than a typical member, the strongest first."""
+    """Sentences on what makes it faster or slower than a typical member, the strongest first."""
     units = {one.name: one.unit for one in document.study.covariates}
     found = []
     for name, values, ratios in zip(members.covariates, members.values, members.ratios, strict=True):

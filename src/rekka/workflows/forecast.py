@@ -332,7 +332,7 @@ def forecast_own_tables(
 
 
 def _allow(study: Study) -> ReadingOptions:
-    """How the tables of a study are read once more: as the study's models say, with the same checks passed over."""
+    """How the tables of a study are read once more: with the checks passed over that its plan names."""
     return ReadingOptions(allow=study.plan.data.allow)
 
 
