@@ -81,6 +81,8 @@ def _explain_missing(name: str, words: Words) -> str:
 
 def make_file(name: str, run: Run, view: View, words: Words) -> tuple[bytes, str]:
     """A file's content and its kind."""
+    if view.found is None and name in (*OF_FORECAST, *OF_WHAT_IF):
+        raise NotThere(f"The run has no forecast, and so no {name}.")
     make, kind = FILES[name]
     return make(_Source(run, view, words)), kind
 
@@ -183,11 +185,11 @@ def _write_commands(of: _Source) -> bytes:
 
 def list_commands(run: Run, view: View) -> Iterator[str]:
     """Commands that do the same as the page: the study, its forecast, its report."""
-    study, ask = run.study, run.job.ask
-    tables = find_inventory(study, load_plan(study))
+    study, ask, plan = run.study, run.job.ask, load_plan(run.study)
+    tables = find_inventory(study, plan)
     if ask is not None:
         yield write_commands(spell_commands(ask, tables[0] if tables else study, run.mapping_file))
-    else:
+    elif plan.data.kind != "given":  # else its rows came from a program
         yield write_commands([["rekka", "compare", shorten_path(study / PLAN, Path.cwd()), "--out", "again"]])
     if tables and not view.own:
         yield write_forecast_command(study, view)
