@@ -1,5 +1,6 @@
 """A workspace, its application, and a browser that has the cookie."""
 
+import shutil
 import warnings
 from contextlib import suppress
 
@@ -69,3 +70,16 @@ def upload(browser, access):
         return browser.post("/tables", data={"form_token": access.form}, files={"table": (name, content)}, **more)
 
     return post
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A browser."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("there is no Chromium (Debian: chromium)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()

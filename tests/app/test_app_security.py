@@ -15,7 +15,8 @@ from starlette.websockets import WebSocketDisconnect
 from rekka.app.pages import local_path
 from rekka.app.security import HEADERS, MOST_FORM
 from rekka.app.server import create_app
-from rekka.app.workspace import Ask, Draft, Job
+from rekka.app.workspace import Ask, Draft, Job, Workspace
+from rekka.core.errors import BadOption
 
 OURS = "http://127.0.0.1:8765"
 HOSTILE = "<script>alert(1)</script>\"'&{{ 7*7 }}\u202egpj.csv"
@@ -383,6 +384,39 @@ def test_a_draft_does_not_lead_out(browser, upload, workspace, outside):
         assert browser.get(f"/tables/{table.id}/plan").status_code == 404
 
 
+def test_a_folder_of_tables_with_a_link_that_leads_out_is_not_there(browser, send, workspace, outside):
+    folder = workspace.folder / "mine"
+    folder.mkdir()
+    (folder / "inspections.csv").write_text("bridge_id,state\n1,2\n")
+    assert [one.kind for one in workspace.found()] == ["folder", "table"]
+    address = send("/open", place="mine", kind="folder").headers["location"]
+    assert browser.get(f"{address}/plan").status_code == 400  # it cannot be read, but it is there
+    link(folder / "inventory.csv", outside / "secret.csv")
+    assert browser.get(f"{address}/plan").status_code == 404
+    assert workspace.tables() == []
+
+
+def test_a_joined_table_does_not_lead_out(browser, upload, workspace, outside):
+    upload("a.csv", b"a\n1\n")
+    table = workspace.tables()[0]
+    for file in ("../../../outside/secret.csv", str(outside / "secret.csv")):
+        table.save(table.draft.model_copy(update={"mapping": {"join": [{"file": file}]}}))
+        found = browser.get(f"/tables/{table.id}/plan")
+        assert (found.status_code, "secret,secret" in found.text) == (400, False)
+
+
+def test_a_run_whose_study_is_a_link_is_not_there(browser, workspace, outside):
+    run = workspace.new_run(Job(name="x", state="done"))
+    link(run.study, outside)
+    assert browser.get(f"/runs/{run.id}").status_code == 404
+
+
+def test_a_workspace_whose_lock_is_a_link_is_refused(workspace, outside):
+    link(workspace.folder / ".lock", outside / "secret.csv")
+    with pytest.raises(BadOption, match="is a link"):
+        Workspace(workspace.folder)
+
+
 def test_a_job_does_not_lead_out(browser, workspace, outside):
     run = workspace.new_run(Job(name="x", place="../outside", state="done"))
     assert browser.get(f"/runs/{run.id}").status_code == 404
@@ -406,9 +440,6 @@ def test_a_run_folder_with_a_link_that_leads_out_is_not_opened(send, workspace, 
 
 
 def test_a_workspace_whose_folders_lead_out_is_refused(tmp_path):
-    from rekka.app.workspace import Workspace
-    from rekka.core.errors import BadOption
-
     (tmp_path / "outside").mkdir()
     (tmp_path / "workspace").mkdir()
     link(tmp_path / "workspace" / "tables", tmp_path / "outside")

@@ -20,17 +20,20 @@ def spell_commands(ask: Ask, table: Path, mapping: Path, base: Path | None = Non
     if ask.table is None:
         return _spell_demo(ask)
     base, run = Path.cwd() if base is None else base, RUN.as_posix()
-    place, allowed = shorten_path(table, base), [word for code in ask.allow for word in ("--allow", code)]
+    place, allowed = (
+        as_words(shorten_path(table, base)),
+        [word for code in ask.allow for word in ("--allow", code)],
+    )
     reading = [*_option("--mapping", shorten_path(mapping, base) if ask.mapping else None), *allowed]
     reading += ["--nbi"] if ask.nbi else []
     asked = [*_option("--years", ask.years), *_option("--threshold", ask.threshold)]
     usual = not (asked or ask.stability or ask.lang != ENGLISH)  # then rekka compare does it all
     report = [] if usual else ["--no-report"]
-    found = [["rekka", "compare", place, *reading, *_option("--models", ask.models), "--out", run, *report]]
+    found = [["rekka", "compare", *place, *reading, *_option("--models", ask.models), "--out", run, *report]]
     if ask.stability:
         found.append(["rekka", "stability", run])
     if not usual:
-        found.append(["rekka", "forecast", run, place, *allowed, *asked, "--format", "parquet"])
+        found.append(["rekka", "forecast", run, *place, *allowed, *asked, "--format", "parquet"])
         found.append(["rekka", "report", run, *_option("--lang", None if ask.lang == ENGLISH else ask.lang)])
     return found
 
@@ -47,10 +50,14 @@ def _option(name: str, value: object) -> list[str]:
     return [f"{name}={value}"] if str(value).startswith("-") else [name, str(value)]
 
 
+def as_words(path: str) -> list[str]:
+    """A path among the words of a command, where it must not look like an option."""
+    return [f"./{path}" if path.startswith("-") else path]
+
+
 def shorten_path(path: Path, base: Path) -> str:
-    """A path from ``base`` where it lies in it, else in full; never what looks like an option."""
-    found = os.path.relpath(path, base) if path.is_relative_to(base) else str(path)
-    return f"./{found}" if found.startswith("-") else found
+    """A path from ``base`` where it lies in it, else in full."""
+    return os.path.relpath(path, base) if path.is_relative_to(base) else str(path)
 
 
 def write_commands(commands: list[list[str]]) -> str:

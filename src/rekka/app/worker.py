@@ -125,7 +125,7 @@ def _study(workspace: Workspace, run: Run, ask: Ask, tables: Path, how: RunOptio
     if ask.table is None:
         return begin_demo(tables, run.study, how)
     options = {"study": {"models": ask.models}} if ask.models else {}
-    table = workspace.inside(workspace.folder / ask.table)
+    table = workspace.source(workspace.folder / ask.table)
     return begin_study(Request([table], ask.reading, options), run.study, how)
 
 

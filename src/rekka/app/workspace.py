@@ -26,8 +26,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rekka.core.errors import BadOption, DamagedFile, InputError
 from rekka.core.files import make_folder, write_text
-from rekka.core.folders import PLAN, locate
+from rekka.core.folders import LOCK, PLAN, locate
 from rekka.core.validation import find_invalid
+from rekka.data.panel import list_sources
 from rekka.data.tables import EXCEL, PARQUET, TEXT
 from rekka.data.transitions import ReadingOptions
 
@@ -83,8 +84,15 @@ class StoredTable:
         """Mapping with joined files by their full paths."""
         found = dict(self.draft.mapping)
         if "join" in found:
-            found["join"] = [one | {"file": str(locate(self.folder, one["file"]))} for one in found["join"]]
+            found["join"] = [one | {"file": str(self._locate(one["file"]))} for one in found["join"]]
         return found
+
+    def _locate(self, name: str) -> Path:
+        """A joined file, which is in the workspace as the table is."""
+        file, workspace = locate(self.folder, name), self.folder.parent.parent
+        if not file.resolve().is_relative_to(workspace.resolve()):
+            raise NotThere(f"{file.name} leads out of the workspace.")
+        return file
 
     @property
     def options(self) -> ReadingOptions:
@@ -170,7 +178,7 @@ class FoundPath:
     """A table or run folder that the user put into the workspace: its path there."""
 
     place: str
-    kind: Literal["table", "run"]
+    kind: Literal["table", "folder", "run"]
 
 
 class Workspace:
@@ -179,6 +187,8 @@ class Workspace:
     def __init__(self, folder: Path) -> None:
         make_folder(folder)
         self.folder = folder.resolve()
+        if (self.folder / LOCK).is_symlink():
+            raise BadOption(f"{LOCK} in {folder.name} is a link. Choose another workspace.", folder=str(folder))
         for name in (TABLES, RUNS):
             made = self.folder / name
             make_folder(made)
@@ -205,7 +215,7 @@ class Workspace:
         place = self.folder / draft.place if draft.place else folder / f"table{draft.suffix}"
         if draft.suffix not in (*SUFFIXES, ""):
             raise NotThere(f"The table {name} is of no kind that can be read.")
-        return StoredTable(name, folder, self.inside(place), draft)
+        return StoredTable(name, folder, self.source(place), draft)
 
     def new_table(self, name: str) -> tuple[str, Path]:
         """Place for a table of this name: an id, and the file to be filled. ``add_table`` lists it."""
@@ -225,7 +235,7 @@ class Workspace:
 
     def open_table(self, place: str, name: str | None = None) -> StoredTable:
         """List a table, or a folder of tables, that lies in the workspace."""
-        file = self.inside(self.folder / place)
+        file = self.source(self.folder / place)
         known = [table for table in self.tables() if table.draft.place == place]
         if known:
             return known[0]
@@ -251,7 +261,10 @@ class Workspace:
         """The run of an id."""
         folder = self.entry(RUNS, name)
         job = read_model(folder / JOB, Job)
-        return Run(name, folder, self.inside(self.folder / job.place) if job.place else folder / STUDY, job)
+        study = folder / STUDY
+        if study.is_symlink():
+            raise NotThere(f"The run folder of {name} is a link.")
+        return Run(name, folder, self.inside(self.folder / job.place) if job.place else study, job)
 
     def new_run(self, job: Job) -> Run:
         """List a job that waits."""
@@ -280,7 +293,11 @@ class Workspace:
         return [one for one, _ in zip(self._search(self.folder, DEEPEST), range(MOST_LISTED), strict=False)]
 
     def _search(self, folder: Path, depth: int) -> Iterator[FoundPath]:
-        for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+        try:
+            entries = sorted(os.scandir(folder), key=lambda one: one.name)
+        except OSError:  # a folder that is not ours to look into
+            return
+        for entry in entries:
             path = Path(entry.path)
             if (
                 entry.is_symlink()
@@ -293,8 +310,11 @@ class Workspace:
                 yield FoundPath(place, "table")
             elif entry.is_dir() and (path / PLAN).is_file():
                 yield FoundPath(place, "run")
-            elif entry.is_dir() and depth > 1:
-                yield from self._search(path, depth - 1)
+            elif entry.is_dir():
+                if _holds_tables(path):
+                    yield FoundPath(place, "folder")
+                if depth > 1:
+                    yield from self._search(path, depth - 1)
 
     def find(self, place: str, kind: str) -> FoundPath:
         """Whatever lies at a path, if it is one that ``found`` lists."""
@@ -314,6 +334,13 @@ class Workspace:
         if not real.is_relative_to(self.folder):
             raise NotThere(f"{path.name} leads out of the workspace.")
         return real
+
+    def source(self, path: Path) -> Path:
+        """A table, or a folder of tables, of which none is behind a link that leads out."""
+        found = self.inside(path)
+        for one in list_sources(found):
+            self.inside(one)
+        return found
 
     def _refuse_outside(self, made: Path) -> None:
         try:
@@ -349,6 +376,14 @@ class Workspace:
     def remove(self, kind: str, name: str) -> None:
         """Delete a table or run of ours; what the user put there stays."""
         shutil.rmtree(self.entry(kind, name))
+
+
+def _holds_tables(folder: Path) -> bool:
+    """Whether a folder can be read as a table: inspections and what belongs to them, or parts in Parquet."""
+    try:
+        return bool(list_sources(folder))
+    except (InputError, OSError):
+        return False
 
 
 def shorten(name: str) -> str:
