@@ -96,7 +96,7 @@ class ResultsPage(NamedTuple):
             "thresholds": [(one, ratings.rated(one, words)) for one in self.view.thresholds],
             "components": [] if self.view.found is None else [one.case for one in self.view.found.models],
             "least_years": LEAST_YEARS,
-            "most_years": MOST_YEARS,
+            "most_years": max(MOST_YEARS, self.view.years),
         }
 
 

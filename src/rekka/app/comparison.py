@@ -99,7 +99,11 @@ def _tabulate(
     cases: list[str | None] = [*shared, *alone[0], *alone[1]]
     cases = [None, *cases] if all_first and len(cases) > 1 else cases
     columns = [Column("case", words("column.case"))]
-    columns += [Column(f"{key}_{one}", f"{title}, {one}", kind) for key, title, _ in heads for one in LETTERS]
+    columns += [
+        Column(f"{key}_{one}", words("app.comparison.of", what=title, run=one), kind)
+        for key, title, _ in heads
+        for one in LETTERS
+    ]
     rows = []
     for case in cases:
         cells = [Cell(case, words("figure.network.all") if case is None else case)]
@@ -161,7 +165,8 @@ def _describe_trust(document: Document, case: str | None, words: Words) -> Cell:
     one = find_trust(document, case)
     if one is None:
         return Cell(None, MISSING)
-    return Cell(one.level, f"{name_level(one.level, words)}: {describe_reasons(one, words)[0]}")
+    reason = describe_reasons(one, words)[0]
+    return Cell(one.level, words("app.comparison.trust", level=name_level(one.level, words), reason=reason))
 
 
 def _count_rows(document: Document, case: str | None, name: str) -> Cell:

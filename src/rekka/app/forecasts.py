@@ -82,32 +82,41 @@ class Memory:
     def __init__(self, most: int = MOST_KEPT, kept: float = KEPT, clock: Callable[[], float] = time.monotonic):
         self._most, self._kept, self._clock = most, kept, clock
         self._known: dict[Any, tuple[float, Any]] = {}
-        self._locks: dict[Any, threading.Lock] = {}
+        self._asked: dict[Any, tuple[threading.Lock, list[None]]] = {}  # being made, and for how many
         self._lock = threading.Lock()
 
     def find(self, key: Any, make: Callable[[], Found]) -> Found:
         """The result of ``make`` for this key; several who ask at once wait for one of them."""
         with self._lock:
             self._drop_old()
-            own = self._locks.setdefault(key, threading.Lock())
-        with own:
+            own, waiting = self._asked.setdefault(key, (threading.Lock(), []))
+            waiting.append(None)
+        try:
+            with own:
+                return self._take(key, make)
+        finally:
             with self._lock:
-                if key in self._known:
-                    found: Found = self._known.pop(key)[1]
-                    self._known[key] = (self._clock(), found)
-                    return found
-            found = make()
-            with self._lock:
+                waiting.pop()
+                if not waiting:
+                    del self._asked[key]
+
+    def _take(self, key: Any, make: Callable[[], Found]) -> Found:
+        with self._lock:
+            if key in self._known:
+                found: Found = self._known.pop(key)[1]
                 self._known[key] = (self._clock(), found)
-                while len(self._known) > self._most:
-                    self._known.pop(next(iter(self._known)))  # the first is the one that was asked for longest ago
-            return found
+                return found
+        found = make()
+        with self._lock:
+            self._known[key] = (self._clock(), found)
+            while len(self._known) > self._most:
+                self._known.pop(next(iter(self._known)))  # the first is the one that was asked for longest ago
+        return found
 
     def _drop_old(self) -> None:
         now = self._clock()
         for key in [key for key, (asked, _) in self._known.items() if now - asked > self._kept]:
             del self._known[key]
-        self._locks = {key: lock for key, lock in self._locks.items() if key in self._known or lock.locked()}
 
 
 MEMORY = Memory()

@@ -28,7 +28,7 @@ from rekka.report.document import MembersPart, NetworkPart
 from rekka.report.networks import describe_members
 from rekka.report.outline import ShownTable
 from rekka.report.overview import make_overview
-from rekka.report.page import TABS, PartWriter, render_page, show_components
+from rekka.report.page import TABS, Links, PartWriter, render_page, show_components
 from rekka.report.tables.models import list_members, tabulate_first
 
 ASSETS = "/assets/report"  # style and scripts of the report
@@ -176,9 +176,11 @@ def show_report(request: Request) -> Response:
     page = open_page(request)
     if isinstance(page, Response):
         return page
-    own, lang = find_view(page.run.study), page.words.lang
+    own, lang, links = find_view(page.run.study), page.words.lang, Links(workbook="files/report.xlsx")
     return HTMLResponse(
-        PICTURES.find((*own.key, "report", lang), lambda: render_page(own.document, lang, assets=ASSETS))
+        PICTURES.find(
+            (*own.key, "report", lang), lambda: render_page(own.document, lang, assets=ASSETS, links=links)
+        )
     )
 
 

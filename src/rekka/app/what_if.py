@@ -64,8 +64,10 @@ def _render_what_if(page: ResultsPage) -> Response:
     marks, notices, found = read_marks(page.run.folder), [], None
     groups: dict[str, EligibleGroup] = {}
     try:
-        groups = {one.case: one for one in open_forecast(page.run.study, view).fleet.eligible.groups}
-        found = find_what_if(page.run.study, view, page.run.folder / REPAIRS) if marks else None
+        if marks:
+            opened = open_forecast(page.run.study, view)
+            groups = {one.case: one for one in opened.fleet.eligible.groups}
+            found = find_what_if(page.run.study, view, page.run.folder / REPAIRS)
     except InputError as error:
         notices.append(("bad", explain_error(error, words)))
     pages = max(-(-len(marks) // ROWS), 1)
