@@ -48,21 +48,21 @@ def _describe(network: NetworkPart, members: MembersPart, place: int, words: Wor
     threshold = members.threshold[members.case[place]]
     worse = network.ratings.phrase_or_worse(threshold, words)
     rating = network.ratings.phrase(members.state[place], words)
-    say, seen = partial(_say, words), members.seen[place]
-    yield say("card_now", rating=rating, seen=seen) if seen else say("card_now_alone", rating=rating)
+    tell, seen = partial(_tell, words), members.seen[place]
+    yield tell("card_now", rating=rating, seen=seen) if seen else tell("card_now_alone", rating=rating)
     if members.state[place] >= threshold:
-        yield say("card_there", worse=worse)
+        yield tell("card_there", worse=worse)
         return
     soon, calendar, median = members.soon[place], members.calendar[place], members.median[place]
     if soon is not None:
         digits = 1 if not DECIMAL <= soon <= NEARLY else 0
-        yield say("card_soon", share=show_share(soon, digits), worse=worse, years=network.soon)
+        yield tell("card_soon", share=show_share(soon, digits), worse=worse, years=network.soon)
     if calendar is not None:
-        yield say("card_year", worse=worse, year=calendar)
+        yield tell("card_year", worse=worse, year=calendar)
     elif median is None:
-        yield say("card_never", worse=worse)
+        yield tell("card_never", worse=worse)
     else:
-        yield say("card_years", worse=worse, years=show_figure(median))
+        yield tell("card_years", worse=worse, years=show_figure(median))
 
 
 def _list_drivers(document: Document, members: MembersPart, place: int, words: Words) -> Iterator[str]:
@@ -76,14 +76,14 @@ def _list_drivers(document: Document, members: MembersPart, place: int, words: W
         key = "card_same" if abs(ratio - 1) <= SAME else "card_faster" if ratio > 1 else "card_slower"
         unit = words.get(f"unit.{units.get(name)}", "")
         shown = value if isinstance(value, str) else f"{show_figure(value)} {unit}".strip()
-        text = _say(words, key, name=words.covariate(name), value=shown, ratio=show_figure(ratio))
+        text = _tell(words, key, name=words.covariate(name), value=shown, ratio=show_figure(ratio))
         found.append((-abs(math.log(ratio)), text))
     yield from (text for _, text in sorted(found))
     frailty = members.frailty[place] if members.frailty else None
     if frailty:
         key = "card_frailty_more" if frailty >= 1 else "card_frailty_less"
-        yield _say(words, key, ratio=show_figure(frailty))
+        yield _tell(words, key, ratio=show_figure(frailty))
 
 
-def _say(words: Words, key: str, **values: object) -> str:
+def _tell(words: Words, key: str, **values: object) -> str:
     return words(f"{SCRIPT}.{key}", **values)

@@ -359,15 +359,10 @@ def reopen_forecast(run: str | Path, on_progress: OnProgress = say_nothing) -> I
     study = load_study(folder)
     inventory, file = find_own_tables(study, folder), folder / FOLDER / FORECAST
     if inventory is None:
-        models = choose_models(study, folder)
-        members, matched, options = find_study_members(study, models)
-        fleet = forecast_fleet(find_eligible(members, matched, options))
-        basis = ForecastBasis(matched, models.name)
-        return InventoryForecast(fleet, basis.describe(fleet), basis=basis)
+        return _forecast_rows(study, folder)
     stored = load_forecast(file) if file.is_file() else None
-    models = choose_models(
-        study, folder, include_unchosen=stored is not None and not all(one.chosen for one in stored.models)
-    )
+    unchosen = stored is not None and not all(one.chosen for one in stored.models)
+    models = choose_models(study, folder, include_unchosen=unchosen)
     if stored is None or not is_forecast_of(stored, models):
         return forecast_inventory(
             models, inventory, _allow(study), member_intervals=False, on_progress=on_progress
@@ -377,27 +372,40 @@ def reopen_forecast(run: str | Path, on_progress: OnProgress = say_nothing) -> I
             f"The forecast in {folder.name} is of {Path(stored.inventory).name}, which is not there any more or "
             f"is not the table of the study. Make it again with rekka forecast {folder.name} TABLE."
         )
+    return _forecast_as(stored, models, inventory, _allow(study), on_progress)
+
+
+def _forecast_rows(study: Study, folder: Path) -> InventoryForecast:
+    """Forecast the members of a study that was not made of tables, as its report does."""
+    models = choose_models(study, folder)
+    members, matched, options = find_study_members(study, models)
+    fleet = forecast_fleet(find_eligible(members, matched, options))
+    basis = ForecastBasis(matched, models.name)
+    return InventoryForecast(fleet, basis.describe(fleet), basis=basis)
+
+
+def _forecast_as(
+    stored: ForecastFile, models: Models, inventory: Any, reader: ReadingOptions, on_progress: OnProgress
+) -> InventoryForecast:
+    """Forecast an inventory with the models, the options and the shared errors of a stored forecast."""
     asked = stored.asked.model_dump(exclude={"member_intervals", "since", "only"})
-    shocks = [one.shocks for one in stored.shocks]
     found = forecast_inventory(
         _take_refits(models, stored),
         inventory,
-        _allow(study),
+        reader,
         since=stored.asked.since,
         only=stored.asked.only,
         member_intervals=False,
         on_progress=on_progress,
         **asked,
     )
+    fleet, shocks = found.fleet, {one.case: one.shocks for one in stored.shocks}
+    if shocks:
+        groups = tuple(replace(one, shocks=shocks.get(one.case)) for one in fleet.eligible.groups)
+        fleet = forecast_fleet(replace(fleet.eligible, groups=groups))
     assert found.basis is not None
-    told = set(found.fleet.notes)
-    notes = tuple(one for one in stored.notes if one not in told)
-    basis = replace(found.basis, notes=notes)
-    if not shocks:
-        return replace(found, document=basis.describe(found.fleet), basis=basis)
-    by_case = {one.case: one.shocks for one in stored.shocks}
-    groups = tuple(replace(one, shocks=by_case.get(one.case)) for one in found.fleet.eligible.groups)
-    fleet = forecast_fleet(replace(found.fleet.eligible, groups=groups))
+    known = set(fleet.notes)
+    basis = replace(found.basis, notes=tuple(one for one in stored.notes if one not in known))
     return InventoryForecast(fleet, basis.describe(fleet), basis=basis)
 
 
