@@ -72,9 +72,9 @@ def upload(browser, access):
     return post
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """A browser."""
+    """A browser, which has the event loop of its thread until it is closed."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("there is no Chromium (Debian: chromium)")

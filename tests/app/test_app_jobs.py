@@ -19,6 +19,7 @@ from rekka.app import jobs
 from rekka.app.jobs import JobQueue, start_worker
 from rekka.app.progress import PROGRESS, Progress, now, read_progress, write_progress
 from rekka.app.workspace import Ask, Job, NotThere, Workspace
+from rekka.core.errors import WriteError
 from rekka.core.folders import PLAN
 from rekka.core.language import load_words
 
@@ -249,6 +250,26 @@ def test_a_run_that_waits_is_cancelled_resumed_and_deleted(queue, workspace, mon
         workspace.run(second.id)
     queue.cancel(first.id)
     assert wait_until(workspace, first, "cancelled")
+
+
+def test_a_full_disk_leaves_the_run_waiting_until_there_is_room(queue, workspace, monkeypatch, caplog):
+    stub(monkeypatch, WRITES_DONE)
+    monkeypatch.setattr(jobs, "RETRY", 0.05)
+    full = [True, True]
+    begin = JobQueue._begin
+
+    def fail(self, run):
+        if full:
+            full.pop()
+            raise WriteError(
+                "job.json cannot be written", file="job.json", cause="No space left on device", remedy=""
+            )
+        begin(self, run)
+
+    monkeypatch.setattr(JobQueue, "_begin", fail)
+    run = add(queue)
+    wait_until(workspace, run, "done")
+    assert "cannot be begun" in caplog.text
 
 
 @posix

@@ -1,6 +1,7 @@
 """Attacks on the page: other hosts, other sites, no token, paths, uploads, names, links."""
 
 import asyncio
+import errno
 import os
 import re
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ from starlette.websockets import WebSocketDisconnect
 from rekka.app.pages import local_path
 from rekka.app.security import HEADERS, MOST_FORM
 from rekka.app.server import create_app
+from rekka.app.uploads import _Form
 from rekka.app.workspace import Ask, Draft, Job, Workspace
 from rekka.core.errors import BadOption
 
@@ -266,6 +268,21 @@ def test_an_upload_whose_token_comes_too_late_is_refused(browser, access, worksp
     )
     found = browser.post("/tables", content=body, headers={"Content-Type": "multipart/form-data; boundary=x"})
     assert found.status_code == 403
+    assert list((workspace.folder / "tables").iterdir()) == []
+
+
+def test_a_full_disk_is_a_message_and_leaves_nothing(upload, workspace, monkeypatch):
+    take = _Form.part_data
+
+    def fail(form, *data):
+        if form._file is not None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        take(form, *data)
+
+    monkeypatch.setattr(_Form, "part_data", fail)
+    found = upload("a.csv", b"1,2\n")
+    assert found.status_code == 400
+    assert "No space left" in found.text
     assert list((workspace.folder / "tables").iterdir()) == []
 
 

@@ -6,6 +6,7 @@ working or waiting when a server begins was left by one that is gone: it is stop
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -18,11 +19,14 @@ from typing import Any
 
 from rekka.app.progress import PROGRESS, now, read_progress
 from rekka.app.workspace import RUNS, Job, NotThere, Run, State, Workspace
+from rekka.core.errors import WriteError
 from rekka.core.folders import last_line
 from rekka.core.language import Said, say
 
 LOG = "log.txt"
-LOOK_EVERY, GRACE = 0.1, 10.0  # seconds: between two looks; that a worker has to end in good order
+LOOK_EVERY, RETRY = 0.1, 5.0  # seconds between two looks at a worker, and until a run is begun again
+GRACE = 10.0  # seconds that a worker has to end in good order
+LOGGER = logging.getLogger("rekka.app")
 RESUMABLE = ("cancelled", "stopped", "failed")
 WORKER = [sys.executable, "-m", "rekka.app.worker"]
 
@@ -113,7 +117,11 @@ class JobQueue:
                     run = self._next()
                 if self._closing or run is None:
                     return
-                self._begin(run)
+                try:
+                    self._begin(run)
+                except WriteError:  # a full disk, perhaps: the run waits until there is room
+                    LOGGER.exception("%s cannot be begun", run.job.name)
+                    self._changed.wait(RETRY)
             if self._worker is not None:
                 self._wait(self._worker)
 
@@ -145,9 +153,11 @@ class JobQueue:
         worker.process.stdin.close()
         with self._changed:
             self._worker = None
-            with suppress(NotThere):
+            try:
                 run = self.workspace.run(worker.run)
                 self._end(run, *judge_end(run, worker.process.returncode, worker.ending))
+            except (NotThere, WriteError):  # somebody took its folder away, or the disk is full
+                LOGGER.exception("what became of a run cannot be kept")
             self._changed.notify_all()
 
     def _interrupt(self, ending: State) -> None:

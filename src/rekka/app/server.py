@@ -31,6 +31,7 @@ from rekka.core.folders import hold
 from rekka.report.colours import STYLE, write_style
 
 MOST_UPLOAD = 1_000_000_000  # bytes
+PATIENCE = 5  # seconds that answers have to end when the server is stopped
 LATER = ("rekka.app.reading", "rekka.app.results", "rekka.app.comparison", "rekka.app.assets")
 STATIC = {"app.css": "text/css", "app.js": "text/javascript", "htmx.js": "text/javascript"}
 
@@ -102,7 +103,14 @@ def serve(folder: Path, *, port: int = 0, on_ready: Callable[[str], None], open_
     with listen(port) as listening, hold(folder):
         access = Access(listening.getsockname()[1])
         app = create_app(Workspace(folder), access)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="on")
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="on",
+            timeout_graceful_shutdown=PATIENCE,
+        )
         on_ready(access.address)
         if open_browser:
             threading.Thread(target=webbrowser.open, args=[access.address], daemon=True).start()

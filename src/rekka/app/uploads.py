@@ -105,9 +105,11 @@ async def receive_tables(request: Request, most: int) -> list[StoredTable]:
             raise HTTPException(403, "The form is not of this page, or of an earlier start. Load it again.")
         await run_in_threadpool(form.stack.close)  # flushed, and in their places
     except BaseException as error:
-        form.stack.__exit__(*sys.exc_info())
-        for _, place in form.tables:
-            workspace.drop(TABLES, place.parent)
+        try:
+            form.stack.__exit__(*sys.exc_info())  # takes unfinished files away, and names the disk's errors
+        finally:
+            for _, place in form.tables:
+                workspace.drop(TABLES, place.parent)
         if isinstance(error, FormParserError):
             raise HTTPException(400, "The form cannot be read.") from None
         raise

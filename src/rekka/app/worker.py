@@ -35,6 +35,7 @@ from rekka.study.trial import Trial
 from rekka.workflows.reports import begin_demo, report_paper, report_study
 
 GRACE = 10.0  # seconds to end in good order
+NICE = 5  # by how much this process comes after others
 DEMO_TABLES = "demo"  # folder of a run
 TRUTH = "truth.json"  # written last of a simulated inventory
 FORECAST_STAGES = ("Reading", "Fitting", "Earlier forecasts", "Members", "Writing")
@@ -195,6 +196,8 @@ def main(folder: Path) -> int:
     workspace = Workspace(folder.parent.parent)
     assert folder.parent.name == RUNS
     end_with(_read_to_end)
+    if hasattr(os, "nice"):
+        os.nice(NICE)  # so that the page answers meanwhile
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     run = workspace.run(folder.name)
     assert run.job.ask is not None
