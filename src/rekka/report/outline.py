@@ -109,6 +109,7 @@ class ShownTable:
     beside: int = 1  # that cell's place
     links: bool = False  # heads of rows lead to their component
     quiet: bool = False  # a heading above it has its title
+    addresses: tuple[str, ...] = ()  # that heads of rows lead to
 
     @property
     def cards(self) -> bool:

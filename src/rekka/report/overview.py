@@ -115,7 +115,7 @@ def list_components(document: Document, words: Words) -> tuple[ComponentRow, ...
             ComponentRow(
                 one.case,
                 years[0].members if years else None,
-                _count_there(document.network, years[0]) if document.network and years else None,
+                count_there(document.network, years[0]) if document.network and years else None,
                 later,
                 passage,
                 "" if state is None else document.ratings.rated(state, words),
@@ -160,7 +160,7 @@ def name_year(network: NetworkPart, years: int, words: Words) -> str:
     return str(date.fromisoformat(network.base).year + years)
 
 
-def _count_there(network: NetworkPart, now: NetworkYear) -> int:
+def count_there(network: NetworkPart, now: NetworkYear) -> int:
     """Members in the threshold or worse when last seen."""
     return network.there if now.case is None else network.there_by_case.get(now.case, round(now.reached))
 
@@ -195,7 +195,7 @@ def _say_headline(network: NetworkPart, years: Sequence[NetworkYear], words: Wor
         rating=name_threshold(network, now, words),
         year=name_year(network, later.year, words),
         years=later.year,
-        now=show_count(_count_there(network, now)),
+        now=show_count(count_there(network, now)),
     )
     if later.unimproved is not None:
         without = words("overview.unimproved", number=show_count(later.unimproved))
@@ -231,7 +231,7 @@ def _list_facts(network: NetworkPart, case: str | None, now: NetworkYear, words:
 def _list_year_cards(network: NetworkPart, years: Sequence[NetworkYear], words: Words) -> Iterator[Card]:
     now = years[0]
     place = {"members": show_count(now.members), "rating": name_threshold(network, now, words)}
-    there = _count_there(network, now)
+    there = count_there(network, now)
     share = show_share(there / now.members if now.members else None)
     kind = "share" if network.base is None else "share_today"
     detail = words(f"overview.card.{kind}", share=share, today=show_count(now.reached), **place)
@@ -356,7 +356,7 @@ def _list_actions(
     words: Words,
 ) -> Iterator[str]:
     """Next steps, the most urgent first."""
-    rating, there = name_threshold(network, now, words), _count_there(network, now)
+    rating, there = name_threshold(network, now, words), count_there(network, now)
     if there:
         yield words.format(say("overview.do.there", n=there, rating=rating))
     first = list(_list_first(network, case, words))

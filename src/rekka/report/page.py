@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -36,6 +36,7 @@ from rekka.report.outline import (
     PAPER,
     READERS,
     CaseOutline,
+    ShownFigure,
     ShownTable,
     lay_under,
     leave_figures,
@@ -45,6 +46,7 @@ from rekka.report.outline import (
     list_variants,
 )
 from rekka.report.overview import (
+    Card,
     Overview,
     describe_reasons,
     list_components,
@@ -57,7 +59,7 @@ from rekka.report.tables.models import list_members, tabulate_first
 from rekka.report.tables.overview import tabulate_components
 from rekka.report.tables.study import select_as_paper
 from rekka.report.text import ENGLISH, LANGUAGES, MISSING, Words, load_words, show_share, slug
-from rekka.report.views import Cell, Column, PanelView, TableView
+from rekka.report.views import Cell, Column, FigureView, PanelView, TableView
 
 SCRIPTS = ("page.js", "members.js")  # in this order
 ASSETS = ("rekka.css", "rekka.js", "vega.js")  # names of the files that a page may refer to
@@ -182,7 +184,7 @@ def render_page(
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
         "title": statements.name_study(document, words),
         "screens": [*_list_screens(overview, words)],
-        "components": _show_components(overview, words),
+        "components": show_components(overview, words),
         "variants": list_variants(figures, names),
         "extended": [one.case for one in document.models if one.elements is not None],
         "trust": {one.case: _describe_trust(one, words) for one in document.trust},
@@ -191,7 +193,7 @@ def render_page(
         "own_calibration": [one for one in by_id["calibration"].figures if one.view.case in places],
         "cases": _explain_each(fits, document, statements.explain_case, say),
         "futures": _explain_each(futures, document, statements.explain_forecast, say),
-        "matrices": {one.case: _show_matrices(one, document, say) for one in futures},
+        "matrices": {one.case: show_matrices(one.case, one.id, document, say) for one in futures},
         "strongest": STRONGEST,
         "tabs": [] if members is None else _show_tabs(document, words),
         "labels": None if members is None else _label_members(document, words),
@@ -205,6 +207,36 @@ def render_page(
         **_list_code(assets),
     }
     return _environment().get_template("page.html").render(**shown) + "\n"
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Tables and figures of the page by themselves, for other pages that have its style sheet."""
+
+    words: Words
+
+    def write_table(self, shown: ShownTable) -> Markup:
+        """A table as HTML."""
+        return Markup(self._macros.table(shown))
+
+    def write_figure(self, view: FigureView | None) -> Markup:
+        """A figure as HTML, drawn; nothing where nothing is drawn."""
+        if view is None:
+            return Markup("")
+        return Markup(self._macros.figure(ShownFigure(view, f"figure-{slug(view.name)}")))
+
+    def write_matrix(self, matrix: HeatMatrix, heading: str) -> Markup:
+        """A matrix as HTML; its name is that of the heading with this anchor, or of several, and its own."""
+        return Markup(self._macros.matrix(matrix, heading))
+
+    def write_cards(self, cards: Sequence[Card]) -> Markup:
+        """The figures of the first screen as HTML."""
+        return Markup(self._macros.numbers(cards))
+
+    @cached_property
+    def _macros(self) -> Any:
+        known = {"words": self.words, "cell": CellWriter(self.words), "places": {}, "anchors": {}, "printed": True}
+        return _environment().get_template("macros.html").make_module(known)
 
 
 def list_assets() -> dict[str, str]:
@@ -251,7 +283,8 @@ def _make_screen(document: Document, place: str, case: str | None, words: Words)
     return Screen(place, found, ShownTable(_hold_headings(view), f"first-{place}", quiet=True))
 
 
-def _show_components(document: Document, words: Words) -> ShownTable:
+def show_components(document: Document, words: Words) -> ShownTable:
+    """Each component with its members, counts, years and trust."""
     rows = list_components(document, words)
     trust = ["" if row.trust is None else describe_reasons(row.trust, words)[0] for row in rows]
     view = _hold_headings(tabulate_components(rows, trust, words))
@@ -339,9 +372,9 @@ def _round(value: float | None) -> float | None:
 # Components
 
 
-def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> list[HeatMatrix]:
+def show_matrices(case: str, id: str, document: Document, say: Wording) -> list[HeatMatrix]:  # noqa: A002
     """Matrices of a typical member; the darker a cell, the more probable."""
-    model = next((one for one in document.models if one.case == outline.case), None)
+    model = next((one for one in document.models if one.case == case), None)
     if model is None or model.forecast is None:
         return []
     words, ratings = say.words, document.ratings
@@ -353,7 +386,7 @@ def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> li
             for start, (name, row) in enumerate(zip(names, part.probability, strict=True))
         )
         title = say("page.matrix.title", years=say.count("years", int(part.years)))
-        found.append(HeatMatrix(f"{outline.id}-matrix-{number}", title, names, rows))
+        found.append(HeatMatrix(f"{id}-matrix-{number}", title, names, rows))
     return found
 
 
@@ -447,13 +480,13 @@ class CellWriter:
         to: str = "",
         label: bool = False,
     ) -> Markup:
-        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an anchor to go to.
+        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an address to go to.
 
         With ``label`` it has its heading, for screens on which a row is a card.
         """
         tag, scope = ("th", ' scope="row"') if head else ("td", "")
         text = self._text(cell, column)
-        text = f'<a href="#{to}">{text}</a>' if head and to else text
+        text = f'<a href="{escape(to)}">{text}</a>' if head and to else text
         lines = "".join(f' <small class="under">{line}</small>' for line in under)
         title = f' data-label="{escape(_strip(column.title))}"' if label and not head else ""
         return Markup(f"<{tag}{scope}{title}{self._look(cell, column)}>{text}{lines}</{tag}>")

@@ -451,10 +451,10 @@ def explain_backtest(one: BacktestPart, say: Wording) -> Markup:
     if one.of_this and one.model is None:
         return told
     key = f"section.backtests.{'with' if one.of_this else 'other'}"
-    return told + say.words("number.space") + say(key, elements=_name_elements(one.model, say))
+    return told + say.words("number.space") + say(key, elements=name_elements(one.model, say))
 
 
-def _name_elements(model: str | None, say: Wording) -> Markup:
+def name_elements(model: str | None, say: Wording) -> Markup:
     """Elements of histories of a model, for people."""
     names = (model or PLAIN).partition(AT)[0].split(JOIN)
     return say.join(say("section.backtests.plain" if name == PLAIN else f"element.{name}") for name in names)
@@ -742,7 +742,7 @@ def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseSt
         effects=tuple(explain_effect(one, found, ratings, say) for one in sort_effects(found.effects)),
         lead=None
         if model.elements is None
-        else say(f"{FORECAST}.elements", elements=_name_elements(model.elements, say)),
+        else say(f"{FORECAST}.elements", elements=name_elements(model.elements, say)),
     )
 
 

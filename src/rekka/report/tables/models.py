@@ -540,11 +540,11 @@ def tabulate_first(document: Document, members: Iterable[Any], words: Words, nam
     return table.view(document, words)
 
 
-def list_members(network: NetworkPart, tab: int, most: int, words: Words) -> Iterator[SimpleNamespace]:
-    """The first members of a tab, as rows of a table."""
+def list_members(network: NetworkPart, tab: int | None, most: int, words: Words) -> Iterator[SimpleNamespace]:
+    """The first members of a tab, or of all, as rows of a table."""
     part = network.every
     assert part is not None
-    places = [place for place, own in enumerate(part.tab) if own == tab]
+    places = [place for place, own in enumerate(part.tab) if tab in (None, own)]
     for place in places[:most]:
         yield SimpleNamespace(
             bridge=part.bridge[place],
