@@ -116,7 +116,7 @@ def do_job(workspace: Workspace, run: Run, reporter: Reporter) -> None:
         study,
         run.study,
         lang=ask.lang,
-        title=name_demo(ask.lang) if ask.table is None else None,
+        title=name_demo(ask.lang) if ask.table is None else run.job.name,
         years=ask.years,
         threshold=ask.threshold,
         on_progress=on_progress,
