@@ -35,7 +35,9 @@ def click_through(page: Any, address: str, table: str) -> None:
     page.get_by_role("button", name="Mark").first.click()
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(2000)
-    page.screenshot(path=FIGURES / "app-what-if.png", full_page=True)
+    page.screenshot(
+        path=FIGURES / "app-what-if.png", full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": 1600}
+    )
 
 
 def draw(table: str) -> None:
