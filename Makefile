@@ -3,6 +3,7 @@
 # make check   the first part of it: lint, and compile what the tests use
 # make release-check    what is slow by nature: all tests again with their coverage measured, every fault injected,
 #              the frozen baseline; before a release
+# make docs    build the documentation site into build/site; `rekka docs` opens it
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
 #              check intervals, small cases and the test of calibration; thousands of components; damaged
 #              tables; twenty million rows; the paper's study, run again, also for other hazards; this version
@@ -18,7 +19,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BEFORE ?= aaee00d  # the version before this one, 0.10.0
 
-.PHONY: demo test check release-check bench clean
+.PHONY: demo test check docs release-check bench clean
 
 demo: $(VENV)/.user
 	@$(BIN)/rekka demo
@@ -37,6 +38,12 @@ check: $(VENV)/.developer
 release-check: $(VENV)/.developer
 	$(ONE_THREAD) REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term -m "slow or not slow" $(PYTEST)
 	$(BIN)/python -m benchmarks.baseline
+
+# warnings are errors: a link that leads nowhere, a public name that is missing from the reference
+docs: $(VENV)/.docs
+	rm -rf build/site
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/site
+	@echo "build/site/index.html ($(BIN)/rekka docs opens it)"
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.baseline
@@ -65,7 +72,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.versions $(BEFORE)
 
 clean:
-	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Setting up $(VENV): once, about a minute."
@@ -76,6 +83,10 @@ $(BIN)/python:
 $(VENV)/.user: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[docs]"
+	@touch $@ $(VENV)/.user
 
 $(VENV)/.developer: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[dev]"

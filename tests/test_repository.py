@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -121,9 +122,12 @@ def test_every_dependency_has_its_reason_in_the_readme():
         assert re.search(rf"^\| {name} \|", readme, flags=re.MULTILINE), name
 
 
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+
 EXAMPLES = [
     (page, number, code)
-    for page in ("README.md", *(f"docs/{file.name}" for file in sorted((ROOT / "docs").glob("*.md"))))
+    for page in ("README.md", *(file.relative_to(ROOT).as_posix() for file in DOCS))
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL))
 ]
 
@@ -152,13 +156,13 @@ def test_examples_run_and_print_what_they_say(page, number, code, capsys, tmp_pa
 
 
 def test_files_that_the_pages_name_are_there():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in PAGES:
         for name in re.findall(r"\b(?:tests|src|benchmarks)/[\w/]+\.py", page.read_text()):
             assert (ROOT / name).exists(), f"{page.name}: {name}"
 
 
 def test_relative_links_in_the_pages_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in PAGES:
         for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
@@ -323,12 +327,34 @@ def test_docstrings_name_the_thing():
     assert riddles == []
 
 
-@pytest.mark.parametrize("name", [name for name in rekka.__all__ if name != "__version__"])
-def test_examples_of_public_names_are_true(name, tmp_path, monkeypatch):
-    """Every public name shows how it is used; what stands behind >>> runs and prints what it says."""
+PUBLIC = [name for name in rekka.__all__ if name != "__version__"]
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory):
+    """The run folder that examples call "run": two methods, not confirmed."""
+    folder = tmp_path_factory.mktemp("examples") / "run"
+    rows = rekka.simulate_transitions(400, n_states=3, seed=1)
+    rekka.compare(rows, methods=["zscore", "minmax"], guard={"resamples": 5}, confirm=False, out=folder)
+    return folder
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_of_public_names_are_true(name, tmp_path, monkeypatch, request):
+    """Every public name shows how it is used, and what stands behind >>> runs and prints what it says."""
     monkeypatch.chdir(tmp_path)
     public = getattr(rekka, name)
-    assert re.search(r"rekka\.\w+\(|>>> ", public.__doc__ or ""), f"rekka.{name} has no example"
+    text = public.__doc__ or ""
+    assert ">>> " in text, f"rekka.{name} has no example"
+    assert "doctest: +SKIP" not in text, f"the example of rekka.{name} is not run"
+    if '"run"' in text:
+        shutil.copytree(request.getfixturevalue("small_run"), tmp_path / "run")
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     for found in doctest.DocTestFinder().find(public, name, globs={"rekka": rekka}):
         assert runner.run(found).failed == 0, found.name
+
+
+def test_the_reference_has_every_public_name_once():
+    page = (ROOT / "docs" / "reference.md").read_text()
+    assert sorted(re.findall(r"^\.\. auto\w+:: rekka\.(\w+)$", page, flags=re.MULTILINE)) == PUBLIC
