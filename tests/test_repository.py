@@ -125,13 +125,27 @@ def test_every_dependency_has_its_reason_in_the_readme():
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
 
+SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+
 EXAMPLES = [
     (page, number, code)
     for page in ("README.md", *(file.relative_to(ROOT).as_posix() for file in DOCS))
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL))
 ]
+EXAMPLES += [(file.relative_to(ROOT).as_posix(), 0, file.read_text()) for file in SCRIPTS]
 
 SLOW = {("docs/quickstart.md", 0), ("docs/report.md", 0)}  # whole studies with their reports
+
+
+def run_example(page, number, code, capsys):
+    """A line ``# prints: text`` after a print must be in what was printed."""
+    before = set(REGISTRY)
+    exec(compile(code, f"{page}[{number}]", "exec"), {})
+    for name in set(REGISTRY) - before:  # scaling operators that the example registered
+        REGISTRY.pop(name)
+    printed = capsys.readouterr().out
+    for expected in re.findall(r"# prints: (.*)", code):
+        assert expected.strip() in printed
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -143,16 +157,20 @@ SLOW = {("docs/quickstart.md", 0), ("docs/report.md", 0)}  # whole studies with 
     ],
 )
 def test_examples_run_and_print_what_they_say(page, number, code, capsys, tmp_path, monkeypatch):
-    """A line ``# prints: text`` after a print must be in what was printed."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REKKA_EXAMPLES", "small")  # scripts of examples/ take fewer bridges and components
     monkeypatch.setattr("rekka.evaluation.calibration.TEST_SETS", 99)  # as outside of tests
-    before = set(REGISTRY)
-    exec(compile(code, f"{page}[{number}]", "exec"), {})
-    for name in set(REGISTRY) - before:  # scaling operators that the example registered
-        REGISTRY.pop(name)
-    printed = capsys.readouterr().out
-    for expected in re.findall(r"# prints: (.*)", code):
-        assert expected.strip() in printed
+    run_example(page, number, code, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda file: file.name)
+def test_scripts_run_in_full(script, capsys, tmp_path, monkeypatch):
+    """As a reader runs them, Ontario's on the real table where it is there."""
+    ontario = ROOT.parent / "shared" / "data" / "ontario"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ONTARIO", str(ontario))
+    run_example(script.name, 0, script.read_text(), capsys)
 
 
 def test_files_that_the_pages_name_are_there():

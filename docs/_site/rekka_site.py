@@ -34,8 +34,12 @@ def add_navigation(app: Sphinx, docname: str, source: list[str]) -> None:
     above = "../" * (docname.count("/") + 1)
     source[0] = source[0].replace(f"]({above}CHANGELOG.md", f"]({above[3:]}{CHANGELOG}.md")
     source[0] = source[0].replace(f"]({above}README.md", f"]({above[3:]}{app.config.root_doc}.md")
+    # a picture that leads to itself need not be a link
+    source[0] = re.sub(r"\[(!\[[^\]]*\]\(([^)]+)\))\]\(\2\)", r"\1", source[0])
     # other files are in the source tree and not in the site: their names stay, without a link
-    source[0] = re.sub(rf"\[([^\]]*)\]\({re.escape(above)}((?:benchmarks|tests|src)/[^)]*)\)", r"\1 (`\2`)", source[0])
+    source[0] = re.sub(
+        rf"\[([^\]]*)\]\({re.escape(above)}((?:benchmarks|tests|src)/[^)]*)\)", r"\1 (`\2`)", source[0]
+    )
 
 
 # --- search
@@ -204,6 +208,7 @@ def split_cells(script: str) -> Iterator[tuple[str, str]]:
         kind = "markdown" if "[markdown]" in head else "code"
         if kind == "markdown":
             body = re.sub(r"^# ?", "", body, flags=re.MULTILINE)
+            body = re.sub(r"\A# .*\n", "", body.lstrip())  # the page has a title
         if body.strip():
             yield kind, body.strip()
 

@@ -37,7 +37,9 @@ def docs(
         return
     of = f" for this version; there is one of version {found.built}" if found.built else ""
     if found.markdown is None:
-        raise InputError(f"The documentation was not installed with this copy of rekka{of}. Install a released wheel.")
+        raise InputError(
+            f"The documentation was not installed with this copy of rekka{of}. Install a released wheel."
+        )
     raise InputError(
         f"The documentation is not built{of}. Build it with: make docs. The same pages as Markdown: {found.markdown}"
     )
