@@ -35,7 +35,7 @@ check: $(VENV)/.developer
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/warm_up.py
 
-release-check: $(VENV)/.developer
+release-check: $(VENV)/.developer $(VENV)/.docs
 	$(ONE_THREAD) REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term -m "slow or not slow" $(PYTEST)
 	$(BIN)/python -m benchmarks.baseline
 

@@ -69,5 +69,6 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_domain_indices = False
 html_use_index = False
+highlight_language = "text"  # commands and output; Python is named
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

@@ -1,4 +1,4 @@
-"""Sphinx extension of the documentation site: navigation, search in two languages, Japanese pages, example scripts.
+"""Sphinx extension of the documentation site: navigation, search in two languages, Japanese pages, examples.
 
 The pages stay plain Markdown that reads well outside the site. What only the site needs is added here: tables of
 contents, and the texts of the theme in Japanese.
@@ -15,7 +15,6 @@ import sphinx
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.search.en import SearchEnglish
-from sphinx.util.docutils import SphinxDirective
 
 JAPANESE = "ja/"
 JAPANESE_SEARCH = "ja/search"
@@ -53,14 +52,14 @@ class SearchBoth(SearchEnglish):
     """Words in English, stemmed, and pairs of letters in Japanese."""
 
     lang = "en-ja"
-    language_name = "English and Japanese"
+    language_name = "English"
     js_splitter_code = r"""
 function splitQuery(query) {
   return query
     .split(/([LETTERS]+)|[^\p{Letter}\p{Number}_]+/u)
     .filter((word) => word)
     .flatMap((word) =>
-      /^[LETTERS]{2,}$/.test(word) ? Array.from({ length: word.length - 1 }, (_, i) => word.slice(i, i + 2)) : [word],
+      /^[LETTERS]{2,}$/.test(word) ? [...word].slice(1).map((_, i) => word.slice(i, i + 2)) : [word],
     );
 }
 """
@@ -94,10 +93,21 @@ _THEME = {
     "Please activate JavaScript to enable the search functionality.": "検索にはJavaScriptを有効にしてください。",
 }
 _LABELS = {  # of buttons; the theme has them in English only
-    "Toggle site navigation sidebar": "目次を開閉",
-    "Toggle table of contents sidebar": "このページの目次を開閉",
-    "Toggle Light / Dark / Auto color theme": "配色を切り替え（明・暗・自動）",
-    "Toggle navigation of ": "下位の項目を開閉: ",
+    'aria-label="Toggle site navigation sidebar"': 'aria-label="目次を開閉"',
+    'aria-label="Toggle table of contents sidebar"': 'aria-label="このページの目次を開閉"',
+    'aria-label="Toggle Light / Dark / Auto color theme"': 'aria-label="配色を切り替え（明・暗・自動）"',
+    'aria-label="All pages"': 'aria-label="全ページ"',
+    'aria-label="This page"': 'aria-label="このページ"',
+    "<h1>Search</h1>": "<h1>検索</h1>",
+}
+_ACCESSIBLE = {  # what the theme leaves to be desired for screen readers and the keyboard
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer"': '<aside class="sidebar-drawer" aria-label="All pages"',
+    '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
 }
 
 
@@ -121,7 +131,6 @@ def show_in_its_language(
     context["furo_navigation_tree"] = captions[0] + "".join(one for one in captions if "日本語" in one)
     context["language"] = "ja"
     context["_"] = context["gettext"] = _translate
-    context["docstitle"] = f"rekka {app.config.release} 説明書"
 
     def to_japanese(target: str, *given: Any, **options: Any) -> str:
         return pathto({"search": JAPANESE_SEARCH, "index": "ja/index"}.get(target, target), *given, **options)
@@ -136,15 +145,17 @@ def add_search_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Write what is said in Japanese around the pages: results of the search, labels of buttons."""
+    """Write what surrounds the pages: results of the search in Japanese, labels for screen readers."""
     if error or app.builder.format != "html":
         return
+    out = Path(app.outdir)
     catalogue = Path(sphinx.__file__).parent / "locale" / "ja" / "LC_MESSAGES" / "sphinx.js"
-    (Path(app.outdir) / "_static" / "translations-ja.js").write_text(catalogue.read_text("utf-8"), "utf-8")
-    for page in (Path(app.outdir) / "ja").glob("*.html"):
+    (out / "_static" / "translations-ja.js").write_text(catalogue.read_text("utf-8"), "utf-8")
+    for page in out.rglob("*.html"):
         text = page.read_text("utf-8")
-        for english, japanese in _LABELS.items():
-            text = text.replace(f'aria-label="{english}', f'aria-label="{japanese}')
+        changes = _ACCESSIBLE | (_LABELS if page.parent.name == "ja" else {})
+        for old, new in changes.items():
+            text = text.replace(old, new)
         page.write_text(text, "utf-8")
 
 
@@ -183,22 +194,18 @@ def skip_inherited(app: Sphinx, what: str, name: str, obj: Any, skip: bool, opti
 # --- examples
 
 
-class ExampleScript(SphinxDirective):
-    """A script in percent format as a page: its Markdown as text, its code as code."""
+def show_script(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put a script in percent format into its page: its Markdown as text, its code as code."""
 
-    required_arguments = 1
+    def fill(found: re.Match[str]) -> str:
+        path = (Path(app.srcdir) / f"{docname}.md").parent / found[1]
+        app.env.note_dependency(path)
+        return "\n\n".join(
+            f"```python\n{text}\n```" if kind == "code" else text
+            for kind, text in split_cells(path.read_text("utf-8"))
+        )
 
-    def run(self) -> list[nodes.Node]:
-        """Read the script and parse its cells."""
-        path = Path(self.env.srcdir) / self.arguments[0]
-        self.env.note_dependency(path)
-        found: list[nodes.Node] = []
-        for kind, text in split_cells(path.read_text("utf-8")):
-            if kind == "code":
-                found.append(nodes.literal_block(text, text, language="python"))
-            else:
-                found += self.parse_text_to_nodes(text, allow_section_headings=True)
-        return found
+    source[0] = re.sub(r"<!-- script (\S+) -->", fill, source[0])
 
 
 def split_cells(script: str) -> Iterator[tuple[str, str]]:
@@ -218,8 +225,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     SearchBoth.js_splitter_code = SearchBoth.js_splitter_code.replace("LETTERS", _LETTERS)
     app.add_config_value("navigation", {}, "env", [dict])
     app.add_search_language(SearchBoth)
-    app.add_directive("example-script", ExampleScript)
     app.connect("source-read", add_navigation)
+    app.connect("source-read", show_script)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=100)
     app.connect("autodoc-process-docstring", restore_property, priority=900)
     app.connect("autodoc-skip-member", skip_inherited)

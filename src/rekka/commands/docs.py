@@ -38,8 +38,7 @@ def docs(
     of = f" for this version; there is one of version {found.built}" if found.built else ""
     if found.markdown is None:
         raise InputError(
-            f"The documentation was not installed with this copy of rekka{of}. Install a released wheel."
+            f"The documentation is not installed with this copy of rekka{of}. Install a released wheel."
         )
-    raise InputError(
-        f"The documentation is not built{of}. Build it with: make docs. The same pages as Markdown: {found.markdown}"
-    )
+    where = f"The same pages as Markdown: {found.markdown}"
+    raise InputError(f"The documentation is not built{of}. Build it with: make docs. {where}")
