@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.search.en import SearchEnglish
 
 JAPANESE = "ja/"
-JAPANESE_SEARCH = "ja/search"
+JAPANESE_SEARCH = "search-ja"  # beside the other one: its results are links from the first folder
 
 # --- navigation
 
@@ -120,9 +120,10 @@ def show_in_its_language(
 ) -> None:
     """Link a page with its other language; give Japanese pages their theme, navigation and search in Japanese."""
     pathto: Callable[..., str] = context["pathto"]
-    japanese = pagename.startswith(JAPANESE)
-    other = pagename.removeprefix(JAPANESE) if japanese else JAPANESE + pagename
-    if pagename in ("search", JAPANESE_SEARCH) or other in app.env.found_docs:
+    japanese = pagename.startswith(JAPANESE) or pagename == JAPANESE_SEARCH
+    others = {"search": JAPANESE_SEARCH, JAPANESE_SEARCH: "search"}
+    other = others.get(pagename) or (pagename.removeprefix(JAPANESE) if japanese else JAPANESE + pagename)
+    if pagename in others or other in app.env.found_docs:
         words = '<a lang="en" href="{}">English</a>' if japanese else '<a lang="ja" href="{}">日本語</a>'
         context["body"] = f'<p class="other-language">{words.format(pathto(other))}</p>' + context.get("body", "")
     captions = re.split(r'(?=<p class="caption")', context.get("furo_navigation_tree", ""))
@@ -153,7 +154,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     (out / "_static" / "translations-ja.js").write_text(catalogue.read_text("utf-8"), "utf-8")
     for page in out.rglob("*.html"):
         text = page.read_text("utf-8")
-        changes = _ACCESSIBLE | (_LABELS if page.parent.name == "ja" else {})
+        changes = _ACCESSIBLE | (_LABELS if page.parent.name == "ja" or page.stem == JAPANESE_SEARCH else {})
         for old, new in changes.items():
             text = text.replace(old, new)
         page.write_text(text, "utf-8")

@@ -25,8 +25,9 @@ class Documentation:
     built: str | None = None
 
 
-def find_documentation(lang: str = ENGLISH, package: Path = PACKAGE) -> Documentation:
+def find_documentation(lang: str = ENGLISH, package: Path | None = None) -> Documentation:
     """Find the documentation of this version: in the package, else in the source tree around it."""
+    package = package or PACKAGE
     source = package.parent.parent / "docs"
     markdown = source if (source / "conf.py").is_file() else None
     stale = None
