@@ -179,10 +179,28 @@ def test_files_that_the_pages_name_are_there():
             assert (ROOT / name).exists(), f"{page.name}: {name}"
 
 
+def anchors(page):
+    """Anchors of a page's headings, as GitHub and the site make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    if page.name.startswith("example-"):  # its headings are those of the script
+        script = re.search(r"<!-- script (\S+) -->", text)
+        text += re.sub(r"^# ", "", (page.parent / script[1]).read_text(), flags=re.MULTILINE)
+    found = []
+    for heading in re.findall(r"^#{1,4} (.+)", text, flags=re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+        found.append(slug if slug not in found else f"{slug}-{found.count(slug)}")
+    return found
+
+
 def test_relative_links_in_the_pages_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for target, anchor in re.findall(r"\]\((?!http)([^)#\s]*)(?:#([^)]*))?\)", text):
+            other = page.parent / target if target else page
+            assert other.exists(), f"{page.name}: {target}"
+            if anchor and other.suffix == ".md":
+                assert anchor in anchors(other), f"{page.name}: {target}#{anchor}"
 
 
 WRITERS = frozenset({
