@@ -175,7 +175,7 @@ def test_scripts_run_in_full(script, capsys, tmp_path, monkeypatch):
 
 def test_files_that_the_pages_name_are_there():
     for page in PAGES:
-        for name in re.findall(r"\b(?:tests|src|benchmarks)/[\w/]+\.py", page.read_text()):
+        for name in re.findall(r"\b(?:tests|src|benchmarks|examples)/[\w/]+\.py", page.read_text()):
             assert (ROOT / name).exists(), f"{page.name}: {name}"
 
 
