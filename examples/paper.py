@@ -50,11 +50,8 @@ print(bool(np.allclose(printed, np.cumsum(true)[:4])))  # prints: True
 # %%
 study = rekka.compare(cases=CASES, preset=["paper", "exact"], rule="pareto", guard={"resamples": 0})
 with pl.Config(tbl_rows=80):
-    print(
-        study.trials.select(
-            "preset", "case", "method", "converged", "certified", "accuracy", "log_loss", "iterations"
-        )
-    )
+    columns = ["preset", "case", "method", "converged", "certified", "accuracy", "log_loss", "iterations"]
+    print(study.trials.select(columns))
 print(study.selection.select("preset", "case", "selected"))
 
 # %% [markdown]
