@@ -4,6 +4,7 @@
 # make check   the first part of it: lint, and compile what the tests use
 # make release-check    what is slow by nature: all tests again with their coverage measured, every fault injected,
 #              the frozen baseline; before a release
+# make docs    build the documentation site into build/site; `rekka docs` opens it
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
 #              check intervals, small cases and the test of calibration; thousands of components; damaged
 #              tables; twenty million rows; the paper's study, run again, also for other hazards; this version
@@ -19,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BEFORE ?= aaee00d  # the version before this one, 0.10.0
 
-.PHONY: app demo test check release-check bench clean
+.PHONY: app demo test check docs release-check bench clean
 
 app: $(VENV)/.app
 	@$(BIN)/rekka app $(APP)
@@ -38,9 +39,15 @@ check: $(VENV)/.developer
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/warm_up.py
 
-release-check: $(VENV)/.developer
+release-check: $(VENV)/.developer $(VENV)/.docs
 	$(ONE_THREAD) REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term -m "slow or not slow" $(PYTEST)
 	$(BIN)/python -m benchmarks.baseline
+
+# warnings are errors: a link that leads nowhere, a public name that is missing from the reference
+docs: $(VENV)/.docs
+	rm -rf build/site
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/site
+	@echo "build/site/index.html ($(BIN)/rekka docs opens it)"
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.baseline
@@ -62,6 +69,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.replacement
 	$(BIN)/python -m benchmarks.calibration
 	$(BIN)/python -m benchmarks.forecast
+	$(BIN)/python -m benchmarks.app
 	$(BIN)/python -m benchmarks.components
 	$(BIN)/python -m benchmarks.fuzz
 	$(BIN)/python -m benchmarks.scale
@@ -69,7 +77,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.versions $(BEFORE)
 
 clean:
-	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Setting up $(VENV): once, about a minute."
@@ -83,6 +91,10 @@ $(VENV)/.user: pyproject.toml | $(BIN)/python
 
 $(VENV)/.app: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[app]"
+	@touch $@ $(VENV)/.user
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[docs]"
 	@touch $@ $(VENV)/.user
 
 $(VENV)/.developer: pyproject.toml | $(BIN)/python

@@ -2,7 +2,8 @@
 
 A table is simulated, uploaded, read and compared; then each page is asked for again and again, as a browser does
 that has been there before. Beside the time of an answer stands the time that its templates take in it. The memory
-is that of a server that nothing was asked of yet. Stored in ``results/app.json``. Exits with 1 if an aim is not met.
+is that of a server that nothing was asked of yet. Stored in ``results/app.json``. Exits with 1 if an aim is not
+met.
 """
 
 from __future__ import annotations

@@ -18,6 +18,13 @@ import sharing
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-extensions",
+)
 FEW_DRAWS = 40  # of coefficients, for the bands of a report
 FEW_SETS = 19  # simulated to test a fit: 5 % is a multiple of 1/20
 
@@ -169,3 +176,30 @@ def decks() -> pl.DataFrame:
     states = pl.DataFrame(pairs, schema=["state_1", "state_2"], orient="row")
     names = pl.format("D{}", pl.int_range(pl.len()))
     return states.with_columns(bridge_id=names, case=pl.lit("Deck"), interval_years=pl.lit(1.0))
+
+
+@pytest.fixture(scope="session")
+def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures of the page go."""
+    folder = Path(os.environ.get("REKKA_ARTIFACTS") or tmp_path_factory.mktemp("artifacts"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Headless Chromium; it has the event loop of its thread, so that it is closed with its file."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("there is no Chromium (Debian: chromium)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=program, args=list(QUIET))
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Any) -> Any:
+    """The browser of tests of finished pages; tests of the local page call their client so."""
+    return chromium

@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -122,13 +123,30 @@ def test_every_dependency_has_its_reason_in_the_readme():
         assert re.search(rf"^\| {name} \|", readme, flags=re.MULTILINE), name
 
 
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+
+SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+
 EXAMPLES = [
     (page, number, code)
-    for page in ("README.md", *(f"docs/{file.name}" for file in sorted((ROOT / "docs").glob("*.md"))))
+    for page in ("README.md", *(file.relative_to(ROOT).as_posix() for file in DOCS))
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL))
 ]
+EXAMPLES += [(file.relative_to(ROOT).as_posix(), 0, file.read_text()) for file in SCRIPTS]
 
 SLOW = {("docs/quickstart.md", 0), ("docs/report.md", 0)}  # whole studies with their reports
+
+
+def run_example(page, number, code, capsys):
+    """A line ``# prints: text`` after a print must be in what was printed."""
+    before = set(REGISTRY)
+    exec(compile(code, f"{page}[{number}]", "exec"), {})
+    for name in set(REGISTRY) - before:  # scaling operators that the example registered
+        REGISTRY.pop(name)
+    printed = capsys.readouterr().out
+    for expected in re.findall(r"# prints: (.*)", code):
+        assert expected.strip() in printed
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -140,28 +158,50 @@ SLOW = {("docs/quickstart.md", 0), ("docs/report.md", 0)}  # whole studies with 
     ],
 )
 def test_examples_run_and_print_what_they_say(page, number, code, capsys, tmp_path, monkeypatch):
-    """A line ``# prints: text`` after a print must be in what was printed."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REKKA_EXAMPLES", "small")  # scripts of examples/ take fewer bridges and components
     monkeypatch.setattr("rekka.evaluation.calibration.TEST_SETS", 99)  # as outside of tests
-    before = set(REGISTRY)
-    exec(compile(code, f"{page}[{number}]", "exec"), {})
-    for name in set(REGISTRY) - before:  # scaling operators that the example registered
-        REGISTRY.pop(name)
-    printed = capsys.readouterr().out
-    for expected in re.findall(r"# prints: (.*)", code):
-        assert expected.strip() in printed
+    run_example(page, number, code, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda file: file.name)
+def test_scripts_run_in_full(script, capsys, tmp_path, monkeypatch):
+    """As a reader runs them, Ontario's on the real table where it is there."""
+    ontario = ROOT.parent / "shared" / "data" / "ontario"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ONTARIO", str(ontario))
+    run_example(script.name, 0, script.read_text(), capsys)
 
 
 def test_files_that_the_pages_name_are_there():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
-        for name in re.findall(r"\b(?:tests|src|benchmarks)/[\w/]+\.py", page.read_text()):
+    for page in PAGES:
+        for name in re.findall(r"\b(?:tests|src|benchmarks|examples)/[\w/]+\.py", page.read_text()):
             assert (ROOT / name).exists(), f"{page.name}: {name}"
 
 
+def anchors(page):
+    """Anchors of a page's headings, as GitHub and the site make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    if page.name.startswith("example-"):  # its headings are those of the script
+        script = re.search(r"<!-- script (\S+) -->", text)
+        text += re.sub(r"^# ", "", (page.parent / script[1]).read_text(), flags=re.MULTILINE)
+    found = []
+    for heading in re.findall(r"^#{1,4} (.+)", text, flags=re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+        found.append(slug if slug not in found else f"{slug}-{found.count(slug)}")
+    return found
+
+
 def test_relative_links_in_the_pages_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for target, anchor in re.findall(r"\]\((?!http)([^)#\s]*)(?:#([^)]*))?\)", text):
+            other = page.parent / target if target else page
+            assert other.exists(), f"{page.name}: {target}"
+            if anchor and other.suffix == ".md":
+                assert anchor in anchors(other), f"{page.name}: {target}#{anchor}"
 
 
 WRITERS = frozenset({
@@ -326,12 +366,34 @@ def test_docstrings_name_the_thing():
     assert riddles == []
 
 
-@pytest.mark.parametrize("name", [name for name in rekka.__all__ if name != "__version__"])
-def test_examples_of_public_names_are_true(name, tmp_path, monkeypatch):
-    """Every public name shows how it is used; what stands behind >>> runs and prints what it says."""
+PUBLIC = [name for name in rekka.__all__ if name != "__version__"]
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory):
+    """The run folder that examples call "run": two methods, not confirmed."""
+    folder = tmp_path_factory.mktemp("examples") / "run"
+    rows = rekka.simulate_transitions(400, n_states=3, seed=1)
+    rekka.compare(rows, methods=["zscore", "minmax"], guard={"resamples": 5}, confirm=False, out=folder)
+    return folder
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_of_public_names_are_true(name, tmp_path, monkeypatch, request):
+    """Every public name shows how it is used, and what stands behind >>> runs and prints what it says."""
     monkeypatch.chdir(tmp_path)
     public = getattr(rekka, name)
-    assert re.search(r"rekka\.\w+\(|>>> ", public.__doc__ or ""), f"rekka.{name} has no example"
+    text = public.__doc__ or ""
+    assert ">>> " in text, f"rekka.{name} has no example"
+    assert "doctest: +SKIP" not in text, f"the example of rekka.{name} is not run"
+    if '"run"' in text:
+        shutil.copytree(request.getfixturevalue("small_run"), tmp_path / "run")
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     for found in doctest.DocTestFinder().find(public, name, globs={"rekka": rekka}):
         assert runner.run(found).failed == 0, found.name
+
+
+def test_the_reference_has_every_public_name_once():
+    page = (ROOT / "docs" / "reference.md").read_text()
+    assert sorted(re.findall(r"^\.\. auto\w+:: rekka\.(\w+)$", page, flags=re.MULTILINE)) == PUBLIC

@@ -48,6 +48,7 @@ COMMANDS = {
     "simulate": "data",
     "check": "data",
     "transitions": "data",
+    "docs": "docs",
 }
 
 

@@ -1,6 +1,5 @@
 """A workspace, its application, and a browser that has the cookie."""
 
-import shutil
 import warnings
 from contextlib import suppress
 
@@ -70,16 +69,3 @@ def upload(browser, access):
         return browser.post("/tables", data={"form_token": access.form}, files={"table": (name, content)}, **more)
 
     return post
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """A browser, which has the event loop of its thread until it is closed."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("there is no Chromium (Debian: chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()

@@ -1,10 +1,6 @@
 """A small study with everything in it, as documents and as pages; one browser for all tests of the page."""
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from page_cases import CHOSEN, HOSTILE, NONE, SHOWN, rename_cases, share_document
@@ -67,24 +63,3 @@ def page_file(page: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(page, encoding="utf-8")
     return file
-
-
-@pytest.fixture(scope="session")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where pictures of the page go."""
-    folder = Path(os.environ.get("REKKA_ARTIFACTS") or tmp_path_factory.mktemp("artifacts"))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Headless Chromium, started once."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("there is no Chromium (Debian: chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=chromium, args=list(QUIET))
-        yield launched
-        launched.close()

@@ -98,7 +98,17 @@ def read_nbi(files: Any) -> Panel:
 
     Examples
     --------
-    ``rekka.pair_visits(rekka.read_nbi(["MD17.txt", "MD18.txt", "MD19.txt"]), max_gap=6)``
+    >>> import rekka
+    >>> from pathlib import Path
+    >>> names = "STATE_CODE_001,STRUCTURE_NUMBER_008,RECORD_TYPE_005A,ROUTE_PREFIX_005B,YEAR_BUILT_027,ADT_029,"
+    >>> names += "YEAR_ADT_030,STRUCTURE_LEN_MT_049,DECK_WIDTH_MT_052,DECK_COND_058,SUPERSTRUCTURE_COND_059,"
+    >>> names += "SUBSTRUCTURE_COND_060,CULVERT_COND_062,DATE_OF_INSPECT_090,YEAR_RECONSTRUCTED_106"
+    >>> for file, deck, date in [("MD16.txt", 7, "616"), ("MD18.txt", 6, "618")]:
+    ...     row = f"24,100000010001,1,1,1957,8000,2015,24.7,10,{deck},6,5,N,{date},0"
+    ...     _ = Path(file).write_text(f"{names}{chr(10)}{row}")
+    >>> pairs = rekka.pair_visits(rekka.read_nbi(["MD16.txt", "MD18.txt"]), max_gap=6)
+    >>> pairs.frame.select("case", "state_1", "state_2").rows()
+    [('Deck', 3, 4), ('Superstructure', 4, 4), ('Substructure', 5, 5)]
 
     """
     sources = _find_files(files)

@@ -198,7 +198,12 @@ def partition_by_date(
 
     Examples
     --------
-    ``rekka.partition_by_date(transitions, until=date(2019, 3, 31))``
+    >>> import rekka
+    >>> from datetime import date
+    >>> found = rekka.read_transitions(rekka.simulate_inventory(50, preset="plain").inspections)
+    >>> parts = rekka.partition_by_date(found.frame, until=date(2019, 3, 31))
+    >>> parts.train["date_2"].max() <= date(2019, 3, 31)
+    True
 
     """
     frame = _check_rows(_to_lazy(transitions), DATE_COLUMNS)

@@ -412,7 +412,11 @@ def write_transitions(
 
     Examples
     --------
-    ``rekka.write_transitions(rekka.read_panel("inspections.xlsx"), "transitions.csv", max_gap=8)``
+    >>> import rekka
+    >>> panel = rekka.read_panel(rekka.simulate_inventory(20, preset="plain").inspections)
+    >>> audit = rekka.write_transitions(panel, "transitions.csv", max_gap=8)
+    >>> audit.transitions > 0
+    True
 
     """
     path = Path(path)

@@ -60,8 +60,13 @@ class Report:
 
     Made by ``make_report`` and ``Study.report``. The same study gives the same bytes.
 
-    >>> report = rekka.make_report("run", lang="ja")  # doctest: +SKIP
-    >>> report.write("report-ja.html")  # doctest: +SKIP
+    Examples
+    --------
+    >>> import rekka
+    >>> report = rekka.make_report("run", lang="ja", calibrate=False)
+    >>> report.document.answers[0].method
+    'zscore'
+
     """
 
     document: Document
@@ -178,9 +183,6 @@ def make_report(
 ) -> Report:
     """Report a study.
 
-    >>> report = rekka.make_report("run", title="Bridges of a district")  # doctest: +SKIP
-    >>> report.write("report.html")  # doctest: +SKIP
-
     Parameters
     ----------
     study : Study or path
@@ -203,6 +205,14 @@ def make_report(
         all that the paper has, or everything.
     on_case : callable, optional
         Called with each case that is calibrated, the number done and the number there are.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> report = rekka.make_report("run", title="Bridges of a district", calibrate=False)
+    >>> page, numbers = report.write("report.html")
+    >>> page.name, numbers.name
+    ('report.html', 'report.json')
 
     """
     load_words(lang)  # what is wrong is told before the work
@@ -247,8 +257,6 @@ def write_report(
 ) -> dict[str, tuple[Path, ...]]:
     """Report a study and write the page, and beside it what else is asked for.
 
-    >>> rekka.write_report("run", figures="figures", tables="tables")  # doctest: +SKIP
-
     Parameters
     ----------
     study : Study or path
@@ -272,6 +280,13 @@ def write_report(
     -------
     dict
         The files that were written, by kind: page, figures, tables, workbook, markdown, pdf.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> written = rekka.write_report("run", markdown="report.md", calibrate=False)
+    >>> sorted(written)
+    ['markdown', 'page']
 
     """
     run = study.folder if isinstance(study, Study) else Path(study)

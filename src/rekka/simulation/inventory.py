@@ -150,7 +150,9 @@ def write_inventory(
 
     Examples
     --------
-    ``rekka.write_inventory("demo", 100_000, preset="plain", format="parquet")``
+    >>> import rekka
+    >>> [file.name for file in rekka.write_inventory("simulated", 20, preset="plain")]
+    ['inventory.csv', 'inspections.csv', 'traffic.csv', 'truth.json']
 
     """
     elements = DrawnElements.check(error=error, frailty=frailty, improvements=improvements, trend=trend)

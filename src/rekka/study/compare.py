@@ -185,8 +185,11 @@ def compare(
 
     Examples
     --------
-    >>> study = rekka.compare("inspections.csv", out="run")  # doctest: +SKIP
-    >>> study.selection  # doctest: +SKIP
+    >>> import rekka
+    >>> rows = rekka.simulate_transitions(400, n_states=3, seed=1)
+    >>> study = rekka.compare(rows, methods=["zscore", "minmax"], guard={"resamples": 0}, confirm=False)
+    >>> study.selection.select("case", "chosen").rows()
+    [('all', 'zscore')]
 
     """
     asked = locals()
@@ -264,7 +267,12 @@ def resume_study(out: str | Path, data: Any = None, *, expected: StudyPlan | Non
     give the same rows; ``expected``, a plan, must be the folder's. ``options`` are workers, cluster, memory,
     on_trial, on_choice and on_rows, as for ``compare``.
 
-        study = rekka.resume_study("run", workers=4)
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.resume_study("run")  # nothing is missing: nothing is fitted
+    <Study: 2 of 2 trials, 1 cases>
+
     """
     folder, how = Path(out).absolute(), RunOptions(**options)
     limit = read_memory(how.memory)
@@ -312,7 +320,12 @@ def _hold_run(folder: Path) -> Iterator[StudyPlan]:
 def load_study(out: str | Path) -> Study:
     """Read the study in a run folder, as far as it has got; nothing is written.
 
-    study = rekka.load_study("run")
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.load_study("run").selection.select("case", "chosen").rows()
+    [('all', 'zscore')]
+
     """
     folder = Path(out).absolute()
     plan = load_plan(folder)
@@ -431,8 +444,12 @@ def confirm(out: str | Path, *, force: bool = False) -> Study:
 
     A run that has looked already is refused, unless ``force``: then it looks again, and the result is marked.
 
-        study = rekka.confirm("run")
-        study.confirmation
+    Examples
+    --------
+    >>> import rekka
+    >>> rekka.confirm("run").confirmation.select("case", "method", "rows").rows()
+    [('all', 'zscore', 84)]
+
     """
     folder = Path(out).absolute()
     with _hold_run(folder) as plan:

@@ -118,9 +118,15 @@ class Study:
     ``planned`` is the number of trials there are to be; a run that was stopped has fewer ``results``. Models are
     read when they are asked for.
 
-        study = rekka.compare("inspections.csv")
-        study.trials, study.selection
-        study.model("Pier").predict(rows)
+    Examples
+    --------
+    >>> import rekka
+    >>> study = rekka.load_study("run")
+    >>> study.trials.select("method", "certified").rows()
+    [('zscore', True), ('minmax', True)]
+    >>> study.model("all").certificate_.certified
+    True
+
     """
 
     plan: StudyPlan

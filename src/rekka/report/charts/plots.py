@@ -30,7 +30,12 @@ NO_NUMBER = "a hazard is no finite number"
 class Plots:
     """The figures of a report, one by one: ``study.plot``. Colours are those of print, words are English.
 
-    >>> study.plot.tradeoff().save("tradeoff.svg")  # doctest: +SKIP
+    Examples
+    --------
+    >>> import rekka
+    >>> chart = rekka.load_study("run").plot.tradeoff()  # of Altair
+    >>> chart.save("tradeoff.json")
+
     """
 
     def __init__(self, study: Study) -> None:
