@@ -31,6 +31,7 @@ LAYERS = (
     "study",
     "report",
     "workflows",
+    "verification",
     "commands",
     "cli",
 )

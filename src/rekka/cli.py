@@ -47,6 +47,7 @@ COMMANDS = {
     "simulate": "data",
     "check": "data",
     "transitions": "data",
+    "verify": "verify",
 }
 
 
