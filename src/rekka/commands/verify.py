@@ -83,13 +83,13 @@ def _print_found(console: Console, found: Verification, written: Path | None, *,
 
     words = load_words(ENGLISH)
     if found.ok:
-        print_plain(console, say_answer(found, words))
+        print_plain(console, say_answer(found.results, words))
     else:
-        print_warning(console, say_answer(found, words))
+        print_warning(console, say_answer(found.results, words))
     if not verbose:
         print_plain(console, words("verify.furthest_terminal"))
     console.print()
-    for kind, checks in group_checks(found, words).items():
+    for kind, checks in group_checks(found.results, words).items():
         if verbose:
             _print_numbers(console, checks, words)
         else:

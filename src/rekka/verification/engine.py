@@ -67,7 +67,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Check:
+class RegisteredCheck:
     """A registered check. ``source`` names where its expected numbers come from."""
 
     name: str
@@ -76,7 +76,7 @@ class Check:
     run: Callable[[Numbers], Iterator[Comparison]]
 
 
-REGISTERED: dict[str, Check] = {}
+REGISTERED: dict[str, RegisteredCheck] = {}
 
 
 def verifies(
@@ -87,7 +87,7 @@ def verifies(
     assert name not in REGISTERED, f"there is a check {name} already"
 
     def register(run: Callable[[Numbers], Iterator[Comparison]]) -> Callable[[Numbers], Iterator[Comparison]]:
-        REGISTERED[name] = Check(name, kind, source, run)
+        REGISTERED[name] = RegisteredCheck(name, kind, source, run)
         return run
 
     return register
@@ -102,7 +102,7 @@ def compare(
     return Comparison(item, values[0], values[1], tolerance, relative is not None)
 
 
-def list_checks() -> list[Check]:
+def list_checks() -> list[RegisteredCheck]:
     """All checks, kind by kind."""
     for module in MODULES:
         import_module(f"rekka.verification.{module}")

@@ -76,7 +76,7 @@ def three_moves(theta: Sequence[float], years: float) -> float:
 # Likelihoods
 
 
-class Pairs(NamedTuple):
+class PlainPairs(NamedTuple):
     """Rows seen twice: states 0-based, years, covariates (n, p)."""
 
     start: NDArray[np.int64]
@@ -91,7 +91,7 @@ class Pairs(NamedTuple):
         return pl.DataFrame(columns | {f"x{k}": self.x[:, k] for k in range(self.x.shape[1])})
 
 
-def log_likelihood(rows: Pairs, beta: Any) -> Any:
+def log_likelihood(rows: PlainPairs, beta: Any) -> Any:
     """Log-likelihood of pairs at coefficients (..., K-1, p+1) by matrices; real or complex."""
     design = np.column_stack([np.ones(len(rows.years)), rows.x])
     theta = np.exp(np.einsum("nc,...kc->...nk", design, beta))
@@ -99,7 +99,7 @@ def log_likelihood(rows: Pairs, beta: Any) -> Any:
     return np.log(P[..., np.arange(len(rows.years)), rows.start, rows.end]).sum(axis=-1)
 
 
-def exact_log_likelihood(rows: Pairs, beta: Array) -> float:
+def exact_log_likelihood(rows: PlainPairs, beta: Array) -> float:
     """Log-likelihood by the closed form for hazards that all differ, in 60 decimal digits; hazards of any size."""
     with localcontext() as context:
         context.prec = 60
@@ -124,7 +124,7 @@ def _exact_probability(theta: Sequence[Decimal], years: Decimal, start: int, end
     return found
 
 
-def climb(rows: Pairs, start: Array) -> tuple[float, Array]:
+def climb(rows: PlainPairs, start: Array) -> tuple[float, Array]:
     """Maximum of the plain likelihood from coefficients (K-1, p+1), and where: L-BFGS-B with complex steps."""
     shape = start.shape
     # Covariates are standardised for the optimizer, and intercepts moved to their means: no coefficient changes.
@@ -147,7 +147,7 @@ def climb(rows: Pairs, start: Array) -> tuple[float, Array]:
     return -float(found.fun), beta
 
 
-def first_rates(rows: Pairs) -> Array:
+def first_rates(rows: PlainPairs) -> Array:
     """Coefficients (K-1, p+1) to start from: moves by years in a state, and no effects."""
     beta = np.zeros((rows.n_states - 1, rows.x.shape[1] + 1))
     for k in range(rows.n_states - 1):
@@ -191,7 +191,7 @@ def draw_pairs(
     beta: Sequence[Sequence[float]],
     draw_x: Callable[[Random], list[float]],
     gaps: Sequence[float],
-) -> Pairs:
+) -> PlainPairs:
     """Independent rows from known coefficients (K-1, p+1), in any state but the last."""
     random, found = Random(seed), []
     for _ in range(n):
@@ -201,10 +201,10 @@ def draw_pairs(
         found.append((start, draw_end(random, theta, start, years), years, x))
     starts, ends, gaps_drawn, covariates = zip(*found, strict=True)
     table = np.array(covariates, float).reshape(n, -1)
-    return Pairs(np.array(starts), np.array(ends), np.array(gaps_drawn), table, len(beta) + 1)
+    return PlainPairs(np.array(starts), np.array(ends), np.array(gaps_drawn), table, len(beta) + 1)
 
 
-class Visits(NamedTuple):
+class DrawnVisits(NamedTuple):
     """Visits of members, in order: member, time, state or rating from 1, covariates (n, p) of the member."""
 
     member: NDArray[np.int64]
@@ -212,11 +212,11 @@ class Visits(NamedTuple):
     state: NDArray[np.int64]
     x: Array
 
-    def pair(self, n_states: int) -> Pairs:
+    def pair(self, n_states: int) -> PlainPairs:
         """Pairs of visits that follow each other."""
         same = np.flatnonzero(self.member[1:] == self.member[:-1])
         years = self.time[same + 1] - self.time[same]
-        return Pairs(self.state[same] - 1, self.state[same + 1] - 1, years, self.x[same], n_states)
+        return PlainPairs(self.state[same] - 1, self.state[same + 1] - 1, years, self.x[same], n_states)
 
 
 def draw_visits(
@@ -227,7 +227,7 @@ def draw_visits(
     most: int,
     errors: Array | None = None,
     shares: Sequence[float] = (),
-) -> Visits:
+) -> DrawnVisits:
     """Visits of members that begin in state 1, 2 to ``most`` each; ``errors`` (K, K): probabilities of ratings.
 
     ``shares`` are the probabilities that each covariate, 0 or 1, is 1.
@@ -245,6 +245,6 @@ def draw_visits(
             gap = random.choice(gaps)
             time, state = time + gap, draw_end(random, theta, state, gap)
     member_of, times, states, covariates = zip(*found, strict=True)
-    return Visits(
+    return DrawnVisits(
         np.array(member_of), np.array(times), np.array(states), np.array(covariates, float).reshape(len(times), -1)
     )

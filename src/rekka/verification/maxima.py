@@ -15,7 +15,7 @@ from rekka.estimator import ExponentialHazardMarkovModel
 from rekka.model.certificate import Verdict
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.verification.engine import Comparison, Numbers, compare, verifies
-from rekka.verification.formulas import Pairs, climb, draw_pairs, exact_log_likelihood, first_rates
+from rekka.verification.formulas import PlainPairs, climb, draw_pairs, exact_log_likelihood, first_rates
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ OTHER = 1e-8  # between this fit and that of another optimizer, which stops a li
 AFFINE = ("max", "minmax", "zscore")
 
 
-def fit(rows: Pairs, **options: Any) -> ExponentialHazardMarkovModel:
+def fit(rows: PlainPairs, **options: Any) -> ExponentialHazardMarkovModel:
     """Fit pairs, with all their covariates, from their ages at first visits if there are any."""
     frame = rows.frame()
     names = [name for name in frame.columns if name.startswith("x")]
@@ -54,7 +54,7 @@ ORACLES = {  # seed, rows, coefficients, covariates, years between visits
 }
 
 
-def draw_oracle(name: str) -> Pairs:
+def draw_oracle(name: str) -> PlainPairs:
     """Rows of one of the sets whose maximum is stored."""
     seed, n, beta, draw_x, gaps = ORACLES[name]
     return draw_pairs(seed, n, beta, draw_x, gaps)
@@ -66,7 +66,7 @@ def binomial(numbers: Numbers) -> Iterator[Comparison]:
     for stayed, left, years in ((90, 10, 2.0), (37, 63, 5.0), (499, 1, 1.0)):
         n = stayed + left
         ends = np.repeat([0, 1], [stayed, left])
-        rows = Pairs(np.zeros(n, dtype=np.int64), ends, np.full(n, years), np.zeros((n, 0)), 2)
+        rows = PlainPairs(np.zeros(n, dtype=np.int64), ends, np.full(n, years), np.zeros((n, 0)), 2)
         model = fit(rows)
         a = -math.log(stayed / n)
         counts = {"stayed": f"{stayed}", "left": f"{left}", "years": f"{years:g}"}
@@ -121,11 +121,11 @@ def two_maxima(numbers: Numbers) -> Iterator[Comparison]:
     yield compare(say("verify.item.lower_curved"), "yes", curved)
 
 
-def read_heavy(stored: Mapping[str, Any]) -> Pairs:
+def read_heavy(stored: Mapping[str, Any]) -> PlainPairs:
     """Rows with a heavy-tailed covariate; states are stored from 1."""
     start, end, years, x = (np.array(column) for column in zip(*stored["rows"], strict=True))
     states = start.astype(np.int64) - 1, end.astype(np.int64) - 1
-    return Pairs(*states, years, x[:, None], 5)
+    return PlainPairs(*states, years, x[:, None], 5)
 
 
 @verifies("separation", "certificate", source="design")
@@ -145,7 +145,7 @@ def separation(numbers: Numbers) -> Iterator[Comparison]:
         ("nobody_leaves", stays, 3, {"ridge": 1.0}, "no_finite_maximum"),
     ):
         start, end, years, x = (np.array(column) for column in zip(*table, strict=True))
-        rows = Pairs(start - 1, end - 1, years.astype(float), x.astype(float)[:, None], states)
+        rows = PlainPairs(start - 1, end - 1, years.astype(float), x.astype(float)[:, None], states)
         item = say("verify.item.separation", rows=say(f"verify.set.{name}"))
         yield compare(item, expected, list_verdict(fit(rows, **options)))
 

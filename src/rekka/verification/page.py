@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from rekka.core.language import ENGLISH, MISSING, Words, load_words
+from rekka.core.language import ENGLISH, MISSING, Words, load_words, say
 from rekka.report.page import name_digest, write_style
 from rekka.verification.engine import KINDS, Comparison, Value
-
-if TYPE_CHECKING:
-    from rekka.verification.verify import CheckResult, Verification
+from rekka.verification.results import CheckResult, count_numbers, count_wrong
 
 DIGITS = 8  # significant, of a number that is shown
 
@@ -85,34 +84,42 @@ def say_verdict(ok: bool, words: Words) -> str:
     return words(f"verify.verdict.{'agrees' if ok else 'differs'}")
 
 
-def say_answer(found: Verification, words: Words) -> str:
+def say_answer(results: Sequence[CheckResult], words: Words) -> str:
     """The answer in one sentence."""
-    counts = {"checks": len(found.results), "numbers": found.n_numbers}
-    names = [words(f"verify.check.{one.check.name}") for one in found.failed]
-    if found.ok:
-        return words.format({"say": "verify.agree", **counts})
-    return words.format({"say": "verify.differ", **counts, "wrong": found.n_wrong, "names": names})
+    counts = {"checks": len(results), "numbers": count_numbers(results)}
+    names = [words(f"verify.check.{one.check.name}") for one in results if not one.ok]
+    if not names:
+        return words.format(say("verify.agree", **counts))
+    return words.format(say("verify.differ", **counts, wrong=count_wrong(results), names=names))
 
 
-def group_checks(found: Verification, words: Words) -> dict[str, list[ShownCheck]]:
+def group_checks(results: Sequence[CheckResult], words: Words) -> dict[str, list[ShownCheck]]:
     """Checks in words by kind, in the order of the page."""
-    groups = {kind: [show_check(one, words) for one in found.results if one.check.kind == kind] for kind in KINDS}
+    groups = {kind: [show_check(one, words) for one in results if one.check.kind == kind] for kind in KINDS}
     return {kind: shown for kind, shown in groups.items() if shown}
 
 
-def render_verification(found: Verification, lang: str = ENGLISH) -> str:
+def render_verification(
+    results: Sequence[CheckResult],
+    versions: Mapping[str, str],
+    machine: Mapping[str, Any],
+    date: str,
+    lang: str = ENGLISH,
+) -> str:
     """The page in a language."""
     words = load_words(lang)
     style = write_style()
-    groups = group_checks(found, words)
+    groups = group_checks(results, words)
     every = [one for group in groups.values() for one in group]
     shown: dict[str, Any] = {
         "words": words,
-        "found": found,
-        "answer": say_answer(found, words),
+        "version": versions["rekka"],
+        "seconds": sum(one.seconds for one in results),
+        "answer": say_answer(results, words),
         "groups": groups,
         "references": {one.reference: one.source for one in every},
-        "facts": {**found.versions, **{name: f"{value}" for name, value in found.machine.items()}},
+        "facts": {**versions, **{name: f"{value}" for name, value in machine.items()}},
+        "date": date[:16].replace("T", " "),
         "verdict": lambda ok: say_verdict(ok, words),
         "style": Markup(style),
         "policy": f"style-src {name_digest(style)}",

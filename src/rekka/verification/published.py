@@ -1,7 +1,7 @@
 """Published numbers: msm's example of psoriatic arthritis, and the tables of the paper.
 
 Of the example no data set is shipped. Public as numbers are the size of the data, its table of moves, and what R's
-msm prints of its fits. The likelihoods of those fits need the data. In their place rows made of the table, and rows
+msm prints of its fits. The likelihoods of those fits need the data. Instead, rows made of the table, and rows
 simulated to be like the data, are fitted, and compared with what msm finds for the same rows.
 """
 
@@ -25,7 +25,7 @@ from rekka.model.probabilities import transition_probabilities
 from rekka.study.hypotheses import judge_hypotheses
 from rekka.study.tables import mark_selected, tabulate_floor, tabulate_methods, tabulate_selection
 from rekka.verification.engine import Comparison, Numbers, compare, verifies
-from rekka.verification.formulas import Pairs, Visits, draw_visits
+from rekka.verification.formulas import DrawnVisits, PlainPairs, draw_visits
 from rekka.verification.maxima import fit, list_verdict
 
 Array = NDArray[np.float64]
@@ -38,14 +38,14 @@ METHODS = (*AFFINE, "boxcox")
 # Psoriatic arthritis
 
 
-def list_counted(numbers: Numbers) -> Pairs:
+def list_counted(numbers: Numbers) -> PlainPairs:
     """The example's moves, all over ten months: rows made of its table alone."""
     table = np.array(numbers["psor"]["moves"])
     start, end = (np.repeat(one.ravel(), table.ravel()) for one in np.indices(table.shape))
-    return Pairs(start, end, np.full(start.size, 10.0), np.zeros((start.size, 0)), 4)
+    return PlainPairs(start, end, np.full(start.size, 10.0), np.zeros((start.size, 0)), 4)
 
 
-def draw_patients() -> Visits:
+def draw_patients() -> DrawnVisits:
     """Patients like those of the example: as many, with the hazards and effects that msm prints for it."""
     hazards = (-2.3443461, -1.6631471, -1.5404480)
     low_sedimentation, high_effusion = (-0.3119759, -0.7811921, 0.4547077), (0.8491679, 0.5195055, 0.3321686)
@@ -55,7 +55,7 @@ def draw_patients() -> Visits:
 
 @verifies("psor_printed", "published", source="psor")
 def psor_printed(numbers: Numbers) -> Iterator[Comparison]:
-    """What msm prints of its fit without covariates, from its hazards: probabilities, and months in a state."""
+    """Probabilities and months in a state that msm prints, from the hazards that it prints."""
     stored = numbers["psor"]
     hazards = stored["hazards"]
     row = transition_probabilities(hazards, 10.0)[0]
@@ -163,7 +163,7 @@ def read_trials(paper: Mapping[str, Any]) -> pl.DataFrame:
 
 @verifies("paper_counts", "paper", source="paper")
 def paper_counts(numbers: Numbers) -> Iterator[Comparison]:
-    """What reproduces from the paper's appendix: sizes, convergence, selection, means and low medians."""
+    """Sizes, convergence, selection, means and low medians, which reproduce from the paper's appendix."""
     paper = numbers["paper"]
     trials = read_trials(paper)
     for case, (total, *parts) in paper["cases"]["rows"].items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,8 +17,9 @@ from rekka.core.files import has_mark, make_folder, refuse_foreign, write_text
 from rekka.core.folders import plain
 from rekka.core.language import ENGLISH, LANGUAGES, load_words
 from rekka.core.machine import describe_machine, describe_versions
-from rekka.verification.engine import KINDS, Check, Comparison, list_checks, load_numbers
+from rekka.verification.engine import KINDS, RegisteredCheck, list_checks, load_numbers
 from rekka.verification.page import render_verification
+from rekka.verification.results import CheckResult, count_numbers, count_wrong, run_check
 
 FORMAT, VERSION = "rekka-verification", 1  # of the plain data
 JSON, HTML = ".json", ".html"
@@ -29,46 +29,6 @@ SCHEMA = {
     "got": pl.Float64, "expected_words": pl.String, "got_words": pl.String, "difference": pl.Float64,
     "tolerance": pl.Float64, "relative": pl.Boolean, "ok": pl.Boolean,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """Comparisons of one check. ``error`` is the exception that ended it: it counts as a number that differs."""
-
-    check: Check
-    comparisons: tuple[Comparison, ...]
-    seconds: float
-    error: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether it was computed and all its numbers agree."""
-        return self.error is None and all(one.ok for one in self.comparisons)
-
-    @property
-    def wrong(self) -> int:
-        """How many numbers differ; a check that could not be computed counts as one more."""
-        return sum(not one.ok for one in self.comparisons) + (self.error is not None)
-
-    @property
-    def furthest(self) -> Comparison | None:
-        """The number furthest from what is expected, in units of its tolerance; the first of equal ones."""
-        return max(self.comparisons, key=lambda one: one.severity, default=None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, with English texts."""
-        words = load_words(ENGLISH)
-        numbers = [
-            {
-                "item": words.format(one.item), "expected": one.expected, "got": one.got, "ok": one.ok,
-                "difference": one.difference, "tolerance": one.tolerance, "relative": one.relative,
-            }
-            for one in self.comparisons
-        ]  # fmt: skip
-        name, source = self.check.name, self.check.source
-        texts = {"title": words(f"verify.check.{name}"), "source": words(f"verify.reference.{source}")}
-        head = {"name": name, "kind": self.check.kind, **texts, "ok": self.ok, "seconds": round(self.seconds, 3)}
-        return {**head, "error": self.error, "numbers": numbers}
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +62,12 @@ class Verification:
     @property
     def n_numbers(self) -> int:
         """How many numbers were compared."""
-        return sum(max(len(one.comparisons), one.wrong) for one in self.results)
+        return count_numbers(self.results)
 
     @property
     def n_wrong(self) -> int:
         """How many of them differ."""
-        return sum(one.wrong for one in self.results)
+        return count_wrong(self.results)
 
     @property
     def seconds(self) -> float:
@@ -139,7 +99,7 @@ class Verification:
 
     def to_html(self, lang: str = ENGLISH) -> str:
         """The page: one HTML file that needs nothing else."""
-        return render_verification(self, lang)
+        return render_verification(self.results, self.versions, self.machine, self.date, lang)
 
     def write(self, path: str | Path, lang: str = ENGLISH) -> Path:
         """Write the page (.html) or the numbers (.json). Only an earlier verification is written over."""
@@ -192,19 +152,7 @@ def verify(
     return Verification(tuple(results), describe_versions(), describe_machine(), date)
 
 
-def run_check(check: Check, numbers: Any) -> CheckResult:
-    """Run one check. An exception is its result: an installation that computes wrongly may not get to the end."""
-    found: list[Comparison] = []
-    error, begun = None, time.perf_counter()
-    try:
-        for one in check.run(numbers):
-            found.append(one)  # noqa: PERF402 - what came before an exception is kept
-    except Exception as caught:
-        error = f"{type(caught).__name__}: {caught}"
-    return CheckResult(check, tuple(found), time.perf_counter() - begun, error)
-
-
-def choose_checks(only: str | Sequence[str] | None) -> list[Check]:
+def choose_checks(only: str | Sequence[str] | None) -> list[RegisteredCheck]:
     """Checks that were asked for, in the order of the page."""
     every = list_checks()
     if only is None:
@@ -221,7 +169,7 @@ def choose_checks(only: str | Sequence[str] | None) -> list[Check]:
     return found
 
 
-def _list_names(check: Check) -> list[str]:
+def _list_names(check: RegisteredCheck) -> list[str]:
     keys = (f"verify.check.{check.name}", f"verify.kind.{check.kind}")
     titles = [load_words(lang)(key).lower() for lang in LANGUAGES for key in keys]
     return [check.name, check.name.replace("_", " "), check.kind, *titles]
