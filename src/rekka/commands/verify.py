@@ -1,4 +1,4 @@
-"""``rekka verify``: this installation beside every number that its models are known to give."""
+"""``rekka verify``: this installation beside numbers that its models are known to give."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def verify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute every known number with this installation, and compare: needs no network, takes about two minutes.
+    """Compute known numbers with this installation, and compare: needs no network, takes up to two minutes.
 
     Closed forms, probabilities with 50 digits, maxima that a second optimizer and R's msm find too, the paper's
     tables and where they do not hold, coverage of intervals: each with its source, what is expected, what this

@@ -1,1 +1,1 @@
-"""``rekka verify``: this installation beside every number that its models are known to give."""
+"""``rekka verify``: this installation beside numbers that its models are known to give."""

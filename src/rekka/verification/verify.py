@@ -1,4 +1,4 @@
-"""``verify``: compute every known number with this installation and compare; as table, JSON and page."""
+"""``verify``: compute known numbers with this installation and compare; as table, JSON and page."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def check_place(file: Path) -> None:
 def verify(
     *, only: str | Sequence[str] | None = None, on_progress: Callable[[str, int, int], None] | None = None
 ) -> Verification:
-    """Compute every known number with this installation, and compare.
+    """Compute known numbers with this installation, and compare.
 
     Parameters
     ----------
