@@ -288,6 +288,16 @@ def test_every_number_has_words(quick):
     assert {key.rpartition(".")[2] for key in never} == set(slow)
 
 
+def test_the_order_is_that_of_the_modules():
+    """Checks of a kind are in one module, so that what is imported first does not change their order."""
+    for kind in KINDS:
+        homes = {check.run.__module__ for check in CHECKS.values() if check.kind == kind}
+        assert len(homes) == 1, (kind, homes)
+    assert [KINDS.index(check.kind) for check in CHECKS.values()] == sorted(
+        KINDS.index(check.kind) for check in CHECKS.values()
+    )
+
+
 def test_a_name_is_registered_once():
     with pytest.raises(AssertionError, match="there is a check binomial already"):
         engine.verifies("binomial", "maxima", source="formula")

@@ -20,11 +20,7 @@ from rekka.verification.formulas import (
     climb,
     draw_pairs,
     exact_log_likelihood,
-    exponential,
     first_rates,
-    generator,
-    mean_years,
-    quantile_years,
 )
 
 Array = NDArray[np.float64]
@@ -196,25 +192,3 @@ def _describe(model: ExponentialHazardMarkovModel, frame: pl.DataFrame) -> dict[
         "errors": errors,
         "forecasts": model.predict_proba(frame),
     }
-
-
-@verifies("forecasts", "probabilities", source="matrices")
-def forecasts(numbers: Numbers) -> Iterator[Comparison]:
-    """Forecasts of a fitted model whose covariate grows by one a year, from its own coefficients by matrices."""
-    rows = draw_oracle("three_states")
-    model = fit(rows, advance=["x0"])
-    beta = np.column_stack([model.intercept_, model.coef_])
-    member = pl.DataFrame({"state_1": [1], "x0": [-0.6]})
-    expected = np.eye(3)
-    for year in range(4):
-        theta = np.exp(beta @ np.array([1.0, -0.6 + year + 0.5]))
-        expected = expected @ exponential(generator(theta))
-    found = model.transition_matrix(4.0, member.drop("state_1"), age="advances", intervals="none").probability
-    for start, end in ((1, 1), (1, 2), (1, 3), (2, 3)):
-        item = say("verify.item.forecast", start=f"{start}", end=f"{end}")
-        yield compare(item, expected[start - 1, end - 1], float(found[start - 1, end - 1]), relative=1e-9)
-    theta = np.exp(beta @ np.array([1.0, -0.6]))
-    told = model.years_to_reach(3, member, quantiles=[0.5], age="fixed", intervals="none").to_dicts()[0]
-    yield compare(say("verify.item.forecast_mean"), mean_years(theta), told["mean"], relative=1e-9)
-    wanted = quantile_years(theta, 0.5)
-    yield compare(say("verify.item.forecast_median"), wanted, told["median"], relative=1e-9)

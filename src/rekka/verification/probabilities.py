@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from rekka.core.language import Said, say
@@ -14,7 +15,17 @@ from rekka.model.family import EXPONENTIAL
 from rekka.model.likelihood import Likelihood, Rows
 from rekka.model.probabilities import transition_probabilities
 from rekka.verification.engine import Comparison, Numbers, compare, verifies
-from rekka.verification.formulas import erlang, mean_years, one_move, quantile_years, three_moves, two_moves
+from rekka.verification.formulas import (
+    erlang,
+    exponential,
+    generator,
+    mean_years,
+    one_move,
+    quantile_years,
+    three_moves,
+    two_moves,
+)
+from rekka.verification.maxima import draw_oracle, fit
 
 Array = NDArray[np.float64]
 
@@ -137,3 +148,25 @@ def years(numbers: Numbers) -> Iterator[Comparison]:
             median = float(EXPONENTIAL.cross(start, hazards, np.array([500.0]), state - 1, 0.5)[0])
             wanted = quantile_years(passed, 0.5)
             yield compare(say("verify.item.median_years", **place), wanted, median, relative=1e-10)
+
+
+@verifies("forecasts", "probabilities", source="matrices")
+def forecasts(numbers: Numbers) -> Iterator[Comparison]:
+    """Forecasts of a fitted model whose covariate grows by one a year, from its own coefficients by matrices."""
+    rows = draw_oracle("three_states")
+    model = fit(rows, advance=["x0"])
+    beta = np.column_stack([model.intercept_, model.coef_])
+    member = pl.DataFrame({"state_1": [1], "x0": [-0.6]})
+    expected = np.eye(3)
+    for year in range(4):
+        theta = np.exp(beta @ np.array([1.0, -0.6 + year + 0.5]))
+        expected = expected @ exponential(generator(theta))
+    found = model.transition_matrix(4.0, member.drop("state_1"), age="advances", intervals="none").probability
+    for start, end in ((1, 1), (1, 2), (1, 3), (2, 3)):
+        item = say("verify.item.forecast", start=f"{start}", end=f"{end}")
+        yield compare(item, expected[start - 1, end - 1], float(found[start - 1, end - 1]), relative=1e-9)
+    theta = np.exp(beta @ np.array([1.0, -0.6]))
+    told = model.years_to_reach(3, member, quantiles=[0.5], age="fixed", intervals="none").to_dicts()[0]
+    yield compare(say("verify.item.forecast_mean"), mean_years(theta), told["mean"], relative=1e-9)
+    wanted = quantile_years(theta, 0.5)
+    yield compare(say("verify.item.forecast_median"), wanted, told["median"], relative=1e-9)
