@@ -10,14 +10,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rekka.core.language import ENGLISH, MISSING, Words, load_words, say
-from rekka.report.page import name_digest, write_style
+from rekka.report.colours import write_style
+from rekka.report.page import name_digest
 from rekka.verification.engine import KINDS, Comparison, Value
 from rekka.verification.results import CheckResult, count_numbers, count_wrong
 
 DIGITS = 8  # significant, of a number that is shown
 
 
-class Line(NamedTuple):
+class NumberLine(NamedTuple):
     """One number in words: what it is, expected, got, tolerance, and whether both agree."""
 
     item: str
@@ -36,8 +37,8 @@ class ShownCheck(NamedTuple):
     reference: str
     numbers: int
     ok: bool
-    line: Line
-    lines: tuple[Line, ...]
+    line: NumberLine
+    lines: tuple[NumberLine, ...]
     error: str
 
 
@@ -51,12 +52,12 @@ def show_value(value: Value, words: Words) -> str:
     )
 
 
-def show_line(one: Comparison, words: Words) -> Line:
+def show_line(one: Comparison, words: Words) -> NumberLine:
     """One comparison in words; the same texts have no tolerance."""
     tolerance = MISSING if isinstance(one.expected, str) else f"{one.tolerance:.2g}"
     if one.relative:
         tolerance = words("verify.relative", tolerance=tolerance)
-    return Line(
+    return NumberLine(
         words.format(one.item), show_value(one.expected, words), show_value(one.got, words), tolerance, one.ok
     )
 
@@ -65,7 +66,7 @@ def show_check(result: CheckResult, words: Words) -> ShownCheck:
     """A check in words."""
     check, furthest = result.check, result.furthest
     error = "" if result.error is None else words("verify.failed", error=result.error)
-    line = Line("", MISSING, MISSING, MISSING, False) if furthest is None else show_line(furthest, words)
+    line = NumberLine("", MISSING, MISSING, MISSING, False) if furthest is None else show_line(furthest, words)
     return ShownCheck(
         check.name,
         words(f"verify.check.{check.name}"),
