@@ -5,9 +5,9 @@ cost on the golden rows), once under its conditions (L-BFGS-B, numeric gradient,
 Newton on the exact likelihood. Then its conditions again from other starts, to see what one start can tell.
 
 The run is stored in ``results/reproduction.json``. ``docs/reproduction.md`` and its pictures are written from that
-file and from the paper's tables in ``tests/reference/paper_trials.json``; ``--page`` writes them without a run. No
-measured number stands in the page's source, and a sentence that draws a conclusion is checked against the figures
-first (``claim``): where it no longer holds, no page is written.
+file and from the paper's tables in ``src/rekka/verification/paper_trials.json``; ``--page`` writes them without a
+run. No measured number stands in the page's source, and a sentence that draws a conclusion is checked against the
+figures first (``claim``): where it no longer holds, no page is written.
 """
 
 from __future__ import annotations

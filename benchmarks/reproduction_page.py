@@ -67,10 +67,10 @@ def _introduce(stored: Stored) -> list[str]:
             "numbers it prints. `python -m benchmarks.reproduction` runs the study, stores it in "
             "[benchmarks/results](../benchmarks/results/reproduction.json) and writes this page from it; `--page` "
             "writes the page alone. No measured number was typed by hand; the paper's are read from "
-            "`tests/reference/paper_trials.json`, into which its tables were typed once. What its own tables say "
-            "where its text says something else is in [the paper's numbers, recomputed](errata.md). The study for "
-            "other hazards, ageing within the interval, errors of inspection or frailty, is on [a page of its "
-            "own](families.md)."
+            "`src/rekka/verification/paper_trials.json`, into which its tables were typed once. What its own "
+            "tables say where its text says something else is in [the paper's numbers, recomputed](errata.md). "
+            "The study for other hazards, ageing within the interval, errors of inspection or frailty, is on [a "
+            "page of its own](families.md)."
         ),
         table(
             ("", "what it is", "converged means", "cost"),

@@ -19,7 +19,7 @@ from rekka.study.plan import PRESETS
 from rekka.study.tables import mark_selected, tabulate_methods, tabulate_presets, tabulate_selection
 
 ROOT = Path(__file__).resolve().parents[1]
-PAPER = json.loads((ROOT / "tests" / "reference" / "paper_trials.json").read_text())
+PAPER = json.loads((ROOT / "src" / "rekka" / "verification" / "paper_trials.json").read_text())
 
 METHODS: tuple[str, ...] = tuple(PAPER["trials"]["methods"])
 AFFINE = tuple(method for method in METHODS if is_affine(method))

@@ -43,6 +43,7 @@ navigation = {  # pages as people come; one that is not there is left out
         "repairs",
         "performance",
         "reliability",
+        "verify",
     ],
     "Limits": ["limits"],
     "日本語": ["ja/index", "ja/data", "ja/report", "ja/app"],

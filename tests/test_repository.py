@@ -32,6 +32,7 @@ LAYERS = (
     "study",
     "report",
     "workflows",
+    "verification",
     "app",
     "commands",
     "cli",
@@ -283,8 +284,16 @@ EXPONENTIALS = {
     "scaling.operators": "the inverse of an operator, and the likelihood of Box-Cox exponents",
     "simulation.rows": "lengths, areas and traffic, which are log-normal",
     "simulation.stock": "the same, and known hazards: the truth is drawn without the model that it helps to test",
+    "verification.formulas": "the formulas of textbooks, which the model is compared with",
+    "verification.histories": "closed forms, which the model is compared with; probabilities of log probabilities",
+    "verification.maxima": "a skewed covariate that is drawn; closed forms; the hazard of an intercept",
+    "verification.probabilities": "closed forms, which the model is compared with",
+    "verification.published": "a probability of the paper's floored likelihood, which is a logarithm",
 }
-DIVISIONS = {"simulation.stock": "waiting times at known hazards: drawn without the model"}
+DIVISIONS = {
+    "simulation.stock": "waiting times at known hazards: drawn without the model",
+    "verification.formulas": "the same",
+}
 
 
 def uses_exponential(tree: ast.Module) -> bool:

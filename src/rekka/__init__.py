@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from rekka.study.stability import Stability as Stability
     from rekka.study.stability import stability as stability
     from rekka.study.study import Study as Study
+    from rekka.verification.verify import Verification as Verification
+    from rekka.verification.verify import verify as verify
     from rekka.workflows.bridges import rank_bridges as rank_bridges
     from rekka.workflows.effects import measure_effects as measure_effects
     from rekka.workflows.fit import fit_components as fit_components
@@ -84,6 +86,7 @@ _HOMES = {
     "Stability": "rekka.study.stability",
     "Study": "rekka.study.study",
     "Transitions": "rekka.data.transitions",
+    "Verification": "rekka.verification.verify",
     "affine_agreement": "rekka.model.certificate",
     "backtest": "rekka.fleet.backtest",
     "check_study": "rekka.study.checks.registry",
@@ -117,6 +120,7 @@ _HOMES = {
     "stability": "rekka.study.stability",
     "tabulate_matrices": "rekka.workflows.matrices",
     "transition_probabilities": "rekka.model.probabilities",
+    "verify": "rekka.verification.verify",
     "write_inventory": "rekka.simulation.inventory",
     "write_report": "rekka.report.report",
     "write_transitions": "rekka.data.transitions",

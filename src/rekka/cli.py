@@ -49,6 +49,7 @@ COMMANDS = {
     "check": "data",
     "transitions": "data",
     "docs": "docs",
+    "verify": "verify",
 }
 
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import reproduction, reproduction_figures, reproduction_page, reproduction_words
 
 ROOT = Path(__file__).parents[2]
-PAPER = json.loads((ROOT / "tests" / "reference" / "paper_trials.json").read_text())
+PAPER = json.loads((ROOT / "src" / "rekka" / "verification" / "paper_trials.json").read_text())
 STORED = json.loads(reproduction.RESULT.read_text())
 PAGE = reproduction.PAGE.read_text()
 METHODS = PAPER["trials"]["methods"]

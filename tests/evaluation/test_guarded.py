@@ -1,8 +1,6 @@
 """The guarded rule, step by step, on figures written by hand; and on the paper's own."""
 
-import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,8 +19,9 @@ from rekka.evaluation.selection import (
     choose_guarded,
     pareto_set,
 )
+from rekka.verification.engine import load_numbers
 
-PAPER = json.loads((Path(__file__).parent.parent / "reference" / "paper_trials.json").read_text())
+PAPER = load_numbers()["paper"]
 
 
 def ends(mean: float, reach: float = 0.0) -> Interval:

@@ -1,53 +1,32 @@
 """The paper's own figures, recomputed from its appendix by rekka's code. docs/errata.md tells what this file holds."""
 
-import json
 import re
 import statistics
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from rekka.evaluation.scores import LOG_FLOOR
 from rekka.scaling.registry import is_affine
 from rekka.study.hypotheses import Support, judge_hypotheses
 from rekka.study.tables import (
-    mark_selected,
     tabulate_floor,
     tabulate_methods,
     tabulate_selection,
 )
+from rekka.verification.engine import load_numbers
+from rekka.verification.published import read_trials
 
 ROOT = Path(__file__).parent.parent.parent
-PAPER = json.loads((ROOT / "tests" / "reference" / "paper_trials.json").read_text())
+PAPER = load_numbers()["paper"]
 METHODS = PAPER["trials"]["methods"]
 AFFINE = METHODS[:3]
 GOLDEN = {case: rows[3] for case, rows in PAPER["cases"]["rows"].items()}
 
 
-def read_trials() -> pl.DataFrame:
-    """The appendix as a frame of trials.
-
-    The paper prints the lowest and the highest log loss of the alternatives without saying whose they are. Here
-    max has the lowest and min-max the highest: nothing below depends on which, only on there being these two.
-    """
-    rows = []
-    for case, trials in PAPER["trials"]["rows"].items():
-        _, loss, low, high = PAPER["log_loss"]["rows"].get(case, [None] * 4)
-        losses = {"max": low, "minmax": high, "zscore": None, "boxcox": loss}
-        for method, printed in zip(METHODS, trials, strict=True):
-            accuracy, seconds = printed or (None, None)
-            rows.append(
-                {"preset": "paper", "case": case, "method": method, "converged": printed is not None,
-                 "eligible": printed is not None, "accuracy": accuracy, "seconds": seconds,
-                 "log_loss": losses[method], "train": PAPER["cases"]["rows"][case][1]}
-            )  # fmt: skip
-    return mark_selected(pl.DataFrame(rows, infer_schema_length=None), "seconds")
-
-
 @pytest.fixture(scope="module")
 def trials():
-    return read_trials()
+    return read_trials(PAPER)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""``rekka verify``: this installation beside numbers that its models are known to give."""
