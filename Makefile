@@ -1,8 +1,10 @@
 # make demo    draw an inventory, compare four scalings in its ten cases under two presets, write the report
 # make test    lint, type-check and run all tests
 # make check   the first part of it: lint, and compile what the tests use
+# make dist    build the sdist and the wheel into dist/, look into them, install the wheel in new environments (Python 3.11
+#              to 3.13, those that are here) and run the commands there
 # make release-check    what is slow by nature: all tests again with their coverage measured, every fault injected,
-#              the frozen baseline; before a release
+#              the frozen baseline, make dist; before a release
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
 #              check intervals, small cases and the test of calibration; thousands of components; damaged
 #              tables; twenty million rows; the paper's study, run again, also for other hazards; this version
@@ -18,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BEFORE ?= aaee00d  # the version before this one, 0.10.0
 
-.PHONY: demo test check release-check bench clean
+.PHONY: demo test check dist release-check bench clean
 
 demo: $(VENV)/.user
 	@$(BIN)/rekka demo
@@ -34,9 +36,13 @@ check: $(VENV)/.developer
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/warm_up.py
 
+dist: $(VENV)/.developer
+	$(BIN)/python tests/distribution.py
+
 release-check: $(VENV)/.developer
 	$(ONE_THREAD) REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term -m "slow or not slow" $(PYTEST)
 	$(BIN)/python -m benchmarks.baseline
+	$(BIN)/python tests/distribution.py
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.baseline
@@ -65,7 +71,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.versions $(BEFORE)
 
 clean:
-	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Setting up $(VENV): once, about a minute."
