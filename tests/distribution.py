@@ -22,10 +22,12 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
 BUILT = ()  # folders of the wheel that are made by its build and are not in src/
-# Where people have their files, and where this copy of the repository is.
-MACHINE = (b"/home/", b"/Users/", b"C:\\Users", b"/root/", b"/work/", os.fsencode(ROOT))
-# Tests and documentation show such folders to say that they are not needed, or as examples.
-SHOWN = re.compile(r"^(tests|docs|benchmarks)/")
+# Where people have their files, and where this copy of the repository is, unless every text could name that.
+MACHINE = (
+    *(f"/{name}/".encode() for name in ("home", "Users", "root", "work")),
+    b":\\Users\\",
+    *([os.fsencode(ROOT)] if len(ROOT.parts) > 3 else []),
+)
 # A command, what it is called with besides, and what has to be there afterwards. Those that --help does not list
 # are not of this version.
 COMMANDS = (
@@ -105,7 +107,7 @@ def find_machine(files: dict[str, bytes]) -> list[str]:
         f"{name} names {path.decode()}"
         for name, content in sorted(files.items())
         for path in MACHINE
-        if path in content and not SHOWN.match(name)
+        if path in content
     ]
 
 
