@@ -1,5 +1,6 @@
 """What Windows does differently, simulated: files held open, its own numbers of errors, long paths, code pages."""
 
+import ast
 import errno
 import io
 import json
@@ -15,6 +16,9 @@ from rekka.core import files, terminal
 from rekka.core.errors import WriteError
 from rekka.core.files import is_full_disk, move_file, name_apart, naming, remove_file, scratch_folder, write_text
 from rekka.report.terminal import parts
+
+SOURCE = Path(files.__file__).parents[1]
+ARCHIVES = ("book.open", "os.open")  # bytes, whatever is asked
 
 
 @pytest.fixture
@@ -201,3 +205,19 @@ class TestCodePages:
             done = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, env=environment)
             assert done.returncode == exits, done.stderr.decode(encoding)
             assert b"Traceback" not in done.stderr
+
+
+def test_texts_are_read_in_utf_8_whatever_the_system_prefers():
+    """No file is opened as text without its encoding: Windows would take its code page."""
+    found = []
+    for file in sorted(SOURCE.rglob("*.py")):
+        for call in (node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call)):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            words = [
+                one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            ]
+            binary = any("b" in word for word in words) or ast.unparse(call.func) in ARCHIVES
+            plain = name == "read_text" or (name == "open" and not binary)
+            if plain and "encoding" not in {one.arg for one in call.keywords}:
+                found.append(f"{file.name}: {ast.unparse(call)}")
+    assert found == []
