@@ -86,6 +86,6 @@ def _list_models(kind: Any) -> Any:
 
 
 def choose_remedy(error: ValidationError, newest: int, otherwise: str) -> str:
-    """What to do about a file that was refused: one of a newer version than ``newest`` needs a newer rekka."""
+    """Remedy for a file that was refused: one of a newer version than ``newest`` needs a newer rekka."""
     given = [one["input"] for one in error.errors() if one["loc"] == ("version",)]
     return NEWER if any(isinstance(one, int) and one > newest for one in given) else otherwise
