@@ -43,13 +43,13 @@ PAGE = (b"<!doctype html>", b"</html>")
 LONGEST = 1800  # seconds for one command: it compiles the kernels too
 
 
-def call(*command: object, folder: Path, **more: str) -> str:
+def call(*command: object, folder: Path) -> str:
     """What a command prints; where it fails, all of that and the end of this program."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "REKKA_"))}
     done = subprocess.run(
         [str(part) for part in command],
         cwd=folder,
-        env=clean | more,
+        env=clean | {"PYTHONUTF8": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
@@ -143,7 +143,9 @@ def try_wheel(python: str, wheel: Path, place: Path) -> list[str]:
     if version.removeprefix("rekka ") != wheel.name.split("-")[1]:
         sys.exit(f"{wheel.name} says that it is {version}")
     tried = ["import rekka", "rekka --version"]
-    listed = re.findall(r"^│ (\w+)  ", call(folder / "rekka", "--help", folder=place), flags=re.MULTILINE)
+    listed = find_commands(call(folder / "rekka", "--help", folder=place))
+    if "demo" not in listed:
+        sys.exit(f"rekka --help lists {', '.join(listed) or 'nothing'}")
     if "app" in listed:
         call(*pip, f"{wheel}[app]", folder=place)
     for command, options, files in COMMANDS:
@@ -158,6 +160,11 @@ def try_wheel(python: str, wheel: Path, place: Path) -> list[str]:
             if not content or (file.endswith(".html") and not is_page(content)):
                 sys.exit(f"{line} wrote {file}, and it is not whole")
     return tried
+
+
+def find_commands(printed: str) -> list[str]:
+    """Names of the commands in what ``rekka --help`` prints."""
+    return re.findall(r"^│ (\w+) {2,}[A-Z]", printed.partition(" Commands ")[2], flags=re.MULTILINE)
 
 
 def is_page(content: bytes) -> bool:

@@ -6,10 +6,21 @@ from pathlib import Path
 
 import pytest
 import vl_convert
+from typer.testing import CliRunner
 
 import rekka
-from distribution import COMMANDS, PYTHONS, find_faults, find_machine, find_tracked, find_unlisted, is_page
+from distribution import (
+    COMMANDS,
+    PYTHONS,
+    find_commands,
+    find_faults,
+    find_machine,
+    find_tracked,
+    find_unlisted,
+    is_page,
+)
 from rekka.cli import COMMANDS as OWN_COMMANDS
+from rekka.cli import app
 from rekka.report.charts.drawing import bundle_script
 
 ROOT = Path(__file__).parent.parent
@@ -153,8 +164,9 @@ def test_the_package_names_no_machine():
     assert find_machine(files) == []
 
 
-def test_what_is_tried_are_commands():
-    assert "demo" in OWN_COMMANDS
+def test_what_is_tried_are_commands_which_the_help_lists():
+    printed = CliRunner(env={"COLUMNS": "80", "TERM": "dumb"}).invoke(app, ["--help"]).output
+    assert find_commands(printed) == list(OWN_COMMANDS)
     assert {command for command, *_ in COMMANDS} <= {*OWN_COMMANDS, "verify", "app"}
 
 

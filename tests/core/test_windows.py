@@ -154,6 +154,19 @@ def test_names_that_windows_keeps_for_devices_are_not_names_of_files():
     assert found == ["con-1", "nul-1", "com1-1", "lpt9-1", "deck", "deck-1"]
 
 
+@pytest.mark.parametrize("name", ["CON", "nul", "com1.csv", "Aux.tar.gz"])
+def test_a_file_with_such_a_name_is_refused(tmp_path, windows, monkeypatch, name):
+    with pytest.raises(
+        WriteError, match=r"cannot be written: Windows keeps the name \w+ for a device\. Choose another"
+    ):
+        write_text(tmp_path / name, "x")
+    assert os.listdir(tmp_path) == []
+    write_text(tmp_path / "console.csv", "x")
+    monkeypatch.setattr(files, "WINDOWS", False)
+    write_text(tmp_path / name, "x")
+    assert (tmp_path / name).read_text() == "x"
+
+
 @pytest.mark.parametrize(
     ("word", "shown"),
     [

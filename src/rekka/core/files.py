@@ -71,6 +71,7 @@ class Batch:
     def add(self, path: Path) -> Path:
         """Make the unfinished file of ``path`` and return it."""
         with naming(path):
+            _refuse_reserved(path)
             place = _follow(path)
             known = _stat(place)
             if is_stream(path):
@@ -345,6 +346,14 @@ def _stat(place: Path) -> os.stat_result | None:
         return os.stat(place)
     except FileNotFoundError:
         return None
+
+
+def _refuse_reserved(path: Path) -> None:
+    """Refuse a name that Windows keeps for a device, whatever its ending: CON, com1.csv."""
+    name = path.name.partition(".")[0].strip()
+    if WINDOWS and name.casefold() in RESERVED:
+        cause, remedy = f"Windows keeps the name {name} for a device", "Choose another name."
+        raise WriteError(_format_failure(path, cause, remedy), file=str(path), cause=cause, remedy=remedy)
 
 
 def _refuse_protected(place: Path, known: os.stat_result | None) -> None:
