@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rekka import cli
 from rekka.core import files, terminal
 from rekka.core.errors import WriteError
 from rekka.core.files import is_full_disk, move_file, name_apart, naming, remove_file, scratch_folder, write_text
@@ -234,3 +235,13 @@ def test_texts_are_read_in_utf_8_whatever_the_system_prefers():
             if plain and "encoding" not in {one.arg for one in call.keywords}:
                 found.append(f"{file.name}: {ast.unparse(call)}")
     assert found == []
+
+
+def test_a_table_that_cannot_be_read_may_be_open(monkeypatch):
+    denied = PermissionError(errno.EACCES, "Permission denied", "folder/table.xlsx")
+    monkeypatch.setattr(cli, "WINDOWS", True)
+    told = "table.xlsx: Permission denied. If another program has it open, close it there."
+    assert cli._describe_system(denied) == told
+    assert cli._describe_system(OSError(errno.EIO, "Input/output error", "a.csv")) == "a.csv: Input/output error."
+    monkeypatch.setattr(cli, "WINDOWS", False)
+    assert cli._describe_system(denied) == "table.xlsx: Permission denied."
