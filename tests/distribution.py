@@ -36,7 +36,7 @@ COMMANDS = (
         ("--folder", "tried"),
         ("tried/study/report.html", "tried/study/paper.html", "tried/study/trials.csv"),
     ),
-    ("verify", (), ()),
+    ("verify", ("--out", "verification.html"), ("verification.html",)),
     ("app", ("--help",), ()),
 )
 PAGE = (b"<!doctype html>", b"</html>")
