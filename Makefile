@@ -1,3 +1,4 @@
+# make app     open the page in the browser: drop a table, get the report
 # make demo    draw an inventory, compare four scalings in its ten cases under two presets, write the report
 # make test    lint, type-check and run all tests
 # make check   the first part of it: lint, and compile what the tests use
@@ -20,7 +21,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 BEFORE ?= aaee00d  # the version before this one, 0.10.0
 
-.PHONY: demo test check dist release-check bench clean
+.PHONY: app demo test check dist release-check bench clean
+
+app: $(VENV)/.app
+	@$(BIN)/rekka app $(APP)
 
 demo: $(VENV)/.user
 	@$(BIN)/rekka demo
@@ -83,6 +87,10 @@ $(VENV)/.user: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	@touch $@
 
+$(VENV)/.app: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[app]"
+	@touch $@ $(VENV)/.user
+
 $(VENV)/.developer: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[dev]"
-	@touch $@ $(VENV)/.user
+	@touch $@ $(VENV)/.user $(VENV)/.app

@@ -31,6 +31,7 @@ LAYERS = (
     "study",
     "report",
     "workflows",
+    "app",
     "commands",
     "cli",
 )
@@ -170,6 +171,8 @@ WRITERS = frozenset({
 })  # fmt: skip
 # Where a library fills an unfinished or temporary file of rekka.core.files, or a buffer. All others write through it.
 FILLERS = {
+    "app.jobs": {"open"},  # the log that a worker writes
+    "app.uploads": {"open"},
     "core.sheets": {"write_csv", "write_excel", "write_parquet", "Workbook"},
     "data.transitions": {"write_parquet", "write_bytes", "sink_parquet", "sink_csv"},
     "simulation.inventory": {"write_csv", "write_parquet", "write_text", "sink_parquet", "open"},

@@ -31,6 +31,7 @@ CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes; the last is what s
 # The module of each command. It is loaded when the command is called, so that the list of all commands,
 # `rekka --help`, is there at once.
 COMMANDS = {
+    "app": "app",
     "demo": "demo",
     "compare": "study",
     "show": "show",

@@ -120,7 +120,7 @@ def test_checks(table, run):
                 "between beta and",
             ),
         ),
-        ("ja", ("健全度delta以上まで中央値", "健全度alphaから健全度delta以上に劣化", "健全度gammaへ")),
+        ("ja", ("健全度deltaに至るまで", "健全度alphaから健全度deltaに劣化", "健全度gammaへ")),
     ],
 )
 def test_report(run, lang, shown):

@@ -147,7 +147,10 @@ def test_sentences_of_a_fit_are_reworded():
 
 def test_japanese_has_its_own_words():
     words = load_words("ja")
-    assert ROMAN.phrase_or_worse(3, words) == "判定区分Ⅲ以上"
+    told = [ROMAN.phrase_or_worse(state, words) for state in (2, 3, 4)]
+    assert told == ["判定区分Ⅱ～Ⅳ", "判定区分Ⅲ・Ⅳ", "判定区分Ⅳ"]  # not 以上, which may be the better side
+    assert LETTERS.rated(2, words) == f"健全度b～{LETTERS.labels[-1]}"
+    assert GROUPED.phrase_or_worse(1, words).endswith("以上")
     assert LETTERS.phrase(3, words) == "健全度c"
     assert GROUPED.or_worse(5, words) == "Poor（4以下）"
     assert BANDS.name(1, words) == "85以上"

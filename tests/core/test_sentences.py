@@ -18,7 +18,7 @@ PARTS = [key for key in EN.texts if key.startswith(PART)]
 SAMPLES = {
     "": "X7", "number": "3", "rating": "rating c", "label": "c or worse", "covariate": "slope", "method": "mine",
     "said": "no row leaves it", "comma": "P1, Q2", "labels": "P1, Q2", "semicolon": "P1; Q2", "and": "P1 and Q2",
-    "or": "P1 or Q2", "each": "mine 40%, other 60%",
+    "or": "P1 or Q2", "bands": "75 to 85; below 75", "bare": "85 and above", "each": "mine 40%, other 60%",
 }  # fmt: skip
 ENGLISH = re.compile(r"[a-z]+ [a-z]+")
 FROM_ELSEWHERE = ("sentence.fit.lbfgsb",)  # messages of SciPy's solver

@@ -32,7 +32,7 @@ FORMATS = "Say their format: iso, year, fiscal_year, month, mmyy, dmy, mdy, era,
 ENDINGS = ".csv, .txt, .tsv, .parquet, .pq, .xlsx, .xlsm, .xlsb, .xls, .ods"
 COLUMN_KEYS = (
     "bridge, case, member, visit, date, state, completed, length, width, area, traffic, repairs, covariates, "
-    "categories, keep, components"
+    "categories, keep, ignore, components"
 )
 UNDERSTOOD = (
     "Numbers from 1, letters from a and Roman numerals are; for others give the labels, best first (--labels)."

@@ -216,11 +216,11 @@ def test_remarks_say_who_leaves_the_training_rows():
 
     told, outside, table, counts = remarks()
     assert (
-        told[names[0]] == f"age_at_inspection_1 passes {oldest:.4g}, the largest of the training rows, in year 3"
+        told[names[0]] == f"age_at_inspection_1 passes {oldest:.3g}, the largest of the training rows, in year 3"
     )
-    assert told[names[1]].startswith(f"age_at_inspection_1 {oldest + 5:.4g} is outside ")
+    assert told[names[1]].startswith(f"age_at_inspection_1 {oldest + 5:.3g} is outside ")
     assert told[names[2]] == (
-        f"bridge_length {longest + 100:.4g} is outside the training rows ({fit.survey.low[1]:.4g} to {longest:.4g})"
+        f"bridge_length {longest + 100:,.0f} is outside the training rows ({fit.survey.low[1]:.3g} to {longest:,.0f})"
     )
     assert told[names[3]] is None
     assert outside == {names[0]: 3, names[1]: 0, names[2]: 0}
@@ -231,7 +231,7 @@ def test_remarks_say_who_leaves_the_training_rows():
         "bridge_length is outside the range of the training rows": 1,
     }
     told, outside, *_ = remarks(age="held")
-    assert told[names[0]] == f"age_at_inspection_1 is held at {oldest:.4g} from year 3 on"
+    assert told[names[0]] == f"age_at_inspection_1 is held at {oldest:.3g} from year 3 on"
     assert outside == {names[1]: 0, names[2]: 0}
     told, outside, *_ = remarks(age="fixed")
     assert told[names[0]] is None

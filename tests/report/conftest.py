@@ -16,6 +16,14 @@ from rekka.report.page import render_page
 from rekka.report.summarize import summarize
 from sharing import share
 
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-extensions",
+)
+
 
 @pytest.fixture(scope="session")
 def document() -> Document:
@@ -77,6 +85,6 @@ def browser() -> Iterator[Any]:
         pytest.skip("there is no Chromium (Debian: chromium)")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        launched = started.chromium.launch(executable_path=chromium, args=list(QUIET))
         yield launched
         launched.close()

@@ -315,6 +315,16 @@ def test_a_default_that_was_turned_down_is_marked(page):
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_trust_in_the_only_component_is_said_once(document):
+    full, alone = (fill_document(one, 10) for one in (document, repeat_case(document, CHOSEN, 1)))
+    levels = [
+        re.search(r'<dl class="levels">(.*?)</dl>', render_page(one), re.S)[1].count("<dt>")
+        for one in (full, alone)
+    ]
+    assert levels == [len(full.cases) + 1, 1]
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_an_unfinished_study_says_so(document):
     study = document.study.model_copy(update={"done": 5})
     page = render_page(document.model_copy(update={"study": study}))

@@ -292,9 +292,9 @@ def test_typical_covariates_stand_under_their_units():
     document = plain_document()
     table = tables_of(document)["typical"]
     assert [(one.title, one.unit) for one in table.columns[1:]] == [
-        ("age_at_inspection_1", "years"),
-        ("bridge_length", "m"),
-        ("traffic_mean", "vehicles/day"),
+        ("age", "years"),
+        ("bridge length", "m"),
+        ("traffic", "vehicles/day"),
     ]
     assert [row.cells[1].value for row in table.rows] == [
         one.typical["age_at_inspection_1"] for one in document.models
@@ -318,7 +318,7 @@ def test_reasons_with_a_name_or_a_figure_are_told_in_the_reports_language():
     )
     parts = document.audit.model_copy(update={"outcomes": outcomes})
     table = AUDIT.view(document.model_copy(update={"audit": parts}), WORDS)
-    assert texts(table, "reason") == [one.reason for one in outcomes]
+    assert texts(table, "reason") == [one.reason.replace("_", " ") for one in outcomes]
     assert [row.cells[1].english for row in table.rows] == [False, False, True]
 
 

@@ -64,6 +64,10 @@ def list_files(lang):
     }
 
 
+# English says "or worse" where Japanese lists the ratings: its "or more" may be taken for the better side.
+LISTED = {f"rating.to_worst.{one}": {("label", ""), ("worst", "")} for one in ("two", "many")}
+
+
 def list_places(text):
     return {(name, form) for _, name, form, _ in Formatter().parse(text) if name is not None}
 
@@ -96,7 +100,9 @@ def test_every_language_has_the_same_keys(lang):
 def test_every_text_has_the_same_places(lang):
     ours, theirs = load_words(lang).texts, load_words(ENGLISH).texts
     assert {
-        key: ours[key] for key in ours.keys() & theirs if list_places(ours[key]) != list_places(theirs[key])
+        key: ours[key]
+        for key in ours.keys() & theirs
+        if list_places(ours[key]) != LISTED.get(key, list_places(theirs[key]))
     } == {}
 
 

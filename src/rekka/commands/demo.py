@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from rekka.core.terminal import new_console
 from rekka.report.terminal.parts import print_line
 
 DEMO_FOLDER = Path("rekka-demo")
-PAPER_PAGE = "paper.html"
 TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside every simulated inventory
 
 
@@ -29,10 +28,9 @@ def demo(
 
     Example: rekka demo --folder demo
     """
-    from rekka.report.report import Report
-    from rekka.study.compare import Request, begin_study
     from rekka.study.run_folder import clear_run
     from rekka.study.runner import RunOptions
+    from rekka.workflows.reports import begin_demo, name_demo, report_paper
 
     console, errors = new_console(), new_console(stderr=True)
     truth = folder / "truth.json"
@@ -42,13 +40,10 @@ def demo(
     run = folder / "study"
     if folder == DEMO_FOLDER:
         clear_run(run)
-    asked: dict[str, dict[str, Any]] = {"partition": {"scheme": "paper"}, "study": {"presets": ("both",)}}
     with watch(errors, run) as (on_trial, on_choice, _):
-        how = RunOptions(on_trial=on_trial, on_choice=on_choice)
-        study = begin_study(Request([folder], options=asked), run, how)
-    page, document = report_run(errors, study, run)
-    paper = run / PAPER_PAGE
-    Report(document, reader="paper").write(paper)
+        study = begin_demo(folder, run, RunOptions(on_trial=on_trial, on_choice=on_choice))
+    page, document = report_run(errors, study, run, name_demo())
+    paper = report_paper(document, run)
     if verbose:
         print_study(console, study, run, page)
     else:

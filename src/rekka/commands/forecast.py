@@ -147,12 +147,10 @@ def _print_found(found: InventoryForecast, run: Path | None, folder: Path, *, ve
 
 def _describe(found: InventoryForecast, run: Path | None) -> Document:
     """The numbers of the report of a run with this forecast, or those of the forecast alone."""
-    from rekka.report.fitted import describe_inventory, sketch_forecast
-    from rekka.report.trust import judge_all
+    from rekka.report.fitted import replace_forecast, sketch_forecast
 
-    groups, details = found.fleet.eligible.groups, found.fleet.details
+    fleet = found.fleet
     if run is None:
-        return sketch_forecast(found.document, [group.model for group in groups], details)
-    document = rekka.make_report(run, calibrate=False).document
-    document = document.model_copy(update={"network": describe_inventory(found.document, details)})
-    return document.model_copy(update={"trust": judge_all(document)})
+        models = [group.model for group in fleet.eligible.groups]
+        return sketch_forecast(found.document, models, fleet.details)
+    return replace_forecast(rekka.make_report(run, calibrate=False).document, found.document, fleet)

@@ -100,8 +100,9 @@ def read_years(text: str) -> float | str:
 
 def read_labels(text: str) -> list[str | list[str]]:
     """Read labels with commas between them; those with a slash between them are one rating."""
-    groups = ([one.strip() for one in part.split("/")] for part in text.split(","))
-    return [group if len(group) > 1 and all(group) else "/".join(group) for group in groups]
+    from rekka.data.mapping import read_label
+
+    return [read_label(part) for part in text.split(",")]
 
 
 def read_pairs(texts: Sequence[str], hint: str, example: str) -> dict[str, str]:

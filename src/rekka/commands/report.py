@@ -70,16 +70,12 @@ def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = Fal
             print_line(console, f"{kind}: {count_of(len(files[kind]), 'file')}, {asked[kind]}")
 
 
-def report_run(errors: Console, study: Study, run: Path) -> tuple[Path, Document]:
+def report_run(errors: Console, study: Study, run: Path, title: str | None = None) -> tuple[Path, Document]:
     """Forecast the inventory of a run and write the report into its folder; return the page and its numbers."""
-    from rekka.report.document import Document
-    from rekka.workflows.forecast import forecast_own_tables
+    from rekka.workflows.reports import report_study
 
     with show_progress(errors) as on_progress:
-        why = forecast_own_tables(study, run, on_progress)
-        files = rekka.write_report(study, run / PAGE, no_forecast=why, on_progress=on_progress)
-    page, numbers = files["page"]
-    return page, Document.from_json(numbers.read_bytes(), numbers.name)
+        return report_study(study, run, title=title, on_progress=on_progress)
 
 
 def print_place(console: Console, page: Path) -> None:

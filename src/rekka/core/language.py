@@ -25,8 +25,8 @@ from string import Formatter
 from typing import Any
 
 from rekka.core.errors import bad_option
+from rekka.core.sentences import MARKED, Sentences
 from rekka.core.sentences import Said as Said
-from rekka.core.sentences import Sentences
 
 # Codes of findings that were merged into others: they stay listed, and are never used again.
 RETIRED = {
@@ -42,6 +42,7 @@ def current(code: str) -> str:
 ENGLISH = "en"  # the default
 LANGUAGES = (ENGLISH, "ja")
 ALSO_LEVELS = ("none", "nothing")  # words that a table may have as its own
+NO_COMPONENTS = "all"  # the component of a table that has no column of components
 MISSING = "\N{EN DASH}"  # a figure that is not known, or not finite
 FOLDER = resources.files("rekka.core") / "languages"
 
@@ -62,6 +63,7 @@ class Words:
 
     lang: str
     texts: Mapping[str, str]
+    spoken: bool = False  # names of methods as people call them, in English sentences too; files keep zscore
 
     def __call__(self, key: str, /, **values: Any) -> str:
         """Text with its values in their places."""
@@ -91,13 +93,17 @@ class Words:
         """A covariate as people call it; one that only the data know, as it is."""
         return self.texts.get(f"covariate.{name}", name)
 
+    def component(self, name: str) -> str:
+        """A component as people call it: that of a table without components has no name of its own."""
+        return name if name != NO_COMPONENTS or self.lang == ENGLISH else self.texts["component.all"]
+
     def say_text(self, text: str) -> str:
         """A text in a place of a sentence: what is ours in this language, all else as it is."""
-        if self.lang == ENGLISH:
+        if self.lang == ENGLISH and not self.spoken:
             return text
         if " " not in text:
             known = text if text in ALSO_LEVELS else self.covariate(self.method(text))
-            return self.get(f"preset.{known}", known)
+            return self.component(self.get(f"preset.{known}", known))
         return self.reword(text) or text
 
     def join(self, items: Iterable[Any], by: str = "space", most: int | None = None) -> str:
@@ -119,7 +125,7 @@ class _Formatter(Formatter):
         """Format the value of one place."""
         form, _, rest = spec.partition(" ")
         if isinstance(value, list | tuple):
-            by = "comma" if form in ("each", "labels", "") else form
+            by = MARKED.get(form, form) or "comma"
             return self.words.join(value, by, int(rest) if rest else None)
         if form == "count":
             return self.words.format(say(f"count.{rest}", n=value))
@@ -130,7 +136,9 @@ class _Formatter(Formatter):
         if isinstance(value, str):
             if form == "covariate":
                 return self.words.covariate(value)
-            return self.words.method(value) if form == "method" else self.words.say_text(value)
+            return (
+                self.words.component(self.words.method(value)) if form == "method" else self.words.say_text(value)
+            )
         return format(value, spec)
 
 

@@ -202,7 +202,15 @@ class Ratings:
             return tell("rating.class", name=tell.join(names, "or"), label=told) if whole else told
         if form is not None and form[0] == "or_above":
             return self._say(state, words)
-        return tell("rating.or_worse", label=form[2][0] if form is not None else self._say(state, words))
+        return self._say_to_worst(state, form, words)
+
+    def _say_to_worst(self, state: int, form: Form | None, words: Words | None) -> str:
+        """'c or worse', or in a language whose 'or worse' can be taken for the better side, the ratings meant."""
+        label, end = form[2][0] if form is not None else self._say(state, words), self._forms[-1]
+        kind = {len(self.labels): "one", len(self.labels) - 1: "two"}.get(state, "many")
+        if end is not None and end[0] != "number":
+            kind = "open"
+        return _words(words)(f"rating.to_worst.{kind}", label=label, worst=self.labels[-1])
 
     def phrase(self, state: int, words: Words | None = None) -> str:
         """'rating c', or what ratings are called in the language."""

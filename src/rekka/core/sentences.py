@@ -10,8 +10,9 @@ language finds the key of such a text again among those of ``sentence``, whose p
     {name:method}        a method, also a chain such as log+zscore
     {why:said}           another sentence
     {names:comma 6}      a list; also semicolon, and, or; ``each`` is a list of the forms of ``part_of_list``,
-                         and ``labels`` one without colons
-    {label:label}        the label of a rating
+                         ``labels`` one without colons, and ``bands`` labels of ratings
+    {label:label}        the label of a rating, with the noun where the language has one there
+    {label:bare}         the label alone
     {name}               anything else: a name, a file, a level
 
 A text that is none of these, of a data set or of an earlier version, is not found, and stays as it is.
@@ -23,6 +24,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from string import Formatter
 from typing import Any
 
@@ -31,14 +33,17 @@ Said = dict[str, Any]  # a text by its key, and its values: figures, names, othe
 GROUP, JOINED, PART = "sentence.", "joined.", "part_of_list."
 LONG = 12  # letters: a form with so many is looked for before a text is taken apart
 MARKS = {"; ": "semicolon", ". ": "full_stop"}  # what stands between sentences of one text
-LISTS = ("comma", "labels", "each", "semicolon", "and", "or")
+LISTS = ("comma", "labels", "each", "semicolon", "bands", "and", "or")
+MARKED = {"each": "comma", "labels": "comma", "bands": "semicolon"}  # lists with the marks of another
+COUNTED = tuple(PART + name for name in ("of_members", "of_records", "reason"))  # "not inspected: ...: 3"
 ROMAN = frozenset({"I", "II", "III", "IV"})  # judgements of Japan, which have a noun of their own
 _COVARIATE = r"[^\s,;:()]+(?: [^\s,;:()]+){0,3}"  # a name of a few words; a text of more is a sentence
 NUMBER = r"[-+\u2212]?(?:[\d,]*\.?\d+(?:e[-+]?\d+)?|inf|\u221e) ?%?"
-_RATING = r"(?:start |end )?(?:[Rr]ating|[Ss]tate)s? [^:;]+?"
+_RATING = r"(?:start |end )?(?:[Rr]ating|[Ss]tate)s? (?:[\d.]+ to [\d.]+(?= to )|[^:;]+?)"  # a band to another
 _METHOD = r"[\w+]+"
 _LABELS = r"(?:(?!: ).)+?"
 _PLAIN = r"(?:(?!; |\. ).)+?"  # within a sentence
+_ROMAN_OR_WORSE = re.compile("(I{1,3}|IV|[\u2160-\u2163]) or worse")
 _RATED = re.compile(r"(?:start |end )?(?:rating|state)s? (?P<labels>.+)", re.IGNORECASE)
 
 
@@ -71,6 +76,7 @@ class Sentences:
         placed = [self._compile(key, text) for key, text in whole.items() if "{" in text]
         parts = [self._compile(key, text) for key, text in texts.items() if key.startswith(PART)]
         self._forms, self._parts = (sorted(some, key=lambda one: -one.size) for some in (placed, parts))
+        self._counted = [form for form in self._parts if form.key in COUNTED]
         self._long = sum(one.size >= LONG for one in placed)
         self._known: dict[str, Said | None] = {}
 
@@ -140,18 +146,22 @@ class Sentences:
             found = self._read_rating(f"rating {text}")
             roman = found is not None and found["say"].endswith("_roman")
             return {"say": "rating.rated_roman" if roman else "rating.rated", "label": self._read_label(text)}
+        if what == "bare":
+            return self._read_label(text)
         if what == "said":
             return self.find(text)
         return self._read_list(what, text) if what in LISTS else text
 
     def _read_list(self, kind: str, text: str) -> Any:
         """A list, each part found or as it is; one of which only the first are there says how many more are."""
-        by = "comma" if kind in ("each", "labels") else kind
+        by = MARKED.get(kind, kind)
         more = (
             re.fullmatch(r"(.+?);? and ([\d,]+) (?:more|others?)", text) if by in ("comma", "semicolon") else None
         )
         texts = _split(more[1] if more else text, self._texts[f"number.{by}"])
-        parts = [self._find_form(part, self._parts) if kind == "each" else self._read_part(part) for part in texts]
+        own = {"each": partial(self._find_form, forms=self._parts)}
+        read = own | dict.fromkeys(("labels", "bands"), self._read_label)
+        parts = [read.get(kind, self._read_part)(part) for part in texts]
         if None in parts:
             return None
         if more is None:
@@ -163,7 +173,8 @@ class Sentences:
         known = f"covariate.{text}"
         if known in self._texts:
             return {"say": known}
-        return self.find(text) or self._find_form(text, self._parts) or text
+        counted = self._find_form(text, self._counted)
+        return counted or self.find(text) or self._find_form(text, self._parts) or text
 
     def _read_rating(self, text: str) -> Said | None:
         match = _RATED.fullmatch(text)
@@ -177,6 +188,9 @@ class Sentences:
 
     def _read_label(self, label: str) -> Said | str:
         """A label; that of a group or a band, which rekka made, by its key."""
+        worst = _ROMAN_OR_WORSE.fullmatch(label)
+        if worst is not None:
+            return _say_judgements(worst[1])
         for form in self._labels:
             match = form.pattern.fullmatch(label)
             if match is not None:
@@ -212,6 +226,15 @@ def _names_group(key: str) -> bool:
     """Whether a key is of a label that rekka makes for several ratings or a band."""
     names = ("class", "or_worse", "or_below", "or_above", "from_to", "below", "and_above")
     return key.removeprefix("rating.") in names
+
+
+def _say_judgements(label: str) -> Said:
+    """A judgement of Japan and all worse ones."""
+    judgements = ("I", "II", "III", "IV")
+    place = judgements.index(unicodedata.normalize("NFKC", label))
+    worst = "IV" if label in judgements else "\u2163"
+    kind = {3: "one", 2: "two"}.get(place, "many")
+    return {"say": f"rating.to_worst.{kind}", "label": label, "worst": worst}
 
 
 def _find_all(text: str, mark: str) -> Iterator[int]:

@@ -52,6 +52,13 @@ def write_csv(path: Path, table: pl.DataFrame) -> None:
         spell_lists(guard_table(table)).write_csv(file, include_bom=True)
 
 
+def to_csv(table: pl.DataFrame) -> bytes:
+    """A table as the bytes of the file that ``write_csv`` writes."""
+    buffer = io.BytesIO()
+    spell_lists(guard_table(table)).write_csv(buffer, include_bom=True)
+    return buffer.getvalue()
+
+
 def guard_table(table: Frame) -> Frame:
     """Return a table whose texts and headings are none that a spreadsheet would run as a formula."""
     text = cs.by_dtype(pl.String)

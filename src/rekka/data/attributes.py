@@ -64,7 +64,11 @@ def read_attributes(
     numbers |= {name: column for name, column in asked.items() if name not in named}
     for column in numbers.values():
         if schema[column].is_temporal():
-            raise BadValues(f"{table.name}: {column} holds dates or times; numbers are needed.", column=column)
+            raise BadValues(
+                f"{table.name}: {column} holds dates or times; numbers are needed.",
+                problem="not_numbers",
+                column=column,
+            )
     out = {name: read_numbers(pl.col(c), schema[c], file.decimal) for name, c in numbers.items()}
     notes = _unread_numbers(table, numbers, file.decimal)
     for name, (column, formats) in dated.items():
@@ -82,6 +86,7 @@ def check_names(table: SourceTable, columns: ColumnRoles) -> None:
             raise BadOption(
                 f"{table.name}: {name} cannot be among covariates or keep, as rekka has a column of that name. "
                 "Leave it out if it plays a part already, as traffic and length do; or rename it.",
+                problem="own_name",
                 column=name,
             )
 
@@ -179,7 +184,9 @@ def _unread_numbers(table: SourceTable, columns: dict[str, str], decimal: str) -
             raise BadValues(
                 f"{table.name}: {column} holds text, such as {text!r} in row {row}; numbers are needed. Name "
                 "another column, or correct this one.",
+                problem="not_numbers",
                 column=column,
+                value=text,
                 rows=[row],
             )
         notes += _unread_note(table, column, "numbers", unread)
@@ -211,6 +218,8 @@ def join_table(visits: pl.LazyFrame, join: Join, dates: Dates, notes: list[str])
         raise MissingColumns(
             f"{table.name} has no column that is known as the bridge. Columns there: {name_some(table.columns)}. "
             "Say which it is in columns of its [[join]].",
+            problem="join_bridge",
+            file=table.name,
             missing=["bridge"],
             present=list(table.columns),
         )
@@ -261,6 +270,7 @@ def _require_matches(visits: pl.LazyFrame, side: pl.DataFrame, keys: list[str], 
         raise BadValues(
             f"{name} has several rows for a bridge, so it is joined by {by}; but none of them is an inspection's. "
             "Give each bridge one row, or each row the visit or date of its inspection.",
+            problem="join_rows",
             file=name,
         )
 
@@ -273,7 +283,10 @@ def _count_bridges(visits: pl.LazyFrame, side: pl.DataFrame, name: str) -> str:
         raise BadValues(
             f"None of the {count_of(len(bridges), 'bridge')} is in {name}: ours are like {bridges[0]!r}, its like "
             f"{next(iter(side['bridge_id'].drop_nulls()), 'none')!r}. Write them alike, or name another column.",
+            problem="join_none",
             file=name,
+            ours=str(bridges[0]),
+            theirs=str(next(iter(side["bridge_id"].drop_nulls()), "")),
         )
     return f"{found:,} of {count_of(len(bridges), 'bridge')} found there"
 

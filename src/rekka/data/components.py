@@ -13,7 +13,7 @@ import polars as pl
 
 from rekka.core.errors import BadOption, BadStates, count_of
 from rekka.data.attributes import survey
-from rekka.data.mapping import ColumnRoles, TableMapping, is_known, plain_name, resolve
+from rekka.data.mapping import ColumnRoles, TableMapping, is_ignored, is_known, plain_name, resolve
 from rekka.data.tables import SourceTable
 from rekka.data.values import RECOGNISED, read_states
 
@@ -70,7 +70,7 @@ def find_components(table: SourceTable, plan: TableMapping, notes: list[str]) ->
         notes.append(_describe(table, found, "as given"))
         return found
     columns = plan.columns
-    if plan.wide or columns.state or columns.case or any(is_known("state", name) for name in table.columns):
+    if plan.wide or columns.state or columns.case or has_state(table, columns):
         return {}
     named = [one for one in map(_match, _list_free(table, columns)) if one is not None]
     rated = [one for one in named if _holds_ratings(table, one.column, plan)]
@@ -81,6 +81,11 @@ def find_components(table: SourceTable, plan: TableMapping, notes: list[str]) ->
     found = {one.component: one.column for one in chosen}
     notes.append(_describe(table, found, "known by their names; --component NAME=COLUMN says otherwise"))
     return found
+
+
+def has_state(table: SourceTable, columns: ColumnRoles) -> bool:
+    """Whether some column is known by its name as the state."""
+    return any(is_known("state", name) for name in table.columns if not is_ignored(columns, name))
 
 
 def is_inventory(components: Mapping[str, str]) -> bool:
@@ -107,9 +112,11 @@ def stack_components(
 
 def _list_free(table: SourceTable, columns: ColumnRoles) -> list[str]:
     """Columns that no option gives another part."""
-    given = [name for _, value in columns for name in (value if isinstance(value, list) else [value]) if value]
+    roles = ((role, value) for role, value in columns if role != "ignore")
+    given = [name for _, value in roles for name in (value if isinstance(value, list) else [value]) if value]
     taken = {resolve(table, name) for name in given if isinstance(name, str)}
-    return [name for name in table.columns if name not in taken | table.repeated]
+    free = [name for name in table.columns if name not in taken | table.repeated]
+    return [name for name in free if not is_ignored(columns, name)]
 
 
 def _match(column: str) -> _Candidate | None:
@@ -145,6 +152,8 @@ def _refuse_rivals(table: SourceTable, chosen: Sequence[_Candidate]) -> None:
             raise BadOption(
                 f"{table.name} has {len(alike)} columns that can be the rating of {one.component}: "
                 f"{', '.join(alike)}. Say which it is, with all components: --component {one.component}=COLUMN.",
+                problem="rival_ratings",
+                component=one.component,
                 columns=alike,
             )
 

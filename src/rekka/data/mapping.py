@@ -2,8 +2,9 @@
 
 [table]    encoding, separator, sheet, header_row, names, decimal: how to read the file
 [columns]  bridge, case (or component), member, visit, date, state, completed, length, width, area, traffic: its
-           columns; repairs, covariates, categories, keep: lists of columns; components: a column of ratings for
-           each, such as components = {Deck = "DECK_COND", Pier = "PIER_COND"}
+           columns; repairs, covariates, categories, keep: lists of columns; ignore: columns that have no role,
+           whatever they are called; components: a column of ratings for each, such as
+           components = {Deck = "DECK_COND", Pier = "PIER_COND"}
 [wide]     state, date, traffic: column names with {year}, {fiscal_year} or {visit} in them
 [state]    labels, or best and worst, or bands, or worst_first; missing: what a state's text means;
            merge = false keeps ratings apart that few records leave
@@ -21,10 +22,12 @@ import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
+import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from rekka.core.errors import (
@@ -65,6 +68,7 @@ class ColumnRoles(_Strict):
     covariates: list[str] = []
     categories: list[str] = []
     keep: list[str] = []
+    ignore: list[str] = []
     components: dict[str, str] = {}  # columns of ratings by the component that each is of
 
     @model_validator(mode="before")
@@ -229,6 +233,35 @@ def load_mapping(source: Any = None, changes: Mapping[str, Any] | None = None) -
         raise explain_invalid(error, where, TableMapping, "A mapping") from None
 
 
+def format_mapping(mapping: Any) -> str:
+    """Write a mapping as the TOML file that ``load_mapping`` reads: what is as by default is left out.
+
+    Examples
+    --------
+    >>> print(format_mapping({"columns": {"bridge": "ID"}, "state": {"best": 9, "worst": 0}}))
+    [columns]
+    bridge = "ID"
+    <BLANKLINE>
+    [state]
+    best = 9
+    worst = 0
+    <BLANKLINE>
+
+    """
+    plain = load_mapping(mapping).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+    return tomli_w.dumps(plain)
+
+
+def read_label(text: str) -> str | list[str]:
+    """Read a label of a rating; labels with a slash between them are one rating.
+
+    >>> read_label("9/8"), read_label("c")
+    (['9', '8'], 'c')
+    """
+    group = [one.strip() for one in text.split("/")]
+    return group if len(group) > 1 and all(group) else "/".join(group)
+
+
 def _load_toml(path: Path) -> dict[str, Any]:
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -347,7 +380,7 @@ def find_columns(
     for role in wanted:
         if role in found:
             continue
-        free = [name for name in table.columns if name not in taken]
+        free = [name for name in table.columns if name not in taken and not is_ignored(given, name)]
         plain = {plain_name(name): name for name in reversed(free)}
         known = next((plain[plain_name(name)] for name in KNOWN_NAMES[role] if plain_name(name) in plain), None)
         if known is not None:
@@ -356,6 +389,8 @@ def find_columns(
                 raise BadOption(
                     f"{table.name} has {len(alike)} columns that can be the {role}: {', '.join(alike)}. Say which "
                     "it is.",
+                    problem="rivals",
+                    role=role,
                     columns=alike,
                 )
             found[role] = resolve(table, known)
@@ -374,7 +409,9 @@ def resolve(table: SourceTable, name: str) -> str:
     """A column by its name, or by its name but for case and blanks."""
     if name in table.repeated:
         raise BadOption(
-            f"{table.name} has two columns called {name}. Rename one of them, or give names.", column=name
+            f"{table.name} has two columns called {name}. Rename one of them, or give names.",
+            problem="repeated",
+            column=name,
         )
     if name in table.columns:
         kind = table.frame.collect_schema()[name]
@@ -414,12 +451,18 @@ def is_known(role: str, column: str) -> bool:
     return plain_name(column) in map(plain_name, KNOWN_NAMES[role])
 
 
+def is_ignored(columns: ColumnRoles, name: str) -> bool:
+    """Whether a column is to have no role, whatever it is called."""
+    return plain_name(name) in map(plain_name, columns.ignore)
+
+
 def is_fiscal(column: str) -> bool:
     """Whether a column's name says that it holds fiscal years."""
     plain = plain_name(column)
     return any(plain == word or plain.endswith("年度") for word in FISCAL)
 
 
+@lru_cache(maxsize=20_000)  # asked for every column and every known name, many times
 def plain_name(name: str) -> str:
     """Name of a column without case, blanks and punctuation, half width."""
     return "".join(c for c in unicodedata.normalize("NFKC", name).casefold() if c.isalnum())

@@ -142,6 +142,8 @@ def _own_problems(records: pl.DataFrame, plan: Pairing) -> NDArray[np.uint8]:
         raise BadStates(
             f"The state is {first!r} in {name_rows(rows)} ({outside.size} of {len(records)}), outside the scale "
             f"{', '.join(plan.panel.scale.names)}. Exclude such records, or give a wider scale.",
+            problem="rule",
+            rule="outside",
             rows=rows,
         )
     return np.where(problem > 0, problem + FIRST_PROBLEM, kernel.KEEP).astype(np.uint8)
@@ -210,6 +212,8 @@ def _settle(
             f"{name_rows(rows)} ({count_of(int(differs.sum()), 'record')}): another record of the same member and "
             f"{'visit number' if plan.by_visit else 'day'} has another state. Keep the worst, the first or the "
             "last of them with same_day, or exclude them.",
+            problem="rule",
+            rule="same_day",
             rows=rows,
         )
     doubtful = some_differ[leads] & (rule == "set_aside")
@@ -310,13 +314,15 @@ def _refuse(visits: pl.DataFrame, judged: PairVerdicts, plan: Pairing) -> None:
             continue
         one = int(found[0]), int(judged.follower[found[0]])
         bridge, case = visits["bridge_id"][one[0]], visits["case"][one[0]]
-        rows = _rows(visits, found)
+        rows, named = _rows(visits, found), {kernel.UPWARD: "upward", kernel.INTERVAL: "interval"}
         states = " -> ".join(str(visits["state_text"][i]) for i in one)
         dates = " -> ".join(str(visits["date"][i]) for i in one)
         kind = BadStates if code == kernel.UPWARD else BadValues
         raise kind(
             f"{case}: {name_rows(rows)} ({count_of(found.size, 'pair')}): {plan.reasons[code][1]} (bridge "
             f"{bridge}, {dates}, state {states}). Exclude such pairs, or correct the table.",
+            problem="rule",
+            rule=named.get(code, "missing"),
             rows=rows,
             bridge=bridge,
         )

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from rekka.core.errors import BadValues, MissingColumns, UnreadableTable, count_of, missing_columns, name_some
+from rekka.core.language import NO_COMPONENTS
 from rekka.data.attributes import (
     ATTRIBUTES,
     check_names,
@@ -26,7 +27,7 @@ from rekka.data.attributes import (
     survey,
     translate,
 )
-from rekka.data.components import find_components, is_inventory, stack_components
+from rekka.data.components import find_components, has_state, is_inventory, stack_components
 from rekka.data.mapping import (
     KNOWN_NAMES,
     ColumnRoles,
@@ -37,6 +38,7 @@ from rekka.data.mapping import (
     Wide,
     find_columns,
     is_fiscal,
+    is_ignored,
     is_known,
     load_mapping,
     resolve,
@@ -49,7 +51,7 @@ from rekka.data.values import Scale, clean_text, read_counts, read_numbers, read
 
 PAIRED = ("state_1", "state_2", "interval_years")  # a table with these holds transitions, and no visits
 FIRST_ROWS = 20  # row numbers kept of suspicious states
-ALL_CASES = "all"  # the case of a table that has none
+ALL_CASES = NO_COMPONENTS  # the case of a table that has none
 INSPECTIONS, SIDE_TABLES = ("inspections", "点検"), ("inventory", "traffic", "橋梁", "交通量")
 
 
@@ -153,24 +155,16 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
     plan = load_mapping(mapping, changes)
     source, sides = find_tables(source)
     table = open_table(source, plan.table)
-    plan = split_names(plan, table)
-    check_names(table, plan.columns)
-    notes = list(table.notes)
-    wide = plan.wide or _recognise_wide(table, plan.columns, notes)
-    components = {} if wide else find_components(table, plan, notes)
-    plan = name_components(plan, components)
-    roles = ["bridge", "case", "member", *ATTRIBUTES, *(() if wide else ("visit", "date", "state"))]
-    found, known = find_columns(
-        table, plan.columns, [role for role in roles if role not in by_component(components)]
-    )
+    roles = find_roles(table, plan)
+    plan, found, wide, components, notes = roles.plan, roles.found, roles.wide, roles.components, list(roles.notes)
     _require(table, found, wide, components)
     notes += [] if components else choose_case(table, found, plan.columns, "records are")
     attributes = read_attributes(table, found, plan.columns, plan.table, plan.dates)
-    notes += [*known, *attributes.notes]
+    notes += [*roles.known, *attributes.notes]
     own = {role: name for role, name in found.items() if not (wide and role in BY_VISIT)}
     columns = name_records(table, own) | attributes.columns
     if wide:
-        records = _unpivot(table, columns, wide, plan.table.decimal)
+        records = _unpivot(table, columns, wide, plan)
     elif components:
         records = stack_components(table, columns, components)
     else:
@@ -195,6 +189,33 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
         files=tuple(Path(one) for one in read if isinstance(one, str | Path)),
         reading=settle(plan, found, wide, scale),
     )
+
+
+@dataclass(frozen=True)
+class TableRoles:
+    """Columns of a table by role, as given or known by their names; ``known`` says which were recognised."""
+
+    plan: TableMapping
+    found: dict[str, str]
+    wide: Wide | None
+    components: dict[str, str]
+    notes: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+def find_roles(table: SourceTable, plan: TableMapping) -> TableRoles:
+    """Find which column is what, before any value is read."""
+    plan = split_names(plan, table)
+    check_names(table, plan.columns)
+    notes = list(table.notes)
+    wide = plan.wide or _recognise_wide(table, plan.columns, notes)
+    components = {} if wide else find_components(table, plan, notes)
+    plan = name_components(plan, components)
+    roles = ["bridge", "case", "member", *ATTRIBUTES, *(() if wide else ("visit", "date", "state"))]
+    found, known = find_columns(
+        table, plan.columns, [role for role in roles if role not in by_component(components)]
+    )
+    return TableRoles(plan, found, wide, components, tuple(notes), tuple(known))
 
 
 def name_components(plan: TableMapping, components: Mapping[str, str]) -> TableMapping:
@@ -249,18 +270,19 @@ def list_sources(path: Path) -> list[Path]:
 
 def _recognise_wide(table: SourceTable, columns: ColumnRoles, notes: list[str]) -> Wide | None:
     """Columns called by years, or state_1, date_1, state_2, ..., if no column is the state's."""
-    if columns.state or any(is_known("state", name) for name in table.columns):
+    if columns.state or has_state(table, columns):
         return None
     if set(PAIRED) <= set(table.columns):
         raise UnreadableTable(
             f"{table.name} has {', '.join(PAIRED)}: it holds transitions already, not inspections.",
             file=table.name,
         )
-    years = [name for name in table.columns if re.fullmatch(r"(?:19|20)\d\d", name)]
+    free = [name for name in table.columns if not is_ignored(columns, name)]
+    years = [name for name in free if re.fullmatch(r"(?:19|20)\d\d", name)]
     if len(years) > 1:
         notes.append(f"{table.name}: a wide table with a column of states for each of {len(years)} years")
         return Wide(state="{year}")
-    numbered = [m for name in table.columns if (m := re.fullmatch(r"(.*?\D)(\d{1,2})", name))]
+    numbered = [m for name in free if (m := re.fullmatch(r"(.*?\D)(\d{1,2})", name))]
     stems = {role: [m[1] for m in numbered if is_known(role, m[1])] for role in ("state", "date", "traffic")}
     if len(stems["state"]) < 2 or not stems["date"]:
         return None
@@ -276,6 +298,7 @@ def _require(table: SourceTable, found: dict[str, str], wide: Wide | None, compo
             raise MissingColumns(
                 f"{table.name} has no column that is known as the {role}. Columns there: "
                 f"{name_some(table.columns)}. {_find_remedy(table, role)}",
+                problem="no_role",
                 missing=[role],
                 present=list(table.columns),
             )
@@ -309,12 +332,19 @@ def name_records(table: SourceTable, found: Mapping[str, str]) -> dict[str, pl.E
     return columns
 
 
-def _unpivot(table: SourceTable, columns: dict[str, pl.Expr], wide: Wide, decimal: str) -> pl.LazyFrame:
+def list_wide(table: SourceTable, wide: Wide, columns: ColumnRoles) -> dict[str, str]:
+    """Columns of ratings of a wide table by year or visit, in order."""
+    before, after = map(re.escape, wide.state.split("{" + wide.key + "}"))
+    pattern = re.compile(f"{before}({r'[0-9]{4}' if 'year' in wide.key else r'[0-9]{1,2}'}){after}")
+    free = (name for name in table.columns if not is_ignored(columns, name))
+    found = {m[1]: name for name in free if (m := pattern.fullmatch(name))}
+    return dict(sorted(found.items(), key=lambda one: int(one[0])))
+
+
+def _unpivot(table: SourceTable, columns: dict[str, pl.Expr], wide: Wide, plan: TableMapping) -> pl.LazyFrame:
     """A wide table: each cell of the columns by year or visit is a record."""
     place = "{" + wide.key + "}"
-    before, after = map(re.escape, wide.state.split(place))
-    pattern = re.compile(f"{before}({r'[0-9]{4}' if 'year' in wide.key else r'[0-9]{1,2}'}){after}")
-    keys = sorted((m[1] for name in table.columns if (m := pattern.fullmatch(name))), key=int)
+    keys = list(list_wide(table, wide, plan.columns))
     if not keys:
         raise missing_columns([wide.state], table.columns, table.name)
 
@@ -336,7 +366,7 @@ def _unpivot(table: SourceTable, columns: dict[str, pl.Expr], wide: Wide, decima
     records = table.frame.select(**(columns | lists)).explode(*lists)
     if not wide.traffic:
         return records
-    return records.with_columns(traffic=read_numbers(pl.col("traffic"), pl.String(), decimal))
+    return records.with_columns(traffic=read_numbers(pl.col("traffic"), pl.String(), plan.table.decimal))
 
 
 def read_records(
@@ -348,7 +378,7 @@ def read_records(
     """
     states = survey(records, "state", name)
     if states.is_empty():
-        raise UnreadableTable(f"{name} has no rows.", file=name)
+        raise UnreadableTable(f"{name} has no rows.", problem="empty", file=name)
     inventory = is_inventory(plan.columns.components)
     read, scale = read_states(states["text"], states["count"], plan.state, plan.table.decimal, inventory=inventory)
     states = states.hstack(read)
@@ -426,7 +456,9 @@ def _read_inspection_dates(
         raise BadValues(
             f"{name}: none of the {seen['count'].sum():,} inspection dates is understood, {what}. Say their "
             "format: iso, year, fiscal_year, month, mmyy, dmy, mdy, era, or a pattern such as %d.%m.%Y.",
+            problem="dates_unknown",
             column="date",
+            value=example[0] if len(example) else "",
         )
     codes = seen.select(code_dates(clean_text(pl.col("text")), pl.col("date"))).to_series()
     return date, translate("date", seen, codes).fill_null(RecordProblem.BLANK_DATE)

@@ -224,17 +224,29 @@ def _open_excel(path: Path, options: FileOptions) -> SourceTable:
     most = max(HEADER_SEARCH, (options.header_row or 0) + 1)
     rows = [["" if cell is None else cell for cell in row] for row in loaded.head(most).rows()]
     if not rows:
-        raise UnreadableTable(f"{path.name}: sheet {used} is empty.{elsewhere}", file=path.name)
+        raise UnreadableTable(f"{path.name}: sheet {used} is empty.{elsewhere}", problem="empty", file=path.name)
     header_row = find_header(rows, options)
     names = name_columns(path.name, rows, header_row, options.names)
     loaded = loaded.select(loaded.columns[: len(names)]).slice(header_row)
     loaded.columns = names
     if loaded.is_empty():
         raise UnreadableTable(
-            f"{path.name}: sheet {used} has a header and no rows below it.{elsewhere}", file=path.name
+            f"{path.name}: sheet {used} has a header and no rows below it.{elsewhere}",
+            problem="empty",
+            file=path.name,
         )
     number = f" (of {len(book.sheet_names)})" if others else ""
     return _named(path.name, loaded.lazy(), header_row, tuple(names), [f"{path.name}: sheet {used}{number}"])
+
+
+def list_sheets(source: Any) -> list[str]:
+    """List the sheets of a workbook; none of anything else, or of a file that cannot be opened as one."""
+    if not isinstance(source, str | Path) or Path(source).suffix.lower() not in EXCEL:
+        return []
+    try:
+        return list(fastexcel.read_excel(Path(source)).sheet_names)
+    except fastexcel.FastExcelError:  # the reader says what is wrong
+        return []
 
 
 def _refuse_sparse(path: Path, sheet: str) -> None:

@@ -284,7 +284,9 @@ def _head_lines(path: Path, encoding: str) -> Iterator[str]:
 
 def empty_file(file: str) -> UnreadableTable:
     """Error for a file with nothing in it."""
-    return UnreadableTable(f"{file} is empty. A header and at least one row are needed.", file=file)
+    return UnreadableTable(
+        f"{file} is empty. A header and at least one row are needed.", problem="empty", file=file
+    )
 
 
 def _name_utf16(data: bytes) -> str:
@@ -365,7 +367,7 @@ def _check_rows(path: Path, found: TextFormat) -> bool:
         except UnicodeError as error:
             raise _undecodable(path, found.encoding, error) from None
     if not last:
-        raise UnreadableTable(f"{path.name} has a header and no rows below it.", file=path.name)
+        raise UnreadableTable(f"{path.name} has a header and no rows below it.", problem="empty", file=path.name)
     return regular and "\r" not in ([ends] if isinstance(ends, str) else ends)
 
 

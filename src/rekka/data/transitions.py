@@ -31,7 +31,7 @@ from rekka.data.attributes import NAMES, PLACES, is_text, level_text, read_name
 from rekka.data.audit import FIRST_ROWS, LAST, TRANSITION, Audit
 from rekka.data.categories import LEVEL, MISSING
 from rekka.data.direction import NO_SCALE, Moves, count_moves, refuse_upside_down
-from rekka.data.mapping import Rules, TableMapping, load_mapping, resolve, split_names
+from rekka.data.mapping import Rules, TableMapping, is_ignored, load_mapping, resolve, split_names
 from rekka.data.merging import is_mergeable, merge_panel
 from rekka.data.nbi import read_nbi
 from rekka.data.pairing import FIRST_PROBLEM, PairedBlock, Pairing, pair_block, plan_pairing
@@ -175,6 +175,7 @@ def _take(table: SourceTable, frame: pl.LazyFrame, plan: TableMapping) -> LazyTr
     asked = {name: resolve(table, name) for name in plan.columns.asked}
     named = [one for name, one in asked.items() if name in plan.columns.categories or is_text(schema[one])]
     covariates = [n for n, d in schema.items() if d.is_numeric() and n not in (*NAMES, *PLACES, *PAIRED, *named)]
+    covariates = [name for name in covariates if not is_ignored(plan.columns, name)]
     numbers = [name for name in asked.values() if name not in named]
     frame, blank = _read_categories(frame, named, plan.rules, table.name)
     notes = (*table.notes, f"{table.name}: transitions, already paired", *left_out, *blank)

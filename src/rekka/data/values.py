@@ -166,12 +166,15 @@ def _auto(frame: pl.DataFrame, text: pl.Expr, fiscal: bool, where: str) -> list[
         raise BadValues(
             f"{where}{day_first[0]} has the day first and {month_first[0]} the month. Say dmy or mdy for all, or "
             "both in the order in which they are to be tried.",
+            problem="dates_both",
             value=day_first[0],
+            other=month_first[0],
         )
     if len(either) and not len(day_first) and not len(month_first):
         raise BadValues(
             f"{where}Dates such as {either[0]} can be day or month first, and the others do not show which. "
             "Say dmy or mdy (--dates dmy for inspections).",
+            problem="dates_either",
             value=either[0],
         )
     plain = ("iso", "compact", "month", "fy", "年度", "fiscal_year" if fiscal else "year")
@@ -237,7 +240,10 @@ def read_states(
     if states["state"].null_count() == len(states) and frame["label"].null_count() < len(frame):
         raise BadStates(
             f"None of the states is on the scale {', '.join(scale.names)}: {_examples(frame)}. Correct labels, "
-            "or best and worst; or leave them out, as numbers from 1, letters and Roman numerals are recognised."
+            "or best and worst; or leave them out, as numbers from 1, letters and Roman numerals are recognised.",
+            problem="states_off_scale",
+            labels=list(scale.names),
+            examples=_examples(frame),
         )
     return states.with_columns(blank=frame["label"].is_null()), scale
 
@@ -265,6 +271,37 @@ def _settle(spec: State, names: Sequence[str]) -> State:
     if all(name.isdecimal() for name in names):
         return State(best=int(names[0]), worst=int(names[-1]), missing=spec.missing)
     return State(labels=list(names), missing=spec.missing)
+
+
+def turn_round(spec: State) -> State | None:
+    """Scale with its two ends exchanged, however it was given; None for one limit of an index, which has one way.
+
+    >>> turn_round(State(best=9, worst=0)).worst, turn_round(State()).worst_first
+    (9, True)
+    """
+    if spec.bands is not None:
+        return spec.model_copy(update={"bands": spec.bands[::-1]}) if len(spec.bands) > 1 else None
+    if spec.best is not None:
+        return spec.model_copy(update={"best": spec.worst, "worst": spec.best})
+    if spec.labels is not None:
+        return spec.model_copy(update={"labels": spec.labels[::-1]})
+    return spec.model_copy(update={"worst_first": not spec.worst_first})
+
+
+def merge_with_next(spec: State, names: Sequence[str], state: int) -> State | None:
+    """Scale on which a state, from 1, and the next worse one are one; None where only one would be left of two.
+
+    >>> merge_with_next(State(labels=["a", "b", "c"]), ["a", "b", "c"], 2).labels
+    ['a', ['b', 'c']]
+    """
+    if not 1 <= state < len(names) or len(names) < 3:
+        return None
+    if spec.bands is not None:
+        return spec.model_copy(update={"bands": [*spec.bands[: state - 1], *spec.bands[state:]]})
+    groups = _list_groups(spec) if spec.labels is not None else [[name] for name in names]
+    merged = [*groups[: state - 1], groups[state - 1] + groups[state], *groups[state + 1 :]]
+    labels: list[str | int | list[str | int]] = [one[0] if len(one) == 1 else list(one) for one in merged]
+    return State(labels=labels, missing=spec.missing)
 
 
 def _explain_turn(spec: State, names: Sequence[str]) -> str:
@@ -365,7 +402,10 @@ def _by_ends(frame: pl.DataFrame, best: int, worst: int, words: str) -> tuple[pl
     number = abs(worst - best) + 1
     if number > MOST_STATES:
         raise BadOption(
-            f"From {best} to {worst} there are {number:,} states; at most {MOST_STATES} are taken. Give bands."
+            f"From {best} to {worst} there are {number:,} states; at most {MOST_STATES} are taken. Give bands.",
+            problem="states_many",
+            low=min(best, worst),
+            high=max(best, worst),
         )
     names = tuple(str(rank) for rank in range(best, worst + step, step))
     whole = pl.col("number") == pl.col("number").floor()
@@ -415,7 +455,7 @@ def _recognise(frame: pl.DataFrame, inventory: bool) -> tuple[pl.DataFrame, Scal
     filled = frame.filter(pl.col("label").is_not_null())
     records = int(filled["count"].sum())
     if not records:
-        raise BadStates("Every state is blank: there is no condition to model.")
+        raise BadStates("Every state is blank: there is no condition to model.", problem="states_blank")
     for kind, styles in _STYLES.items():
         labels = styles[0]
         seen = filled.filter(pl.col("label").is_in(labels))
@@ -448,13 +488,18 @@ def _recognise_numbers(
         raise BadStates(
             f"The states are not understood: {examples}. Numbers from 1, letters from a and Roman numerals are; "
             "for others give the labels, best first (--labels).",
+            problem="states_unknown",
+            examples=examples,
             values=filled["text"].head(20).to_list(),
         )
     low, high = float(numbers["number"].min()), float(numbers["number"].max())  # type: ignore[arg-type]
     if (numbers["number"] != numbers["number"].floor()).any() or high > MOST_STATES:
         raise BadStates(
             f"The states run from {low:g} to {high:g}: an index, not a scale of states. Give bands: "
-            "--bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse."
+            "--bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse.",
+            problem="states_index",
+            low=low,
+            high=high,
         )
     best, last = INVENTORY_ENDS
     if inventory and low >= last and BEYOND_FIVE <= high <= best:
@@ -464,7 +509,10 @@ def _recognise_numbers(
     if low < 1:
         raise BadStates(
             f"The states run from {low:g} to {high:g}. Say which end is best, such as --best 9 --worst 0; "
-            f"or that {low:g} means that nobody looked, --not-inspected {low:g}."
+            f"or that {low:g} means that nobody looked, --not-inspected {low:g}.",
+            problem="states_from_zero",
+            low=low,
+            high=high,
         )
     worst = max(int(high), 2)
     rare = _rare(numbers, str(worst))

@@ -144,11 +144,12 @@ class TotalPart(_Part):
     chosen: bool = True
     predicted_shock_low: float | None = None  # both are written where shocks were asked for
     predicted_shock_high: float | None = None
+    unimproved: float | None = None  # expected without small repairs, where a model has such
 
     @model_serializer(mode="wrap")
     def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        plain: dict[str, Any] = write(self)
-        return {name: value for name, value in plain.items() if name not in SHOCKED or value is not None}
+        plain, optional = write(self), (*SHOCKED, "unimproved")
+        return {name: value for name, value in plain.items() if name not in optional or value is not None}
 
 
 class ShockPart(_Part):

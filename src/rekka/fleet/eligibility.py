@@ -530,7 +530,7 @@ def _remark_covariate(found: Remarks, group: EligibleGroup, column: int, name: s
     )
     if column not in group.ageing.columns:
         return
-    later = ~outside & (group.x[:, column] + gap + years > high)
+    later = ~outside & ~group.there & (group.x[:, column] + gap + years > high)
     when = np.floor(high - first) + 1
     kind = f"{name} passes the largest of the training rows"
     text = f"{name} passes {_show(high)}, the largest of the training rows, in year {{:.0f}}"
@@ -541,8 +541,8 @@ def _remark_covariate(found: Remarks, group: EligibleGroup, column: int, name: s
 
 
 def _show(value: float) -> str:
-    """A value with four digits, or as a whole number where it has more."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    """A value with three digits, or as a whole number where it has more."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def find_outside(group: EligibleGroup, years: int) -> Mask:

@@ -182,6 +182,7 @@ class NetworkYear(Value):
     certified: bool
     predicted_shock_low: Annotated[Number, Shown("count")] = None  # the wider band, where it was asked for
     predicted_shock_high: Annotated[Number, Shown("count")] = None
+    unimproved: Annotated[Number, Shown("members")] = None  # expected there without small repairs
 
 
 class HistoryYear(Value):
@@ -266,7 +267,7 @@ class AsidePart(Value):
 
 
 class NetworkPart(Value):
-    """A whole inventory over the years, if nothing is repaired.
+    """A whole inventory over the years, if nothing is repaired, or only small repairs go on as before.
 
     ``kind`` is "inventory" where one was given to rekka forecast, "study" where the members are those of the
     study, each as its last transition ended. ``unchosen`` are cases that are forecast though no model was chosen,
@@ -308,6 +309,11 @@ class NetworkPart(Value):
     def ratings(self) -> Ratings:
         """Ratings that the states are."""
         return Ratings.of(self.labels, max((len(one.expected) for one in self.years), default=0))
+
+    @property
+    def repairs(self) -> Literal["nothing", "small"]:
+        """Repairs that the forecast assumes: a key of the words of ``repairs``."""
+        return "small" if any(one.unimproved is not None for one in self.years) else "nothing"
 
     def of(self, case: str | None) -> tuple[NetworkYear, ...]:
         """The years of a case, or of all."""

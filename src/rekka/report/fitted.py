@@ -11,8 +11,12 @@ import polars as pl
 
 import rekka
 from rekka.core.columns import make_row
+from rekka.core.numerics import quiet
 from rekka.fleet.document import ForecastFile, UsedModel
+from rekka.fleet.eligibility import EligibleGroup
+from rekka.fleet.inventory import Fleet
 from rekka.fleet.models import CaseModel
+from rekka.forecast.forecast import typical_covariates
 from rekka.report.document import (
     Answer,
     CaseForecast,
@@ -23,7 +27,8 @@ from rekka.report.document import (
     PassagePart,
     StudyPart,
 )
-from rekka.report.networks import INVENTORY, describe_network
+from rekka.report.networks import INVENTORY, Kind, describe_network
+from rekka.report.summarize import expect_years
 from rekka.report.terminal.fits import sketch_model
 from rekka.report.trust import judge_all
 from rekka.study.tables import EXACT
@@ -59,6 +64,33 @@ def describe_inventory(found: ForecastFile, details: pl.DataFrame | None = None)
     """Describe a forecast by itself: its models say whether they were chosen."""
     unchosen = tuple(one.case for one in found.models if not one.chosen)
     return describe_network(found, INVENTORY, None, details).model_copy(update={"unchosen": unchosen})
+
+
+def replace_forecast(document: Document, found: ForecastFile, fleet: Fleet, kind: Kind = INVENTORY) -> Document:
+    """The document of a study with another forecast, perhaps until another threshold.
+
+    The network, the years of a new member and the trust are those of this forecast; all else is the study's.
+    """
+    unchosen = tuple(one.case for one in found.models if not one.chosen)
+    network = describe_network(found, kind, None, fleet.details).model_copy(update={"unchosen": unchosen})
+    groups = {group.case: group for group in fleet.eligible.groups}
+    models = tuple(_move_threshold(one, groups.get(one.case), document.study.seed) for one in document.models)
+    changed = document.model_copy(update={"network": network, "models": models})
+    return changed.model_copy(update={"trust": judge_all(changed)})
+
+
+def _move_threshold(model: ModelPart, group: EligibleGroup | None, seed: int) -> ModelPart:
+    """A model with the years of a new member until the threshold that its component now has."""
+    own = model.forecast
+    if own is None or group is None or own.threshold == group.threshold or group.fit.survey is None:
+        return model
+    x, certified = typical_covariates(group.fit)[0], model.certified
+    with quiet():
+        passages = expect_years(
+            group.fit, x, group.threshold, level=own.level, seed=seed, certified=certified, starts=1
+        )
+    moved = own.model_copy(update={"threshold": group.threshold, "passages": passages})
+    return model.model_copy(update={"forecast": moved})
 
 
 def _describe_case(one: UsedModel) -> CasePart:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from rekka.report import statements as sentences
 from rekka.report.document import Document, FindingPart
+from rekka.report.naming import name_components
 from rekka.report.outline import SECTIONS, find_section
 from rekka.report.overview import describe_trust, list_components, make_overview
 from rekka.report.statements import (
@@ -98,7 +99,8 @@ def render_markdown(
     pictures: Mapping[str, str] | None = None,
 ) -> str:
     """The report: what the page says, in its order. ``pictures`` are paths of figures, by name."""
-    parts = [*_open(document, words)]
+    overview, document = document, name_components(document, words)
+    parts = [*_open(overview, words)]
     can_draw = any(trial.eligible and trial.accuracy is not None for trial in document.trials)
     for section in SECTIONS:
         own = [table for table in tables if find_section(table) == section and table.name not in LISTED]

@@ -20,8 +20,8 @@ from rekka.fleet.document import FORECAST, ForecastFile, MemberRisk, TotalPart, 
 from rekka.fleet.eligibility import LONG_UNSEEN, InventoryOptions, find_eligible
 from rekka.fleet.found import COORDINATES, FOUND, FOUND_ON, FoundVisits
 from rekka.fleet.inventory import forecast_fleet
-from rekka.fleet.members import read_members
-from rekka.fleet.models import ElementsFit, Models, match_models
+from rekka.fleet.members import Members, read_members
+from rekka.fleet.models import ElementsFit, Matched, Models, match_models
 from rekka.fleet.store import DETAILS
 from rekka.fleet.tables import NETWORK, REACHED
 from rekka.report.document import AsidePart, HistoryYear, MembersPart, NetworkPart, NetworkYear, RiskPart
@@ -59,7 +59,7 @@ def find_network(study: Study, *, make: bool = True) -> Found:
     stale = False
     if models is not None and file is not None and file.is_file():
         found = load_forecast(file)
-        if _is_of(found, models):
+        if is_forecast_of(found, models):
             network = describe_network(found, INVENTORY, models, load_details(file.parent))
             return Found(network, refits={one.case: one.refit for one in found.models if one.refit is not None})
         stale = True
@@ -82,17 +82,20 @@ def forecast_study(study: Study) -> tuple[ForecastFile, pl.DataFrame | None] | N
     models = _choose(study)
     if models is None:
         return None
-    options = InventoryOptions(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
-    rows = study.read_rows()
-    members = read_members(rows.frame, columns={"categories": list(rows.levels)}, past=True)
-    eligible = find_eligible(
-        members, match_models(models, members.frame["case"].unique().sort().to_list()), options
-    )
-    fleet = forecast_fleet(eligible)
+    members, matched, options = find_study_members(study, models)
+    fleet = forecast_fleet(find_eligible(members, matched, options))
     return describe_fleet(fleet, models.name, top=TOP), fleet.details
 
 
-def _is_of(found: ForecastFile, models: Models) -> bool:
+def find_study_members(study: Study, models: Models) -> tuple[Members, Matched, InventoryOptions]:
+    """The study's members, the models of their components, and how they are forecast."""
+    options = InventoryOptions(years=HORIZON, level=study.plan.guard.confidence, member_intervals=False)
+    rows = study.read_rows()
+    members = read_members(rows.frame, columns={"categories": list(rows.levels)}, past=True)
+    return members, match_models(models, members.frame["case"].unique().sort().to_list()), options
+
+
+def is_forecast_of(found: ForecastFile, models: Models) -> bool:
     """True if a forecast was made with these models, or with those of the chosen elements in their place."""
     ours = {one.case: one.sha256 for one in models.models}
     return all(
@@ -165,14 +168,19 @@ def _count_bridges(details: pl.DataFrame) -> dict[str, Any]:
     return names | {"bridges_later": float(found["later"].sum())}
 
 
-def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
-    """All members by columns; of very many the first of each tab."""
+def order_members(details: pl.DataFrame) -> pl.DataFrame:
+    """Details of all members with their ``tab``, the soonest at the threshold first."""
     late = pl.col(LONG_UNSEEN) if LONG_UNSEEN in details.columns else pl.lit(value=False)
     apart = late | pl.col("outside")
     tab = pl.when("there").then(THERE).when(apart).then(APART).otherwise(NEXT)
     order = ["median_years", "soon", "bridge_id"]
     rows = details.with_columns(tab.cast(pl.Int64).alias("tab"))
-    rows = rows.sort(order, descending=[False, True, False], nulls_last=True, maintain_order=True)
+    return rows.sort(order, descending=[False, True, False], nulls_last=True, maintain_order=True)
+
+
+def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
+    """All members by columns; of very many the first of each tab."""
+    rows = order_members(details)
     shown = rows.filter(pl.int_range(pl.len()).over("tab") < MOST_SHOWN // 3) if len(rows) > MOST_SHOWN else rows
     cases = tuple(dict.fromkeys(one.case for one in found.models))
     thresholds = {one.case: one.threshold for one in found.models}

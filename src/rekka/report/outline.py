@@ -76,7 +76,10 @@ FLAGS = ("is_chosen", "certified")  # columns that its heading tells
 # Tables that are shown case by case.
 CUT = {"models": ("years", "ratios", "coefficients"), "forecast": ("forecast", "effects", "matrices")}
 VARIED = "network"  # the section whose figures of one case stand in the place of that of all
-CARDS = ("components", "first", "members_there", "members_next", "members_outside")
+CARDS = (
+    "components", "first", "members_there", "members_next", "members_outside", "answer", "passages", "backtests",
+    "risks", "unseen",
+)  # fmt: skip
 REMARKED = ("risks", "unseen")  # tables whose remarks stand under a cell
 SHARES = ("share_of_state", "to_state")  # columns of states that a case may not have
 # Columns of the answer that are told under the method instead.
@@ -106,6 +109,7 @@ class ShownTable:
     beside: int = 1  # that cell's place
     links: bool = False  # heads of rows lead to their component
     quiet: bool = False  # a heading above it has its title
+    addresses: tuple[str, ...] = ()  # that heads of rows lead to
 
     @property
     def cards(self) -> bool:

@@ -115,7 +115,7 @@ def list_components(document: Document, words: Words) -> tuple[ComponentRow, ...
             ComponentRow(
                 one.case,
                 years[0].members if years else None,
-                _count_there(document.network, years[0]) if document.network and years else None,
+                count_there(document.network, years[0]) if document.network and years else None,
                 later,
                 passage,
                 "" if state is None else document.ratings.rated(state, words),
@@ -160,7 +160,7 @@ def name_year(network: NetworkPart, years: int, words: Words) -> str:
     return str(date.fromisoformat(network.base).year + years)
 
 
-def _count_there(network: NetworkPart, now: NetworkYear) -> int:
+def count_there(network: NetworkPart, now: NetworkYear) -> int:
     """Members in the threshold or worse when last seen."""
     return network.there if now.case is None else network.there_by_case.get(now.case, round(now.reached))
 
@@ -189,13 +189,17 @@ def _say_headline(network: NetworkPart, years: Sequence[NetworkYear], words: Wor
     assert later is not None
     told = words(
         "overview.headline" if network.base else "overview.headline_undated",
+        repairs=words(f"repairs.{network.repairs}_first"),
         number=show_count(later.reached),
         members=show_count(now.members),
         rating=name_threshold(network, now, words),
         year=name_year(network, later.year, words),
         years=later.year,
-        now=show_count(_count_there(network, now)),
+        now=show_count(count_there(network, now)),
     )
+    if later.unimproved is not None:
+        without = words("overview.unimproved", number=show_count(later.unimproved))
+        told = words.join((told, without))
     if now.case is not None or network.bridges_later is None or network.bridges == now.members:
         return told
     bridges = words(
@@ -220,13 +224,17 @@ def _list_facts(network: NetworkPart, case: str | None, now: NetworkYear, words:
     yield words(key, members=show_count(now.members), bridges=show_count(bridges))
     if network.first_seen and network.last_seen:
         yield words("overview.fact.inspected", first=network.first_seen[:4], last=network.last_seen[:4])
+    names = [network.ratings.name(state, words) for state in (1, len(now.expected))]
+    yield words("overview.fact.ratings", first=names[0], last=names[1])
 
 
 def _list_year_cards(network: NetworkPart, years: Sequence[NetworkYear], words: Words) -> Iterator[Card]:
     now = years[0]
     place = {"members": show_count(now.members), "rating": name_threshold(network, now, words)}
-    there = _count_there(network, now)
-    detail = words("overview.card.share", share=show_share(there / now.members if now.members else None), **place)
+    there = count_there(network, now)
+    share = show_share(there / now.members if now.members else None)
+    kind = "share" if network.base is None else "share_today"
+    detail = words(f"overview.card.{kind}", share=share, today=show_count(now.reached), **place)
     yield Card("now", words("overview.card.now"), show_count(there), detail)
     for key, number in (("soon", SOON), ("later", LATER)):
         found = next((one for one in years if one.year == number), None)
@@ -293,21 +301,20 @@ def _list_missing(document: Document, case: str | None, words: Words) -> Iterato
 
 
 def _list_first(network: NetworkPart, case: str | None, words: Words) -> Iterator[FirstMember]:
-    """Members that will be at the threshold next, by the year expected."""
+    """Members that will be at the threshold next, by the year expected: one of each component of a bridge."""
     if network.every is None:
-        risks = (one for one in network.risks if case in (None, one.case))
-        yield from (_describe_risk(one, network, words) for one in islice(risks, FIRST))
+        risks = {(one.bridge, one.case): one for one in reversed(network.risks) if case in (None, one.case)}
+        yield from (_describe_risk(one, network, words) for one in islice(reversed(risks.values()), FIRST))
         return
     every = network.every
     wanted = None if case is None else every.cases.index(case) if case in every.cases else -1
-    places = (
-        place
-        for place, (tab, own) in enumerate(zip(every.tab, every.case, strict=True))
-        if tab == NEXT and wanted in (None, own)
-    )
-    yield from (
-        _describe_member(every, place, network, words) for place, _ in zip(places, range(FIRST), strict=False)
-    )
+    found: dict[tuple[str, int], int] = {}
+    for place, (tab, own) in enumerate(zip(every.tab, every.case, strict=True)):
+        if tab == NEXT and wanted in (None, own):
+            found.setdefault((every.bridge[place], own), place)
+        if len(found) == FIRST:
+            break
+    yield from (_describe_member(every, place, network, words) for place in found.values())
 
 
 def _describe_risk(one: RiskPart, network: NetworkPart, words: Words) -> FirstMember:
@@ -349,7 +356,7 @@ def _list_actions(
     words: Words,
 ) -> Iterator[str]:
     """Next steps, the most urgent first."""
-    rating, there = name_threshold(network, now, words), _count_there(network, now)
+    rating, there = name_threshold(network, now, words), count_there(network, now)
     if there:
         yield words.format(say("overview.do.there", n=there, rating=rating))
     first = list(_list_first(network, case, words))
@@ -364,10 +371,10 @@ def _list_actions(
 
 
 def _name_first(one: FirstMember, words: Words) -> str:
-    """'B-00378 Pier (2025)'."""
+    """'B-00378 Pier PI-01 (2025)'."""
     when = str(one.calendar) if one.calendar is not None else show_years(one.median)
-    name = one.bridge if one.case == ALL_CASES else f"{one.bridge} {one.case}"
-    return words("overview.who", name=name, when=when)
+    names = (one.bridge, None if one.case == ALL_CASES else one.case, one.member)
+    return words("overview.who", name=" ".join(filter(None, names)), when=when)
 
 
 def _advise_trust(trust: TrustPart | None, words: Words) -> Iterator[str]:

@@ -15,9 +15,9 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,15 +25,18 @@ from markupsafe import Markup, escape
 
 from rekka.core.errors import bad_option
 from rekka.report import statements
-from rekka.report.charts.base import CSS_VARIABLES, PAGE, shade, style
+from rekka.report.charts.base import PAGE, colour_state, shade, style
 from rekka.report.charts.drawing import bundle_script, draw_svg, slim_svg
 from rekka.report.charts.figures import list_figures
+from rekka.report.colours import COLOURS, CSS_VARIABLES, write_style
 from rekka.report.document import CasePart, Document, HypothesisPart, MembersPart, NetworkPart
+from rekka.report.naming import name_components
 from rekka.report.outline import (
     DIRECTOR,
     PAPER,
     READERS,
     CaseOutline,
+    ShownFigure,
     ShownTable,
     lay_under,
     leave_figures,
@@ -43,6 +46,7 @@ from rekka.report.outline import (
     list_variants,
 )
 from rekka.report.overview import (
+    Card,
     Overview,
     describe_reasons,
     list_components,
@@ -55,7 +59,7 @@ from rekka.report.tables.models import list_members, tabulate_first
 from rekka.report.tables.overview import tabulate_components
 from rekka.report.tables.study import select_as_paper
 from rekka.report.text import ENGLISH, LANGUAGES, MISSING, Words, load_words, show_share, slug
-from rekka.report.views import Cell, Column, PanelView
+from rekka.report.views import Cell, Column, FigureView, PanelView, TableView
 
 SCRIPTS = ("page.js", "members.js")  # in this order
 ASSETS = ("rekka.css", "rekka.js", "vega.js")  # names of the files that a page may refer to
@@ -68,8 +72,7 @@ MOST_LISTED = 20  # members of a tab that can be read without a script
 STRONGEST = 3  # effects that have a sentence in sight
 HEATS = 9  # shades of a cell of a matrix
 DIGITS = 4  # significant, of values in the list of members
-# Colours that the charts do not have: light, dark.
-COLOURS = {"--warn": ("#8a5300", "#f2b84b"), "--wash": ("#f5f7f9", "#1b2027")}
+SHORT = 4  # letters of a heading that stays in one line
 PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some width, and more
 # Columns with names that data gave.
 NAMES = ("case", "cases", "constant", "covariate", "term", "file", "bridge", "member")
@@ -153,8 +156,9 @@ def render_page(
     words = load_words(lang)
     say = Wording(words)
     document = select_as_paper(document) if reader == PAPER else document
+    overview, document = document, name_components(document, words)
     names = [case.case for case in document.cases]
-    tables = list_tables(document, words)
+    tables = tuple(map(_hold_headings, list_tables(document, words)))
     figures = leave_figures(list_figures(document, words, PAGE), len(names), reader)
     places = {name: number for number, name in enumerate(names)}
     sections = list_sections(tables, figures, names, words, reader)
@@ -179,16 +183,17 @@ def render_page(
         "places": places,
         "place": lambda cases: " ".join(str(places[case]) for case in cases if case in places),
         "title": statements.name_study(document, words),
-        "screens": [*_list_screens(document, words)],
-        "components": _show_components(document, words),
+        "screens": [*_list_screens(overview, words)],
+        "components": show_components(overview, words),
         "variants": list_variants(figures, names),
+        "extended": [one.case for one in document.models if one.elements is not None],
         "trust": {one.case: _describe_trust(one, words) for one in document.trust},
         "answers": [lay_under(one, uses) for one in by_id["answer"].tables],
         "hypotheses": _group_hypotheses(document),
         "own_calibration": [one for one in by_id["calibration"].figures if one.view.case in places],
         "cases": _explain_each(fits, document, statements.explain_case, say),
         "futures": _explain_each(futures, document, statements.explain_forecast, say),
-        "matrices": {one.case: _show_matrices(one, document, say) for one in futures},
+        "matrices": {one.case: show_matrices(one.case, one.id, document, say) for one in futures},
         "strongest": STRONGEST,
         "tabs": [] if members is None else _show_tabs(document, words),
         "labels": None if members is None else _label_members(document, words),
@@ -204,9 +209,39 @@ def render_page(
     return _environment().get_template("page.html").render(**shown) + "\n"
 
 
+@dataclass(frozen=True)
+class PartWriter:
+    """Tables and figures of the page by themselves, for other pages that have its style sheet."""
+
+    words: Words
+
+    def write_table(self, shown: ShownTable) -> Markup:
+        """A table as HTML."""
+        return Markup(self._macros.table(shown))
+
+    def write_figure(self, view: FigureView | None) -> Markup:
+        """A figure as HTML, drawn; nothing where nothing is drawn."""
+        if view is None:
+            return Markup("")
+        return Markup(self._macros.figure(ShownFigure(view, f"figure-{slug(view.name)}")))
+
+    def write_matrix(self, matrix: HeatMatrix, heading: str) -> Markup:
+        """A matrix as HTML; its name is that of the heading with this anchor, or of several, and its own."""
+        return Markup(self._macros.matrix(matrix, heading))
+
+    def write_cards(self, cards: Sequence[Card]) -> Markup:
+        """The figures of the first screen as HTML."""
+        return Markup(self._macros.numbers(cards))
+
+    @cached_property
+    def _macros(self) -> Any:
+        known = {"words": self.words, "cell": CellWriter(self.words), "places": {}, "anchors": {}, "printed": True}
+        return _environment().get_template("macros.html").make_module(known)
+
+
 def list_assets() -> dict[str, str]:
     """The style and the scripts of every page as files, by name: for a server that sends them by themselves."""
-    code = (_write_colours() + _read("page.css"), "".join(map(_read, SCRIPTS)), bundle_script())
+    code = (write_style(), "".join(map(_read, SCRIPTS)), bundle_script())
     return dict(zip(ASSETS, code, strict=True))
 
 
@@ -245,13 +280,15 @@ def _make_screen(document: Document, place: str, case: str | None, words: Words)
     if not found.first:
         return Screen(place, found, None)
     view = tabulate_first(document, found.first, words)
-    return Screen(place, found, ShownTable(view, f"first-{place}", quiet=True))
+    return Screen(place, found, ShownTable(_hold_headings(view), f"first-{place}", quiet=True))
 
 
-def _show_components(document: Document, words: Words) -> ShownTable:
+def show_components(document: Document, words: Words) -> ShownTable:
+    """Each component with its members, counts, years and trust."""
     rows = list_components(document, words)
     trust = ["" if row.trust is None else describe_reasons(row.trust, words)[0] for row in rows]
-    return ShownTable(tabulate_components(rows, trust, words), "table-components", links=True)
+    view = _hold_headings(tabulate_components(rows, trust, words))
+    return ShownTable(view, "table-components", links=True)
 
 
 def _describe_trust(part: Any, words: Words) -> Trust:
@@ -269,7 +306,8 @@ def _show_tabs(document: Document, words: Words) -> list[tuple[str, int, ShownTa
     for name, tab in TABS.items():
         rows = list_members(network, tab, MOST_LISTED, words)
         view = tabulate_first(document, rows, words, f"members_{name}")
-        found.append((name, network.every.tab.count(tab), ShownTable(view, f"members-{name}", quiet=True)))
+        shown = ShownTable(_hold_headings(view), f"members-{name}", quiet=True)
+        found.append((name, network.every.tab.count(tab), shown))
     return found
 
 
@@ -297,7 +335,7 @@ def pack_members(
         "rated": [ratings.phrase(state, words) for state in states],
         "worse": [ratings.phrase_or_worse(state, words) for state in states],
         "late": [shade(share / 8) for share in range(9)],
-        "colours": [shade(1 - (state - 1) / max(worst - 1, 1)) for state in states],
+        "colours": [colour_state(state, worst, PAGE) for state in states],
         "base": _count_years(network),
         "soon_years": network.soon,
     }
@@ -334,9 +372,9 @@ def _round(value: float | None) -> float | None:
 # Components
 
 
-def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> list[HeatMatrix]:
+def show_matrices(case: str, id: str, document: Document, say: Wording) -> list[HeatMatrix]:  # noqa: A002
     """Matrices of a typical member; the darker a cell, the more probable."""
-    model = next((one for one in document.models if one.case == outline.case), None)
+    model = next((one for one in document.models if one.case == case), None)
     if model is None or model.forecast is None:
         return []
     words, ratings = say.words, document.ratings
@@ -348,7 +386,7 @@ def _show_matrices(outline: CaseOutline, document: Document, say: Wording) -> li
             for start, (name, row) in enumerate(zip(names, part.probability, strict=True))
         )
         title = say("page.matrix.title", years=say.count("years", int(part.years)))
-        found.append(HeatMatrix(f"{outline.id}-matrix-{number}", title, names, rows))
+        found.append(HeatMatrix(f"{id}-matrix-{number}", title, names, rows))
     return found
 
 
@@ -398,18 +436,6 @@ def _read(name: str) -> str:
     return environment.loader.get_source(environment, name)[0]
 
 
-def _write_colours() -> str:
-    """The palette as variables: light, dark where the system or the reader asks for it, light on paper."""
-    every = CSS_VARIABLES | COLOURS
-    light, dark = ("".join(f"{name}:{both[n]};" for name, both in every.items()) for n in (0, 1))
-    return (
-        f":root{{color-scheme:light;{light}}}\n"
-        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
-        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
-        f"@media print{{:root:root:root{{color-scheme:light;{light}}}}}\n"
-    )
-
-
 def _draw(panel: PanelView, prefix: str) -> Markup:
     """A chart as a picture; draw_svg writes XML, so that nothing in it needs escaping."""
     return Markup(slim_svg(draw_svg(panel.spec, prefix)))
@@ -454,15 +480,15 @@ class CellWriter:
         to: str = "",
         label: bool = False,
     ) -> Markup:
-        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an anchor to go to.
+        """A cell, or a row's head; ``under`` stands below it in small type, ``to`` is an address to go to.
 
         With ``label`` it has its heading, for screens on which a row is a card.
         """
         tag, scope = ("th", ' scope="row"') if head else ("td", "")
         text = self._text(cell, column)
-        text = f'<a href="#{to}">{text}</a>' if head and to else text
+        text = f'<a href="{escape(to)}">{text}</a>' if head and to else text
         lines = "".join(f' <small class="under">{line}</small>' for line in under)
-        title = f' data-label="{escape(column.title)}"' if label and not head else ""
+        title = f' data-label="{escape(_strip(column.title))}"' if label and not head else ""
         return Markup(f"<{tag}{scope}{title}{self._look(cell, column)}>{text}{lines}</{tag}>")
 
     def _look(self, cell: Cell, column: Column) -> str:
@@ -503,8 +529,24 @@ class CellWriter:
         if len(cell.parts) == SPAN:
             return _hold_together(text)
         if column.kind == "number":
-            return _BRACKETS.sub(lambda found: _hold_together(found[0]), text)
+            return _BRACKETS.sub(lambda found: f"{_may_break(found[0])}{_hold_together(found[0])}", text)
         return f'<span lang="en">{text}</span>' if cell.english and self.words.lang != ENGLISH else text
+
+
+def _strip(title: str) -> str:
+    """A heading without what holds it together."""
+    return title.striptags() if isinstance(title, Markup) else title
+
+
+def _hold_headings(view: TableView) -> TableView:
+    """The table with short Japanese headings in one line each: a browser breaks such a word at any letter."""
+    columns = [
+        replace(one, title=Markup('<span class="d">{}</span>').format(one.title))
+        if len(one.title) <= SHORT and not one.title.isascii()
+        else one
+        for one in view.columns
+    ]
+    return replace(view, columns=tuple(columns))
 
 
 def _hold_together(text: str) -> str:
@@ -512,9 +554,18 @@ def _hold_together(text: str) -> str:
     return _DASH.sub("\u2060\\g<0>\u2060", text.replace(" ", "\u00a0"))
 
 
+def _may_break(bracket: str) -> str:
+    """A line may break before a wide bracket; between a per cent sign and a number in it no browser does."""
+    return "<wbr>" if bracket[0] == "\uff08" else ""
+
+
 def _shade_cell(probability: float, *, better: bool) -> tuple[float, str, int]:
-    """A cell of a matrix; ratings that are better than now are never reached, and stay blank."""
-    return probability, "" if better else show_share(probability, 1), round(probability * HEATS)
+    """A cell of a matrix; ratings better than now stay blank where nothing improves."""
+    return (
+        probability,
+        "" if better and not probability else show_share(probability, 1),
+        round(probability * HEATS),
+    )
 
 
 def _leave_style(spec: Mapping[str, Any]) -> dict[str, Any]:

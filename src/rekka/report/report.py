@@ -30,6 +30,7 @@ from rekka.report.charts.figures import list_figures
 from rekka.report.document import Document
 from rekka.report.export import LATEX, TABLES_MARK, list_table_files, write_tables
 from rekka.report.markdown import render_markdown
+from rekka.report.naming import name_components
 from rekka.report.networks import find_network
 from rekka.report.outline import DIRECTOR, READERS
 from rekka.report.page import Links, render_page
@@ -80,12 +81,12 @@ class Report:
     @cached_property
     def tables(self) -> tuple[TableView, ...]:
         """Its tables, as they are exported."""
-        return list_tables(self.document, self.words)
+        return list_tables(name_components(self.document, self.words), self.words)
 
     @cached_property
     def figures(self) -> tuple[FigureView, ...]:
         """Its figures, in the colours of print."""
-        return list_figures(self.document, self.words, PRINT)
+        return list_figures(name_components(self.document, self.words), self.words, PRINT)
 
     def to_markdown(self, pictures: Mapping[str, str] | None = None) -> str:
         """The report as Markdown; ``pictures`` are paths of figures by name."""

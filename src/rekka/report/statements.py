@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
@@ -135,7 +135,8 @@ class Wording:
 
     def why(self, one: Answer) -> Markup:
         """Why a method was chosen, or none."""
-        return self.sentence(one.why) if one.said is None else escape(self.words.format(one.said))
+        spoken = replace(self.words, spoken=True)
+        return self.sentence(one.why) if one.said is None else escape(spoken.format(one.said))
 
     def finding(self, part: str, finding: Told) -> Markup:
         """The title of a finding, what was found, or what to do."""
@@ -367,7 +368,9 @@ def list_headlines(document: Document, say: Wording) -> tuple[Markup, ...]:
     found = []
     methods = Counter(answer.method for answer in answers if answer.method).most_common()
     if methods:
-        each = (say("page.head.method_in", method=say.method(one), n=n) for one, n in methods)
+        each: list[str] = [say("page.head.method_in", method=say.method(one), n=n) for one, n in methods]
+        if len(answers) == 1:
+            each = [say.method(methods[0][0])]
         found.append(say("page.head.methods", methods=say.join(each)))
     without = [answer for answer in answers if answer.method is None]
     later = [answer.case for answer in without if answer.reason == NOT_YET]
@@ -401,6 +404,9 @@ def explain_scores(document: Document, say: Wording) -> ScoreStatements | None:
 
 def _count_verdicts(baseline: str, verdicts: Sequence[str | None], say: Wording) -> Markup:
     better, worse = verdicts.count("better"), verdicts.count("worse")
+    if len(verdicts) == 1:
+        verdict = "better" if better else "worse" if worse else "unclear"
+        return say(f"page.shown.{baseline}_one", verdict=say(f"figure.verdict.{verdict}"))
     counts = {"n": len(verdicts), "better": better, "worse": worse, "unknown": len(verdicts) - better - worse}
     return say(f"page.shown.{baseline}", **counts)
 
@@ -445,10 +451,10 @@ def explain_backtest(one: BacktestPart, say: Wording) -> Markup:
     if one.of_this and one.model is None:
         return told
     key = f"section.backtests.{'with' if one.of_this else 'other'}"
-    return told + say.words("number.space") + say(key, elements=_name_elements(one.model, say))
+    return told + say.words("number.space") + say(key, elements=name_elements(one.model, say))
 
 
-def _name_elements(model: str | None, say: Wording) -> Markup:
+def name_elements(model: str | None, say: Wording) -> Markup:
     """Elements of histories of a model, for people."""
     names = (model or PLAIN).partition(AT)[0].split(JOIN)
     return say.join(say("section.backtests.plain" if name == PLAIN else f"element.{name}") for name in names)
@@ -736,7 +742,7 @@ def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseSt
         effects=tuple(explain_effect(one, found, ratings, say) for one in sort_effects(found.effects)),
         lead=None
         if model.elements is None
-        else say(f"{FORECAST}.elements", elements=_name_elements(model.elements, say)),
+        else say(f"{FORECAST}.elements", elements=name_elements(model.elements, say)),
     )
 
 
@@ -857,7 +863,7 @@ def _list_lines(network: NetworkPart, say: Wording) -> Iterator[Markup]:
     for year in network.of(None):
         if year.year in (0, *DECADES, network.horizon):
             yield _explain_year(network, year, say)
-    yield say(f"{NETWORK}.repairs")
+    yield say(f"{NETWORK}.repairs_{network.repairs}")
     aside = sum(one.count for one in network.aside if one.kind == "set aside" and one.what == "members")
     for name, count in (("outside", network.outside), ("unseen", network.unseen), ("aside", aside)):
         if count:

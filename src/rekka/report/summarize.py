@@ -158,16 +158,17 @@ def expect(
     seed: int,
     certified: bool,
     labels: Sequence[str] | None = None,
+    threshold: int | None = None,
 ) -> CaseForecast | None:
     """All that is forecast for raw covariates ``typical`` (p,); None where a hazard at them is no number."""
     eta = fit.log_hazards(typical[None])
     if not np.isfinite(eta).all() or (np.abs(eta) > LARGEST).any():
         return None
     kind = NORMAL if certified else NONE
-    threshold = check_threshold(None, fit.n_states, labels)
+    known = threshold is not None and 1 < threshold <= fit.n_states
+    threshold = check_threshold(threshold if known else None, fit.n_states, labels)
     cohort = _make_cohort(fit, typical, 1, ForecastOptions(kind, level, DRAWS, seed))
     found = forecast_rows(cohort, HORIZON, threshold)
-    passages = ForecastOptions(kind, level, PASSAGE_DRAWS, seed)
     matrices = transition_matrices(fit, typical, MATRIX_YEARS, options=ForecastOptions(kind, level, DRAWS, seed))
     return CaseForecast(
         threshold=threshold,
@@ -175,13 +176,28 @@ def expect(
         advancing=cohort.ageing.names,
         seen=_list_seen(cohort),
         **_list_years(found, certified=certified),
-        passages=tuple(list_passages(_make_cohort(fit, typical, threshold - 1, passages), threshold)),
+        passages=expect_years(fit, typical, threshold, level=level, seed=seed, certified=certified),
         matrices=tuple(_describe_matrix(one) for one in matrices),
         effects=list_effects(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
         profiles=_list_profiles(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
         clock=fit.clock.kind if cohort.ageing.names else None,
         lag=None if fit.clock.mean_years is None else float(cohort.ageing.lag.max(initial=0.0)),
     )
+
+
+def expect_years(
+    fit: Fit,
+    typical: Array,
+    threshold: int,
+    *,
+    level: float,
+    seed: int,
+    certified: bool,
+    starts: int | None = None,
+) -> tuple[PassagePart, ...]:
+    """Years until a threshold for covariates (p,), from each better rating or the first ``starts``."""
+    options = ForecastOptions(NORMAL if certified else NONE, level, PASSAGE_DRAWS, seed)
+    return tuple(list_passages(_make_cohort(fit, typical, starts or threshold - 1, options), threshold))
 
 
 def _make_cohort(fit: Fit, typical: Array, starts: int, options: ForecastOptions) -> Cohort:
@@ -326,10 +342,12 @@ def describe_model(
     rows: StudyRows,
     covariates: Sequence[Covariate],
     refit: ElementsFit | None = None,
+    threshold: int | None = None,
 ) -> ModelPart:
     """The chosen model's hazards, or the default's where nothing was chosen and its fit is certified.
 
-    ``refit`` is the model with the chosen elements of histories, which forecasts in place of it.
+    ``refit`` is the model with the chosen elements of histories, which forecasts in place of it; ``threshold`` is
+    that of the network's forecast, if there is one.
     """
     offer = offer_model(study, case.name, preset)
     key, trial, text = offer.key, offer.trial, offer.text
@@ -363,7 +381,13 @@ def describe_model(
             "ratios": list_ratios(fit, typical, {one.name: one.step for one in covariates}, level),
             "years": list_years(fit, typical, level),
             "forecast": expect(
-                fit, typical, level=level, seed=seed, certified=trial.certified, labels=study.ratings.labels
+                fit,
+                typical,
+                level=level,
+                seed=seed,
+                certified=trial.certified,
+                labels=study.ratings.labels,
+                threshold=threshold,
             ),
         }
         found = make_row(ModelPart, own, key, fit.inference, fit)
@@ -472,6 +496,7 @@ def summarize(
     rows = study.read_rows()
     covariates = _list_covariates(rows, units)
     findings = check_study(study, calibrations=_leave_tested(study, calibrations))
+    goals = {} if network is None else {one.case: one.threshold for one in network.years}
     document = Document(
         rekka=rekka.__version__,
         title=title or next(iter(_name_sources(study, provenance)), None),
@@ -492,7 +517,9 @@ def summarize(
         ),
         stability=None if stability is None else describe_stability(stability),
         models=tuple(
-            describe_model(study, case, preset, rows, covariates, (refits or {}).get(case.name))
+            describe_model(
+                study, case, preset, rows, covariates, (refits or {}).get(case.name), goals.get(case.name)
+            )
             for case in study.described
         ),
         network=network,

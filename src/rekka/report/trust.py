@@ -30,6 +30,7 @@ FEW_EVENTS = 10.0  # departures from a rating, for each coefficient: fewer are f
 MOST_APART = 0.25  # share of the members outside the training range, or not inspected for long
 MOST_MISSED = 0.25  # share of a backtest's years whose number was outside its prediction interval
 FEW_YEARS = 3  # years of a backtest, with fewer of which its intervals are not judged
+THERE, APART = 1, 2  # tabs of members
 LEAST_SHARE = 0.05  # of the members, that a component must hold to count for all together
 
 
@@ -180,14 +181,15 @@ def _gather(document: Document) -> Iterator[Known]:
 
 
 def _share_apart(network: NetworkPart | None) -> dict[str, float]:
-    """Share of each component's members that are in the tab of those apart."""
+    """Share of each component's members, of those not at the threshold yet, that are in the tab of those apart."""
     every = None if network is None else network.every
     if every is None:
         return {}
     tabs: dict[str, list[int]] = {name: [] for name in every.cases}
     for case, tab in zip(every.case, every.tab, strict=True):
         tabs[every.cases[case]].append(tab)
-    return {name: own.count(2) / len(own) for name, own in tabs.items() if own}
+    ahead = {name: [tab for tab in own if tab != THERE] for name, own in tabs.items()}
+    return {name: own.count(APART) / len(own) for name, own in ahead.items() if own}
 
 
 def _judge(one: Known) -> TrustPart:

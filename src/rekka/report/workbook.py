@@ -156,7 +156,8 @@ def _list_members(network: NetworkPart, every: MembersPart, words: Words) -> Ite
         )
     for name, values in zip(every.covariates, every.values, strict=True):
         is_text = any(isinstance(value, str) for value in values)
-        yield _text(name, values) if is_text else _number(name, "figure", values)
+        title = words.covariate(name)
+        yield _text(title, values) if is_text else _number(title, "figure", values)
     if every.frailty:
         yield _number(words("workbook.column.frailty"), "two_decimals", every.frailty)
     for name in ("latitude", "longitude"):

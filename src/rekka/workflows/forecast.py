@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from threading import Lock
@@ -21,12 +21,12 @@ from rekka.data.reading import reuse
 from rekka.data.transitions import ReadingOptions, list_tables, name_table, read_options, take_one
 from rekka.fleet.backtest_rows import Cut, PairedRecords, prepare, read_records
 from rekka.fleet.backtest_scores import Settings
-from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet
+from rekka.fleet.document import FORECAST, TOP, ForecastFile, describe_fleet, load_forecast
 from rekka.fleet.eligibility import Eligible, InventoryOptions, find_eligible
 from rekka.fleet.histories import HistoryOptions
 from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
-from rekka.fleet.models import CaseModel, ElementsFit, Models, match_models
+from rekka.fleet.models import CaseModel, ElementsFit, Matched, Models, match_models
 from rekka.fleet.rolling import elements_of
 from rekka.fleet.selection import read_repairs, select_members
 from rekka.fleet.shock_origins import find_shocks, refuse_undated
@@ -39,11 +39,31 @@ from rekka.model.clock import MIDDLE
 from rekka.model.elements import GIVEN
 from rekka.model.fit import Options
 from rekka.model.history_inputs import ELEMENTS
-from rekka.report.networks import FOLDER
+from rekka.model.serial import load_saved
+from rekka.report.networks import FOLDER, find_study_members, is_forecast_of
+from rekka.study.compare import load_study
+from rekka.study.models import choose_models
 from rekka.study.study import Study
 from rekka.workflows.fit import ComponentFits, fit_components
 from rekka.workflows.models import list_files as list_model_files
 from rekka.workflows.models import open_models
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastBasis:
+    """Models of a forecast by component, and what its document says of them and of the inventory."""
+
+    matched: Matched
+    source: str
+    notes: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+    top: int = TOP
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def describe(self, fleet: Fleet, files: Sequence[str] = ()) -> ForecastFile:
+        """The document of a forecast with these models."""
+        own = {name: getattr(self, name) for name in ("notes", "only", "top", "sources")}
+        return describe_fleet(fleet, self.source, files=files, **own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +78,34 @@ class InventoryForecast:
     document: ForecastFile
     files: tuple[Path, ...] = ()
     what_if: WhatIf | None = None  # where members are repaired
+    basis: ForecastBasis | None = None
+
+    def change(self, *, years: int | None = None, threshold: int | str | None = None) -> InventoryForecast:
+        """Forecast the same members with the same models for other years, or until another rating.
+
+        Nothing is read or fitted again, and no file is written.
+
+        Examples
+        --------
+        >>> import rekka
+        >>> rows = rekka.simulate_transitions(300, n_states=3, seed=1)
+        >>> members = rows.unique("bridge_id", maintain_order=True)
+        >>> found = rekka.forecast_inventory(rekka.fit_components(rows), members, years=10)
+        >>> found.change(years=5, threshold=2).network["year"].max()
+        5
+
+        """
+        if self.basis is None:
+            raise InputError("This forecast does not know its models. Make it by forecast_inventory.")
+        was = self.fleet.eligible
+        options = was.options
+        options = options if years is None else replace(options, years=years)
+        options = options if threshold is None else replace(options, threshold=threshold)
+        shocks = {group.case: group.shocks for group in was.groups}
+        eligible = find_eligible(was.members, self.basis.matched, options)
+        groups = tuple(replace(group, shocks=shocks.get(group.case)) for group in eligible.groups)
+        fleet = forecast_fleet(replace(eligible, groups=groups))
+        return InventoryForecast(fleet, self.basis.describe(fleet), basis=self.basis)
 
     def repair(self, repaired: Any) -> WhatIf:
         """Say what changes if some members are repaired in year 0; the forecast itself stays as it is.
@@ -257,37 +305,124 @@ def forecast_inventory(
             repairs = read_repairs(eligible, worst)
         what_if = None if repairs is None else repair_members(fleet, repairs)
         more = {"details": fleet.details is not None, "what_if": what_if is not None}
-        document = describe_fleet(
-            fleet,
-            found.name,
-            notes=found.notes,
-            only=only,
-            top=top,
-            files=() if writer is None else list_files(form, **more),
-            sources=_digest(inventory),
-        )
+        names = tuple(only) if only else None
+        basis = ForecastBasis(matched, found.name, found.notes, names, top, _digest(inventory))
+        document = basis.describe(fleet, () if writer is None else list_files(form, **more))
         on_progress("Writing", "" if place is None else place.name, 0, None)
         files = () if writer is None else tuple(writer.finish(fleet, document, what_if))
-        return InventoryForecast(fleet, document, files, what_if)
+        return InventoryForecast(fleet, document, files, what_if, basis)
 
 
-def forecast_own_tables(study: Study, run: Path, on_progress: OnProgress = say_nothing) -> str | None:
+def forecast_own_tables(
+    study: Study, run: Path, on_progress: OnProgress = say_nothing, **asked: Any
+) -> str | None:
     """Forecast the inventory that a study was made of into its run folder; the reason where that cannot be.
 
-    Nothing is done for rows that came from a program, nor for the built-in inventory: the report forecasts the
-    members of these studies itself.
+    ``asked`` are options of ``forecast_inventory``, such as years and threshold. Nothing is done for rows that
+    came from a program, nor for the built-in inventory: the report forecasts the members of these studies itself.
     """
-    if study.plan.data.kind != "tables":
+    inventory = find_own_tables(study, run)
+    if inventory is None:
         return None
-    sources: list[Any] = [locate(run, source) for source in study.plan.data.source]
-    place = run / FOLDER
     try:
         forecast_inventory(
-            run, sources[0] if len(sources) == 1 else sources, out=place, format=PARQUET, on_progress=on_progress
+            run, inventory, _allow(study), out=run / FOLDER, format=PARQUET, on_progress=on_progress, **asked
         )
     except InputError as error:
         return str(error)
     return None
+
+
+def _allow(study: Study) -> ReadingOptions:
+    """How the tables of a study are read once more: with the checks passed over that its plan names."""
+    return ReadingOptions(allow=study.plan.data.allow)
+
+
+def find_own_tables(study: Study, run: Path) -> Any:
+    """The tables that a study was made of; None where its rows came from a program or are the built-in ones."""
+    if study.plan.data.kind != "tables":
+        return None
+    sources = [locate(run, source) for source in study.plan.data.source]
+    return sources[0] if len(sources) == 1 else sources
+
+
+def reopen_forecast(run: str | Path, on_progress: OnProgress = say_nothing) -> InventoryForecast:
+    """Forecast of a run folder in memory again: of what ``forecast_own_tables`` wrote there, or the report shows.
+
+    Nothing is fitted where the folder has a forecast: its models are taken, and its options.
+
+    Examples
+    --------
+    >>> found = reopen_forecast("run")  # doctest: +SKIP
+    >>> found.change(threshold="d").repair(10).headline()  # doctest: +SKIP
+
+    """
+    folder = Path(run)
+    study = load_study(folder)
+    inventory, file = find_own_tables(study, folder), folder / FOLDER / FORECAST
+    if inventory is None:
+        return _forecast_rows(study, folder)
+    stored = load_forecast(file) if file.is_file() else None
+    unchosen = stored is not None and not all(one.chosen for one in stored.models)
+    models = choose_models(study, folder, include_unchosen=unchosen)
+    if stored is None or not is_forecast_of(stored, models):
+        return forecast_inventory(
+            models, inventory, _allow(study), member_intervals=False, on_progress=on_progress
+        )
+    if stored.sources != _digest(inventory):
+        raise InputError(
+            f"The forecast in {folder.name} is of {Path(stored.inventory).name}, which is not there any more or "
+            f"is not the table of the study. Make it again with rekka forecast {folder.name} TABLE."
+        )
+    return _forecast_as(stored, models, inventory, _allow(study), on_progress)
+
+
+def _forecast_rows(study: Study, folder: Path) -> InventoryForecast:
+    """Forecast the members of a study that was not made of tables, as its report does."""
+    models = choose_models(study, folder)
+    members, matched, options = find_study_members(study, models)
+    fleet = forecast_fleet(find_eligible(members, matched, options))
+    basis = ForecastBasis(matched, models.name)
+    return InventoryForecast(fleet, basis.describe(fleet), basis=basis)
+
+
+def _forecast_as(
+    stored: ForecastFile, models: Models, inventory: Any, reader: ReadingOptions, on_progress: OnProgress
+) -> InventoryForecast:
+    """Forecast an inventory with the models, the options and the shared errors of a stored forecast."""
+    asked = stored.asked.model_dump(exclude={"member_intervals", "since", "only"})
+    found = forecast_inventory(
+        _take_refits(models, stored),
+        inventory,
+        reader,
+        since=stored.asked.since,
+        only=stored.asked.only,
+        member_intervals=False,
+        on_progress=on_progress,
+        **asked,
+    )
+    fleet, shocks = found.fleet, {one.case: one.shocks for one in stored.shocks}
+    if shocks:
+        groups = tuple(replace(one, shocks=shocks.get(one.case)) for one in fleet.eligible.groups)
+        fleet = forecast_fleet(replace(fleet.eligible, groups=groups))
+    assert found.basis is not None
+    known = set(fleet.notes)
+    basis = replace(found.basis, notes=tuple(one for one in stored.notes if one not in known))
+    return InventoryForecast(fleet, basis.describe(fleet), basis=basis)
+
+
+def _take_refits(models: Models, stored: ForecastFile) -> Models:
+    """Models with those of histories that a stored forecast has in their place."""
+    refits = {one.case: one for one in stored.models if one.refit is not None}
+
+    def take(model: CaseModel) -> CaseModel:
+        used = refits.get(model.name)
+        if used is None or used.refit is None:
+            return model
+        text, refit = used.refit.model, used.refit
+        return replace(model, fit=load_saved(text).fit, file=used.file, sha256=used.sha256, text=text, refit=refit)
+
+    return replace(models, models=tuple(map(take, models.models)), elements={})
 
 
 def _fit_again(

@@ -21,7 +21,14 @@ from rekka.core.validation import read_day
 from rekka.data.audit import Audit
 from rekka.data.panel import Panel
 from rekka.data.partition import PAPER_SEED, Partition, choose_split
-from rekka.data.transitions import list_outputs, list_tables, name_table, read_options, write_transitions
+from rekka.data.transitions import (
+    Transitions,
+    list_outputs,
+    list_tables,
+    name_table,
+    read_options,
+    write_transitions,
+)
 
 Split = Callable[[pl.DataFrame], Partition]
 
@@ -59,12 +66,21 @@ def check_table(
     reader, split = read_options(mapping), choose_partition(partition, until, seed)
     if out is not None:
         refuse_inputs([Path(out)], reader.inputs(data))
-    found = reader.transitions(data)
+    diagnosis = look_over(reader.transitions(data), split)
+    if out is not None:
+        write_text(Path(out), json.dumps(diagnosis.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    return diagnosis
+
+
+def look_over(found: Transitions, split: Split | None) -> Diagnosis:
+    """Check transitions that were read, as they are split for a study; a table without any is refused."""
     if found.audit is not None and not found.audit.transitions:
         raise InputError(
-            "No two visits make a transition, so that there is nothing to look over.", audit=found.audit
+            "No two visits make a transition, so that there is nothing to look over.",
+            problem="no_transitions",
+            audit=found.audit,
         )
-    diagnosis = check_transitions(
+    return check_transitions(
         found.frame,
         covariates=found.covariates,
         audit=None if found.audit is None else found.audit.table,
@@ -73,9 +89,6 @@ def check_table(
         partition=None if split is None else split(found.frame),
         moves=found.moves,
     )
-    if out is not None:
-        write_text(Path(out), json.dumps(diagnosis.to_dict(), ensure_ascii=False, indent=1) + "\n")
-    return diagnosis
 
 
 def choose_partition(scheme: str, until: date | str | None, seed: int) -> Split | None:

@@ -30,6 +30,7 @@ import altair as alt
 from rich.cells import cell_len, set_cell_size
 
 from rekka.core.ratings import Ratings
+from rekka.report.colours import CSS_VARIABLES as CSS_VARIABLES
 from rekka.report.document import Document, ModelPart
 from rekka.report.text import Words, join_names, join_sentences, name_method
 from rekka.report.views import FigureView, PanelView
@@ -37,39 +38,6 @@ from rekka.report.views import FigureView, PanelView
 PAGE_FONT = "system-ui, sans-serif"
 PRINT_FONT = "Liberation Sans"  # the only family that vl-convert brings along
 
-# name on the page: on a light surface, on a dark one
-CSS_VARIABLES: dict[str, tuple[str, str]] = {
-    "--surface": ("#ffffff", "#14181d"),
-    "--ink": ("#1b1f24", "#e8eaed"),
-    "--muted": ("#59616b", "#a4acb6"),
-    "--line": ("#dfe3e8", "#333a43"),
-    "--accent": ("#0060a0", "#7cc4ff"),
-    "--band": ("#6ba3cb", "#4a80ad"),
-    "--haze": ("#bad5e9", "#2c4a66"),
-    "--failed": ("#d3d7dc", "#3d444d"),
-    "--good": ("#00754f", "#4cd3a5"),
-    "--bad": ("#b3350b", "#ff9a70"),
-    "--method-max": ("#0072b2", "#56b4e9"),
-    "--method-minmax": ("#b07a00", "#e69f00"),
-    "--method-zscore": ("#008a5e", "#2bc592"),
-    "--method-boxcox": ("#c2417c", "#f08bbb"),
-    "--method-5": ("#5b3fa0", "#b9a5ff"),
-    "--method-6": ("#9a3300", "#f5793a"),
-    "--method-7": ("#4d4d4d", "#c9ccd1"),
-    "--method-8": ("#00798c", "#9fe3f5"),
-    "--method-9": ("#6b6100", "#d8c94a"),
-    "--method-10": ("#7b1e3b", "#ffc2d4"),
-    "--state-1": ("#339ed4", "#0073b0"),
-    "--state-2": ("#3d8dcc", "#3e7dc0"),
-    "--state-3": ("#427dc5", "#5e88d1"),
-    "--state-4": ("#586bb4", "#8f8fd7"),
-    "--state-5": ("#6857a1", "#bd94d9"),
-    "--state-6": ("#734485", "#e19dcf"),
-    "--state-7": ("#773161", "#faacb7"),
-    "--state-8": ("#741e3f", "#ffbda1"),
-    "--state-9": ("#6a0e23", "#ffd491"),
-    "--state-10": ("#5e0001", "#ffeb80"),
-}
 SHADES = 10  # of ratings
 FIXED = ("max", "minmax", "zscore", "boxcox")  # the paper's methods have the same colours in every report
 FURTHER = ("5", "6", "7", "8", "9", "10")  # for other methods in the order of the study

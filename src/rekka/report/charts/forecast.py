@@ -9,6 +9,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from rekka.core.language import NO_COMPONENTS
 from rekka.report.charts.base import (
     ABOVE,
     CASE_LABELS,
@@ -127,9 +128,12 @@ def draw_network(
     theme = replace(theme, ratings=network.ratings)
     certified = all(one.certified for one in years)
     history = [one for one in network.history if one.case == case] if _find_base(network) else []
+    cases = {one.case for one in network.years if one.case is not None} if case is None else {case}
+    named = len(cases) == 1 and cases != {NO_COMPONENTS}
     place = {
-        "case": words("figure.network.all") if case is None else isolate_name(case),
+        "case": isolate_name(*cases) if named else words("figure.network.all"),
         "base": words("figure.network.seen") if network.base is None else network.base,
+        "repairs": words(f"repairs.{network.repairs}"),
     }
     message = _describe_reached(network, years, theme)
     shares = (words("figure.network.panel_shares"), _describe_last(network, years, theme))
@@ -342,6 +346,7 @@ def _describe_reached(network: NetworkPart, years: Sequence[NetworkYear], theme:
         then=show_count(last.reached),
         members=show_count(last.members),
         when=when,
+        repairs=words(f"repairs.{network.repairs}"),
     )
 
 
@@ -377,7 +382,7 @@ def draw_reaching(document: Document, theme: Theme) -> FigureView | None:
         else words("figure.curve.uncertified"),
         _explain_arrows(passages, words),
     )
-    title = _say_medians(passages, worse, theme)
+    title = _say_medians(passages, first, worse, theme)
     return make_figure("reaching", title, panels, caption, theme, certified=certified, live=False)
 
 
@@ -387,14 +392,14 @@ def _name_worse(forecasts: Iterable[CaseForecast], theme: Theme) -> str:
     return theme.words.join((theme.ratings.phrase_or_worse(one, theme.words) for one in thresholds), "comma")
 
 
-def _say_medians(passages: Passages, worse: str, theme: Theme) -> str:
+def _say_medians(passages: Passages, first: str, worse: str, theme: Theme) -> str:
     """The median years of the only case, or of the first and the last."""
-    words = theme.words
+    words, places = theme.words, {"first": first, "ratings": worse}
     known = sorted((one.median, str(case)) for case, one in passages.items() if one.median is not None)
     if not known:
-        return words("figure.reaching.unknown", ratings=worse)
+        return words("figure.reaching.unknown", **places)
     (low, soonest), (high, latest) = known[0], known[-1]
-    places = {"soonest": isolate_name(soonest), "latest": isolate_name(latest), "ratings": worse}
+    places |= {"soonest": isolate_name(soonest), "latest": isolate_name(latest)}
     key = "figure.reaching.title_one" if len(known) == 1 else "figure.reaching.title"
     return words(key, low=show_years(low), high=show_years(high), **places)
 
@@ -492,7 +497,8 @@ def draw_multiples(document: Document, theme: Theme) -> FigureView | None:
         if len(models) > len(shown)
         else "",
     )
-    return make_figure("multiples", words("figure.multiples.title", **places, **counts), panels, caption, theme)
+    key = "title" if len(document.cases) > 1 else "title_likely" if within else "title_unlikely"
+    return make_figure("multiples", words(f"figure.multiples.{key}", **places, **counts), panels, caption, theme)
 
 
 def _draw_small(found: CaseForecast, last: float, states: int, theme: Theme) -> Chart:
@@ -759,7 +765,7 @@ def _years_until(passages: Passages, kind: str, height: float, level: float, the
         base |= {"y": category("state", scale={"domain": list(passages)}, sort=None, axis=axis)}
         left = find_room(axis)
     ticks = find_ticks(0.0, farthest)
-    x = ticks.under(words("figure.axis.until"), gridDash=[2, 3])
+    x = ticks.under(words("figure.axis.until_new" if of_cases else "figure.axis.until"), gridDash=[2, 3])
     point: Spec = {"filled": True, "opacity": 1}
     bands = _list_year_bands(rows, level, theme)
     layers = draw_bands("bar", bands, "x", base, x)
@@ -949,7 +955,10 @@ def draw_backtests(document: Document, theme: Theme) -> FigureView | None:
         words("figure.backtests.without", names=join_names(left_out, words)) if left_out else "",
     )
     panels = [("backtests", words("figure.backtests.panel"), message, chart)]
-    return make_figure("backtests", words("figure.backtests.title", **counts), panels, caption, theme)
+    title = words("figure.backtests.title", **counts)
+    if len(document.backtests) == 1:
+        title = words("figure.backtests.title_one", verdict=words(f"figure.verdict.{rows[0]['verdict']}"))
+    return make_figure("backtests", title, panels, caption, theme)
 
 
 def judge(low: float | None, high: float | None) -> str:

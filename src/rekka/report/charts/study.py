@@ -144,14 +144,23 @@ def draw_heldout(document: Document, theme: Theme) -> FigureView | None:
     confirmed, none = sum(one.confirmed for one in chosen), len(answers) - len(chosen)
     counts = {"chosen": len(chosen), "cases": len(answers), "confirmed": confirmed}
     level = show_level(document.study.confidence)
+    alone = len(answers) == 1 == len(chosen)
     caption = (
-        words("figure.heldout.caption", **{name: show_count(count) for name, count in counts.items()}),
+        ""
+        if alone
+        else words("figure.heldout.caption", **{name: show_count(count) for name, count in counts.items()}),
+        words("figure.heldout.pairs"),
         words("figure.heldout.bars", level=level),
         words("figure.heldout.none", none=show_count(none)) if none else "",
     )
     better = {one.name: sum(getattr(answer, one.beats) == "better" for answer in chosen) for one in MEASURES}
     places = {name: show_count(count) for name, count in (better | {"chosen": len(chosen)}).items()}
-    return make_figure("heldout", words("figure.heldout.title", **places), panels, caption, theme)
+    title = words("figure.heldout.title", **places)
+    if alone:
+        verdicts = {one.name: VERDICTS.get(getattr(chosen[0], one.beats) or "", "unclear") for one in MEASURES}
+        told = {name: words(f"figure.verdict.{verdict}") for name, verdict in verdicts.items()}
+        title = words("figure.heldout.title_one", **told)
+    return make_figure("heldout", title, panels, caption, theme)
 
 
 def _find_difference(one: Answer, measure: _Measure) -> float | None:

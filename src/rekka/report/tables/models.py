@@ -156,14 +156,16 @@ def _per(make: Fields) -> Field:
 
 
 def _term_cell(one: Any, words: Words) -> Cell:
-    return Cell(one.term, words("term.intercept") if one.term == INTERCEPT else one.term)
+    return Cell(one.term, words("term.intercept") if one.term == INTERCEPT else words.covariate(one.term))
 
 
 def _typical(make: Fields) -> Iterator[Field]:
     """A column for each covariate."""
-    for name, unit in find_units(make.document, make.words).items():
+    words = make.words
+    for name, unit in find_units(make.document, words).items():
         yield Field(
-            Column(name, name, "number", unit, FORMS["figure"].workbook), partial(_typical_cell, name=name)
+            Column(name, words.covariate(name), "number", unit, FORMS["figure"].workbook),
+            partial(_typical_cell, name=name),
         )
 
 
@@ -467,7 +469,7 @@ RISKS = Table(
 )  # fmt: skip
 UNSEEN = Table(
     "unseen", RiskPart,
-    "bridge case member? seen state_seen=state threshold",
+    "bridge case member? seen", rating("state_seen", "state"), rating("threshold", worse=True),
     _reached_in,
     estimate("mean_until", "mean"),
     "median_until=median calendar? remark?",
@@ -538,11 +540,11 @@ def tabulate_first(document: Document, members: Iterable[Any], words: Words, nam
     return table.view(document, words)
 
 
-def list_members(network: NetworkPart, tab: int, most: int, words: Words) -> Iterator[SimpleNamespace]:
-    """The first members of a tab, as rows of a table."""
+def list_members(network: NetworkPart, tab: int | None, most: int, words: Words) -> Iterator[SimpleNamespace]:
+    """The first members of a tab, or of all, as rows of a table."""
     part = network.every
     assert part is not None
-    places = [place for place, own in enumerate(part.tab) if own == tab]
+    places = [place for place, own in enumerate(part.tab) if tab in (None, own)]
     for place in places[:most]:
         yield SimpleNamespace(
             bridge=part.bridge[place],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 from rekka.report import text as numbers
 from rekka.report.document import BacktestPart, BacktestYear, Document
 from rekka.report.overview import ComponentRow
-from rekka.report.tables.cells import FORMS, Table, optional, span
+from rekka.report.tables.cells import FORMS, Field, Fields, Table, optional, span
 from rekka.report.tables.models import rating
 from rekka.report.text import MISSING, Words
 from rekka.report.views import Cell, Column, Row, TableView
@@ -37,7 +38,7 @@ def tabulate_components(rows: Sequence[ComponentRow], trust: Sequence[str], word
     body = tuple(
         Row(
             (
-                Cell(row.case, row.case),
+                Cell(row.case, words.component(row.case)),
                 *([Cell(row.threshold, row.threshold)] if several else []),
                 _count_cell(row.members),
                 _count_cell(row.there),
@@ -45,7 +46,7 @@ def tabulate_components(rows: Sequence[ComponentRow], trust: Sequence[str], word
                 _years_cell(row, words),
                 Cell(None if row.trust is None else row.trust.level, sentence or MISSING),
             ),
-            row.case,
+            words.component(row.case),
         )
         for row, sentence in zip(rows, trust, strict=True)
     )
@@ -88,9 +89,14 @@ def _list_backtests(document: Document) -> Iterator[SimpleNamespace]:
         yield from (SimpleNamespace(**dict(one), **own) for one in part.years)
 
 
+def _visit_year(make: Fields) -> Field:
+    made = make.read("year")
+    return replace(made, column=replace(made.column, title=make.words("column.visit_year")))
+
+
 BACKTESTS = Table(
     "backtests", (BacktestYear, BacktestPart),
-    "case until", rating("threshold", worse=True), "year visits observed expected",
+    "case until", rating("threshold", worse=True), _visit_year, "visits observed expected",
     optional(span("backtest_range", "predicted")),
     rows=_list_backtests,
 )  # fmt: skip

@@ -116,7 +116,8 @@ def _reason_cell(one: OutcomePart, words: Words) -> Cell:
     for pattern, key in _PATTERNS:
         found = pattern.fullmatch(one.reason)
         if found:
-            return Cell(one.reason, words(key, **found.groupdict()))
+            places = {name: words.covariate(text) for name, text in found.groupdict().items()}
+            return Cell(one.reason, words(key, **places))
     return coded_cell(one.reason, "reason", words)
 
 

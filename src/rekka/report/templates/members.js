@@ -119,9 +119,9 @@
     return row;
   }
 
-  function refresh() {
+  function refresh({ seek = false } = {}) {
     const found = select();
-    if (query && !found[shownTab].length) shownTab = Object.keys(TABS).find((name) => found[name].length) ?? shownTab;
+    if (seek && !found[shownTab].length) shownTab = Object.keys(TABS).find((name) => found[name].length) ?? shownTab;
     Object.keys(TABS).forEach((name, place) => {
       const one = tabs[place];
       one.replaceChildren(texts[`tab_${name}`], " ", make("small", {}, count.format(found[name].length)));
@@ -146,7 +146,7 @@
   }
 
   rove(tabs);
-  search.addEventListener("input", () => { query = search.value; page = 0; announce(refresh()); });
+  search.addEventListener("input", () => { query = search.value; page = 0; announce(refresh({ seek: query !== "" })); });
   sorter.addEventListener("change", () => { order = sorter.value; page = 0; refresh(); });
   back.addEventListener("click", () => { page -= 1; refresh(); if (back.disabled) forth.focus(); });
   forth.addEventListener("click", () => { page += 1; refresh(); if (forth.disabled) back.focus(); });
@@ -285,7 +285,9 @@
     if (!own) continue;
     const row = one.closest("tr");
     const title = row.dataset.case === undefined ? null : Number(row.dataset.case);
-    const n = own.find((place) => title === null || data.places[caseOf[place]] === title) ?? own[0];
+    const names = findAll("bdi", row).map((part) => part.textContent);
+    const alike = own.filter((place) => title === null || data.places[caseOf[place]] === title);
+    const n = alike.find((place) => names.includes(member[place])) ?? alike[0] ?? own[0];
     const link = make("button", { type: "button", className: "link", onclick: () => openCard(n) }, find("bdi", one));
     one.prepend(link);
   }
@@ -302,7 +304,7 @@
       event.preventDefault();
       search.value = query = input.value;
       page = 0;
-      announce(refresh());
+      announce(refresh({ seek: true }));
       find("#members").scrollIntoView();
       search.focus({ preventScroll: true });
     });
@@ -324,9 +326,18 @@
     return data.late[Math.min(data.late.length - 1, Math.floor((last(median[n]) / LATE) * data.late.length))];
   };
 
+  /** The range of most values, and as much again on both sides: a coordinate that was mistyped must not shrink the map. */
+  function findMost(values) {
+    const sorted = [...values].sort((a, b) => a - b);
+    const [low, high] = [0.01, 0.99].map((share) => sorted[Math.round(share * (sorted.length - 1))]);
+    return [low - (high - low), high + (high - low)];
+  }
+
   /** Members where they are: degrees of longitude as long as they are in the middle of the map. */
   function drawMap() {
-    const shown = Object.values(select()).flat().filter((n) => data.latitude[n] !== null && data.longitude[n] !== null);
+    const placed = Object.values(select()).flat().filter((n) => data.latitude[n] !== null && data.longitude[n] !== null);
+    const inside = [data.latitude, data.longitude].map((values) => findMost(placed.map((n) => values[n])));
+    const shown = placed.filter((n) => [data.latitude, data.longitude].every((values, k) => values[n] >= inside[k][0] && values[n] <= inside[k][1]));
     const ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
     canvas.width = width * ratio;
     canvas.height = height * ratio;
@@ -334,7 +345,10 @@
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
     points = [];
-    missing.textContent = shown.length < bridge.length && getPicked() === "" && !query ? say("map_left_out", { n: count.format(bridge.length - shown.length) }) : "";
+    missing.textContent = [
+      placed.length < bridge.length && getPicked() === "" && !query ? say("map_left_out", { n: count.format(bridge.length - placed.length) }) : "",
+      shown.length < placed.length ? say("map_far", { n: count.format(placed.length - shown.length) }) : "",
+    ].join(" ");
     drawKey();
     if (!shown.length) return;
     const ends = (values) => values.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity]);
@@ -349,7 +363,8 @@
     for (const [x, y, n] of points) {
       pen.beginPath();
       pen.arc(x, y, RADIUS, 0, 2 * Math.PI);
-      pen.fillStyle = shade(n);
+      const colour = shade(n);
+      pen.fillStyle = colour.startsWith("var(") ? colours.getPropertyValue(colour.slice(4, -1)) : colour;
       pen.fill();
       pen.stroke();
     }

@@ -22,19 +22,37 @@ const rekka = (() => {
 
   const announce = (text) => { find("#status").textContent = text; };
 
-  /** One tab stop for many controls: the arrows, Home and End go from one to the next. */
+  let groups = []; // of controls that are one tab stop
+
+  const isShown = (one) => !one.closest("[hidden]");
+
+  /** One tab stop for many controls: the arrows, Home and End go from one to the next that is shown. */
   function rove(controls) {
-    controls.forEach((one, place) => {
-      one.tabIndex = place === 0 ? 0 : -1;
-      one.addEventListener("focus", () => { for (const other of controls) other.tabIndex = other === one ? 0 : -1; });
+    groups = [...groups.filter(([first]) => first?.isConnected), controls];
+    stopAt(controls, controls[0]);
+    for (const one of controls) {
+      one.addEventListener("focus", () => stopAt(controls, one));
       one.addEventListener("keydown", (event) => {
-        const steps = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1, Home: 0, End: controls.length - 1 };
-        const next = controls[steps[event.key]];
+        const shown = controls.filter(isShown), place = shown.indexOf(one);
+        const steps = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1, Home: 0, End: shown.length - 1 };
+        const next = shown[steps[event.key]];
         if (!next) return;
         event.preventDefault();
         next.focus();
       });
-    });
+    }
+  }
+
+  function stopAt(controls, one) {
+    for (const other of controls) other.tabIndex = other === one ? 0 : -1;
+  }
+
+  /** Where the control that the tab key stops at is hidden now, stop at the first that is not. */
+  function keepStops() {
+    for (const controls of groups) {
+      const shown = controls.find(isShown);
+      if (shown && !isShown(controls.find((one) => one.tabIndex === 0) ?? shown)) stopAt(controls, shown);
+    }
   }
 
   /** Save a text or a blob as a file. */
@@ -65,6 +83,7 @@ const rekka = (() => {
     for (const one of findAll("[data-only='all']")) choose(one.parentElement, place || "all");
     for (const own of findAll(`details.case[data-case="${place}"]`)) own.open = true;
     for (const follow of followers) follow(place);
+    keepStops();
     views.forEach(brush);
     announce(place === "" ? texts.cleared : say("picked", { case: cases[place] }));
   }
@@ -224,12 +243,21 @@ const rekka = (() => {
       const links = findAll("tbody th a", box);
       const controls = this.rows.length > 1 && !box.classList.contains("matrix")
         ? this.heads.map((head, column) => this.makeSorter(head, column)) : [];
-      controls.push(...links, ...this.makeSavers());
+      const made = this.makeSavers();
+      controls.push(...links, ...made);
       rove(controls);
       this.tools.append(this.count);
       find(".scroll", box).after(this.tools);
-      if (controls.length > 2) find(".scroll", box).removeAttribute("tabindex"); // its headings can be reached
+      this.reached = controls.length > made.length; // by its headings and links
+      this.settle();
       this.refresh();
+    }
+
+    /** The box is a tab stop only where it scrolls and nothing in it can be reached. */
+    settle() {
+      const box = find(".scroll", this.box);
+      if (!this.reached && (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight)) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
     }
 
     makeFilter() {
@@ -238,6 +266,7 @@ const rekka = (() => {
       input.addEventListener("input", () => {
         this.query = input.value.trim().toLowerCase();
         announce(this.refresh());
+        keepStops();
       });
       return input;
     }
@@ -248,11 +277,13 @@ const rekka = (() => {
       const csv = make("button", { type: "button", ariaLabel: label(texts.csv) }, texts.csv);
       csv.addEventListener("click", () => save(`${this.box.id.replace(/^table-/, "")}.csv`, `\ufeff${this.write(",")}`, "text/csv"));
       const made = [csv];
-      if (this.box.classList.contains("matrix")) {
+      if (this.box.classList.contains("matrix") && navigator.clipboard) {
         const copy = make("button", { type: "button", ariaLabel: label(texts.copy) }, texts.copy);
         copy.addEventListener("click", async () => {
-          await navigator.clipboard?.writeText(this.write("\t"));
+          await navigator.clipboard.writeText(this.write("\t"));
           announce(texts.copied);
+          copy.textContent = texts.copied;
+          setTimeout(() => { copy.textContent = texts.copy; }, 2_000);
         });
         made.unshift(copy);
       }
@@ -390,6 +421,9 @@ const rekka = (() => {
   for (const one of findAll("main figure, main .table")) ready.observe(one);
   findAll(".panel:not(.still)").forEach((panel) => { focusIfScrolled(panel); near.observe(panel); });
   findAll(".panel.still").forEach(focusIfScrolled);
+  rove(findAll("nav a"));
+  for (const parent of new Set(findAll("main details").map((one) => one.parentElement))) rove(findAll(":scope > details > summary", parent));
+  addEventListener("resize", () => { for (const table of tables) table.settle(); });
   follow();
   unfold();
   return { find, findAll, make, say, texts, cases, collator, rove, save, writeRows, announce, followers, light, SVG, getPicked: () => picked };

@@ -18,10 +18,20 @@ from rekka.fleet.backtest_scores import PAIRS
 from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
 from rekka.fleet.rolling import AT, JOIN, Window, describe_model
 from rekka.fleet.shocks import describe_shocks
-from rekka.fleet.what_if import RepairedMember, WhatIf, WhatIfTotal
+from rekka.fleet.what_if import RepairedMember, WhatIf
 from rekka.model.certificate import HARDLY_DETERMINED
+from rekka.report.tables.what_if import tabulate_what_if
 from rekka.report.terminal.parts import explain, print_list, print_plain, print_warning
-from rekka.report.terminal.tables import NOTHING, WORDS, print_rows, print_texts, show, show_range, texts
+from rekka.report.terminal.tables import (
+    NOTHING,
+    WORDS,
+    print_rows,
+    print_texts,
+    print_view,
+    show,
+    show_range,
+    texts,
+)
 
 YEARS = (0, 5, 10, 20, 30, 50, 100, 200)  # that are shown, besides the last
 ROWS_SHOWN = 5
@@ -275,26 +285,7 @@ def print_what_if(console: Console, found: WhatIf) -> None:
     console.print(f"[bold]{escape(found.headline())}[/]", highlight=False)
     for line in found.notes:
         print_plain(console, line)
-    lines = []
-    for row in rows_of(WhatIfTotal, found.total):
-        if row.year not in found.years:
-            continue
-        avoided = found.avoided(row.year)
-        lines.append(
-            (
-                str((row.date or row).year),
-                show(row.expected, "members"),
-                show(row.repaired, "members"),
-                show(avoided["avoided"], "one_decimal"),
-                show_range(avoided["avoided_low"], avoided["avoided_high"], "one_decimal"),
-                show_range(avoided["avoided_predicted_low"], avoided["avoided_predicted_high"], "count"),
-            )
-        )
-    level = f"{found.eligible.options.level:.0%}"
-    names = ("year", "without", "with", "avoided", "parameters", "prediction")
-    heads = [WORDS(f"terminal.what_if.column.{name}", level=level) for name in names]
-    title = WORDS("terminal.what_if.title", threshold=found.name_threshold(WORDS))
-    print_texts(console, title, heads, lines, note=WORDS("terminal.what_if.note"))
+    print_view(console, tabulate_what_if(found, WORDS))
     _print_repaired(console, found)
 
 

@@ -79,7 +79,7 @@ def _list_falls(evidence: StudyEvidence, choices: list[Choice]) -> list[Said]:
     for one in choices:
         steps = _list_steps(one)
         ways.setdefault(str(steps), (evidence.prefix(one.preset), steps))
-    several = len(ways) > 1
+    several = len(ways) > 1 or len(evidence.study.plan.study.presets) > 1
     return [
         say("check.R701.fall", prefix=prefix if several else "", steps=steps) for prefix, steps in ways.values()
     ]
