@@ -4,8 +4,8 @@
 #   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" rekka demo
 #   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" rekka compare inspections.csv --out run
 #
-# The page of `rekka app`, in versions that have it, listens on 127.0.0.1 alone and has no accounts, so it stays on this
-# machine: the container takes the network of the host, and no port is published.
+# The page of `rekka app` listens on 127.0.0.1 alone and has no accounts, so it stays on this machine: the container takes
+# the network of the host, and no port is published.
 #
 #   docker run --rm -it --network host --user "$(id -u):$(id -g)" -v "$PWD:/data" rekka app --no-open
 #

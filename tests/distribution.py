@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
-BUILT = ()  # folders of the wheel that are made by its build and are not in src/
+BUILT = ("rekka/site/",)  # the documentation, where it was built: not in src/
 # Where people have their files, and where this copy of the repository is, unless every text could name that.
 MACHINE = (
     *(f"/{name}/".encode() for name in ("home", "Users", "root", "work")),
